@@ -219,7 +219,7 @@ impl Readings {
             match memory.block(id, &block) {
                 Ok(None) => {}
                 found => {
-                    self.exact(format!("{id} block {n}"), found.map(|found| format!("{found:?}")))
+                    self.exact(format!("{id} block {n}"), found.map(|found| format!("{found:?}")));
                 }
             }
         }

@@ -73,7 +73,11 @@ impl Folder {
             let folders =
                 [tantivy.as_path()].into_iter().chain(self.root.ancestors().take(FOLDERS));
             for folder in folders.filter(|path| path.is_dir()) {
-                std::fs::File::open(folder)?.sync_all()?;
+                match std::fs::File::open(folder).and_then(|folder| folder.sync_all()) {
+                    // The folder above the store may be one that this user cannot open.
+                    Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
+                    synced => synced?,
+                }
             }
         }
         Ok(())

@@ -137,7 +137,7 @@ Examples:
   foldback load --todo coding-session b_coding-session_001
 
 Exit codes: 0 done; 1 what was asked for is not there, or is not clean; 2 bad usage or bad input;
-3 a resource is wanting: a full disk, no permission, a busy or locked store, no file descriptors.";
+3 a resource is missing: a full disk, no permission, a busy or locked store, no file descriptors.";
 
 /// The colours of help and of usage errors: as sparse as those of the output.
 const STYLES: Styles = Styles::styled()

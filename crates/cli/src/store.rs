@@ -59,12 +59,17 @@ fn open_to_write(globals: &Globals, out: &Output, options: Options) -> Result<Me
 /// Opens the store, and says if it has lost writes.
 fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     let memory = Memory::open(&folder(globals)?, options)?;
-    if let Some(lost) = memory.maintenance().lost()?
+    let lost = memory.maintenance().lost().unwrap_or_else(|error| {
+        output::warn(globals, format_args!("no lost writes can be looked for: {error}"));
+        None
+    });
+    if let Some(lost) = lost
         && !globals.loss.is_noticed()
     {
         globals.loss.notice();
+        // The exit code says it, too, so the reason is not held back with --quiet.
         output::warn(
-            globals,
+            &Globals { quiet: false, ..globals.clone() },
             format_args!(
                 "the store has lost writes: {lost}; what is left can be read, and `foldback doctor \
                  --accept-loss` lets the store be written again"

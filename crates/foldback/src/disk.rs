@@ -22,8 +22,11 @@ pub(crate) fn make_reserve(store: &Path) {
     let path = store.join(RESERVE);
     if !path.exists() && free_bytes(store).is_some_and(|free| free >= ENOUGH * RESERVE_BYTES) {
         // What is not there whole is no room.
-        if fill(&path).is_err() {
-            drop(fs::remove_file(&path));
+        match fill(&path) {
+            // Another process makes it just now.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(_) => drop(fs::remove_file(&path)),
+            Ok(()) => {}
         }
     }
 }

@@ -274,7 +274,15 @@ impl Maintenance<'_> {
 
     /// Refuses a memory that can only be read, before anything outside of its records is touched.
     fn check_writable(self) -> Result<(), Error> {
-        Ok(self.memory.kv.commit(Batch::default())?)
+        self.memory.kv.commit(Batch::default())?;
+        match self.memory.kv.lost()? {
+            // What is left of the lost writes is still there: in payload files and in indexes that are ahead.
+            Some(lost) => {
+                let path = self.memory.dir.clone().unwrap_or_default();
+                Err(KvError::Lost { path, lost }.into())
+            }
+            None => Ok(()),
+        }
     }
 
     fn for_each_todo(self, mut visit: impl FnMut(&Todo) -> Result<(), Error>) -> Result<(), Error> {

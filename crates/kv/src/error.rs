@@ -110,7 +110,7 @@ pub enum Error {
     /// The store was deleted, moved or replaced while it was open. What was acknowledged before went with it;
     /// this write may have, too, and is not acknowledged.
     #[error(
-        "the store at {} was deleted, moved or replaced while it was in use, so this write is not kept there",
+        "the store at {} was deleted, moved or replaced while it was in use, so this write is not acknowledged",
         path.display()
     )]
     Gone {

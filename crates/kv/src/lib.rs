@@ -54,6 +54,7 @@ mod key;
 mod engine;
 mod error;
 mod finding;
+mod lost;
 mod open;
 mod registry;
 mod retry;
@@ -64,10 +65,11 @@ mod folder;
 mod format_repair;
 #[cfg(any(feature = "sqlite", feature = "sled"))]
 mod lock;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(feature = "sqlite")]
 mod place;
 #[cfg(any(feature = "sqlite", feature = "sled"))]
 mod record;
+#[cfg(feature = "sqlite")]
 mod witness;
 
 #[cfg(feature = "sqlite")]
@@ -88,8 +90,8 @@ pub use crate::foreign::ForeignFile;
 pub use crate::format_repair::repair_format;
 pub use crate::key::{Key, Space};
 pub use crate::kv::Kv;
+pub use crate::lost::Lost;
 pub use crate::memory::memory;
 pub use crate::open::{FORMAT_VERSION, open};
 pub use crate::registry::{Registry, Todo};
 pub use crate::retry::{Contended, retry};
-pub use crate::witness::Lost;

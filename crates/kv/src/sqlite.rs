@@ -301,6 +301,9 @@ impl Kv for Sqlite {
     }
 
     fn compact(&self) -> Result<(), Error> {
+        if let Some(lost) = self.find_loss()? {
+            return Err(Error::Lost { path: self.dir.clone(), lost });
+        }
         self.write("space was returned", |writer| {
             let refused = |error| self.refused(error, false);
             // The log first: what was already copied out of it need not be written again.

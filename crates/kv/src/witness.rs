@@ -16,8 +16,7 @@
 //! | 8 | xxh3-64 over the first 16 bytes |
 
 use crate::error::{reading, writing};
-use crate::{Batch, Error, record};
-use std::fmt;
+use crate::{Batch, Error, Lost, record};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -163,26 +162,6 @@ impl Link {
         let (number, digest) = bytes.split_first_chunk::<8>()?;
         let digest = u64::from_le_bytes(digest.try_into().ok()?);
         Some(Self { number: u64::from_le_bytes(*number), digest })
-    }
-}
-
-/// Commits that were acknowledged and that the store does not hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lost {
-    /// The number of the last commit that was acknowledged.
-    pub acknowledged: u64,
-    /// The number of the last commit that is there. With the same number it is another commit.
-    pub held: u64,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { acknowledged, held } = self;
-        match acknowledged.saturating_sub(*held) {
-            0 => write!(f, "its last commit, number {held}, is not the one that was acknowledged"),
-            1 => write!(f, "1 acknowledged commit is gone, number {acknowledged}"),
-            gone => write!(f, "{gone} acknowledged commits are gone, up to number {acknowledged}"),
-        }
     }
 }
 

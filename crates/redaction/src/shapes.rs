@@ -84,9 +84,9 @@ pub(crate) static SHAPES: &[Shape] = &[
     shape("shopify-token", &["shpat_", "shpca_", "shppa_", "shpss_"], r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}", Check::Bits(2.8)),
     shape("square-token", &["sq0atp-", "sq0csp-"], r"sq0(?:atp-[A-Za-z0-9_-]{22}|csp-[A-Za-z0-9_-]{43})", Check::Bits(3.2)),
     // Keys, signatures and passwords of every place.
-    shape("ssh-private-key", &["-----BEGIN OPENSSH PRIVATE"], r"-----BEGIN (?:OPENSSH PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ -\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
-    shape("pgp-private-key", &["-----BEGIN PGP PRIVATE"], r"-----BEGIN (?:PGP PRIVATE KEY BLOCK)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ -\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
-    shape("private-key", &["-----BEGIN RSA", "-----BEGIN EC", "-----BEGIN DSA", "-----BEGIN PRIVATE", "-----BEGIN ENCRYPTED", "-----BEGIN ANY"], r"-----BEGIN (?:(?:RSA |EC |DSA |ENCRYPTED |ANY )?PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ -\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
+    shape("ssh-private-key", &["-----BEGIN OPENSSH PRIVATE"], r"-----BEGIN (?:OPENSSH PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
+    shape("pgp-private-key", &["-----BEGIN PGP PRIVATE"], r"-----BEGIN (?:PGP PRIVATE KEY BLOCK)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
+    shape("private-key", &["-----BEGIN RSA", "-----BEGIN EC", "-----BEGIN DSA", "-----BEGIN PRIVATE", "-----BEGIN ENCRYPTED", "-----BEGIN ANY"], r"-----BEGIN (?:(?:RSA |EC |DSA |ENCRYPTED |ANY )?PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
     shape("private-key", &["-----BEGIN "], r"-----BEGIN (?:[A-Z0-9]{2,12} )?PRIVATE KEY(?: BLOCK)?-----((?:[A-Za-z0-9+/=]|\s|\\+[nrt]){64,})", Check::Form).touching(),
     shape("ssh-private-key", &["b3BlbnNzaC1rZXktdjE"], r"b3BlbnNzaC1rZXktdjE(?:[A-Za-z0-9+/=]|\s|\\+[nrt]){40,}", Check::Form),
     shape("putty-private-key", &["Private-Lines:"], r"Private-Lines: \d+((?:[A-Za-z0-9+/=]|\s|\\+[nrt]){32,})", Check::Form).touching(),

@@ -143,7 +143,7 @@ pub(super) fn future_version(random: &mut Random) -> bool {
             bytes[found[place % found.len()] - 9] = version;
         }
         "meta.json" => {
-            replaced(bytes, b"\\\"format\\\":", format!("\\\"format\\\":{version}").as_bytes())
+            replaced(bytes, b"\\\"format\\\":", format!("\\\"format\\\":{version}").as_bytes());
         }
         _ => replaced(bytes, b"\"format\":", format!("\"format\":{version}").as_bytes()),
     })

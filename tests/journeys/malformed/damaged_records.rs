@@ -112,7 +112,7 @@ pub(super) fn no_text(random: &mut Random) -> bool {
     let (key, mut value) = any_of(random, &[Space::Message, Space::Block]);
     let letters: Vec<usize> =
         (0..value.len()).filter(|at| value[*at].is_ascii_lowercase()).collect();
-    let bad: &[u8] = *one_of(random, &[&b"\xff"[..], b"\xc0\xaf", b"\xed\xa0\x80", b"\x80"]);
+    let bad = *one_of(random, &[&b"\xff"[..], b"\xc0\xaf", b"\xed\xa0\x80", b"\x80"]);
     let at = *one_of(random, &letters);
     for (place, byte) in value.iter_mut().skip(at).zip(bad) {
         *place = *byte;

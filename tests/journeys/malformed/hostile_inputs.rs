@@ -128,7 +128,8 @@ pub(super) fn deep_arguments(random: &mut Random) -> bool {
     };
     match random.below(5) {
         0..=1 => {
-            call(*one_of(random, &["search_block", "list_blocks", "load"]), &arguments).is_error
+            let tool = *one_of(random, &["search_block", "list_blocks", "load"]);
+            call(tool, &arguments).is_error
         }
         2 => {
             plans::native_calls(arguments.as_bytes());

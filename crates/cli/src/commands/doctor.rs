@@ -40,7 +40,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     repair: bool,
 
-    /// Where acknowledged writes are gone, take what is left for all that there is, and repair it: the store can be
+    /// Where acknowledged writes are gone, treat what is left as complete, and repair it: the store can be
     /// written again then
     #[arg(long)]
     accept_loss: bool,

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::error::Failure;
 use foldback_core::{Timestamp, TodoId};
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 /// Which lines of the log are wanted. The default is all of them.
@@ -73,9 +73,11 @@ impl AuditLog<'_> {
         };
         let mut file = match File::open(&path) {
             Ok(file) => {
-                // While a line is being written, it is no broken one.
+                // While a line is being written, it is no broken one. What is there now is read, and others go on.
                 file.lock_shared().map_err(io)?;
-                Some(BufReader::new(file))
+                let length = file.metadata().map_err(io)?.len();
+                file.unlock().map_err(io)?;
+                Some(BufReader::new(file.take(length)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(io(source)),

@@ -105,7 +105,16 @@ impl Log {
             let bytes = rmp_serde::to_vec(&state.end)
                 .map_err(|_| Failure::Internal("the end of a log has no bytes"))?;
             match kv.commit(Batch { put: vec![(ANCHOR, bytes)], ..Batch::default() }) {
-                Ok(()) | Err(KvError::Full { .. }) => {}
+                // The line is written; a store that takes no writes can still be read.
+                Ok(())
+                | Err(
+                    KvError::Full { .. }
+                    | KvError::Lost { .. }
+                    | KvError::Busy { .. }
+                    | KvError::Poisoned { .. }
+                    | KvError::Gone { .. }
+                    | KvError::ReadOnly { .. },
+                ) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -76,7 +76,7 @@ fn s16_every_look_up_is_a_line() {
             (Some("trip"), "record", none(), none(), false),
             (Some("trip"), "grant", one.clone(), none(), false),
             (None, "search_block", none(), one.clone(), false),
-            (Some("trip"), "read", one.clone(), one.clone(), false),
+            (Some("trip"), "read", one.clone(), one, false),
         ]
     );
     assert_eq!(report, AuditReport { lines: 8, broken: None });

@@ -95,7 +95,12 @@ impl Conversations<'_> {
 /// Parts damage, beside which everything else can still be read, from every other error.
 fn damage<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match read {
-        Err(error) if !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                ErrorKind::Corrupt | ErrorKind::NotFound | ErrorKind::Io
+            ) =>
+        {
             Err(error)
         }
         read => Ok(read),

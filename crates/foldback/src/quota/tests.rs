@@ -65,7 +65,7 @@ fn s10_bytes_of_a_todo_are_bounded_also_over_sessions() {
     open(None).session(&todo("a")).unwrap().record(said.clone()).unwrap();
     let most = Some(3 * size);
     open(most).session(&todo("a")).unwrap().record(said.clone()).unwrap();
-    open(None).session(&todo("a")).unwrap().record(said.clone()).unwrap();
+    open(None).session(&todo("a")).unwrap().record(said).unwrap();
     let memory = open(most);
     let mut session = memory.session(&todo("a")).unwrap();
     check_refused(session.record(Message::user("x")), "bytes", "memory.max_bytes");

@@ -3,6 +3,7 @@
 use super::row::last_commit;
 use super::writer::roll_back;
 use super::{Sqlite, table};
+use crate::witness::Witness;
 use crate::{Error, Finding, Lost, witness};
 
 impl Sqlite {
@@ -20,7 +21,8 @@ impl Sqlite {
             let connection = &writer.connection;
             table::run(connection, "BEGIN IMMEDIATE", ()).map_err(|error| self.fault(error))?;
             let held = last_commit(connection).map_err(|error| self.fault(error));
-            let accepted = held.and_then(|held| writer.witness.accept(held.unwrap_or_default()));
+            let accepted =
+                held.and_then(|held| Witness::open(&self.dir)?.accept(held.unwrap_or_default()));
             roll_back(connection);
             accepted
         })
@@ -30,9 +32,10 @@ impl Sqlite {
     pub(super) fn check_log(&self) -> Result<Vec<Finding>, Error> {
         let log = self.log_damage()?.or_else(|| self.log_at_open.clone());
         let lost = self.find_loss()?;
-        // Where a witness knows of no loss, what stands behind the damage was never acknowledged: a power cut lets
-        // writes that nobody waited for reach the disk in another order.
-        let is_known = lost.is_none() && witness::read(&self.dir)?.is_some();
+        // Where the witness is of the very commit that is held last, what stands behind the damage was never acknowledged: a
+        // power cut lets writes that nobody waited for reach the disk in another order.
+        let held = self.read(last_commit)?.ok();
+        let is_known = held.is_some() && witness::read(&self.dir)? == held;
         let log = log.filter(|_| !is_known);
         Ok(log.into_iter().chain(lost.map(Finding::Lost)).collect())
     }

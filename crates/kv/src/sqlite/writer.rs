@@ -20,7 +20,8 @@ pub(super) struct Writer {
     /// process at a time asks SQLite for its write lock, one that has just committed queues behind
     /// those that waited, and none is starved.
     pub(super) turn: Lock,
-    pub(super) witness: Witness,
+    /// `None` where its file cannot be opened: then nothing is witnessed.
+    pub(super) witness: Option<Witness>,
     /// The database's file, and its log once there is one.
     file: Place,
     log: OnceCell<Place>,
@@ -34,7 +35,7 @@ impl Writer {
         Ok(Self {
             connection: connection.map_err(|error| fault::of(dir, error))?,
             turn: Lock::open(dir)?,
-            witness: Witness::open(dir)?,
+            witness: Witness::open(dir).ok(),
             file: place,
             log: OnceCell::new(),
         })
@@ -100,14 +101,17 @@ impl Sqlite {
             return Err(Error::Gone { path: self.dir.clone() });
         }
         // The commit is durable whatever becomes of this; a witness that is behind says less.
-        let _ = writer.witness.write(link);
+        if let Some(witness) = &writer.witness {
+            let _ = witness.write(link);
+        }
         foldback_core::failpoint!("kv.commit.witnessed");
         Ok(())
     }
 
     /// The link of the next commit.
     fn next(&self, writer: &Writer, batch: &Batch) -> Result<Link, Error> {
-        let acknowledged = writer.witness.last()?;
+        // One that cannot be read says nothing.
+        let acknowledged = writer.witness.as_ref().and_then(|witness| witness.last().ok()?);
         let held = last_commit(&writer.connection).map_err(|error| self.refused(error, false))?;
         // A damaged number is mended by the next one.
         let held = held.unwrap_or_else(|_| acknowledged.unwrap_or_default());
