@@ -26,7 +26,9 @@ impl BackendStore {
                 Err(Error::NotFound { .. }) => "it is missing".to_owned(),
                 // What hides one payload says nothing of the others.
                 Err(
-                    error @ (Error::Refused { .. } | Error::Kv(foldback_kv::Error::Damaged { .. })),
+                    error @ (Error::Refused { .. }
+                    | Error::Io { .. }
+                    | Error::Kv(foldback_kv::Error::Damaged { .. })),
                 ) => error.to_string(),
                 Err(error) => return Err(error),
             };

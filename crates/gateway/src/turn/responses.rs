@@ -71,7 +71,7 @@ impl Wire for Responses {
         if heard.is_untouched() {
             // The provider's own numbers count.
             let own = event["sequence_number"].as_u64();
-            self.count = own.unwrap_or(self.count) + 1;
+            self.count = own.unwrap_or(self.count).saturating_add(1);
             return Fate::Pass;
         }
         self.numbered(data, place.flatten()).map_or(Fate::Pass, Fate::Changed)
@@ -130,7 +130,7 @@ impl Responses {
         if let Some(place) = place {
             set("output_index", place);
         }
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
         is_changed.then(|| edits.finish())
     }
 }

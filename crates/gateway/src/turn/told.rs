@@ -13,7 +13,7 @@ pub(super) fn told(api: Api, words: &str, own: &Usage, earlier: &Usage) -> Strin
     for key in [output, "total_tokens"] {
         let own = members.get(key).and_then(|own| own.get().parse::<u64>().ok());
         if let Some(own) = own {
-            edits.set(&members, key, &(own + earlier.output).to_string());
+            edits.set(&members, key, &own.saturating_add(earlier.output).to_string());
         }
     }
     if api == Api::Messages {

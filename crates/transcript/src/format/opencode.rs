@@ -193,9 +193,10 @@ impl Step {
             of.and_then(|of| of.get(key)?.get().parse::<u64>().ok()).unwrap_or(0)
         };
         let prompt = number(Some(&tokens), "input")
-            + number(cache.as_ref(), "read")
-            + number(cache.as_ref(), "write");
-        let completion = number(Some(&tokens), "output") + number(Some(&tokens), "reasoning");
+            .saturating_add(number(cache.as_ref(), "read"))
+            .saturating_add(number(cache.as_ref(), "write"));
+        let output = number(Some(&tokens), "output");
+        let completion = output.saturating_add(number(Some(&tokens), "reasoning"));
         self.draft.keep("usage", &members_but(&tokens, &[]));
         self.draft.keep("prompt_tokens", &prompt.to_string());
         self.draft.keep("completion_tokens", &completion.to_string());

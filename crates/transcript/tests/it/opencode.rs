@@ -94,3 +94,16 @@ fn a_session_without_messages_is_named() {
     let error = error.unwrap_err().to_string();
     assert!(error.contains("a session of OpenCode that holds no message"), "{error}");
 }
+
+/// R5: counts of tokens that no number holds together are as many as a number can say.
+#[test]
+fn r5_counts_beyond_all_numbers_are_read() {
+    let most = u64::MAX.to_string();
+    let session = EXPORT.replace("\"input\": 5", &format!("\"input\": {most}")).replace(
+        "\"output\": 7, \"reasoning\": 1",
+        &format!("\"output\": {most}, \"reasoning\": 9"),
+    );
+    let json = read(&session).messages[1].json().to_owned();
+    let said = format!("\"prompt_tokens\":{most},\"completion_tokens\":{most}");
+    assert!(json.contains(&said), "{json}");
+}

@@ -178,3 +178,22 @@ proptest! {
         prop_assert_eq!(played(Api::Messages, &messages(), &lengths), whole);
     }
 }
+
+/// R5: what a provider counts may be more than a number holds together.
+#[test]
+fn r5_counts_beyond_all_numbers_are_told() {
+    let most = u64::MAX.to_string();
+    let [first, second] = messages();
+    let answers = [first, second]
+        .map(|answer| answer.replace("\"output_tokens\":20", &format!("\"output_tokens\":{most}")));
+    let out = played(Api::Messages, &answers, &[usize::MAX]);
+    let end = data(&out).into_iter().find(|event| event["type"] == "message_delta").unwrap();
+    assert_eq!(end["usage"]["output_tokens"], json!(u64::MAX));
+
+    // A number of an event is the last that there is.
+    let mut stream = stream(Api::Responses);
+    let event = format!("data: {{\"type\":\"response.created\",\"sequence_number\":{most}}}\n\n");
+    assert_eq!(stream.read(event.as_bytes()), event.as_bytes());
+    let error = stream.error("no more");
+    assert!(error.contains(&format!("\"sequence_number\":{most}")), "{error}");
+}
