@@ -113,6 +113,7 @@ fn s2_rc7_no_agent_reaches_the_search_over_all_todos() {
         "cli/src/commands/search.rs",
         "foldback/src/audit/tests.rs",
         "foldback/src/memory.rs",
+        "foldback/src/no_read_without_todo.rs",
         "foldback/src/owner.rs",
         "foldback/src/owner/tests.rs",
         "lab/src/index/all_todos.rs",

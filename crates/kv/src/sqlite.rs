@@ -107,7 +107,7 @@ impl Sqlite {
             }
         }
         if suspected.is_some() {
-            store.log_at_open = store.log_damage().unwrap_or(suspected);
+            store.log_at_open = store.log_at_opening(suspected);
         }
         Ok(store)
     }

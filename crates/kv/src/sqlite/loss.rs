@@ -28,15 +28,26 @@ impl Sqlite {
         })
     }
 
+    /// What the log shows when the store is opened; the log itself may be written over later.
+    pub(super) fn log_at_opening(&self, suspected: Option<Finding>) -> Option<Finding> {
+        let log = self.log_damage().unwrap_or(suspected);
+        log.filter(|_| !self.is_witnessed().unwrap_or(false))
+    }
+
     /// What the log and the witness say. It comes before every other check, whose connection may bring the log in.
     pub(super) fn check_log(&self) -> Result<Vec<Finding>, Error> {
-        let log = self.log_damage()?.or_else(|| self.log_at_open.clone());
-        let lost = self.find_loss()?;
-        // Where the witness is of the very commit that is held last, what stands behind the damage was never acknowledged: a
-        // power cut lets writes that nobody waited for reach the disk in another order.
-        let held = self.read(last_commit)?.ok();
-        let is_known = held.is_some() && witness::read(&self.dir)? == held;
-        let log = log.filter(|_| !is_known);
-        Ok(log.into_iter().chain(lost.map(Finding::Lost)).collect())
+        let log = match self.log_damage()? {
+            Some(_) if self.is_witnessed()? => None,
+            log => log,
+        };
+        let log = log.or_else(|| self.log_at_open.clone());
+        Ok(log.into_iter().chain(self.find_loss()?.map(Finding::Lost)).collect())
+    }
+
+    /// Whether there is a witness, and it knows of no loss. Then what stands behind the damage of a log is taken for writes that
+    /// nobody waited for: a power cut lets them reach the disk in another order. (After one the witness may be behind, and
+    /// says nothing of a log that was damaged as well.)
+    fn is_witnessed(&self) -> Result<bool, Error> {
+        Ok(witness::read(&self.dir)?.is_some() && self.find_loss()?.is_none())
     }
 }
