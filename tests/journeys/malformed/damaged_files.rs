@@ -3,6 +3,7 @@
 use super::{is_told, is_typed, one_of};
 use crate::fuzzing::fuzzed::sound_store::{Readings, files, on_disk, options};
 use foldback::{Memory, Mode};
+use foldback_kv::FORMAT_VERSION;
 use foldback_testkit::Random;
 use foldback_testkit::mutation::mutated;
 use std::fs;
@@ -130,12 +131,15 @@ fn is_record(bytes: &[u8], at: usize) -> bool {
 }
 
 pub(super) fn future_version(random: &mut Random) -> bool {
-    let version = (4 + random.below(200)) as u8;
+    let version = FORMAT_VERSION as u8 + 1 + random.below(200) as u8;
     let name = *one_of(random, &["FORMAT", "payloads/", "meta.json", "graph.json", "store.sqlite"]);
     let file = named(random, &[name]);
     let place = random.below(1_000);
     with(&file, |bytes| match name {
-        "FORMAT" => replaced(bytes, b"version 3", format!("version {version}").as_bytes()),
+        "FORMAT" => {
+            let now = format!("version {FORMAT_VERSION}");
+            replaced(bytes, now.as_bytes(), format!("version {version}").as_bytes());
+        }
         // `FBPAYLD` and the version.
         "payloads/" => bytes[7] = version,
         "store.sqlite" => {
