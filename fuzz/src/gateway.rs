@@ -138,5 +138,7 @@ fn stream(api: Api, bytes: &[u8]) {
     let whole = answer(api, bytes, usize::MAX);
     assert_eq!(String::from_utf8_lossy(&answer(api, bytes, 7)), String::from_utf8_lossy(&whole));
     let is_ours = bytes.windows(8).any(|word| word == b"foldback") || bytes.contains(&b'\\');
-    assert!(is_ours || whole == bytes, "something of the provider's is gone");
+    // A part at a place that no answer has is not passed on.
+    let is_far = bytes.windows(10).any(|word| word.iter().all(u8::is_ascii_digit));
+    assert!(is_ours || is_far || whole == bytes, "something of the provider's is gone");
 }

@@ -74,7 +74,7 @@ const MOST_MEMORY: u64 = 64 << 10;
 #[test]
 fn r5_malformed_input_is_an_error_within_bounds() {
     let said = told("malformed::child_that_reads_malformed_input");
-    let classes: Vec<&String> = said.iter().filter(|line| line.starts_with("class ")).collect();
+    let classes: Vec<&String> = said.iter().filter(|line| line.contains("class ")).collect();
     let is_whole = std::env::var_os("FOLDBACK_MALFORMED").is_none();
     assert!(classes.len() == CLASSES.len() || !is_whole, "{said:#?}");
     classes.iter().for_each(|line| println!("{line}"));
