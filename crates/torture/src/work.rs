@@ -2,7 +2,7 @@
 //!
 //! It appends to a todo of its own and to one that it shares with others, in single messages and in whole exchanges, some
 //! of them with results that are kept as files; it makes todos and forgets them; it compacts and indexes. Each message
-//! follows from its todo and its number, so that whoever checks needs to know no more than how many there are.
+//! follows from its todo and its number, so that a check needs to know only how many there are.
 
 use crate::{Error, doing};
 use foldback::core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// Records of the whole store have the number of no todo.
 const ANCHOR: Key = Key { space: Space::Meta, todo: 0, n: 5 };
 
-/// After so many lines the store is told where the log ends.
+/// After this many lines the end of the log is noted in the store.
 const PER_ANCHOR: u64 = 64;
 
 /// The last line is looked for in so many bytes first.

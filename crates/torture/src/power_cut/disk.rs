@@ -236,7 +236,7 @@ impl Disk {
             let place = to.join(path);
             match named {
                 Named::Folder => std::fs::create_dir_all(place)?,
-                // The index of SQLite's log is made anew by whoever opens it first.
+                // The index of SQLite's log is made anew by the process that opens it first.
                 Named::File(_) if path.to_string_lossy().ends_with("-shm") => {}
                 Named::File(file) => {
                     if let Some(folder) = place.parent() {
