@@ -36,7 +36,8 @@ use self::connection::{Access, PATIENCE};
 use self::row::{blob, head_record, id, ids, low};
 use self::writer::{Writer, roll_back};
 use crate::folder::{self, SQLITE_FILE};
-use crate::{Batch, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Lost, Mode, Space, record};
+use crate::{Batch, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Lost, Mode, Space};
+use crate::{record, witness};
 
 pub(crate) use self::identity::version_of;
 
@@ -68,6 +69,7 @@ impl Sqlite {
         let file = dir.join(SQLITE_FILE);
         // Before a connection, which may bring the log in.
         let suspected = log::damage(&connection::log_of(&file));
+        let has_witness = witness::is_there(&dir);
         let make_tables =
             |connection: &mut _| table::create(connection).map_err(|error| fault::of(&dir, error));
         let is_there = || {
@@ -106,9 +108,7 @@ impl Sqlite {
                 store.format.fetch_max(own, Ordering::AcqRel);
             }
         }
-        if suspected.is_some() {
-            store.log_at_open = store.log_at_opening(suspected);
-        }
+        store.log_at_open = store.log_at_opening(suspected, has_witness);
         Ok(store)
     }
 

@@ -16,7 +16,7 @@
 //! | 8 | xxh3-64 over the first 16 bytes |
 
 use crate::error::{reading, writing};
-use crate::{Batch, Error, Lost, record};
+use crate::{Batch, Error, Lost, folder, record};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ const FILE: &str = "WITNESS";
 const SLOTS: u64 = 64;
 const SLOT_BYTES: usize = 24;
 const LINK_BYTES: usize = 16;
+const FILE_BYTES: usize = SLOTS as usize * SLOT_BYTES;
 
 /// The witness file, open for writing.
 pub(crate) struct Witness {
@@ -34,8 +35,9 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Opens the file in the store's folder, and makes it where there is none. All of its room is taken at once,
-    /// so that a disk that is full later does not matter; on one that is full already there is just no witness.
+    /// Opens the file in the store's folder, and makes it where there is none, durably: what a power cut leaves of the
+    /// first commit is then known not to be acknowledged. All of its room is taken at once, so that a disk that is
+    /// full later does not matter; on one that is full already there is just no witness.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join(FILE);
         let mut options = OpenOptions::new();
@@ -44,9 +46,11 @@ impl Witness {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(&path).map_err(writing("open", &path))?;
         let length = file.seek(SeekFrom::End(0)).map_err(writing("measure", &path))?;
-        let wanted = SLOTS as usize * SLOT_BYTES;
-        let missing = wanted.saturating_sub(usize::try_from(length).unwrap_or(wanted));
-        let _ = file.write_all(&vec![0; missing]);
+        let missing = FILE_BYTES.saturating_sub(usize::try_from(length).unwrap_or(FILE_BYTES));
+        if missing > 0 && file.write_all(&vec![0; missing]).is_ok() {
+            file.sync_all().map_err(writing("sync", &path))?;
+            folder::sync(dir)?;
+        }
         Ok(Self { file, path })
     }
 
@@ -72,7 +76,7 @@ impl Witness {
     pub(crate) fn accept(&self, link: Link) -> Result<(), Error> {
         let mut file = &self.file;
         let emptied = file.rewind();
-        let emptied = emptied.and_then(|()| file.write_all(&[0; SLOTS as usize * SLOT_BYTES]));
+        let emptied = emptied.and_then(|()| file.write_all(&[0; FILE_BYTES]));
         emptied.map_err(writing("write", &self.path))?;
         self.write(link)?;
         self.file.sync_all().map_err(writing("sync", &self.path))
@@ -89,10 +93,15 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Link>, Error> {
     found.map_err(reading("read", &path))
 }
 
+/// Whether a folder has a witness, which may know of no commit yet.
+pub(crate) fn is_there(dir: &Path) -> bool {
+    std::fs::metadata(dir.join(FILE)).is_ok_and(|file| file.len() >= FILE_BYTES as u64)
+}
+
 fn newest(file: &File) -> io::Result<Option<Link>> {
     let mut slots = Vec::new();
     // A bound, because a file of this name may be anything.
-    file.take(SLOTS * SLOT_BYTES as u64).read_to_end(&mut slots)?;
+    file.take(FILE_BYTES as u64).read_to_end(&mut slots)?;
     let sound = slots.chunks_exact(SLOT_BYTES).filter_map(|slot| {
         let (link, sum) = slot.split_at(LINK_BYTES);
         (xxh3_64(link).to_le_bytes() == sum).then(|| Link::of(link)).flatten()

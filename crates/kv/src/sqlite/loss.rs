@@ -28,10 +28,16 @@ impl Sqlite {
         })
     }
 
-    /// What the log shows when the store is opened; the log itself may be written over later.
-    pub(super) fn log_at_opening(&self, suspected: Option<Finding>) -> Option<Finding> {
-        let log = self.log_damage().unwrap_or(suspected);
-        log.filter(|_| !self.is_witnessed().unwrap_or(false))
+    /// What the log shows when the store is opened; the log itself may be written over later. A witness that was not there
+    /// before says nothing of it.
+    pub(super) fn log_at_opening(
+        &self,
+        suspected: Option<Finding>,
+        has_witness: bool,
+    ) -> Option<Finding> {
+        let suspected = suspected?;
+        let log = self.log_damage().unwrap_or(Some(suspected));
+        log.filter(|_| !(has_witness && self.is_witnessed().unwrap_or(false)))
     }
 
     /// What the log and the witness say. It comes before every other check, whose connection may bring the log in.
@@ -48,6 +54,6 @@ impl Sqlite {
     /// nobody waited for: a power cut lets them reach the disk in another order. (After one the witness may be behind, and
     /// says nothing of a log that was damaged as well.)
     fn is_witnessed(&self) -> Result<bool, Error> {
-        Ok(witness::read(&self.dir)?.is_some() && self.find_loss()?.is_none())
+        Ok(witness::is_there(&self.dir) && self.find_loss()?.is_none())
     }
 }

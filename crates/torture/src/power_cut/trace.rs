@@ -114,7 +114,11 @@ fn read(text: &str) -> Result<Vec<Event>, Error> {
         let Some((thread, rest)) = line.split_once(' ') else { continue };
         let rest = rest.trim_start();
         if let Some(first) = rest.strip_suffix(" <unfinished ...>") {
-            begun.insert(thread, first);
+            match closed(first) {
+                // Its end may be seen after another thread was given the same descriptor.
+                Some(fd) => events.push(Event::Close { fd }),
+                None => drop(begun.insert(thread, first)),
+            }
             continue;
         }
         let whole = match rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>")) {
@@ -133,6 +137,11 @@ fn read(text: &str) -> Result<Vec<Event>, Error> {
         events.extend(call.event()?);
     }
     Ok(events)
+}
+
+/// The descriptor that a call which has begun closes.
+fn closed(begun: &str) -> Option<i32> {
+    begun.strip_prefix("close(")?.parse().ok()
 }
 
 /// A call that succeeded.
@@ -235,6 +244,9 @@ mod tests {
 8 write(4, "\x61\x62\x63" <unfinished ...>
 7 fdatasync(3)                      = 0
 8 <... write resumed>, 3) = 2
+8 close(5 <unfinished ...>
+7 openat(AT_FDCWD, "\x2f\x65", O_RDONLY) = 5
+8 <... close resumed>) = 0
 7 unlinkat(5, "\x62", AT_REMOVEDIR) = 0
 7 rename("\x2f\x61", "\x2f\x62")    = -1 ENOENT (No such file or directory)
 7 write(1, "\x6b\x0a\x6c", 3)       = 3
@@ -247,6 +259,8 @@ mod tests {
             "write 3 to 3 at Some(4096)",
             "sync 3",
             "write 2 to 4 at None",
+            "close 5",
+            "open /e",
             "remove b",
             "say \"k\"",
             "copy 12 from 3 to 9",
