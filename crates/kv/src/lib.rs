@@ -80,7 +80,7 @@ pub use crate::finding::Finding;
 #[cfg(feature = "sqlite")]
 pub use crate::foreign::ForeignFile;
 pub use crate::key::{Key, Space};
-pub use crate::kv::Kv;
+pub use crate::kv::{DAMAGED_HEAD, Kv};
 pub use crate::memory::memory;
 pub use crate::open::{FORMAT_VERSION, open};
 pub use crate::registry::{Registry, Todo};

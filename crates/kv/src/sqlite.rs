@@ -33,7 +33,7 @@ use self::connection::{Access, PATIENCE};
 use self::row::{blob, head_record, id, ids, low};
 use self::writer::{Writer, roll_back};
 use crate::folder::{self, SQLITE_FILE};
-use crate::{Batch, Engine, Error, Finding, Key, Kv, Mode, Space, record};
+use crate::{Batch, DAMAGED_HEAD, Engine, Error, Finding, Key, Kv, Mode, Space, record};
 
 /// How many idle readers are kept.
 const IDLE_READERS: usize = 4;
@@ -223,9 +223,8 @@ impl Kv for Sqlite {
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let todo = low(row.get(0)?);
-                if let Ok(Ok(head)) = blob(row, 1)?.map(|bytes| record::open_head(todo, bytes)) {
-                    found.push((todo, head));
-                }
+                let head = blob(row, 1)?.and_then(|bytes| record::open_head(todo, bytes));
+                found.push((todo, head.unwrap_or(DAMAGED_HEAD)));
             }
             Ok(found)
         })
