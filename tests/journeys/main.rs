@@ -40,6 +40,7 @@ mod reembed;
 mod resume;
 mod row_tables;
 mod sub_agents;
+mod unsearched;
 
 mod floors;
 mod readme;

@@ -92,10 +92,24 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the payload is damaged by being gone: its record, its file, or its bytes.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::NotFound { .. } => true,
+            Self::Corrupt { what, .. } => what == NO_FILE || what == NO_BYTES,
+            _ => false,
+        }
+    }
+
     pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Io { doing, path: path.into(), source }
     }
 }
+
+/// What is said of a payload whose file is gone, and of one whose bytes are.
+pub(crate) const NO_FILE: &str = "its file is missing";
+pub(crate) const NO_BYTES: &str = "its bytes are missing";
 
 /// What went wrong inside one payload's stored bytes, before it is known which payload it is.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ mod packed;
 mod prepare;
 
 use crate::body::Body;
+use crate::error::{NO_BYTES, NO_FILE};
 use crate::excerpt::{self, Failure, Matching};
 use crate::file::reader::Reader;
 use crate::folder::Folder;
@@ -236,14 +237,13 @@ impl BackendStore {
             let files = self.files.as_ref().ok_or_else(|| {
                 gone("it is a file, and the store was opened without a folder for files")
             })?;
-            let file =
-                files.open(todo.no(), &meta.hash)?.ok_or_else(|| gone("its file is missing"))?;
+            let file = files.open(todo.no(), &meta.hash)?.ok_or_else(|| gone(NO_FILE))?;
             return Reader::open(file, &meta.hash, meta.bytes, Some(seal))
                 .map(|reader| Body::File(Box::new(reader)))
                 .map_err(|fault| self.blame(todo, meta, fault));
         }
         let key = Key { space: Space::PayloadBytes, todo: todo.no(), n: meta.n };
-        let value = self.record(key)?.ok_or_else(|| gone("its bytes are missing"))?;
+        let value = self.record(key)?.ok_or_else(|| gone(NO_BYTES))?;
         unpack(value, meta).map(Body::Record).map_err(|fault| self.blame(todo, meta, fault))
     }
 

@@ -5,7 +5,7 @@
 
 use divan::Bencher;
 use foldback_blockstore::{
-    BlockStore, Commit, Head, IndexConfig, NewMessage, PayloadTexts, ReadError, SearchRequest,
+    BlockStore, Commit, Head, IndexConfig, NewMessage, PayloadTexts, SearchRequest, WhyUnsearched,
 };
 use foldback_core::{
     Block, BlockHeader, BlockId, BlockType, Check, CloseReason, Message, Offload, PayloadKind,
@@ -24,8 +24,9 @@ fn main() {
 struct Log(Vec<u8>);
 
 impl PayloadTexts for Log {
-    fn read(&self, _: &Todo, _: u64, bytes: Range<u64>) -> Result<Option<Vec<u8>>, ReadError> {
-        Ok(self.0.get(bytes.start as usize..bytes.end as usize).map(<[u8]>::to_vec))
+    fn read(&self, _: &Todo, _: u64, bytes: Range<u64>) -> Result<Vec<u8>, WhyUnsearched> {
+        let part = self.0.get(bytes.start as usize..bytes.end as usize);
+        part.map(<[u8]>::to_vec).ok_or(WhyUnsearched::Damaged)
     }
 }
 

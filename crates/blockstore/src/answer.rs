@@ -1,7 +1,12 @@
 //! A question answered by words and by meaning.
 
-use crate::{Error, Hit, SearchRequest, Searcher};
-use foldback_core::{EmbedError, Embedder};
+use crate::found_block::{FoundBlock, FoundPassage};
+use crate::omission::{Omission, OmissionPart};
+use crate::searcher::{Found, Trouble};
+use crate::{
+    Error, Hit, NotSearched, PassageHit, SearchRequest, Searcher, Unsearched, WhyUnsearched,
+};
+use foldback_core::{Block, BlockId, EmbedError, Embedder, SeqNo};
 
 /// The blocks that answer a question.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +15,8 @@ pub struct SearchAnswer {
     pub hits: Vec<Hit>,
     /// Why the hits were found by words alone, where the embedder could not embed the question.
     pub by_words_alone: Option<EmbedError>,
+    /// What was not searched, and why.
+    pub not_searched: NotSearched,
 }
 
 impl SearchAnswer {
@@ -23,11 +30,19 @@ impl SearchAnswer {
 }
 
 impl Searcher {
-    /// As [`search`](Self::search), by meaning too: `embedder` makes the question's vector. Where it fails,
+    /// The hits of an [`answer`](Self::answer), for those who know that the store is whole.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn search(&self, request: &SearchRequest<'_>) -> Result<Vec<Hit>, Error> {
+        Ok(self.answer(request)?.hits)
+    }
+
+    /// As [`answer`](Self::answer), by meaning too: `embedder` makes the question's vector. Where it fails,
     /// the words alone decide, which serves better than no answer, and the answer says so.
     ///
     /// # Errors
-    /// As [`search`](Self::search).
+    /// As [`answer`](Self::answer).
     pub fn search_with(
         &self,
         request: &SearchRequest<'_>,
@@ -37,10 +52,106 @@ impl Searcher {
             Ok(vectors) => (vectors, None),
             Err(error) => (<_>::default(), Some(error)),
         };
-        let hits = match vectors.row(0) {
-            Some(vector) => self.search(&request.vector(embedder, vector))?,
-            None => self.search(request)?,
+        let answer = match vectors.row(0) {
+            Some(vector) => self.answer(&request.vector(embedder, vector))?,
+            None => self.answer(request)?,
         };
-        Ok(SearchAnswer { hits, by_words_alone })
+        Ok(SearchAnswer { by_words_alone, ..answer })
+    }
+
+    /// The blocks that answer the request, the best first. Damage keeps nothing else from being found:
+    /// the answer says what was not searched.
+    ///
+    /// The cost is bounded whatever the question holds: no query language is read from it, and
+    /// its length, its terms and the number of hits are capped.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn answer(&self, request: &SearchRequest<'_>) -> Result<SearchAnswer, Error> {
+        match self.find_checked(request) {
+            Ok(found) => self.answered(found),
+            Err(Trouble::Store(error)) => Err(error),
+            Err(Trouble::Index) => {
+                self.set_broken();
+                let searcher = self.without_index()?;
+                match searcher.find(request) {
+                    Ok(found) => searcher.answered(found),
+                    Err(Trouble::Store(error)) => Err(error),
+                    Err(Trouble::Index) => searcher.answered(Found::default()),
+                }
+            }
+        }
+    }
+
+    fn answered(&self, found: Found) -> Result<SearchAnswer, Error> {
+        let mut omissions = self.omissions();
+        omissions.extend(found.omissions);
+        let mut hits = Vec::with_capacity(found.blocks.len());
+        for found in found.blocks {
+            hits.extend(self.hit(found, &mut omissions)?);
+        }
+        let todo = self.todo().id();
+        let unsearched =
+            omissions.into_iter().filter_map(|omission| Unsearched::of(todo, omission));
+        let not_searched = NotSearched::of(unsearched.collect());
+        Ok(SearchAnswer { hits, by_words_alone: None, not_searched })
+    }
+
+    /// The hit of a block that was found; `None` where its record cannot be read any more.
+    fn hit(&self, found: FoundBlock, omissions: &mut Vec<Omission>) -> Result<Option<Hit>, Error> {
+        let FoundBlock { ranked, place, passages, relevance, exact, explanation } = found;
+        let n = ranked.candidate.n;
+        let mut lack = |why| omissions.push(Omission { block: n, part: OmissionPart::Block, why });
+        let block = match self.block(n) {
+            Ok(Some(block)) => block,
+            Ok(None) => {
+                // A todo that was forgotten meanwhile lacks nothing.
+                if self.records().last_block_n(self.todo())? > 0 {
+                    lack(WhyUnsearched::Missing);
+                }
+                return Ok(None);
+            }
+            Err(Error::Corrupt { .. }) => {
+                lack(WhyUnsearched::Damaged);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let passages = self.passage_hits(&block, passages, omissions)?;
+        Ok(Some(Hit {
+            block,
+            passages,
+            score: ranked.score.sum() as f32,
+            bm25: ranked.candidate.bm25 as f32,
+            cosine: ranked.candidate.cosine.unwrap_or(0.0),
+            exact,
+            relevance,
+            best_seq: place.map(|place| SeqNo(place.seq)),
+            explanation,
+        }))
+    }
+
+    /// Passages by the references of the messages that carry them. One whose message cannot be read
+    /// is left out.
+    fn passage_hits(
+        &self,
+        block: &Block,
+        passages: Vec<FoundPassage>,
+        omissions: &mut Vec<Omission>,
+    ) -> Result<Vec<PassageHit>, Error> {
+        if passages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = self.records().payload_refs(self.todo(), block, omissions)?;
+        let hit = |FoundPassage { meta, score, also_in }: FoundPassage| {
+            let payload = known.iter().find(|known| known.n == meta.payload)?.clone();
+            let (first_line, last_line) = meta.place.lines;
+            let (bytes, skip) = (meta.place.bytes, meta.place.skip);
+            let id = |n| BlockId::new(self.todo().id().clone(), n);
+            let also_in = also_in.into_iter().map(id).collect();
+            let score = score as f32;
+            Some(PassageHit { payload, first_line, last_line, skip, bytes, score, also_in })
+        };
+        Ok(passages.into_iter().filter_map(hit).collect())
     }
 }

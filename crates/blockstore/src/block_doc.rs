@@ -2,6 +2,7 @@
 
 use crate::analysis::Analyzer;
 use crate::block_text::{block_terms, payload_texts};
+use crate::omission::Omission;
 use crate::passage::{Passage, PassagePlace};
 use crate::payload_texts::PayloadText;
 use crate::vectors::MessageVectors;
@@ -19,6 +20,8 @@ pub(crate) struct BlockDoc {
     pub(crate) vectors: Vec<DocVectors>,
     /// The payloads whose texts are searched with it. An index holds their numbers.
     pub(crate) payloads: Vec<PayloadText>,
+    /// What of its records could not be read.
+    pub(crate) omissions: Vec<Omission>,
 }
 
 /// What an index holds of one passage. It is a pure function of the payload's bytes.
@@ -81,7 +84,8 @@ impl BlockDoc {
         let time = Timestamp::parse(&block.header.create_time).unwrap_or_default();
         let meta = BlockMeta { len: counts.len, time, block_type: block.header.block_type };
         let (terms, payloads) = (counts.terms(), payload_texts(messages));
-        let mut doc = Self { n, meta, terms, vectors: Vec::new(), payloads };
+        let (vectors_by_model, omissions) = (Vec::new(), Vec::new());
+        let mut doc = Self { n, meta, terms, vectors: vectors_by_model, payloads, omissions };
         for (seq, of_message) in vectors {
             doc.add_vectors(*seq, of_message);
         }
@@ -96,7 +100,8 @@ impl BlockDoc {
     /// The place of a block whose record cannot be read: it is there, but nothing finds it.
     pub(crate) fn unreadable(n: u32) -> Self {
         let meta = BlockMeta { len: 0, time: Timestamp(0), block_type: BlockType::Chat };
-        Self { n, meta, terms: Vec::new(), vectors: Vec::new(), payloads: Vec::new() }
+        let (terms, vectors, payloads) = (Vec::new(), Vec::new(), Vec::new());
+        Self { n, meta, terms, vectors, payloads, omissions: Vec::new() }
     }
 
     fn add_vectors(&mut self, seq: u64, of_message: &MessageVectors) {

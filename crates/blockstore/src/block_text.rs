@@ -2,7 +2,7 @@
 
 use crate::analysis::Analyzer;
 use crate::payload_texts::PayloadText;
-use foldback_core::{Block, Message, PayloadKind, Source, StoredMessage, ToolCallId};
+use foldback_core::{Block, Message, Offload, PayloadKind, Source, StoredMessage, ToolCallId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,8 @@ pub(crate) fn payload_texts(messages: &[StoredMessage]) -> Vec<PayloadText> {
     for offload in kept.flat_map(|stored| &stored.offloads) {
         let is_known = payloads.iter().any(|known| known.n == offload.n);
         if !is_known && offload.kind != PayloadKind::Binary {
-            payloads.push(PayloadText { n: offload.n, bytes: offload.bytes });
+            let Offload { n, bytes, check, .. } = *offload;
+            payloads.push(PayloadText { n, bytes, check });
         }
     }
     payloads

@@ -97,7 +97,12 @@ impl Cache {
         // The counter is read first, so what is read behind it is at least as new.
         let changed = self.records.changed()?;
         let broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
-        if state.changed != Some(changed) || broken {
+        let is_mended = self.records.can_read_any(todo, state.memory.read().omissions());
+        if is_mended {
+            state.blocks = state.disk.as_ref().map_or(0, |disk| disk.blocks());
+            state.memory = self.memory_behind(state.blocks);
+        }
+        if state.changed != Some(changed) || broken || is_mended {
             self.catch_up(todo, &mut state)?;
             state.changed = Some(changed);
         }
@@ -189,19 +194,28 @@ impl Cache {
                 }
             }
         }
-        if last > state.blocks {
-            if let Err(error) = self.append_to_memory(todo, state, last) {
-                // What was read so far is no longer the beginning of anything.
-                *state = State::default();
-                return Err(error);
-            }
-            state.blocks = last;
+        if let Err(error) = self.append_to_memory(todo, state, last) {
+            // What was read so far is no longer the beginning of anything.
+            *state = State::default();
+            return Err(error);
         }
+        state.blocks = state.blocks.max(last);
         Ok(())
     }
 
-    /// Reads the blocks up to `last` into memory.
+    /// Reads the blocks up to `last` into memory, and of the payloads of the others what the index on disk
+    /// lacks.
     fn append_to_memory(&self, todo: &Todo, state: &mut State, last: u32) -> Result<(), Error> {
+        if last > state.blocks {
+            self.append_blocks(todo, state, last)?;
+        }
+        match &state.disk {
+            Some(disk) => MemoryIndex::fill_in(&state.memory, &self.records, todo, disk),
+            None => Ok(()),
+        }
+    }
+
+    fn append_blocks(&self, todo: &Todo, state: &mut State, last: u32) -> Result<(), Error> {
         let behind = state.disk.as_ref().map_or(0, |disk| disk.blocks());
         let append = |state: &State, first: u32| {
             let (records, disk) = (&self.records, state.disk.as_deref());
@@ -233,7 +247,10 @@ impl Cache {
     /// known already.
     fn search_disk(&self, state: &mut State, disk: DiskIndex) {
         let blocks = disk.blocks();
-        if state.disk.as_ref().is_none_or(|known| known.blocks() != blocks) {
+        let is_same = |known: &Arc<DiskIndex>| {
+            known.blocks() == blocks && known.omissions() == disk.omissions()
+        };
+        if !state.disk.as_ref().is_some_and(is_same) {
             state.memory = self.memory_behind(blocks);
             state.blocks = blocks;
             state.changed = None;

@@ -39,16 +39,6 @@ pub enum Error {
         /// What was wrong and what was expected.
         why: String,
     },
-    /// The text of a payload could not be read now. It is tried again with the next search.
-    #[error("payload {n} of todo {todo} could not be read to be searched: {source}")]
-    Payload {
-        /// The todo.
-        todo: TodoId,
-        /// The payload's number in it.
-        n: u64,
-        /// What failed.
-        source: crate::ReadError,
-    },
     /// A configuration that makes no sense.
     #[error("the configuration of the indexes is wrong: {0}")]
     Config(String),

@@ -70,8 +70,8 @@ impl Evidence<'_> {
     pub(crate) fn passages(&self, n: u32, own: f64) -> Vec<PassageScore> {
         let payloads = self.parts.payloads_of(n).iter().copied();
         let payloads = payloads.filter(|payload| self.carriers.get(payload) == Some(&Some(n)));
-        let scores =
-            payloads.flat_map(|payload| self.passages.held(self.parts.passages_of(payload)));
+        let places = payloads.flat_map(|payload| self.parts.passages_of(payload));
+        let scores = places.flat_map(|places| self.passages.held(places));
         let mut best: Vec<PassageScore> = scores.copied().collect();
         best.sort_by(|a, b| self.question.passage_order(a, b));
         let highest = best.first().map_or(0.0, |best| best.bm25);

@@ -5,6 +5,7 @@ use crate::block_doc::{BlockDoc, BlockMeta, PassageDoc, PassageMeta, Place};
 use crate::carried::Carried;
 use crate::disk::DiskIndex;
 use crate::dot::dot;
+use crate::omission::Omission;
 use crate::records::{Records, pages};
 use foldback_core::Block;
 use foldback_kv::Todo;
@@ -29,6 +30,10 @@ pub(crate) struct MemoryIndex {
     passage_room: usize,
     groups: Vec<VectorGroup>,
     bytes: usize,
+    /// What of the blocks could not be read, or found no room.
+    omissions: Vec<Omission>,
+    /// Whether what an index on disk lacks was looked for.
+    is_filled_in: bool,
 }
 
 /// Which texts hold which terms. Texts are numbered by their place, from 0.
@@ -113,11 +118,34 @@ impl MemoryIndex {
         }
         new.reverse();
         let mut has_room = true;
-        records.passage_docs(todo, &new, |doc| {
+        let omissions = records.passage_docs(todo, &new, |doc| {
             has_room = memory.write().push_passage(doc);
             has_room
         })?;
+        memory.write().lack(omissions);
         Ok(has_room)
+    }
+
+    /// Appends what `disk` lacks of payloads, where it can be read by now: once.
+    pub(crate) fn fill_in(
+        memory: &RwLock<Self>,
+        records: &Records,
+        todo: &Todo,
+        disk: &DiskIndex,
+    ) -> Result<(), Error> {
+        if std::mem::replace(&mut memory.write().is_filled_in, true) {
+            return Ok(());
+        }
+        let lacking = disk.omissions().iter().rev();
+        let lacking: Vec<_> =
+            lacking.filter_map(|omission| Some((omission.block, omission.payload()?))).collect();
+        let omissions = records.passage_docs(todo, &lacking, |doc| {
+            // What stands before the damage is on disk.
+            doc.meta.place.bytes.end <= disk.text_end(doc.meta.payload)
+                || memory.write().push_passage(doc)
+        })?;
+        memory.write().lack(omissions);
+        Ok(())
     }
 
     /// An index of one block that is not closed. Of its payloads those are read that `is_known` does not
@@ -135,8 +163,19 @@ impl MemoryIndex {
         let mut new: Vec<_> = new.map(|payload| (doc.n, *payload)).collect();
         new.reverse();
         index.push_block(doc);
-        records.passage_docs(todo, &new, |doc| index.push_passage(doc))?;
+        let omissions = records.passage_docs(todo, &new, |doc| index.push_passage(doc))?;
+        index.lack(omissions);
         Ok(index)
+    }
+
+    /// Notes what could not be read, or found no room.
+    pub(crate) fn lack(&mut self, omissions: Vec<Omission>) {
+        self.omissions.extend(omissions);
+    }
+
+    /// What it lacks of its blocks, and where it was [filled in](Self::fill_in) of payloads of those on disk.
+    pub(crate) fn omissions(&self) -> &[Omission] {
+        &self.omissions
     }
 
     /// Whether any block carries this payload.
@@ -164,6 +203,7 @@ impl MemoryIndex {
         let place = self.metas.len() as u32;
         self.metas.push(doc.meta);
         self.carried.add_block(doc.n, doc.carried());
+        self.omissions.extend(doc.omissions);
         self.bytes += 160 * doc.payloads.len();
         self.bytes += 40 + self.terms.push(doc.terms, doc.meta.len);
         for vectors in doc.vectors {
@@ -210,7 +250,10 @@ impl MemoryIndex {
     /// The first `len` blocks.
     pub(crate) fn until(&self, len: usize) -> MemoryView<'_> {
         let len = len.min(self.metas.len());
-        let is_of_them = |meta: &PassageMeta| ((meta.block - self.first) as usize) < len;
+        // Passages that an index on disk lacks are of earlier blocks.
+        let is_of_them = |meta: &PassageMeta| {
+            meta.block.checked_sub(self.first).is_none_or(|place| (place as usize) < len)
+        };
         let passages = self.passages.partition_point(is_of_them);
         MemoryView { index: self, len, passages }
     }

@@ -109,24 +109,19 @@ impl<'a> Parts<'a> {
         on_disk.iter().chain(self.memory.blocks_of(payload)).chain(open).copied()
     }
 
-    /// The places of a payload's passages.
-    pub(crate) fn passages_of(&self, payload: u64) -> Range<usize> {
+    /// The places of a payload's passages: of what an index on disk lacks, the rest is in memory.
+    pub(crate) fn passages_of(&self, payload: u64) -> impl Iterator<Item = Range<usize>> {
         let on_disk = self.disk.map_or(0..0, |disk| disk.carried.passages_of(payload));
-        let at = |before: usize, places: Range<u32>| {
-            before + places.start as usize..before + places.end as usize
-        };
-        if !on_disk.is_empty() {
-            return at(0, on_disk);
-        }
-        let mut before = self.passages_on_disk().len();
-        for view in self.in_memory() {
-            let places = view.passages_of(payload);
-            if !places.is_empty() {
-                return at(before, places);
-            }
-            before += view.passages().len();
-        }
-        before..before
+        let on_disk = (on_disk, self.passages_on_disk().len());
+        let in_memory = self.in_memory();
+        let in_memory =
+            in_memory.map(move |view| (view.passages_of(payload), view.passages().len()));
+        let mut before = 0;
+        std::iter::once(on_disk).chain(in_memory).map(move |(places, all)| {
+            let here = before + places.start as usize..before + places.end as usize;
+            before += all;
+            here
+        })
     }
 
     pub(crate) fn passage_df(&self, term: &str) -> Result<u64, Damage> {

@@ -1,16 +1,18 @@
 //! The truth: messages, blocks, vectors and session states, read and written as records.
 
+mod scanned;
 mod texts;
 
+pub(crate) use scanned::Scanned;
 pub(crate) use texts::pages;
 
+use crate::omission::Omission;
 use crate::payload_texts::PayloadTexts;
 use crate::vectors::{self, MessageVectors};
 use crate::{Commit, Error, Head};
-use foldback_core::{Block, Offload, PayloadRef, StoredMessage};
+use foldback_core::{Block, Offload, PayloadRef, StoredMessage, TodoId};
 use foldback_kv::{Batch, Expect, Key, Kv, Space, Todo};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -135,7 +137,7 @@ impl Records {
         todo: &Todo,
         range: Range<u64>,
     ) -> Result<Vec<StoredMessage>, Error> {
-        let range = range.start..range.end.min(self.head(todo)?.messages);
+        let range = range.start..range.end.min(self.end(todo)?);
         if range.is_empty() {
             return Ok(Vec::new());
         }
@@ -151,6 +153,32 @@ impl Records {
             }
         }
         Ok(messages)
+    }
+
+    /// The number behind the last message: by the head, and where that is damaged by the messages.
+    pub(crate) fn end(&self, todo: &Todo) -> Result<u64, Error> {
+        match self.head(todo) {
+            Err(Error::Kv(foldback_kv::Error::CorruptHead { .. })) => {}
+            head => return Ok(head?.messages),
+        }
+        match self.kv.last(Space::Message, todo.no()) {
+            Ok(last) => Ok(last.map_or(0, |(n, _)| n + 1)),
+            Err(foldback_kv::Error::Corrupt { key, .. }) => Ok(key.n + 1),
+            Err(error) => Err(Error::of(todo.id(), error)),
+        }
+    }
+
+    /// The id of the todo of this number as its last block tells it, for where its own record does not.
+    pub(crate) fn id_by_blocks(&self, no: u32) -> Option<TodoId> {
+        let (_, bytes) = self.kv.last(Space::Block, no).ok()??;
+        let block: Block = rmp_serde::from_slice(&bytes).ok()?;
+        Some(block.header.todo_id)
+    }
+
+    /// Whether a message can be read.
+    pub(crate) fn has_message(&self, todo: &Todo, seq: u64) -> bool {
+        let found = self.get(todo, Space::Message, seq).ok().flatten();
+        found.is_some_and(|bytes| rmp_serde::from_slice::<StoredMessage>(&bytes).is_ok())
     }
 
     pub(crate) fn block(&self, todo: &Todo, n: u32) -> Result<Option<Block>, Error> {
@@ -209,14 +237,16 @@ impl Records {
         decoded.map(Some).map_err(|detail| Error::Corrupt { todo, key, detail })
     }
 
-    /// How the messages of a block refer to the payloads that they carry.
+    /// How the messages of a block refer to the payloads that they carry. Those that cannot be read go
+    /// to `omissions`.
     pub(crate) fn payload_refs(
         &self,
         todo: &Todo,
         block: &Block,
+        omissions: &mut Vec<Omission>,
     ) -> Result<Vec<PayloadRef>, Error> {
-        let found = self.scan_around(todo, Space::Message, block.range.as_u64())?;
-        let messages = messages_of(block, &found.into_iter().collect());
+        let found = self.scanned(todo, Space::Message, block.range.as_u64())?;
+        let messages = scanned::messages_of(block.header.block_id.n(), block, &found, omissions);
         let offloads = messages.iter().flat_map(|stored| &stored.offloads);
         Ok(offloads.map(Offload::reference).collect())
     }
@@ -242,24 +272,35 @@ impl Records {
         space: Space,
         range: Range<u64>,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
-        let mut found = Vec::new();
+        Ok(self.scanned(todo, space, range)?.found.into_iter().collect())
+    }
+
+    /// The records of a range that can be read, and which are damaged.
+    pub(crate) fn scanned(
+        &self,
+        todo: &Todo,
+        space: Space,
+        range: Range<u64>,
+    ) -> Result<Scanned, Error> {
+        let mut scanned = Scanned::default();
         let mut from = range.start;
         while from < range.end {
             match self.scan(todo, space, from..range.end, usize::MAX) {
                 Ok(rest) => {
-                    found.extend(rest);
+                    scanned.found.extend(rest);
                     break;
                 }
                 Err(Error::Corrupt { key, .. }) if (from..range.end).contains(&key.n) => {
                     if from < key.n {
-                        found.extend(self.scan(todo, space, from..key.n, usize::MAX)?);
+                        scanned.found.extend(self.scan(todo, space, from..key.n, usize::MAX)?);
                     }
+                    scanned.damaged.insert(key.n);
                     from = key.n + 1;
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(found)
+        Ok(scanned)
     }
 
     pub(crate) fn scan(
@@ -279,12 +320,6 @@ impl Records {
     pub(crate) fn write(&self, todo: &Todo, batch: Batch) -> Result<(), Error> {
         self.kv.commit(batch).map_err(|error| Error::of(todo.id(), error))
     }
-}
-
-/// The messages of a block that can be read.
-fn messages_of(block: &Block, records: &BTreeMap<u64, Vec<u8>>) -> Vec<StoredMessage> {
-    let records = records.range(block.range.as_u64());
-    records.filter_map(|(_, bytes)| rmp_serde::from_slice(bytes).ok()).collect()
 }
 
 pub(crate) fn key(space: Space, todo: &Todo, n: u64) -> Key {

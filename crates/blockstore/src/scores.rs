@@ -3,6 +3,7 @@
 
 use crate::block_doc::Place;
 use crate::disk::Query;
+use crate::omission::Omission;
 use crate::pool::{Entry, Pool};
 use crate::rank::{self, Candidate, Question, Score};
 use crate::standing::Standing;
@@ -224,6 +225,7 @@ pub(crate) struct Exact<'a, 'r> {
     query: Option<&'a AskedVector<'a>>,
     scores: &'a Scores<'a, 'r>,
     read: FxHashMap<u32, Option<(f32, Place)>>,
+    omissions: Vec<Omission>,
 }
 
 impl<'a, 'r> Exact<'a, 'r> {
@@ -232,7 +234,12 @@ impl<'a, 'r> Exact<'a, 'r> {
         query: Option<&'a AskedVector<'a>>,
         scores: &'a Scores<'a, 'r>,
     ) -> Self {
-        Self { searcher, query, scores, read: FxHashMap::default() }
+        Self { searcher, query, scores, read: FxHashMap::default(), omissions: Vec::new() }
+    }
+
+    /// The vectors that could not be read.
+    pub(crate) fn into_omissions(self) -> Vec<Omission> {
+        self.omissions
     }
 
     /// What is known of block `n`.
@@ -246,8 +253,9 @@ impl<'a, 'r> Exact<'a, 'r> {
                 Some(read) => *read,
                 None => {
                     let read = self.searcher.exact_cosine(n, query)?;
-                    self.read.insert(n, read);
-                    read
+                    self.read.insert(n, read.best);
+                    self.omissions.extend(read.omissions);
+                    read.best
                 }
             };
             candidate.cosine = read.map(|(cosine, _)| cosine).or(candidate.cosine);

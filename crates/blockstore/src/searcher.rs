@@ -3,21 +3,22 @@
 mod meaning;
 mod words;
 
-pub(crate) use meaning::vector_side;
+pub(crate) use meaning::{ExactCosine, vector_side};
 pub(crate) use words::{Allows, ByWords, asked_terms, by_words};
 
-use crate::block_doc::{BlockMeta, Place};
+use crate::block_doc::BlockMeta;
 use crate::disk::{Damage, DiskIndex};
-use crate::found_block::{Evidence, FoundBlock, FoundPassage};
+use crate::found_block::{Evidence, FoundBlock};
 use crate::memory_index::MemoryIndex;
+use crate::omission::Omission;
 use crate::parts::Parts;
 use crate::pool::Cosine;
 use crate::rank::{self, Candidate, Corpus, Question, Ranked};
 use crate::records::Records;
 use crate::scores::{AskedVector, Exact, Scores};
 use crate::standing::Standing;
-use crate::{Error, Explanation, Hit, PassageHit, Ranking, SearchRequest};
-use foldback_core::{Block, BlockId, SeqNo};
+use crate::{Error, Explanation, Ranking, SearchRequest};
+use foldback_core::Block;
 use foldback_kv::Todo;
 use parking_lot::RwLock;
 use std::panic::AssertUnwindSafe;
@@ -83,10 +84,17 @@ impl Searcher {
         self.blocks + u32::from(self.open.is_some())
     }
 
-    /// The open messages, where this is their number.
-    fn open_block(&self, n: u32) -> Option<&Block> {
-        let block = self.open.as_ref().map(|open| &open.block)?;
-        (block.header.block_id.n() == n).then_some(block)
+    /// The block of this number, closed or open.
+    pub(crate) fn block(&self, n: u32) -> Result<Option<Block>, Error> {
+        let open = self.open.as_ref().map(|open| &open.block);
+        match open.filter(|open| open.header.block_id.n() == n) {
+            Some(open) => Ok(Some(open.clone())),
+            None => self.records.block(&self.todo, n),
+        }
+    }
+
+    pub(crate) fn records(&self) -> &Records {
+        &self.records
     }
 
     /// The todo that is searched, and no other.
@@ -118,61 +126,27 @@ impl Searcher {
         disk.codes.groups().iter().map(|group| graph.rows_of(group)).sum()
     }
 
-    /// The blocks that answer the request, the best first.
-    ///
-    /// The cost is bounded whatever the question holds: no query language is read from it, and
-    /// its length, its terms and the number of hits are capped.
-    ///
-    /// # Errors
-    /// When the record of a block that was found is damaged, or the store fails.
-    pub fn search(&self, request: &SearchRequest<'_>) -> Result<Vec<Hit>, Error> {
-        let found = match self.find_checked(request) {
-            Ok(found) => found,
-            Err(Trouble::Store(error)) => return Err(error),
-            Err(Trouble::Index) => {
-                // It was whole when it was opened, and is not any more.
-                if let Some(disk) = &self.disk {
-                    disk.set_broken();
-                }
-                match self.without_index()?.find(request) {
-                    Ok(found) => found,
-                    Err(Trouble::Store(error)) => return Err(error),
-                    Err(Trouble::Index) => Vec::new(),
-                }
-            }
-        };
-        let mut hits = Vec::with_capacity(found.len());
-        for FoundBlock { ranked, place, passages, relevance, exact, explanation } in found {
-            let n = ranked.candidate.n;
-            let block = match self.open_block(n).cloned() {
-                Some(open) => Ok(Some(open)),
-                None => self.records.block(&self.todo, n),
-            };
-            let block = match block {
-                Ok(Some(block)) => block,
-                // A block of a todo that was forgotten meanwhile is found no more, and a damaged
-                // one keeps nobody from the others.
-                Ok(None) | Err(Error::Corrupt { .. }) => continue,
-                Err(error) => return Err(error),
-            };
-            let passages = self.passage_hits(&block, passages)?;
-            hits.push(Hit {
-                block,
-                passages,
-                score: ranked.score.sum() as f32,
-                bm25: ranked.candidate.bm25 as f32,
-                cosine: ranked.candidate.cosine.unwrap_or(0.0),
-                exact,
-                relevance,
-                best_seq: place.map(|place| SeqNo(place.seq)),
-                explanation,
-            });
+    /// What of the blocks is not in what is searched.
+    pub(crate) fn omissions(&self) -> Vec<Omission> {
+        let on_disk = self.disk.as_ref().map_or(&[][..], |disk| disk.omissions());
+        // What it lacks of payloads was tried again, into memory.
+        let mut omissions: Vec<Omission> =
+            on_disk.iter().filter(|omission| omission.payload().is_none()).cloned().collect();
+        omissions.extend_from_slice(self.memory.read().omissions());
+        omissions
+            .extend_from_slice(self.open.as_ref().map_or(&[][..], |open| open.index.omissions()));
+        omissions
+    }
+
+    /// The index on disk was whole when it was opened, and is not any more.
+    pub(crate) fn set_broken(&self) {
+        if let Some(disk) = &self.disk {
+            disk.set_broken();
         }
-        Ok(hits)
     }
 
     /// The same blocks, searched without the index on disk.
-    fn without_index(&self) -> Result<Self, Error> {
+    pub(crate) fn without_index(&self) -> Result<Self, Error> {
         let room = self.memory.read().passage_room();
         let memory = RwLock::new(MemoryIndex::starting_at(1, room));
         MemoryIndex::append(&memory, &self.records, &self.todo, None, 1..=self.blocks)?;
@@ -184,43 +158,20 @@ impl Searcher {
         }
     }
 
-    /// Passages by the references of the messages that carry them. One whose message cannot be read
-    /// is left out.
-    fn passage_hits(
-        &self,
-        block: &Block,
-        passages: Vec<FoundPassage>,
-    ) -> Result<Vec<PassageHit>, Error> {
-        if passages.is_empty() {
-            return Ok(Vec::new());
-        }
-        let known = self.records.payload_refs(&self.todo, block)?;
-        let hit = |FoundPassage { meta, score, also_in }: FoundPassage| {
-            let payload = known.iter().find(|known| known.n == meta.payload)?.clone();
-            let (first_line, last_line) = meta.place.lines;
-            let (bytes, skip) = (meta.place.bytes, meta.place.skip);
-            let id = |n| BlockId::new(self.todo.id().clone(), n);
-            let also_in = also_in.into_iter().map(id).collect();
-            let score = score as f32;
-            Some(PassageHit { payload, first_line, last_line, skip, bytes, score, also_in })
-        };
-        Ok(passages.into_iter().filter_map(hit).collect())
-    }
-
     /// The cosine of a block's best vector as the truth holds it, where an index on disk holds the
     /// block.
     pub(crate) fn exact_cosine(
         &self,
         n: u32,
         query: &AskedVector<'_>,
-    ) -> Result<Option<(f32, Place)>, Error> {
+    ) -> Result<ExactCosine, Error> {
         match &self.disk {
             Some(disk) => self.records.exact_cosine(disk, &self.todo, n, query),
-            None => Ok(None),
+            None => Ok(ExactCosine::default()),
         }
     }
 
-    fn find_checked(&self, request: &SearchRequest<'_>) -> Result<Vec<FoundBlock>, Trouble> {
+    pub(crate) fn find_checked(&self, request: &SearchRequest<'_>) -> Result<Found, Trouble> {
         if self.disk.is_none() {
             return self.find(request);
         }
@@ -232,7 +183,7 @@ impl Searcher {
         }
     }
 
-    fn find(&self, request: &SearchRequest<'_>) -> Result<Vec<FoundBlock>, Trouble> {
+    pub(crate) fn find(&self, request: &SearchRequest<'_>) -> Result<Found, Trouble> {
         let memory = self.memory.read();
         let open = self.open.as_ref().map(|open| open.index.until(1));
         let parts =
@@ -309,8 +260,17 @@ impl Searcher {
                 passages: evidence.with_carriers(n, &best_passages),
             });
         }
-        Ok(found)
+        Ok(Found { blocks: found, omissions: exact.into_omissions() })
     }
+}
+
+/// What was found.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// The best first.
+    pub(crate) blocks: Vec<FoundBlock>,
+    /// The vectors that cannot be read any more.
+    pub(crate) omissions: Vec<Omission>,
 }
 
 /// Why a search did not come to its end.

@@ -138,7 +138,8 @@ impl BlockStore {
 
     /// As [`open`](Self::open), and what the payloads of the blocks say is searched too. Of one
     /// payload the first 16 MiB are; binary ones are not. What no index on disk holds takes at most
-    /// half of [`cache_bytes`](IndexConfig::cache_bytes), the newest payloads first.
+    /// half of [`cache_bytes`](IndexConfig::cache_bytes), the newest payloads first; answers name
+    /// those that found no room.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -190,6 +191,14 @@ impl BlockStore {
     /// When the store fails or the record is damaged.
     pub fn session(&self, todo: &Todo) -> Result<Option<Vec<u8>>, Error> {
         self.records.session(todo)
+    }
+
+    /// The number behind the todo's last message, where its head is damaged too.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn end(&self, todo: &Todo) -> Result<SeqNo, Error> {
+        Ok(SeqNo(self.records.end(todo)?))
     }
 
     /// The messages of a range, in order. A range that goes beyond the last message ends there.

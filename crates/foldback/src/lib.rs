@@ -91,8 +91,8 @@ pub use embedding::{
 pub use error::{Error, ErrorKind};
 pub use foldback_backend_store::BackendStore;
 pub use foldback_blockstore::{
-    AllTodosAnswer, AllTodosRequest, CaughtUp, Hit, IndexConfig, Origin, SearchAnswer,
-    SearchRequest,
+    AllTodosAnswer, AllTodosRequest, CaughtUp, Hit, IndexConfig, NotSearched, Origin, SearchAnswer,
+    SearchRequest, Unsearched, UnsearchedPart, WhyUnsearched,
 };
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;

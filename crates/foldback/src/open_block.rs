@@ -4,11 +4,12 @@
 use crate::live::Open;
 use crate::memory::Shared;
 use crate::recovery::read_open;
-use crate::{Error, ErrorKind, Memory};
-use foldback_blockstore::Searcher;
+use crate::{Error, Memory, texts};
+use foldback_blockstore::{Error as BlockError, Searcher};
 use foldback_chunker::{Described, describe};
 use foldback_core::{Block, BlockHeader, BlockId, CloseReason, SeqNo, SeqRange, Timestamp, TodoId};
-use foldback_kv::Todo;
+use foldback_kv::{Space, Todo};
+use std::sync::Arc;
 
 impl Memory {
     /// The open messages of a todo, as the block that they would be if they were closed now; `None` where
@@ -36,27 +37,62 @@ impl Memory {
 }
 
 impl Shared {
-    /// As [`Memory::open_block`]. Messages that are damaged keep nobody from the closed blocks: there is
-    /// no open block then.
+    /// As [`Memory::open_block`]. Messages that are damaged are left out of its description, and what
+    /// searches it names them. Where the last closed blocks are damaged their messages are open ones too,
+    /// since nothing else leads to them.
     pub(crate) fn open_block(&self, todo: &Todo) -> Result<Option<Block>, Error> {
-        match self.read_open_block(todo) {
-            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
-            found => found,
-        }
-    }
-
-    fn read_open_block(&self, todo: &Todo) -> Result<Option<Block>, Error> {
-        let last = self.blocks.last_block(todo)?;
-        let (n, first) = last
-            .map_or((0, SeqNo(0)), |block| (block.header.block_id.n(), block.range.last().next()));
-        let end = SeqNo(self.blocks.head(todo)?.messages);
+        let (n, first) = self.behind_blocks(todo)?;
+        let end = self.blocks.end(todo)?;
         let last = end.0.checked_sub(1).map(SeqNo);
         let Some(range) = last.and_then(|last| SeqRange::new(first, last)) else {
             return Ok(None);
         };
-        let open = read_open(self, todo, first, end)?;
-        let header = header_of(BlockId::new(todo.id().clone(), n + 1), &open);
+        let open = match read_open(self, todo, first, end) {
+            Ok(open) => open,
+            // What is no fault of single records fails here too.
+            Err(_) => self.readable_open(todo, range)?,
+        };
+        let header = header_of(BlockId::new(todo.id().clone(), n), &open);
         Ok(Some(Block { header, range, close_reason: CloseReason::Open }))
+    }
+
+    /// The number of the next block, and the message behind the last block that can be read.
+    fn behind_blocks(&self, todo: &Todo) -> Result<(u32, SeqNo), Error> {
+        let last = match self.blocks.last_block(todo) {
+            Ok(None) => return Ok((1, SeqNo(0))),
+            Ok(Some(block)) => {
+                return Ok((block.header.block_id.n() + 1, block.range.last().next()));
+            }
+            // A damaged last block is still the last.
+            Err(BlockError::Corrupt { key, .. }) if key.space == Space::Block => key.n as u32,
+            Err(error) => return Err(error.into()),
+        };
+        for n in (1..last).rev() {
+            match self.blocks.block(todo, n) {
+                Ok(Some(block)) => return Ok((last + 1, block.range.last().next())),
+                Ok(None) | Err(BlockError::Corrupt { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok((last + 1, SeqNo(0)))
+    }
+
+    /// The messages of a range whose records can be read, whatever they carry.
+    fn readable_open(&self, todo: &Todo, range: SeqRange) -> Result<Vec<Open>, Error> {
+        let mut open = Vec::new();
+        for seq in range.iter() {
+            let stored = match self.blocks.messages(todo, seq.0..seq.0 + 1) {
+                Ok(stored) => stored,
+                Err(BlockError::Corrupt { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            for stored in &stored {
+                let message = texts::fill(self, todo, seq, stored, 0)
+                    .or_else(|_| texts::light_message(todo, seq, stored, texts::DAMAGED));
+                open.extend(message.ok().map(|message| Open::new(seq, &Arc::new(message), stored)));
+            }
+        }
+        Ok(open)
     }
 
     /// What searches a todo for somebody who does not see its open messages.

@@ -3,10 +3,13 @@
 use crate::conversations::origin_of;
 use crate::memory::Shared;
 use crate::{Error, Memory};
-use foldback_blockstore::{AllTodosAnswer, AllTodosRequest, CaughtUp, Hit, Origin, Origins};
+use foldback_blockstore::{
+    AllTodosAnswer, AllTodosRequest, CaughtUp, Hit, Origin, Origins, Unsearched, UnsearchedPart,
+    WhyUnsearched,
+};
 use foldback_core::Reference;
 use foldback_disclosure::{Answer, SearchElsewhere, load_elsewhere};
-use foldback_kv::{Registry, Todo};
+use foldback_kv::{Error as KvError, Registry, Todo};
 use std::sync::Arc;
 
 /// The store in the hands of the person whose it is: what looks across todos.
@@ -82,20 +85,28 @@ impl Owner<'_> {
             Ok(asked) => asked,
             Err(answer) => return Ok(*answer),
         };
-        let AllTodosAnswer { mut hits, waiting, .. } =
+        let AllTodosAnswer { mut hits, waiting, mut not_searched, .. } =
             self.found(&AllTodosRequest::new(asked.request()))?;
         // Even of everything, a block that shares neither a word nor any meaning answers nothing.
         hits.retain(|hit| hit.bm25 > 0.0 || hit.cosine > 0.0);
         let mut found: Vec<(Todo, Hit)> = Vec::with_capacity(hits.len());
         for hit in hits {
-            // What was forgotten since it was found is no answer any more.
-            if let Some(todo) = self.memory.registry.find(&hit.block.header.todo_id)? {
-                found.push((todo, hit));
+            let header = &hit.block.header;
+            match self.memory.registry.find(&header.todo_id) {
+                Ok(Some(todo)) => found.push((todo, hit)),
+                // What was forgotten since it was found is no answer any more.
+                Ok(None) => {}
+                Err(KvError::Corrupt { .. }) => not_searched.parts.push(Unsearched {
+                    todo: Some(header.todo_id.clone()),
+                    part: UnsearchedPart::Block(header.block_id.clone()),
+                    why: WhyUnsearched::Damaged,
+                }),
+                Err(error) => return Err(error.into()),
             }
         }
         let found: Vec<_> =
             found.iter().map(|(todo, hit)| (self.memory.recall_source(todo, None), hit)).collect();
-        Ok(asked.answer(&found, waiting)?)
+        Ok(asked.answer(&found, waiting, &not_searched)?)
     }
 
     fn load(self, arguments: &str) -> Result<Answer, Error> {

@@ -107,9 +107,12 @@ pub(crate) fn readable(
 ) -> Result<Message, Error> {
     match texts::fill(memory, todo, seq, stored, 0) {
         Err(error)
-            if matches!(error.failure(), Failure::Payloads(PayloadError::Corrupt { .. })) =>
+            if matches!(
+                error.failure(),
+                Failure::Payloads(PayloadError::Corrupt { .. } | PayloadError::NotFound { .. })
+            ) =>
         {
-            texts::light_message(todo, seq, stored, "(this part is damaged)")
+            texts::light_message(todo, seq, stored, texts::DAMAGED)
         }
         message => message,
     }

@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// the bound keeps a damaged record from running in circles.
 const MAX_DEPTH: usize = 4;
 
+/// What stands in the place of a text that is damaged.
+pub(crate) const DAMAGED: &str = "(this part is damaged)";
+
 /// Where messages and their texts are read from.
 pub(crate) trait Texts {
     fn blocks(&self) -> &BlockStore;

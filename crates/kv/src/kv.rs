@@ -5,6 +5,9 @@ use std::path::Path;
 
 use crate::{Batch, Error, Finding, Key, Lost, Space};
 
+/// Stands for a head that is damaged. No batch sets a head to it.
+pub const DAMAGED_HEAD: u64 = u64::MAX;
+
 /// A transactional store of records, shared by any number of threads.
 ///
 /// The trait is object safe and takes no closures, so a store is held as `Arc<dyn Kv>`. No method
@@ -47,9 +50,9 @@ pub trait Kv: Send + Sync {
     /// [`Error::CorruptHead`] when its checksum does not hold.
     fn head(&self, todo: u32) -> Result<u64, Error>;
 
-    /// The heads of the todos in a range that have one, ascending. One that is damaged is left out;
-    /// [`check`](Self::check) names it. The engines of this crate read them in one go, however many
-    /// there are.
+    /// The heads of the todos in a range that have one, ascending. The place of one that is damaged is
+    /// taken by [`DAMAGED_HEAD`], so that its todo is there all the same. The engines of this crate read
+    /// them in one go, however many there are.
     ///
     /// # Errors
     ///
@@ -58,7 +61,8 @@ pub trait Kv: Send + Sync {
         let mut found = Vec::new();
         for todo in todos.start..todos.end.min(Key::TODO_END) {
             match self.head(todo) {
-                Ok(0) | Err(Error::CorruptHead { .. }) => {}
+                Ok(0) => {}
+                Err(Error::CorruptHead { .. }) => found.push((todo, DAMAGED_HEAD)),
                 Ok(head) => found.push((todo, head)),
                 Err(error) => return Err(error),
             }

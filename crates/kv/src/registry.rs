@@ -166,13 +166,19 @@ impl Registry {
             .collect()
     }
 
-    /// The todos that hold anything, each by its number, with its head: one read, however many there
-    /// are. What was forgotten is not among them.
+    /// The todos that hold anything, each by its number, with its head or
+    /// [`DAMAGED_HEAD`](crate::DAMAGED_HEAD): one read, however many there are. What was forgotten is not
+    /// among them.
     ///
     /// # Errors
     /// When the store fails.
     pub fn heads(&self) -> Result<Vec<(u32, u64)>, Error> {
-        let made = u32::try_from(self.kv.head(REGISTRY)?).unwrap_or(u32::MAX);
+        let made = match self.kv.head(REGISTRY) {
+            // How many there are is not known then, and any number may be one.
+            Err(Error::CorruptHead { .. }) => u64::from(Key::TODO_END - 1),
+            made => made?,
+        };
+        let made = u32::try_from(made).unwrap_or(u32::MAX);
         let mut heads = self.kv.heads(REGISTRY + 1..made.saturating_add(1))?;
         heads.retain(|(_, head)| *head != FORGOTTEN);
         Ok(heads)

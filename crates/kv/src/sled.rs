@@ -25,7 +25,7 @@ use crate::error::{reading, writing};
 use crate::folder::{self, SLED_FOLDER};
 use crate::lock::Lock;
 use crate::record::{self, HEAD_NUMBER};
-use crate::{Batch, Engine, Error, Expect, Finding, Key, Kv, Mode, Space};
+use crate::{Batch, DAMAGED_HEAD, Engine, Error, Expect, Finding, Key, Kv, Mode, Space};
 use compaction::{NEW_FOLDER, OLD_FOLDER, mend, remove};
 use database::{Database, PATIENCE, STEP, connect, guarded, until_closed};
 
@@ -185,10 +185,9 @@ impl Kv for Sled {
             let mut found = Vec::new();
             for item in database.range(head_key(todos.start)..head_key(todos.end)) {
                 let (bytes, stored) = item?;
-                if let Some((_, todo, _)) = parts(&bytes)
-                    && let Ok(head) = record::open_head(todo, &stored)
-                {
-                    found.push((todo, head));
+                if let Some((_, todo, _)) = parts(&bytes) {
+                    let head = record::open_head(todo, &stored);
+                    found.push((todo, head.unwrap_or(DAMAGED_HEAD)));
                 }
             }
             Ok(found)

@@ -16,11 +16,11 @@ mod fault;
 mod identity;
 mod log;
 mod loss;
+mod publish;
 mod row;
 mod table;
 mod writer;
 
-use std::fs;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,10 +33,13 @@ use rusqlite::config::DbConfig;
 
 use self::checkpoint::Checkpointer;
 use self::connection::{Access, PATIENCE};
+use self::publish::publish;
 use self::row::{blob, head_record, id, ids, low};
 use self::writer::{Writer, roll_back};
 use crate::folder::{self, SQLITE_FILE};
-use crate::{Batch, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Lost, Mode, Space};
+use crate::{
+    Batch, DAMAGED_HEAD, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Lost, Mode, Space,
+};
 use crate::{record, witness};
 
 pub(crate) use self::identity::version_of;
@@ -239,9 +242,8 @@ impl Kv for Sqlite {
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let todo = low(row.get(0)?);
-                if let Ok(Ok(head)) = blob(row, 1)?.map(|bytes| record::open_head(todo, bytes)) {
-                    found.push((todo, head));
-                }
+                let head = blob(row, 1)?.and_then(|bytes| record::open_head(todo, bytes));
+                found.push((todo, head.unwrap_or(DAMAGED_HEAD)));
             }
             Ok(found)
         })
@@ -367,33 +369,6 @@ impl Drop for Sqlite {
             let _ = checkpoint::truncate(&connection);
         }
     }
-}
-
-/// Builds a database beside its place and renames it into it, whole and synced.
-fn publish(
-    dir: &Path,
-    fill: impl FnOnce(&mut Connection) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let file = dir.join(SQLITE_FILE);
-    let new = dir.join("store.sqlite.new");
-    for old in [new.clone(), connection::log_of(&new), connection::log_index_of(&new)] {
-        if old.exists() {
-            fs::remove_file(&old).map_err(crate::error::writing("remove", &old))?;
-        }
-    }
-    let fault = |error| fault::of(dir, error);
-    let mut connection = connection::create(&new).map_err(fault)?;
-    fill(&mut connection)?;
-    connection::finish(connection).map_err(fault)?;
-    #[cfg(unix)]
-    {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        fs::set_permissions(&new, mode).map_err(crate::error::writing("close to others", &new))?;
-    }
-    folder::sync(&new)?;
-    fs::rename(&new, &file).map_err(crate::error::writing("rename into", &file))?;
-    foldback_core::failpoint!("kv.sqlite.published");
-    folder::sync(dir)
 }
 
 #[cfg(test)]

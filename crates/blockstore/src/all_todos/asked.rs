@@ -1,17 +1,21 @@
 //! A question to all todos, and what each shelf holds of it.
 
 use super::AllTodosRequest;
+use super::catalogue::Run;
 use super::shelf::Shelf;
 use super::snapshot::Snapshot;
 use crate::analysis::cut;
 use crate::dates::{Days, named_days, nearness};
 use crate::disk::Damage;
+use crate::omission::Omission;
 use crate::parts::Parts;
 use crate::pool::{Cosine, Entry};
 use crate::rank::{self, Beside, Corpus, Question};
 use crate::scores::{self, AskedVector};
 use crate::searcher::{self, Allows, ByWords, asked_terms, by_words, vector_side};
-use crate::{Ranking, SearchRequest, VectorSide};
+use crate::{Error, NotSearched, Ranking, SearchRequest, Unsearched, VectorSide};
+use foldback_kv::Todo;
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
 /// So many blocks are compared by their exact vectors, or as many as four times the hits.
@@ -31,6 +35,8 @@ pub(super) struct Asked<'a> {
     pub(super) days: Vec<Days>,
     pub(super) vectors: VectorSide,
     pub(super) query: Option<AskedVector<'a>>,
+    /// What turned out to be unreadable while the hits were looked up.
+    lost: Mutex<Vec<Unsearched>>,
 }
 
 impl<'a> Asked<'a> {
@@ -62,7 +68,38 @@ impl<'a> Asked<'a> {
             Ranking::Fused => named_days(cut(request.query, SearchRequest::MAX_QUERY_BYTES)),
             Ranking::Words | Ranking::Meaning => Vec::new(),
         };
-        Ok(Self { request: asked, snapshot, question, corpus, told, days, vectors, query })
+        let lost = Mutex::default();
+        Ok(Self { request: asked, snapshot, question, corpus, told, days, vectors, query, lost })
+    }
+
+    /// Notes what of a todo cannot be read any more.
+    pub(super) fn lose(&self, todo: &Todo, omissions: Vec<Omission>) {
+        if !omissions.is_empty() {
+            self.lost
+                .lock()
+                .extend(omissions.into_iter().filter_map(|omission| told(todo, omission)));
+        }
+    }
+
+    /// What of the todos that the request allows was not searched. `todo` tells which has a number.
+    pub(super) fn not_searched(
+        &self,
+        shelves: &[&Shelf],
+        todo: impl Fn(u32) -> Result<Option<Todo>, Error>,
+    ) -> Result<NotSearched, Error> {
+        let mut parts = std::mem::take(&mut *self.lost.lock());
+        for shelf in shelves {
+            let is_allowed = self.allows(shelf);
+            for omission in shelf.omissions() {
+                let Some((run, n)) = shelf.place(omission.block) else { continue };
+                if is_allowed(run)
+                    && let Some(todo) = todo(run.todo)?
+                {
+                    parts.extend(told(&todo, Omission { block: n, ..omission.clone() }));
+                }
+            }
+        }
+        Ok(NotSearched::of(parts))
     }
 
     /// Looks for the question in one shelf.
@@ -96,8 +133,8 @@ impl<'a> Asked<'a> {
         Ok(Searched { shelf, parts, found })
     }
 
-    /// Which blocks are of todos that the request allows and that there are; `None` for all.
-    fn living(&self, shelf: &Shelf) -> Option<Vec<bool>> {
+    /// Tells whether runs of a shelf are of todos that the request allows and that there are.
+    fn allows(&self, shelf: &Shelf) -> impl Fn(&Run) -> bool {
         let AllTodosRequest { source, folder, .. } = self.request;
         let by_origin: Vec<bool> = shelf
             .origins
@@ -107,11 +144,16 @@ impl<'a> Asked<'a> {
                     && folder.is_none_or(|folder| origin.is_in_folder(folder))
             })
             .collect();
-        let is_allowed = |run: &super::catalogue::Run| {
+        move |run| {
             by_origin.get(run.origin as usize).copied().unwrap_or(false)
                 && self.snapshot.living.contains(&run.todo)
-        };
-        if shelf.runs().all(is_allowed) {
+        }
+    }
+
+    /// Which blocks are of todos that the request allows and that there are; `None` for all.
+    fn living(&self, shelf: &Shelf) -> Option<Vec<bool>> {
+        let is_allowed = self.allows(shelf);
+        if shelf.runs().all(&is_allowed) {
             return None;
         }
         let mut living = Vec::with_capacity(shelf.blocks as usize);
@@ -248,6 +290,11 @@ struct Bounded {
     at: At,
     low: f64,
     high: f64,
+}
+
+/// What a omission in the records of a todo is called where all of them are searched.
+fn told(todo: &Todo, omission: Omission) -> Option<Unsearched> {
+    Some(Unsearched::of(todo.id(), omission)?.in_todo(todo.id()))
 }
 
 fn keep_highest(bounded: &mut Vec<Bounded>, most: usize) {

@@ -61,6 +61,18 @@ impl Volume {
         self.runs.iter().map(Run::blocks).sum()
     }
 
+    /// The todo of a block, and the number that it has there.
+    pub(super) fn place(&self, block: u32) -> Option<(u32, u32)> {
+        let mut before = 1;
+        for run in &self.runs {
+            if block < before + run.blocks() {
+                return Some((run.todo, run.first + block.checked_sub(before)?));
+            }
+            before += run.blocks();
+        }
+        None
+    }
+
     pub(super) fn holds(&self, is_wanted: impl Fn(u32) -> bool) -> bool {
         self.runs.iter().any(|run| is_wanted(run.todo))
     }

@@ -5,6 +5,7 @@ use super::catalogue::{Catalogue, Run, Volume, volume_folder};
 use super::shelf::{Filling, Numbering};
 use crate::block_doc::{BlockDoc, PassageDoc};
 use crate::disk::{Damage, DiskIndex, NewCodes, OF_MANY, TermsOf};
+use crate::omission::Omission;
 use crate::records::pages;
 use crate::{Error, Finding, FindingKind};
 use foldback_kv::Todo;
@@ -186,7 +187,7 @@ impl Filling for Check<'_> {
         Ok(())
     }
 
-    fn passage(&mut self, doc: PassageDoc) -> Result<(), Error> {
+    fn passage(&mut self, doc: PassageDoc) -> Result<bool, Error> {
         let place = self.passages;
         self.passages += 1;
         let indexed = self.passage_terms.remove(&place).unwrap_or_default();
@@ -196,6 +197,10 @@ impl Filling for Check<'_> {
             self.wrong =
                 Some(format!("it holds something else as its passage {place} than the store"));
         }
-        Ok(())
+        Ok(true)
+    }
+
+    fn lack(&mut self, _: Vec<Omission>) {
+        // The volume lacks it as well, or its passages differ.
     }
 }

@@ -1,6 +1,6 @@
 //! What a search over all todos asks for, and what it answers.
 
-use crate::{Hit, SearchRequest};
+use crate::{Hit, NotSearched, SearchRequest};
 use foldback_core::EmbedError;
 use foldback_kv::Todo;
 use serde::{Deserialize, Serialize};
@@ -93,4 +93,6 @@ pub struct AllTodosAnswer {
     pub blocks: u64,
     /// About how many messages were not searched, because no index holds them yet.
     pub waiting: u64,
+    /// What else was not searched, and why.
+    pub not_searched: NotSearched,
 }

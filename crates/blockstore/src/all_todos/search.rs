@@ -7,10 +7,12 @@ use super::{AllTodos, AllTodosAnswer, AllTodosRequest};
 use crate::block_doc::Place;
 use crate::disk::Damage;
 use crate::found_block::{Evidence, FoundPassage};
+use crate::omission::{Omission, OmissionPart};
 use crate::pool::{Cosine, Entry};
 use crate::rank::{self, Beside, Candidate, Score};
 use crate::scores;
-use crate::{Error, Explanation, Hit, PassageHit, Ranking};
+use crate::searcher::ExactCosine;
+use crate::{Error, Explanation, Hit, PassageHit, Ranking, WhyUnsearched};
 use foldback_core::{Block, BlockId, Embedder, SeqNo};
 use foldback_kv::Todo;
 use rayon::prelude::*;
@@ -18,6 +20,9 @@ use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+
+/// A search is begun anew so often where volumes turn out to be damaged.
+const TRIES: usize = 4;
 
 impl AllTodos {
     /// The blocks of all todos that answer the request best, by words and by meaning: `embedder` makes
@@ -40,14 +45,16 @@ impl AllTodos {
         if let Some(vector) = vectors.row(0) {
             request.request = request.request.vector(embedder, vector);
         }
-        let snapshot = self.snapshot()?;
-        let answer = match self.answer(&snapshot, &request)? {
-            Some(answer) => answer,
-            // A volume turned out to be damaged; it is left out now, and what it held is read from
-            // the truth.
-            None => self.answer(&*self.snapshot()?, &request)?.unwrap_or_default(),
-        };
-        Ok(AllTodosAnswer { by_words_alone, ..answer })
+        for _ in 0..TRIES {
+            // A volume that turned out to be damaged is left out the next time, and what it held is read
+            // from the truth.
+            if let Some(answer) = self.answer(&*self.snapshot()?, &request)? {
+                return Ok(AllTodosAnswer { by_words_alone, ..answer });
+            }
+        }
+        let path = self.folder.as_ref().map(|folder| folder.root().to_owned());
+        let detail = "its volumes change while they are read".to_owned();
+        Err(Error::Index { path: path.unwrap_or_default(), doing: "searched", detail })
     }
 
     /// `None` when a volume turned out to be damaged.
@@ -66,13 +73,10 @@ impl AllTodos {
         let Ok(searched) = searched.into_iter().collect::<Result<Vec<_>, Damage>>() else {
             return Ok(None);
         };
-        let hits = self.hits(&asked, &searched)?;
-        Ok(hits.map(|hits| AllTodosAnswer {
-            hits,
-            blocks,
-            waiting: snapshot.waiting,
-            ..<_>::default()
-        }))
+        let Some(hits) = self.hits(&asked, &searched)? else { return Ok(None) };
+        let not_searched = asked.not_searched(&shelves, |no| self.todo(no))?;
+        let (waiting, by_words_alone) = (snapshot.waiting, None);
+        Ok(Some(AllTodosAnswer { hits, by_words_alone, blocks, waiting, not_searched }))
     }
 
     fn hits(
@@ -169,9 +173,10 @@ impl AllTodos {
         let Some(disk) = shelf.shelf.disk() else {
             return Ok((candidate, shelf.parts.memory.best_place(query.model, &query.unit, n)));
         };
-        let read = self.records.exact_cosine(disk, todo, n, query)?;
-        candidate.cosine = read.map(|(cosine, _)| cosine).or(candidate.cosine);
-        Ok((candidate, read.map(|(_, place)| place)))
+        let ExactCosine { best, omissions } = self.records.exact_cosine(disk, todo, n, query)?;
+        asked.lose(todo, omissions);
+        candidate.cosine = best.map(|(cosine, _)| cosine).or(candidate.cosine);
+        Ok((candidate, best.map(|(_, place)| place)))
     }
 
     /// The block of a rank; `None` where it is gone or damaged.
@@ -184,9 +189,21 @@ impl AllTodos {
         todo: &Todo,
     ) -> Result<Result<Option<Hit>, Damage>, Error> {
         let Ranked { candidate, place, score, newest: (_, _, n), .. } = ranked;
+        let lack =
+            |why| asked.lose(todo, vec![Omission { block: *n, part: OmissionPart::Block, why }]);
         let block = match self.records.block(todo, *n) {
             Ok(Some(block)) => block,
-            Ok(None) | Err(Error::Corrupt { .. }) => return Ok(Ok(None)),
+            Ok(None) => {
+                // A todo that was forgotten meanwhile lacks nothing.
+                if self.records.last_block_n(todo)? > 0 {
+                    lack(WhyUnsearched::Missing);
+                }
+                return Ok(Ok(None));
+            }
+            Err(Error::Corrupt { .. }) => {
+                lack(WhyUnsearched::Damaged);
+                return Ok(Ok(None));
+            }
             Err(error) => return Err(error),
         };
         let evidence = Evidence {
@@ -202,7 +219,9 @@ impl AllTodos {
         };
         let best_passages = evidence.passages(candidate.n, own);
         let passages = evidence.with_carriers(candidate.n, &best_passages);
-        let passages = self.passage_hits(shelf.shelf, todo, &block, passages)?;
+        let mut omissions = Vec::new();
+        let passages = self.passage_hits(shelf.shelf, (todo, &block), passages, &mut omissions)?;
+        asked.lose(todo, omissions);
         Ok(Ok(Some(Hit {
             passages,
             score: score.sum() as f32,
@@ -227,18 +246,18 @@ impl AllTodos {
         })))
     }
 
-    /// Passages by the references of the messages that carry them.
+    /// Passages by the references of the messages that carry them. Those that cannot be read go to `omissions`.
     fn passage_hits(
         &self,
         shelf: &Shelf,
-        todo: &Todo,
-        block: &Block,
+        (todo, block): (&Todo, &Block),
         passages: Vec<FoundPassage>,
+        omissions: &mut Vec<Omission>,
     ) -> Result<Vec<PassageHit>, Error> {
         if passages.is_empty() {
             return Ok(Vec::new());
         }
-        let known = self.records.payload_refs(todo, block)?;
+        let known = self.records.payload_refs(todo, block, omissions)?;
         let id = |n| shelf.place(n).map(|(_, n)| BlockId::new(todo.id().clone(), n));
         let hit = |FoundPassage { meta, score, also_in }: FoundPassage| {
             let payload = known.iter().find(|known| known.n == payload_number(meta.payload))?;

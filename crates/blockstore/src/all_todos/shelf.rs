@@ -6,12 +6,15 @@ use crate::Error;
 use crate::block_doc::{BlockDoc, PassageDoc};
 use crate::disk::DiskIndex;
 use crate::memory_index::MemoryIndex;
+use crate::omission::Omission;
 use crate::parts::Parts;
 use crate::payload_texts::PayloadText;
 use crate::records::Records;
 use foldback_kv::Todo;
 use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// Of one payload, this many bytes are searched, from its beginning: what a person looks for in a log
 /// stands in its head, or in what the conversation says of it.
@@ -22,7 +25,8 @@ pub(super) struct Shelf {
     /// The volume's number; 0 of what stands in none.
     pub(super) number: u64,
     index: Index,
-    empty: MemoryIndex,
+    /// What a volume lacks of payloads, where it could be read since.
+    filled_in: MemoryIndex,
     /// Each run and the number of its first block here.
     runs: Vec<(u32, Run)>,
     pub(super) origins: Vec<Origin>,
@@ -30,18 +34,71 @@ pub(super) struct Shelf {
 }
 
 enum Index {
-    Volume(Box<DiskIndex>),
+    Volume(Arc<DiskIndex>),
     Tail(Box<MemoryIndex>),
 }
 
 impl Shelf {
     pub(super) fn volume(
         number: u64,
-        disk: DiskIndex,
+        disk: Arc<DiskIndex>,
         runs: Vec<Run>,
         origins: Vec<Origin>,
     ) -> Self {
-        Self::new(number, Index::Volume(Box::new(disk)), runs, origins)
+        Self::new(number, Index::Volume(disk), runs, origins)
+    }
+
+    /// The same, with what the volume lacks of payloads where it can be read by now. That takes at most so
+    /// many bytes of memory.
+    pub(super) fn filled_in(
+        self,
+        records: &Records,
+        todo: impl Fn(u32) -> Result<Option<Todo>, Error>,
+        room: usize,
+    ) -> Result<Self, Error> {
+        let mut filled_in = MemoryIndex::starting_at(self.blocks + 1, room);
+        let mut lacking: BTreeMap<u32, Vec<(u32, PayloadText)>> = BTreeMap::new();
+        for omission in self.disk().map_or(&[][..], DiskIndex::omissions) {
+            if let (Some(text), Some((run, _))) = (omission.payload(), self.place(omission.block)) {
+                lacking.entry(run.todo).or_default().push((omission.block, text));
+            }
+        }
+        for (no, lacking) in lacking {
+            // What was forgotten lacks nothing.
+            let Some(todo) = todo(no)? else { continue };
+            let omissions = records.passage_docs(&todo, &lacking, |mut doc| {
+                doc.meta.payload = payload_key(no, doc.meta.payload);
+                // What stands before the damage is in the volume.
+                let held = self.disk().map_or(0, |disk| disk.text_end(doc.meta.payload));
+                doc.meta.place.bytes.end <= held || filled_in.push_passage(doc)
+            })?;
+            filled_in.lack(omissions);
+        }
+        Ok(Self { filled_in, ..self })
+    }
+
+    /// The volume as it was opened, with what is lacking looked for anew.
+    pub(super) fn opened_again(&self) -> Option<Self> {
+        let Index::Volume(disk) = &self.index else { return None };
+        let runs = self.runs().copied().collect();
+        Some(Self::volume(self.number, disk.clone(), runs, self.origins.clone()))
+    }
+
+    /// What could not be read, and may be tried again.
+    pub(super) fn open_omissions(&self) -> &[Omission] {
+        match &self.index {
+            Index::Volume(_) => self.filled_in.omissions(),
+            Index::Tail(memory) => memory.omissions(),
+        }
+    }
+
+    /// What of its blocks is not in what is searched.
+    pub(super) fn omissions(&self) -> impl Iterator<Item = &Omission> {
+        let in_volume = self.disk().map_or(&[][..], DiskIndex::omissions);
+        in_volume
+            .iter()
+            .filter(|omission| omission.payload().is_none())
+            .chain(self.open_omissions())
     }
 
     pub(super) fn tail(memory: MemoryIndex, runs: Vec<Run>, origins: Vec<Origin>) -> Self {
@@ -55,13 +112,14 @@ impl Shelf {
             placed.push((blocks + 1, run));
             blocks += run.blocks();
         }
-        Self { number, index, empty: MemoryIndex::starting_at(1, 0), runs: placed, origins, blocks }
+        let filled_in = MemoryIndex::starting_at(blocks + 1, 0);
+        Self { number, index, filled_in, runs: placed, origins, blocks }
     }
 
     pub(super) fn parts(&self) -> Parts<'_> {
         match &self.index {
             Index::Volume(disk) => {
-                Parts { disk: Some(disk), memory: self.empty.until(0), open: None }
+                Parts { disk: Some(disk), memory: self.filled_in.until(0), open: None }
             }
             Index::Tail(memory) => {
                 Parts { disk: None, memory: memory.until(memory.len()), open: None }
@@ -114,7 +172,10 @@ pub(super) fn payload_number(key: u64) -> u64 {
 /// Takes blocks and passages, numbered for a shelf.
 pub(super) trait Filling {
     fn block(&mut self, doc: BlockDoc) -> Result<(), Error>;
-    fn passage(&mut self, doc: PassageDoc) -> Result<(), Error>;
+    /// Whether there was room for it.
+    fn passage(&mut self, doc: PassageDoc) -> Result<bool, Error>;
+    /// Notes what could not be read, or found no room.
+    fn lack(&mut self, omissions: Vec<Omission>);
 }
 
 /// Numbers blocks of many todos from 1.
@@ -139,22 +200,29 @@ impl Numbering {
         for mut doc in docs {
             self.last += 1;
             doc.n = self.last;
+            doc.omissions.iter_mut().for_each(|omission| omission.block = self.last);
             for payload in &mut doc.payloads {
                 let key = payload_key(todo.no(), payload.n);
                 if self.known.insert(key) {
                     let bytes = payload.bytes.min(MAX_TEXT);
-                    new.push((doc.n, PayloadText { n: payload.n, bytes }));
+                    new.push((doc.n, PayloadText { bytes, ..*payload }));
                 }
                 payload.n = key;
             }
             filling.block(doc)?;
         }
         let mut result = Ok(());
-        records.passage_docs(todo, &new, |mut doc| {
+        let omissions = records.passage_docs(todo, &new, |mut doc| {
             doc.meta.payload = payload_key(todo.no(), doc.meta.payload);
-            result = filling.passage(doc);
-            result.is_ok()
+            match filling.passage(doc) {
+                Ok(has_room) => has_room,
+                Err(error) => {
+                    result = Err(error);
+                    false
+                }
+            }
         })?;
+        filling.lack(omissions);
         result
     }
 }
@@ -165,9 +233,12 @@ impl Filling for MemoryIndex {
         Ok(())
     }
 
-    fn passage(&mut self, doc: PassageDoc) -> Result<(), Error> {
-        self.push_passage(doc);
-        Ok(())
+    fn passage(&mut self, doc: PassageDoc) -> Result<bool, Error> {
+        Ok(self.push_passage(doc))
+    }
+
+    fn lack(&mut self, omissions: Vec<Omission>) {
+        self.lack(omissions);
     }
 }
 

@@ -5,9 +5,10 @@ use super::catalogue::{self, Catalogue, Covered, Run, volume_folder};
 use super::shelf::{Numbering, Shelf, run_of};
 use crate::disk::{DiskIndex, OF_MANY};
 use crate::memory_index::MemoryIndex;
+use crate::omission::TRIED_AGAIN;
 use crate::records::pages;
 use crate::{Error, Head};
-use foldback_kv::Todo;
+use foldback_kv::{DAMAGED_HEAD, Todo};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::RangeInclusive;
@@ -74,11 +75,15 @@ impl AllTodos {
         let changed = self.records.changed()?;
         let stamp = self.folder.as_ref().and_then(|folder| stamp(&catalogue::path(folder)));
         let broken = before.volumes.iter().any(|shelf| is_broken(shelf));
-        if before.changed == Some(changed) && before.stamp == stamp && !broken {
+        let mended = before.volumes.iter().any(|shelf| self.is_mended(shelf));
+        let tail = before.tail.as_ref().filter(|tail| !self.is_mended(tail));
+        let is_same = !broken && !mended && tail.is_some() == before.tail.is_some();
+        if before.changed == Some(changed) && before.stamp == stamp && is_same {
             return Ok(before);
         }
         // Nothing is locked here: several threads may do the same at once, and the last one stays.
-        let mut now = match before.stamp == stamp && before.changed.is_some() && !broken {
+        let is_known = before.stamp == stamp && before.changed.is_some() && !broken && !mended;
+        let mut now = match is_known {
             true => Snapshot { changed: Some(changed), ..before.as_ref().clone() },
             false => self.opened(&before, stamp),
         };
@@ -91,7 +96,7 @@ impl AllTodos {
         let covered = now.catalogue.covered(&lost);
         let known = known_heads(&now.catalogue, &lost);
         let pending = self.pending(&known, &covered, &heads, TAIL_TODOS)?;
-        (now.tail, now.waiting) = self.tail(pending, before.tail.as_ref())?;
+        (now.tail, now.waiting) = self.tail(pending, tail)?;
         let now = Arc::new(now);
         *self.known.lock() = now.clone();
         Ok(now)
@@ -113,14 +118,20 @@ impl AllTodos {
                     shelf.number == volume.number && shelf.runs().eq(&volume.runs)
                 };
                 let known = before.volumes.iter().find(is_same);
-                if let Some(known) = known.filter(|known| !is_broken(known)) {
-                    return Some(known.clone());
-                }
-                let folder = volume_folder(folder, volume.number);
-                let disk = DiskIndex::open(&folder, OF_MANY, None).ok()??;
-                let fits = disk.blocks() == volume.blocks() && known.is_none();
-                let (runs, origins) = (volume.runs.clone(), volume.origins.clone());
-                fits.then(|| Arc::new(Shelf::volume(volume.number, disk, runs, origins)))
+                let shelf = match known.filter(|known| !is_broken(known)) {
+                    Some(known) if !self.is_mended(known) => return Some(known.clone()),
+                    Some(known) => known.opened_again()?,
+                    None => {
+                        let folder = volume_folder(folder, volume.number);
+                        let disk = DiskIndex::open(&folder, OF_MANY, None).ok()??;
+                        let fits = disk.blocks() == volume.blocks() && known.is_none();
+                        let (runs, origins) = (volume.runs.clone(), volume.origins.clone());
+                        fits.then(|| Shelf::volume(volume.number, disk.into(), runs, origins))?
+                    }
+                };
+                let room = self.config.cache_bytes / 2;
+                let filled = shelf.filled_in(&self.records, |no| self.todo(no), room);
+                filled.ok().map(Arc::new)
             };
             let volumes: Vec<Option<Arc<Shelf>>> = catalogue.volumes.par_iter().map(open).collect();
             // A writer may have put others in the place of some since the catalogue was read.
@@ -145,7 +156,10 @@ impl AllTodos {
         let mut pending = Pending::default();
         let changed = heads.iter().rev().filter(|(todo, head)| known.get(todo) != Some(head));
         for (at, &(no, head)) in changed.enumerate() {
-            let held = Head::from_number(head).messages;
+            let held = match head {
+                DAMAGED_HEAD => 0,
+                head => Head::from_number(head).messages,
+            };
             let messages = held.saturating_sub(covered.messages(no));
             if at >= most {
                 pending.waiting += messages;
@@ -162,14 +176,30 @@ impl AllTodos {
         Ok(pending)
     }
 
-    /// The todo with this number, if there is one.
+    /// The todo with this number, if there is one. Where its record is damaged or gone, its blocks tell
+    /// its id.
     pub(super) fn todo(&self, no: u32) -> Result<Option<Todo>, Error> {
+        let of_number = |todo: &Todo| todo.no() == no;
         match self.registry.list(no.saturating_sub(1), 1) {
-            Ok(todos) => Ok(todos.into_iter().next().filter(|todo| todo.no() == no)),
-            // Its name is damaged, so that no hit could be told.
-            Err(foldback_kv::Error::Corrupt { .. }) => Ok(None),
-            Err(error) => Err(Error::Kv(error)),
+            Ok(todos) => {
+                if let Some(todo) = todos.into_iter().find(of_number) {
+                    return Ok(Some(todo));
+                }
+            }
+            Err(foldback_kv::Error::Corrupt { .. }) => {}
+            Err(error) => return Err(Error::Kv(error)),
         }
+        let Some(id) = self.records.id_by_blocks(no) else { return Ok(None) };
+        Ok(self.registry.find(&id).ok().flatten().filter(of_number))
+    }
+
+    /// Whether a shelf lacks something that can be read by now.
+    fn is_mended(&self, shelf: &Shelf) -> bool {
+        shelf.open_omissions().iter().take(TRIED_AGAIN).any(|omission| {
+            let Some((run, n)) = shelf.place(omission.block) else { return false };
+            let todo = self.todo(run.todo).ok().flatten();
+            todo.is_some_and(|todo| self.records.can_read(&todo, n, omission))
+        })
     }
 
     /// What stands in no volume, read from the truth up to a bound, and about how many messages are

@@ -6,7 +6,8 @@ use super::shelf::{Filling, Numbering, run_of};
 use super::snapshot::{Pending, Snapshot, known_heads};
 use crate::Error;
 use crate::block_doc::{BlockDoc, PassageDoc};
-use crate::disk::{Folder, Lock, VolumeWriter};
+use crate::disk::{DiskIndex, Folder, Lock, OF_MANY, VolumeWriter};
+use crate::omission::{Omission, TRIED_AGAIN};
 use crate::records::pages;
 use foldback_kv::Todo;
 use rayon::prelude::*;
@@ -140,7 +141,7 @@ impl AllTodos {
         };
         let mut stale = FxHashSet::default();
         for volume in &catalogue.volumes {
-            if self.is_stale(volume)? {
+            if self.is_stale(volume)? || self.lacks_in_vain(folder, volume)? {
                 stale.insert(volume.number);
             }
         }
@@ -171,6 +172,19 @@ impl AllTodos {
             return Ok(true);
         }
         Ok(self.records.vector_state(&todo)?.generation != run.generation)
+    }
+
+    /// Whether a volume lacks something that can be read by now.
+    fn lacks_in_vain(&self, all: &Folder, volume: &Volume) -> Result<bool, Error> {
+        let omissions = DiskIndex::omissions_of(&volume_folder(all, volume.number), OF_MANY);
+        for omission in omissions.iter().take(TRIED_AGAIN) {
+            let Some((no, n)) = volume.place(omission.block) else { continue };
+            let Some(todo) = self.todo(no)? else { continue };
+            if self.records.can_read(&todo, n, omission) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Writes the next volume, of what stands in none and of smaller volumes that it takes the place
@@ -293,8 +307,12 @@ impl Filling for VolumeWriter<'_> {
         self.block(doc)
     }
 
-    fn passage(&mut self, doc: PassageDoc) -> Result<(), Error> {
-        self.passage(doc)
+    fn passage(&mut self, doc: PassageDoc) -> Result<bool, Error> {
+        self.passage(doc).map(|()| true)
+    }
+
+    fn lack(&mut self, omissions: Vec<Omission>) {
+        self.lack(omissions);
     }
 }
 

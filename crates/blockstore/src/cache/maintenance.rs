@@ -41,7 +41,10 @@ impl Cache {
         let slot = self.slot(todo);
         let known = slot.state.lock().disk.clone();
         let known = known.filter(|disk| !disk.is_broken() && folder.holds_index());
-        if !self.is_due(todo, &slot, known.as_deref(), last)? {
+        let is_mended = |disk: &DiskIndex| self.records.can_read_any(todo, disk.omissions());
+        if !known.as_deref().is_some_and(is_mended)
+            && !self.is_due(todo, &slot, known.as_deref(), last)?
+        {
             done.graph_due = known.is_some_and(|disk| self.due_graph(&disk).is_some());
             return Ok(done);
         }
@@ -67,6 +70,10 @@ impl Cache {
         let last = self.records.last_block_n(todo)?;
         let writer = IndexWriter::new(lock, folder, &self.records, todo);
         let mut disk = match self.open(folder, todo, known) {
+            Ok(Some(disk)) if self.records.can_read_any(todo, disk.omissions()) => {
+                done.dropped = Some("it lacks what can be read by now".to_owned());
+                None
+            }
             Ok(disk) => disk,
             Err(damage) => {
                 done.dropped = Some(damage);

@@ -1,12 +1,13 @@
 //! What an index says of itself, and whether that fits the truth.
 
 use super::Damage;
+use crate::omission::Omission;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Changes whenever an index of an older program would answer differently: with the analysis of
 /// texts, the files' formats, or what of a block is searched.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 
 /// The payload of every commit to tantivy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,8 @@ pub(crate) struct Manifest {
     pub(crate) vector_bytes: u64,
     /// The hash of the last block's record in the truth.
     pub(crate) anchor: u64,
+    /// What of the blocks and their payloads could not be read when they were indexed.
+    pub(crate) omissions: Vec<Omission>,
     /// The hash of all the above.
     sum: u64,
 }
@@ -42,7 +45,13 @@ pub(crate) struct Totals {
 }
 
 impl Manifest {
-    pub(crate) fn new(todo: u32, blocks: u32, totals: Totals, anchor: u64) -> Self {
+    pub(crate) fn new(
+        todo: u32,
+        blocks: u32,
+        totals: Totals,
+        anchor: u64,
+        omissions: Vec<Omission>,
+    ) -> Self {
         let Totals { terms, passages, passage_terms, vector_bytes } = totals;
         let mut manifest = Self {
             format: FORMAT,
@@ -53,6 +62,7 @@ impl Manifest {
             passage_terms,
             vector_bytes,
             anchor,
+            omissions,
             sum: 0,
         };
         manifest.sum = manifest.hash();
@@ -91,10 +101,13 @@ impl Manifest {
 
     fn hash(&self) -> u64 {
         let Self { format, todo, blocks, terms, passages, passage_terms, .. } = self;
-        let Self { vector_bytes, anchor, sum: _, .. } = self;
+        let Self { vector_bytes, anchor, omissions, sum: _, .. } = self;
         let said = [u64::from(*format), u64::from(*todo), u64::from(*blocks), *terms];
         let told = [u64::from(*passages), *passage_terms, *vector_bytes, *anchor];
-        let all: Vec<u8> = said.into_iter().chain(told).flat_map(u64::to_le_bytes).collect();
+        let mut all: Vec<u8> = said.into_iter().chain(told).flat_map(u64::to_le_bytes).collect();
+        for omission in omissions {
+            all.extend(serde_json::to_vec(omission).unwrap_or_default());
+        }
         xxh3_64(&all)
     }
 }

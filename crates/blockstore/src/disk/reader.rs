@@ -13,6 +13,7 @@ use super::{Damage, Folder};
 use crate::Error;
 use crate::block_doc::{BlockMeta, PassageMeta};
 use crate::carried::Carried;
+use crate::omission::Omission;
 use crate::records::Records;
 use foldback_kv::Todo;
 use segment::{Gathered, Segment};
@@ -139,6 +140,28 @@ impl DiskIndex {
             fields,
             broken,
         }))
+    }
+
+    /// What an index lacks, whose other files are not looked at; nothing where there is none.
+    pub(crate) fn omissions_of(folder: &Folder, number: u32) -> Vec<Omission> {
+        let read = || {
+            let index = Index::open_in_dir(folder.tantivy()).ok()?;
+            let payload = index.load_metas().ok()?.payload;
+            Some(Manifest::read(payload.as_deref(), number).ok()?.omissions)
+        };
+        read().unwrap_or_default()
+    }
+
+    /// What of the blocks and their payloads could not be read when they were indexed.
+    pub(crate) fn omissions(&self) -> &[Omission] {
+        &self.manifest.omissions
+    }
+
+    /// Where what it holds of a payload ends.
+    pub(crate) fn text_end(&self, payload: u64) -> u64 {
+        let last = self.carried.passages_of(payload).end.checked_sub(1);
+        let last = last.and_then(|last| self.passages.get(last as usize));
+        last.filter(|last| last.payload == payload).map_or(0, |last| last.place.bytes.end)
     }
 
     /// How the index stands to the truth.

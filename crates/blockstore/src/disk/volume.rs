@@ -6,6 +6,7 @@ use super::writer::{Fields, block, index_error, passage};
 use super::{Folder, OF_MANY};
 use crate::Error;
 use crate::block_doc::{BlockDoc, PassageDoc};
+use crate::omission::Omission;
 use tantivy::indexer::NoMergePolicy;
 use tantivy::{Index, IndexWriter, TantivyDocument};
 
@@ -26,6 +27,7 @@ pub(crate) struct VolumeWriter<'a> {
     written: u32,
     last: u32,
     totals: Totals,
+    omissions: Vec<Omission>,
 }
 
 impl<'a> VolumeWriter<'a> {
@@ -39,13 +41,14 @@ impl<'a> VolumeWriter<'a> {
         let writer: IndexWriter<TantivyDocument> =
             index.writer_with_num_threads(1, WRITER_BYTES).map_err(failed)?;
         writer.set_merge_policy(Box::new(NoMergePolicy));
-        let (codes, totals) = (NewCodes::default(), Totals::default());
-        Ok(Self { folder, writer, fields, codes, written: 0, last: 0, totals })
+        let (codes, totals, omissions) = (NewCodes::default(), Totals::default(), Vec::new());
+        Ok(Self { folder, writer, fields, codes, written: 0, last: 0, totals, omissions })
     }
 
     /// Adds the next block; blocks count from 1.
-    pub(crate) fn block(&mut self, doc: BlockDoc) -> Result<(), Error> {
+    pub(crate) fn block(&mut self, mut doc: BlockDoc) -> Result<(), Error> {
         self.last = doc.n;
+        self.lack(std::mem::take(&mut doc.omissions));
         self.totals.terms += u64::from(doc.meta.len);
         self.codes.push(&doc);
         self.add(block(doc, self.fields))?;
@@ -60,13 +63,19 @@ impl<'a> VolumeWriter<'a> {
         self.add(passage(place, doc, self.fields))
     }
 
+    /// Notes what could not be read.
+    pub(crate) fn lack(&mut self, omissions: Vec<Omission>) {
+        self.omissions.extend(omissions);
+    }
+
     /// Makes the index durable.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         // The vectors are there before the commit that counts on them.
         if self.written < self.last {
             self.write_codes()?;
         }
-        let manifest = Manifest::new(OF_MANY, self.last, self.totals, 0);
+        let omissions = std::mem::take(&mut self.omissions);
+        let manifest = Manifest::new(OF_MANY, self.last, self.totals, 0, omissions);
         let payload = manifest.write().map_err(|error| self.failed(&error))?;
         let folder = self.folder;
         let failed = |error: tantivy::TantivyError| index_error(folder, "written", &error);

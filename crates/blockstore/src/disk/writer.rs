@@ -173,6 +173,7 @@ impl<'a> IndexWriter<'a> {
         let mut is_new = index.is_none();
         let mut first = index.map_or(0, DiskIndex::blocks) + 1;
         let mut totals = index.map(|index| index.manifest.totals()).unwrap_or_default();
+        let mut omissions = index.map(|index| index.omissions().to_vec()).unwrap_or_default();
         let mut known: FxHashSet<u64> =
             index.into_iter().flat_map(|index| index.carried.payloads()).collect();
         let failed = |error: tantivy::TantivyError| self.failed(&error);
@@ -189,7 +190,8 @@ impl<'a> IndexWriter<'a> {
             let mut passages = 0;
             for page in pages(first..=last.min(first.saturating_add(MAX_BATCH - 1))) {
                 let mut new = Vec::new();
-                for doc in self.records.block_docs(self.todo, page)? {
+                for mut doc in self.records.block_docs(self.todo, page)? {
+                    omissions.append(&mut doc.omissions);
                     for payload in doc.payloads.iter().filter(|payload| known.insert(payload.n)) {
                         passages += payload.passages();
                         new.push((doc.n, *payload));
@@ -203,13 +205,13 @@ impl<'a> IndexWriter<'a> {
                     }
                 }
                 let mut result = Ok(());
-                self.records.passage_docs(self.todo, &new, |doc| {
+                omissions.extend(self.records.passage_docs(self.todo, &new, |doc| {
                     let place = totals.passages;
                     totals.passages += 1;
                     totals.passage_terms += u64::from(doc.meta.len);
                     result = writer.add_document(passage(place, doc, fields)).map(drop);
                     result.is_ok()
-                })?;
+                })?);
                 result.map_err(failed)?;
                 if passages >= MAX_BATCH_PASSAGES {
                     break;
@@ -224,12 +226,8 @@ impl<'a> IndexWriter<'a> {
                 synced.map_err(|error| index_error(self.folder, "written", &error))?;
             }
             foldback_core::failpoint!("blockstore.index.vectors-written");
-            let anchor = match self.records.block_bytes(self.todo, to) {
-                Ok(record) => Manifest::anchor(&record.unwrap_or_default()),
-                Err(Error::Corrupt { .. }) => 0,
-                Err(error) => return Err(error),
-            };
-            let manifest = Manifest::new(self.todo.no(), to, totals, anchor);
+            let (no, anchor) = (self.todo.no(), self.anchor(to)?);
+            let manifest = Manifest::new(no, to, totals, anchor, omissions.clone());
             let payload = manifest.write().map_err(|error| self.failed(&error))?;
             let mut commit = writer.prepare_commit().map_err(failed)?;
             commit.set_payload(&payload);
@@ -254,6 +252,15 @@ impl<'a> IndexWriter<'a> {
             Index::create_in_dir(path, schema)
         };
         Ok((index.map_err(|error| self.failed(&error))?, fields))
+    }
+
+    /// What ties an index that ends with this block to the truth; 0 where its record is damaged.
+    fn anchor(&self, block: u32) -> Result<u64, Error> {
+        match self.records.block_bytes(self.todo, block) {
+            Ok(record) => Ok(Manifest::anchor(&record.unwrap_or_default())),
+            Err(Error::Corrupt { .. }) => Ok(0),
+            Err(error) => Err(error),
+        }
     }
 
     fn failed(&self, error: &dyn std::fmt::Display) -> Error {

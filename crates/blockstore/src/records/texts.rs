@@ -1,39 +1,39 @@
 //! Texts of blocks and payloads as the indexes take them.
 
-use super::{Records, messages_of, read_block};
-use crate::Error;
+use super::scanned::{Scanned, messages_of, vectors_of};
+use super::{Records, read_block};
 use crate::analysis::Analyzer;
 use crate::block_doc::{BlockDoc, PassageDoc};
 use crate::block_text::payload_texts;
+use crate::omission::{Omission, OmissionPart};
 use crate::passage::{Cutter, Passage};
-use crate::payload_texts::{MAX_TEXT, PayloadText, READ_BYTES};
-use crate::vectors;
-use crate::vectors::MessageVectors;
+use crate::payload_texts::{PayloadText, READ_BYTES};
+use crate::{Error, WhyUnsearched};
 use foldback_core::Block;
 use foldback_kv::{Space, Todo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 use std::panic::resume_unwind;
 use std::thread;
 
 impl Records {
-    /// The blocks of a range as the indexes take them, in order and without a gap. What cannot be read
-    /// is passed over. The range is one of [`pages`].
+    /// The blocks of a range as the indexes take them, in order and without a gap, each with what of it
+    /// cannot be read. The range is one of [`pages`].
     pub(crate) fn block_docs(
         &self,
         todo: &Todo,
         page: RangeInclusive<u32>,
     ) -> Result<Vec<BlockDoc>, Error> {
-        let Stored { blocks, seqs, messages } = self.stored(todo, page.clone())?;
-        let vectors: BTreeMap<u64, Vec<u8>> =
-            self.scan_around(todo, Space::Vector, seqs)?.into_iter().collect();
-        let doc = |analyzer: &mut Analyzer, n: u32| {
-            let Some(block) = blocks.get(&u64::from(n)) else { return BlockDoc::unreadable(n) };
-            let vectors: Vec<(u64, MessageVectors)> = vectors
-                .range(block.range.as_u64())
-                .filter_map(|(seq, bytes)| Some((*seq, vectors::decode(bytes).ok()?)))
-                .collect();
-            BlockDoc::new(n, block, &messages_of(block, &messages), &vectors, analyzer)
+        let Stored { blocks, damaged, seqs, messages } = self.stored(todo, page.clone())?;
+        let vectors = self.scanned(todo, Space::Vector, seqs)?;
+        let doc = |analyzer: &mut Analyzer, n: u32| match blocks.get(&u64::from(n)) {
+            Some(block) => block_doc(n, block, &messages, &vectors, analyzer),
+            None => {
+                let is_damaged = damaged.contains(&u64::from(n));
+                let why = if is_damaged { WhyUnsearched::Damaged } else { WhyUnsearched::Missing };
+                let omissions = vec![Omission { block: n, part: OmissionPart::Block, why }];
+                BlockDoc { omissions, ..BlockDoc::unreadable(n) }
+            }
         };
         let numbers: Vec<u32> = page.collect();
         Ok(in_parallel(&numbers, |part| {
@@ -45,28 +45,32 @@ impl Records {
     /// A block that is not closed, as the indexes take those that are.
     pub(crate) fn open_doc(&self, todo: &Todo, block: &Block) -> Result<BlockDoc, Error> {
         let seqs = block.range.as_u64();
-        let messages = self.scan_around(todo, Space::Message, seqs.clone())?.into_iter().collect();
-        let vectors = self.scan_around(todo, Space::Vector, seqs)?;
-        let vectors: Vec<(u64, MessageVectors)> = vectors
-            .into_iter()
-            .filter_map(|(seq, bytes)| Some((seq, vectors::decode(&bytes).ok()?)))
-            .collect();
+        let messages = self.scanned(todo, Space::Message, seqs.clone())?;
+        let vectors = self.scanned(todo, Space::Vector, seqs)?;
         let n = block.header.block_id.n();
-        let messages = messages_of(block, &messages);
-        Ok(BlockDoc::new(n, block, &messages, &vectors, &mut Analyzer::new()))
+        Ok(block_doc(n, block, &messages, &vectors, &mut Analyzer::new()))
     }
 
     /// The passages of payloads, each given with the first block that carries it, until `take` says
-    /// that it wants no more. What is missing or damaged is passed over, so that it does not hide the
-    /// rest from a search.
+    /// that it wants no more. Which payloads cannot be read, or were not wanted, is given back: they do
+    /// not hide the rest from a search.
     pub(crate) fn passage_docs(
         &self,
         todo: &Todo,
         payloads: &[(u32, PayloadText)],
         mut take: impl FnMut(PassageDoc) -> bool,
-    ) -> Result<(), Error> {
-        let Some(texts) = &self.texts else { return Ok(()) };
+    ) -> Result<Vec<Omission>, Error> {
+        let mut omissions = Vec::new();
+        if self.texts.is_none() {
+            return Ok(omissions);
+        }
+        let omission = |&(block, text): &(u32, PayloadText), from, why| Omission {
+            block,
+            part: OmissionPart::Payload { text, from },
+            why,
+        };
         let mut cut: Vec<(u32, u64, Passage)> = Vec::new();
+        // Gives back the payload of the passage that was not wanted.
         let mut analyse = |cut: &mut Vec<(u32, u64, Passage)>| {
             let docs = in_parallel(cut, |part| {
                 let mut analyzer = Analyzer::new();
@@ -75,30 +79,60 @@ impl Records {
                 part.iter().filter_map(doc).collect()
             });
             cut.clear();
-            docs.into_iter().all(&mut take)
+            docs.into_iter().find_map(|doc| {
+                let payload = doc.meta.payload;
+                (!take(doc)).then_some(payload)
+            })
         };
-        for &(block, PayloadText { n, bytes }) in payloads {
+        let mut unwanted = None;
+        'payloads: for payload in payloads {
+            let (block, text) = *payload;
             let mut cutter = Cutter::new();
-            let end = bytes.min(MAX_TEXT);
             let mut at = 0;
-            while at < end {
-                let part = texts.read(todo, n, at..end.min(at + READ_BYTES));
-                let part = part.map_err(|source| {
-                    let todo = todo.id().clone();
-                    Error::Payload { todo, n, source }
-                })?;
-                // What stands before the damage is searched.
-                let Some(part) = part.filter(|part| !part.is_empty()) else { break };
-                at += part.len() as u64;
-                cutter.push(&part, &mut |passage| cut.push((block, n, passage)));
-                if cut.len() >= PASSAGES && !analyse(&mut cut) {
-                    return Ok(());
+            while at < text.end() {
+                match self.read_text(todo, text, at) {
+                    Ok(part) => {
+                        at += part.len() as u64;
+                        cutter.push(&part, &mut |passage| cut.push((block, text.n, passage)));
+                    }
+                    // What stands before the damage is searched.
+                    Err(why) => {
+                        omissions.push(omission(payload, at, why));
+                        break;
+                    }
+                }
+                if cut.len() >= PASSAGES {
+                    unwanted = analyse(&mut cut);
+                    if unwanted.is_some() {
+                        break 'payloads;
+                    }
                 }
             }
-            cutter.finish(&mut |passage| cut.push((block, n, passage)));
+            cutter.finish(&mut |passage| cut.push((block, text.n, passage)));
         }
-        analyse(&mut cut);
-        Ok(())
+        let unwanted = unwanted.or_else(|| analyse(&mut cut));
+        if let Some(unwanted) = unwanted {
+            let rest = payloads.iter().skip_while(|(_, text)| text.n != unwanted);
+            let new =
+                rest.map(|payload| omission(payload, 0, WhyUnsearched::NoRoom)).collect::<Vec<_>>();
+            let is_new =
+                |omission: &Omission| new.iter().any(|new| new.payload() == omission.payload());
+            omissions.retain(|omission| !is_new(omission));
+            omissions.extend(new);
+        }
+        Ok(omissions)
+    }
+
+    /// Bytes of a payload's text from a place before its end on: at least one.
+    pub(crate) fn read_text(
+        &self,
+        todo: &Todo,
+        text: PayloadText,
+        from: u64,
+    ) -> Result<Vec<u8>, WhyUnsearched> {
+        let texts = self.texts.as_ref().ok_or(WhyUnsearched::Missing)?;
+        let part = texts.read(todo, text.n, from..text.end().min(from + READ_BYTES))?;
+        if part.is_empty() { Err(WhyUnsearched::Damaged) } else { Ok(part) }
     }
 
     /// About how many passages the payloads of the blocks have that `is_new` tells are not known; 0
@@ -116,7 +150,7 @@ impl Records {
         for page in pages(blocks) {
             let Stored { blocks, messages, .. } = self.stored(todo, page)?;
             for block in blocks.values() {
-                let texts = payload_texts(&messages_of(block, &messages));
+                let texts = payload_texts(&messages_of(0, block, &messages, &mut Vec::new()));
                 count +=
                     texts.iter().filter(|t| is_new(t.n)).map(PayloadText::passages).sum::<u64>();
             }
@@ -127,25 +161,44 @@ impl Records {
     /// The blocks of a range and their messages, as far as they can be read.
     pub(super) fn stored(&self, todo: &Todo, page: RangeInclusive<u32>) -> Result<Stored, Error> {
         let numbers = u64::from(*page.start())..u64::from(*page.end()) + 1;
-        let blocks: BTreeMap<u64, Block> = self
-            .scan_around(todo, Space::Block, numbers)?
-            .into_iter()
-            .filter_map(|(n, bytes)| Some((n, read_block(todo, n, &bytes).ok()?)))
-            .collect();
+        let Scanned { found, mut damaged } = self.scanned(todo, Space::Block, numbers)?;
+        let mut blocks = BTreeMap::new();
+        for (n, bytes) in found {
+            match read_block(todo, n, &bytes) {
+                Ok(block) => drop(blocks.insert(n, block)),
+                Err(_) => drop(damaged.insert(n)),
+            }
+        }
         let firsts = blocks.values().map(|block: &Block| block.range.first().0);
         let lasts = blocks.values().map(|block| block.range.last().0 + 1);
         let seqs = firsts.min().unwrap_or(0)..lasts.max().unwrap_or(0);
-        let messages = self.scan_around(todo, Space::Message, seqs.clone())?.into_iter().collect();
-        Ok(Stored { blocks, seqs, messages })
+        let messages = self.scanned(todo, Space::Message, seqs.clone())?;
+        Ok(Stored { blocks, damaged, seqs, messages })
     }
 }
 
 /// The records of some blocks.
 pub(super) struct Stored {
     blocks: BTreeMap<u64, Block>,
+    /// The numbers of the blocks that are damaged.
+    damaged: BTreeSet<u64>,
     /// The messages from the first to the last of them.
     seqs: Range<u64>,
-    messages: BTreeMap<u64, Vec<u8>>,
+    messages: Scanned,
+}
+
+/// A block as the indexes take it, with what of it cannot be read.
+fn block_doc(
+    n: u32,
+    block: &Block,
+    messages: &Scanned,
+    vectors: &Scanned,
+    analyzer: &mut Analyzer,
+) -> BlockDoc {
+    let mut omissions = Vec::new();
+    let messages = messages_of(n, block, messages, &mut omissions);
+    let vectors = vectors_of(n, block, vectors, &mut omissions);
+    BlockDoc { omissions, ..BlockDoc::new(n, block, &messages, &vectors, analyzer) }
 }
 
 /// So many blocks are read at once when an index is built.

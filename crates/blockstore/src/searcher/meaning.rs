@@ -4,12 +4,13 @@ use super::{Searcher, is_filtered};
 use crate::block_doc::Place;
 use crate::disk::{DiskIndex, Query};
 use crate::dot::dot;
+use crate::omission::{Omission, OmissionPart};
 use crate::pool::{Cosine, Pool};
 use crate::rank::{self, Question};
 use crate::records::Records;
 use crate::scores::AskedVector;
 use crate::vectors::MessageVectors;
-use crate::{Error, Ranking, SearchRequest, VectorSide};
+use crate::{Error, Ranking, SearchRequest, VectorSide, WhyUnsearched};
 use foldback_kv::Todo;
 
 /// What becomes of the vectors, and the question's when they take part.
@@ -105,9 +106,10 @@ impl Records {
         todo: &Todo,
         n: u32,
         query: &AskedVector<'_>,
-    ) -> Result<Option<(f32, Place)>, Error> {
+    ) -> Result<ExactCosine, Error> {
+        let mut omissions = Vec::new();
         let Some(group) = disk.codes.group(query.model, query.unit.len()) else {
-            return Ok(None);
+            return Ok(ExactCosine::default());
         };
         let mut rows: Vec<(usize, Cosine)> = group
             .rows_of(n)
@@ -120,9 +122,18 @@ impl Records {
         for (row, estimate) in rows {
             let place = group.place(row);
             if read.as_ref().is_none_or(|(seq, _)| *seq != place.seq) {
+                let mut lack = |why| {
+                    omissions.push(Omission {
+                        block: n,
+                        part: OmissionPart::Vectors(place.seq),
+                        why,
+                    });
+                    None
+                };
                 let vectors = match self.vectors(todo, place.seq) {
-                    Ok(vectors) => vectors,
-                    Err(Error::Corrupt { .. }) => None,
+                    Ok(Some(vectors)) => Some(vectors),
+                    Ok(None) => lack(WhyUnsearched::Missing),
+                    Err(Error::Corrupt { .. }) => lack(WhyUnsearched::Damaged),
                     Err(error) => return Err(error),
                 };
                 read = Some((place.seq, vectors));
@@ -137,6 +148,15 @@ impl Records {
                 best = Some((cosine, place));
             }
         }
-        Ok(best)
+        Ok(ExactCosine { best, omissions })
     }
+}
+
+/// How near the best vector of a block is to the question, as the truth tells it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExactCosine {
+    /// The cosine, and where the vector is from; `None` where the block has none.
+    pub(crate) best: Option<(f32, Place)>,
+    /// The vectors that cannot be read any more, so that their estimates are left.
+    pub(crate) omissions: Vec<Omission>,
 }

@@ -2,10 +2,10 @@
 
 use crate::fixture::{Random, Writer, ask, eager, numbers};
 use foldback_blockstore::{
-    BlockStore, Error, FindingKind, Hit, IndexConfig, PassageHit, PayloadTexts, ReadError,
-    SearchRequest,
+    BlockStore, FindingKind, Hit, IndexConfig, PassageHit, PayloadTexts, SearchRequest,
+    UnsearchedPart, WhyUnsearched,
 };
-use foldback_core::{PayloadRef, Timestamp};
+use foldback_core::{Check, PayloadRef, Timestamp};
 use foldback_kv::Todo;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -23,15 +23,15 @@ struct Shelf {
 }
 
 impl PayloadTexts for Shelf {
-    fn read(&self, _: &Todo, n: u64, bytes: Range<u64>) -> Result<Option<Vec<u8>>, ReadError> {
+    fn read(&self, _: &Todo, n: u64, bytes: Range<u64>) -> Result<Vec<u8>, WhyUnsearched> {
         if *self.fails.lock() == Some(n) {
-            return Err("too many open files".into());
+            return Err(WhyUnsearched::Unreadable("too many open files".to_owned()));
         }
         let texts = self.texts.lock();
         let bytes = bytes.start as usize..bytes.end as usize;
         let part = texts.get(&n).and_then(|text| text.get(bytes));
         *self.read.lock() += part.map_or(0, |part| part.len() as u64);
-        Ok(part.map(<[u8]>::to_vec))
+        part.map(<[u8]>::to_vec).ok_or(WhyUnsearched::Missing)
     }
 }
 
@@ -361,24 +361,85 @@ fn bs7_coloured_words_are_found() {
     }
 }
 
-/// What cannot be read now is an error and tried again; it is not taken for missing.
+/// What cannot be read now is named and tried again, and the rest is searched. An index remembers what it
+/// lacks, and is made again once that can be read.
 #[test]
-fn bs7_a_payload_that_cannot_be_read_now_is_tried_again() {
+fn r4_bs7_a_payload_that_cannot_be_read_now_is_named_and_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    for (index, is_indexed_without) in [(None, false), (Some("a"), false), (Some("b"), true)] {
+        let index = index.map(|name| dir.path().join(name));
+        let mut place = Place::new(index.as_deref(), eager());
+        place.block("read the log", 1, &log_with("lease expired", 611));
+        place.block("and another", 2, &log_with("quota exceeded", 300));
+        let (store, todo) = (&place.writer.store, &place.writer.todo);
+        let answer = |store: &BlockStore, query: &str| {
+            let request = SearchRequest::new(query).cutoff(0.675);
+            let answer = store.searcher(todo).unwrap().answer(&request).unwrap();
+            let told = answer.not_searched.parts.iter().map(ToString::to_string).collect();
+            (numbers(&answer.hits), told)
+        };
+        let check = |store: &BlockStore, query: &str, found: &[u32], told: &[&str]| {
+            let told = told.iter().map(|told| (*told).to_owned()).collect::<Vec<_>>();
+            assert_eq!(answer(store, query), (found.to_vec(), told), "{query} {index:?}");
+        };
+        *place.shelf.fails.lock() = Some(1);
+        if is_indexed_without {
+            assert_eq!(store.maintain(todo).unwrap().indexed, 2);
+        }
+        let text = place.shelf.texts.lock()[&1].clone();
+        let name = PayloadRef::local(1, Check::of(&text)).to_string();
+        let told = format!("{name} cannot be read now");
+        check(store, "lease expired", &[], &[&told]);
+        check(store, "quota exceeded", &[2], &[&told]);
+        // It is found by those that know the index, and by those that open it now.
+        *place.shelf.fails.lock() = None;
+        let reader = place.reader(index.as_deref(), eager());
+        for store in [store, &reader] {
+            check(store, "lease expired", &[1], &[]);
+        }
+        let done = store.maintain(todo).unwrap();
+        assert_eq!(done.dropped.is_some(), is_indexed_without);
+        assert_eq!(done.indexed, if index.is_some() { 2 } else { 0 });
+        check(store, "lease expired", &[1], &[]);
+        *place.shelf.read.lock() = 0;
+        check(&place.reader(index.as_deref(), eager()), "lease expired", &[1], &[]);
+        assert_eq!(*place.shelf.read.lock() == 0, index.is_some(), "the index holds it");
+        assert_eq!(store.doctor(todo, false).unwrap(), []);
+    }
+}
+
+/// Of a payload that is damaged in its middle what stands before is found, on disk and in memory; and once
+/// it is whole again all of it, each passage once.
+#[test]
+fn r4_bs7_what_stands_behind_the_damage_is_found_once_it_is_repaired() {
     let dir = tempfile::tempdir().unwrap();
     for index in [None, Some(dir.path())] {
         let mut place = Place::new(index, eager());
-        place.block("read the log", 1, &log_with("lease expired", 611));
+        let text = format!("{}needle-2\n", log_with("needle-1", 40).repeat(30));
+        place.block("read the log", 1, &text);
+        place.writer.lines(&["and what is for lunch?"]);
+        let whole = place.shelf.texts.lock().get(&1).cloned().unwrap();
+        assert!(whole.len() > 1 << 20, "it is read in two parts");
+        place.shelf.texts.lock().insert(1, whole[..whole.len() - 1].to_vec());
         let (store, todo) = (&place.writer.store, &place.writer.todo);
-        *place.shelf.fails.lock() = Some(1);
-        let error = store.searcher(todo).map(drop).unwrap_err();
-        assert!(matches!(&error, Error::Payload { n: 1, .. }), "{error}");
-        assert!(error.to_string().contains("too many open files"), "{error}");
-        if index.is_some() {
-            assert!(matches!(store.maintain(todo), Err(Error::Payload { n: 1, .. })));
+        store.maintain(todo).unwrap();
+        let ask = |query: &str| {
+            let request = SearchRequest::new(query).cutoff(0.675);
+            let answer = store.searcher(todo).unwrap().answer(&request).unwrap();
+            (numbers(&answer.hits), answer.not_searched.parts.len())
+        };
+        assert_eq!(ask("needle-1"), (vec![1], 1));
+        assert_eq!(ask("needle-2"), (vec![], 1));
+        place.shelf.texts.lock().insert(1, whole);
+        for _ in 0..2 {
+            assert_eq!(ask("needle-1"), (vec![1], 0));
+            assert_eq!(ask("needle-2"), (vec![1], 0));
+            let hits = place.ask("needle-1 needle-2");
+            let mut starts: Vec<u64> = hits[0].passages.iter().map(|p| p.bytes.start).collect();
+            starts.dedup();
+            assert_eq!(starts.len(), 3);
+            store.maintain(todo).unwrap();
         }
-        *place.shelf.fails.lock() = None;
-        assert_eq!(store.maintain(todo).unwrap().indexed, u32::from(index.is_some()));
-        assert_eq!(numbers(&place.ask("lease expired")), [1]);
         assert_eq!(store.doctor(todo, false).unwrap(), []);
     }
 }
@@ -397,6 +458,14 @@ fn bs7_where_memory_is_short_the_newest_payloads_are_searched() {
         assert_eq!(numbers(&newest)[..1], [n as u32], "{n}");
     }
     assert!(place.ask("needle-1").iter().all(|hit| hit.passages.is_empty()));
+    // What found no room is named, the rest counted.
+    let (store, todo) = (&place.writer.store, &place.writer.todo);
+    let answer = store.searcher(todo).unwrap().answer(&SearchRequest::new("needle-1")).unwrap();
+    let text = place.shelf.texts.lock()[&1].clone();
+    let oldest = UnsearchedPart::Payload(PayloadRef::local(1, Check::of(&text)));
+    let parts = answer.not_searched.parts;
+    assert!(parts.iter().any(|told| told.part == oldest), "{parts:?}");
+    assert!(parts.iter().all(|told| told.why == WhyUnsearched::NoRoom), "{parts:?}");
 }
 
 /// A batch ends with much text too, and the next is left for another time where that is asked for.

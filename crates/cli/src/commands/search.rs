@@ -1,6 +1,7 @@
 //! `foldback search`.
 
 mod hit_json;
+mod not_searched;
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
@@ -9,10 +10,11 @@ use crate::output::snippet::{Snippet, show, snippets, words};
 use crate::output::{self, Output, style, text};
 use crate::store;
 use clap::Args;
-use foldback::{AllTodosAnswer, AllTodosRequest, Memory, SearchAnswer};
+use foldback::{AllTodosAnswer, AllTodosRequest, Memory, NotSearched, SearchAnswer, Unsearched};
 use foldback_blockstore::{Hit, PassageHit, SearchRequest};
 use foldback_core::{BlockType, CloseReason, Message, SeqNo, Timestamp, TodoId, thousands};
 use hit_json::{HitJson, hit_json};
+use not_searched::warn_of;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -39,7 +41,14 @@ use std::time::Instant;
 /// "neighbours", "recent", "dated" and "bonus" there. Where the question could not be compared by
 /// meaning, "by_words_alone" says why. With --all-todos
 /// each hit has "todo_id" too, and beside "hits" stand "blocks", how many were searched, and
-/// "waiting", about how many messages were not. The exit code is 1 when nothing was found.
+/// "waiting", about how many messages were not.
+///
+/// What is damaged, missing or cannot be read keeps nothing else from being found. A warning names it, and
+/// with --json "unsearched": [{"ref", "block_id", "messages" or "vectors", "why"}], the first and the last
+/// number of messages, and "why" one of damaged, missing, unreadable (with "detail") and no_room; of more
+/// than 16 parts the rest is counted in "unsearched_more". With --all-todos each has "todo_id" too. Where
+/// only "vectors" of messages are named, their words were searched. The exit code is 1 when nothing was
+/// found, whether or not everything was searched, and otherwise 0.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback search --todo coding-session what was the retry limit
@@ -107,6 +116,11 @@ struct SearchJson<'a> {
     /// Why the question was not compared by meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_words_alone: Option<String>,
+    /// What was not searched, and how many more parts of the todos were not.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unsearched: &'a [Unsearched],
+    #[serde(skip_serializing_if = "is_zero")]
+    unsearched_more: u64,
 }
 
 /// What was searched of all todos.
@@ -135,7 +149,8 @@ impl Search {
         let begun = Instant::now();
         let (answer, extent) = self.ask(&memory, &query)?;
         let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let SearchAnswer { mut hits, by_words_alone } = answer;
+        let SearchAnswer { mut hits, by_words_alone, not_searched } = answer;
+        warn_of(globals, &not_searched);
         if let Some(Extent { waiting: waiting @ 1.., .. }) = extent {
             output::warn(
                 globals,
@@ -159,7 +174,16 @@ impl Search {
         if out.is_json() {
             let hits = found.iter().map(|found| hit_json(&self, found)).collect();
             let by_words_alone = by_words_alone.map(|error| error.to_string());
-            out.json(&SearchJson { hits, took_us, extent, by_words_alone })?;
+            let NotSearched { parts: unsearched, more: unsearched_more } = &not_searched;
+            let unsearched_more = *unsearched_more;
+            out.json(&SearchJson {
+                hits,
+                took_us,
+                extent,
+                by_words_alone,
+                unsearched,
+                unsearched_more,
+            })?;
         } else if found.is_empty() {
             let more = if self.all { "" } else { "; --all shows what is nearest" };
             let or = match &self.todo {
@@ -213,9 +237,10 @@ impl Search {
         });
         let source = self.source.as_deref();
         let request = AllTodosRequest::new(request).source(source).folder(folder.as_deref());
-        let AllTodosAnswer { hits, by_words_alone, blocks, waiting, .. } =
+        let AllTodosAnswer { hits, by_words_alone, blocks, waiting, not_searched, .. } =
             memory.owner().search(&request)?;
-        Ok((SearchAnswer { hits, by_words_alone }, Some(Extent { blocks, waiting })))
+        let answer = SearchAnswer { hits, by_words_alone, not_searched };
+        Ok((answer, Some(Extent { blocks, waiting })))
     }
 
     fn print(
@@ -266,6 +291,11 @@ impl Search {
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// A line of a hit with the message that it stands in.

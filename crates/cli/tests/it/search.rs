@@ -207,3 +207,36 @@ fn s12_hostile_queries_are_answered_on_the_command_line() {
         }
     }
 }
+
+/// R4: what was not searched is named on stderr and in the JSON, of one todo and of all, whether anything was
+/// found or not.
+#[test]
+fn r4_a_search_names_what_it_could_not_look_into() {
+    let shell = Shell::new();
+    let messages = transcript(
+        r#"
+        user: read the harbour ledger
+        assistant> read({"path": "ledger.csv"})
+        tool: [big 200000]
+        assistant: the ledger of the harbour has a gap at Tuesday
+        "#,
+    );
+    let file = shell.write("ledger.jsonl", line("ledger", messages));
+    shell.ok(&["import", &file]);
+    let (found, nothing) = ("harbour ledger gap", "zebra quokka violin");
+    let sound = shell.run(&["search", "--todo", "ledger", "--json", found]);
+    assert!(sound.json().get("unsearched").is_none() && !sound.stderr.contains("not searched"));
+    std::fs::remove_dir_all(shell.store().join("payloads")).unwrap();
+    for scope in [&["--todo", "ledger"][..], &["--all-todos"]] {
+        for (query, code) in [(found, 0), (nothing, 1)] {
+            let ran = shell.run(&[&["search", "--json"], scope, &[query]].concat());
+            assert_eq!(ran.code, code, "{ran:?}");
+            let unsearched = &ran.json()["unsearched"];
+            assert_eq!(unsearched.as_array().unwrap().len(), 1, "{ran:?}");
+            let (name, why) = (unsearched[0]["ref"].as_str().unwrap(), &unsearched[0]["why"]);
+            assert_eq!(why, "missing");
+            assert_eq!(unsearched[0].get("todo_id").is_some(), scope.len() == 1, "{ran:?}");
+            assert!(ran.stderr.contains(&format!("not searched: {name} (missing)")), "{ran:?}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use super::block_text::BlockText;
 use super::load_words::{begun, end_line, head, nothing_matches, rest, tell_escapes, tell_rest};
 use super::page::{page, pattern};
 use super::payload_origin::PayloadOrigin;
-use super::{Answer, RecallSource, Tool, search_block};
+use super::{Answer, RecallSource, Tool, not_searched, search_block};
 use crate::Error;
 use crate::cut::one_line;
 use crate::ledger::shown_id;
@@ -75,17 +75,25 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
     let own = recall.todo.id();
     let Ok(reference) = Reference::parse_in(own, asked) else {
         let are_words = are_words(asked);
-        let found = if are_words { search_block::search(recall, asked)? } else { None };
+        let (found, not_searched) = match are_words {
+            true => search_block::search(recall, asked)?,
+            false => <_>::default(),
+        };
         let searched = if are_words { ", and no block fits these words" } else { "" };
+        let unsearched = match not_searched.is_empty() {
+            true => String::new(),
+            false => format!(" {}", not_searched::line(&not_searched)),
+        };
         return Ok(found.unwrap_or_else(|| {
-            Answer::error(
+            let answer = Answer::error(
                 TOOL.name,
                 &format!(
                     "{:?} is no reference{searched}. A block is named like b_<todo>_<nnn>, a stored \
-                     part like store://<n>-<check>; search_block and list_blocks show them.",
+                     part like store://<n>-<check>; search_block and list_blocks show them.{unsearched}",
                     one_line(asked, 60)
                 ),
-            )
+            );
+            answer.without(not_searched)
         }));
     };
     if reference.todo() == own {

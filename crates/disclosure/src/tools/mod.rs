@@ -9,6 +9,7 @@ mod block_text;
 mod list_blocks;
 mod load;
 mod load_words;
+mod not_searched;
 mod page;
 mod passage;
 mod payload_origin;

@@ -2,6 +2,7 @@
 
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
+use super::not_searched;
 use super::page::page;
 use super::passage::{excerpts, place_tokens, places};
 use super::recall_source::named;
@@ -12,7 +13,7 @@ use crate::ledger::shown_id;
 use crate::quote::escaped;
 use crate::quoted_text::QuotedText;
 use foldback_backend_store::Position;
-use foldback_blockstore::{Error as BlockError, Hit, SearchRequest};
+use foldback_blockstore::{Error as BlockError, Hit, NotSearched, SearchAnswer, SearchRequest};
 use foldback_core::SeqNo;
 
 pub(crate) const TOOL: Tool = Tool {
@@ -74,8 +75,8 @@ const CUTOFF_SIMPLE: f32 = 0.775;
 
 fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let query = arguments.text("query").unwrap_or_default();
-    let answer = answered(recall, query, request(arguments))?;
-    Ok(answer.unwrap_or_else(|| nothing_fits(&shown_query(query))))
+    let (answer, not_searched) = answered(recall, query, request(arguments))?;
+    Ok(answer.unwrap_or_else(|| nothing_fits(&shown_query(query), not_searched)))
 }
 
 /// What is asked for.
@@ -87,8 +88,12 @@ pub(crate) fn request(arguments: &Arguments) -> SearchRequest<'_> {
         .until(arguments.until("until"))
 }
 
-/// The blocks that answer these words, with no more said about them; `None` where none does.
-pub(crate) fn search(recall: &RecallSource<'_>, query: &str) -> Result<Option<Answer>, Error> {
+/// The blocks that answer these words, with no more said about them; `None` where none does. And what was
+/// not searched.
+pub(crate) fn search(
+    recall: &RecallSource<'_>,
+    query: &str,
+) -> Result<(Option<Answer>, NotSearched), Error> {
     answered(recall, query, SearchRequest::new(query).k(HITS))
 }
 
@@ -105,18 +110,20 @@ fn answered(
     recall: &RecallSource<'_>,
     query: &str,
     request: SearchRequest<'_>,
-) -> Result<Option<Answer>, Error> {
+) -> Result<(Option<Answer>, NotSearched), Error> {
     let request = request.cutoff(if recall.complex { CUTOFF_COMPLEX } else { CUTOFF_SIMPLE });
-    let hits = recall.searcher()?.search_with(&request, recall.embedder)?.hits;
+    let SearchAnswer { hits, not_searched, .. } =
+        recall.searcher()?.search_with(&request, recall.embedder)?;
     let asked = shown_query(query);
     let mut answer = QuotedText::default();
     if hits.is_empty() {
-        return Ok(None);
+        return Ok((None, not_searched));
     }
+    let unsearched = not_searched::line(&not_searched);
     let ids: Vec<String> = hits.iter().map(|hit| named(&hit.block)).collect();
     answer.push(&answered_by(&asked, &ids));
-    let mut left = BUDGET.saturating_sub(FRAME);
-    let mut unshown = Vec::new();
+    let mut left = BUDGET.saturating_sub(FRAME + recall.tokens.count(&unsearched));
+    let (mut unshown, mut damaged) = (Vec::new(), Vec::new());
     let mut any_shown = false;
     for (i, hit) in hits.iter().enumerate() {
         let keep = LINE * (hits.len() - i - 1);
@@ -132,12 +139,12 @@ fn answered(
                 unshown.push(hit_line(recall, hit));
             }
             // What was forgotten since it was found is not damaged.
-            Err(BlockError::Corrupt { .. }) if recall.blocks.last_block(recall.todo)?.is_none() => {
-                return Ok(None);
+            Err(BlockError::Corrupt { .. }) if is_forgotten(recall)? => {
+                return Ok((None, NotSearched::default()));
             }
             Err(BlockError::Corrupt { detail, .. }) => {
                 let id = shown_id(&hit.block.header.block_id);
-                unshown.push(format!("{id} is damaged: {}", one_line(&detail, 80)));
+                damaged.push(not_searched::unshown(&id, &detail));
             }
             Err(error) => return Err(error.into()),
         }
@@ -148,7 +155,18 @@ fn answered(
             answer.push(&format!("- {line}\n"));
         }
     }
-    Ok(Some(Answer::of(answer).showing(hits.iter().flat_map(references).collect())))
+    damaged.iter().for_each(|line| answer.push(line));
+    answer.push(&unsearched);
+    let answer = Answer::of(answer).showing(hits.iter().flat_map(references).collect());
+    Ok((Some(answer.without(not_searched.clone())), not_searched))
+}
+
+fn is_forgotten(recall: &RecallSource<'_>) -> Result<bool, BlockError> {
+    match recall.blocks.last_block(recall.todo) {
+        // A damaged block is one.
+        Err(BlockError::Corrupt { .. }) => Ok(false),
+        last => Ok(last?.is_none()),
+    }
 }
 
 /// The block of a hit, and the payloads in which something was found.
@@ -163,13 +181,16 @@ fn references(hit: &Hit) -> Vec<String> {
     references
 }
 
-pub(crate) fn nothing_fits(asked: &str) -> Answer {
+pub(crate) fn nothing_fits(asked: &str, not_searched: NotSearched) -> Answer {
     let mut answer = QuotedText::default();
     answer.push(&format!(
         "[search_block: no block fits \"{asked}\"]\nTry other words: a file name, an id, an error \
          text, a tool's name. Leave out block_type, since and until. list_blocks shows what there is."
     ));
-    Answer::of(answer)
+    if !not_searched.is_empty() {
+        answer.push(&format!("\n{}", not_searched::line(&not_searched)));
+    }
+    Answer::of(answer).without(not_searched)
 }
 
 /// A hit as text in at most `room` tokens: the block whole where it fits, or, where it does not and

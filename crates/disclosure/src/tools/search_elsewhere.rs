@@ -6,12 +6,12 @@ use super::search_block::{
     BUDGET, CUTOFF_COMPLEX, FRAME, LINE, TOOL, answered_by, nothing_fits, request, score_line,
     show_around, shown_query,
 };
-use super::{Answer, RecallSource};
+use super::{Answer, RecallSource, not_searched};
 use crate::Error;
 use crate::cut::{cut_tokens, one_line};
 use crate::quote::escaped;
 use crate::quoted_text::QuotedText;
-use foldback_blockstore::{Error as BlockError, Hit, PassageHit, SearchRequest};
+use foldback_blockstore::{Error as BlockError, Hit, NotSearched, PassageHit, SearchRequest};
 use foldback_core::{PayloadRef, thousands};
 
 /// A call of `search_block` whose answer may come from any todo: only who may look into all of them
@@ -35,7 +35,7 @@ impl SearchElsewhere {
     }
 
     /// The answer of these hits, the best first, each with what reads its todo. About so many messages
-    /// are `waiting`, which were not searched.
+    /// are `waiting`, which were not searched, and what else was not.
     ///
     /// # Errors
     /// When the store fails.
@@ -43,6 +43,7 @@ impl SearchElsewhere {
         &self,
         found: &[(RecallSource<'_>, &Hit)],
         waiting: u64,
+        not_searched: &NotSearched,
     ) -> Result<Answer, Error> {
         let asked = shown_query(self.0.text("query").unwrap_or_default());
         let unsearched = match waiting {
@@ -54,16 +55,23 @@ impl SearchElsewhere {
             ),
         };
         if found.is_empty() {
-            return Ok(Answer::said(&format!("{}{unsearched}", nothing_fits(&asked).text)));
+            let nothing = nothing_fits(&asked, not_searched.clone());
+            let said = Answer::said(&format!("{}{unsearched}", nothing.text));
+            return Ok(Answer { unsearched: nothing.unsearched, ..said });
         }
+        let unsearched = match not_searched.is_empty() {
+            true => unsearched,
+            false => format!("\n{}{unsearched}", not_searched::line(not_searched)),
+        };
         let ids: Vec<String> = found.iter().map(|(_, hit)| id(hit)).collect();
         let mut answer = QuotedText::default();
         answer.push(&answered_by(&asked, &ids));
-        let mut left = BUDGET.saturating_sub(FRAME);
-        let mut unshown = Vec::new();
+        let told = found.first().map_or(0, |(recall, _)| recall.tokens.count(&unsearched));
+        let mut left = BUDGET.saturating_sub(FRAME + told);
+        let (mut unshown, mut damaged) = (Vec::new(), Vec::new());
         for (i, (recall, hit)) in found.iter().enumerate() {
             let room = left.saturating_sub(LINE * (found.len() - i - 1));
-            match show(recall, hit, room, unshown.len() == i) {
+            match show(recall, hit, room, unshown.len() + damaged.len() == i) {
                 Ok(Some(shown)) => {
                     left = left.saturating_sub(recall.tokens.count(shown.text()));
                     answer.append(&shown);
@@ -75,7 +83,7 @@ impl SearchElsewhere {
                     unshown.push(cut_tokens(&line, LINE - 8, recall.tokens));
                 }
                 Err(BlockError::Corrupt { detail, .. }) => {
-                    unshown.push(format!("{} is damaged: {}", id(hit), one_line(&detail, 80)));
+                    damaged.push(not_searched::unshown(&id(hit), &detail));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -86,9 +94,10 @@ impl SearchElsewhere {
         for line in unshown {
             answer.push(&format!("- {line}\n"));
         }
+        damaged.iter().for_each(|line| answer.push(line));
         answer.push(unsearched.trim_start());
         let references = found.iter().flat_map(|(_, hit)| references(hit)).collect();
-        Ok(Answer::of(answer).showing(references))
+        Ok(Answer::of(answer).showing(references).without(not_searched.clone()))
     }
 }
 

@@ -1,7 +1,9 @@
 //! A todo with blocks and payloads in memory, for the tools to read.
 
 use foldback_backend_store::{BackendConfig, BackendStore, preview};
-use foldback_blockstore::{BlockStore, Commit, IndexConfig, NewMessage, PayloadTexts, ReadError};
+use foldback_blockstore::{
+    BlockStore, Commit, IndexConfig, NewMessage, PayloadTexts, WhyUnsearched,
+};
 use foldback_core::{
     Block, BlockHeader, BlockId, BlockType, CloseReason, EmbedError, Embedder, Escape, Estimate,
     Message, Offload, PayloadRef, Piece, Role, SeqNo, SeqRange, Site, Source, StoredMessage,
@@ -214,8 +216,8 @@ fn payloads(kv: Arc<dyn Kv>) -> BackendStore {
 struct Texts(BackendStore);
 
 impl PayloadTexts for Texts {
-    fn read(&self, todo: &Todo, n: u64, bytes: Range<u64>) -> Result<Option<Vec<u8>>, ReadError> {
-        Ok(self.0.read_range(todo, n, bytes).ok())
+    fn read(&self, todo: &Todo, n: u64, bytes: Range<u64>) -> Result<Vec<u8>, WhyUnsearched> {
+        self.0.read_range(todo, n, bytes).map_err(|_| WhyUnsearched::Damaged)
     }
 }
 

@@ -113,6 +113,47 @@ fn bs7_a_damaged_payload_is_told_by_its_place() {
     assert!(answer.contains(&format!("in {reference}, lines ")), "{answer}");
 }
 
+/// R4: what could not be searched is the last line of an answer, within its budget, whether anything was found
+/// or not; and where all is well nothing is added.
+#[test]
+fn r4_an_answer_ends_with_what_was_not_searched() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let long =
+        format!("user: E_LEASE_4417 {}\nassistant: noted\n", "the tide is high. ".repeat(2_500));
+    library.block(&todo, &long);
+    let sound = library.run(&todo, "search_block", r#"{"query":"E_LEASE_4417"}"#);
+    assert!(!sound.text.contains("Not searched") && sound.unsearched.is_empty());
+    assert!(!sound.structured().contains("unsearched"), "{}", sound.structured());
+    let mut references = Vec::new();
+    for n in 1..=6 {
+        references.push(read(&library, &todo, &format!("log {n}"), &log(700 + n, 437, "E_9")));
+        library.damage_payload(&todo, n as u64);
+    }
+    for (rest, is_found) in [("", true), (r#","block_type":"qa""#, false)] {
+        let arguments = format!(r#"{{"query":"E_LEASE_4417","k":1{rest}}}"#);
+        let answer = library.run(&todo, "search_block", &arguments);
+        assert_eq!(answer.text.contains("is answered by"), is_found, "{}", answer.text);
+        let told = answer.text.lines().last().unwrap();
+        let expected = references[..4].iter().map(|name| format!("{name} is damaged"));
+        let expected = expected.collect::<Vec<_>>().join("; ");
+        assert_eq!(told, format!("Not searched: {expected}; 2 more."));
+        assert!(Estimate.count(&answer.text) <= 2_100, "{}", answer.text);
+        let json: serde_json::Value = serde_json::from_str(&answer.structured()).unwrap();
+        let first = serde_json::json!({ "ref": references[0].to_string(), "why": "damaged" });
+        assert_eq!(
+            (json["unsearched"].as_array().unwrap().len(), &json["unsearched"][0]),
+            (6, &first)
+        );
+    }
+    // Words in the place of a reference are a search, too.
+    for words in ["E_LEASE_4417", "zebra quokka"] {
+        let answer = library.run(&todo, "load", &format!(r#"{{"ref":"{words}"}}"#));
+        assert!(answer.text.ends_with("; 2 more."), "{}", answer.text);
+        assert_eq!(answer.unsearched.len(), 6);
+    }
+}
+
 /// The words that were found are shown in whatever form they stand there.
 #[test]
 fn bs7_the_excerpt_shows_what_was_found() {

@@ -1,6 +1,7 @@
 //! A file of an earlier format version.
 
 use super::*;
+use std::fs;
 
 /// Takes away from a store what later versions have brought, as if an earlier program had made it.
 fn turn_back(dir: &Path) {

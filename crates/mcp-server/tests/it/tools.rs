@@ -1,8 +1,8 @@
 //! What is declared, and what calls answer.
 
 use crate::wire::{Wire, id, server, store};
-use foldback::core::Message;
-use foldback::{Close, MemoryTool};
+use foldback::core::{Message, ToolCall};
+use foldback::{Close, Memory, MemoryTool, Options};
 use foldback_mcp_server::{MemoryServer, Scope};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -83,6 +83,36 @@ async fn rc2_answers_are_structured_and_link_to_what_they_show() {
         wire.request("tools/call", json!({"name": "record", "arguments": {"text": "a"}})).await;
     let why = refused["error"]["message"].as_str().unwrap();
     assert_eq!(why, "there is no tool \"record\"; there are search_block, list_blocks, load");
+}
+
+/// R4: what could not be searched stands in the text and in the structured content, of one todo and of all.
+#[tokio::test]
+async fn r4_what_was_not_searched_is_structured_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = Memory::open(dir.path(), Options::default()).unwrap();
+    let mut session = memory.session(&id("trip")).unwrap();
+    let log = "the ferry waits at 八号码头\n".repeat(6_000);
+    let call = ToolCall::new("c", "read", "{}");
+    session.record(Message::calls("", vec![call.clone()])).unwrap();
+    session.record(Message::tool_result(&call.id, &log)).unwrap();
+    session.close(Close::End).unwrap();
+    let schema = serde_json::from_str(MemoryTool::all()[0].output).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    std::fs::remove_dir_all(dir.path().join("payloads")).unwrap();
+    for (is_any, scope) in
+        [(false, Scope::todo(id("trip"))), (true, Scope::todo(id("trip")).with_any_todo())]
+    {
+        let mut wire = Wire::start(server(&memory, scope)).await;
+        let answer = wire.call("search_block", json!({"query": "quokka"})).await;
+        let structured = &answer["structuredContent"];
+        assert!(schema.is_valid(structured), "{structured}");
+        let unsearched = structured["unsearched"].as_array().unwrap();
+        assert_eq!((unsearched.len(), &unsearched[0]["why"]), (1, &json!("missing")));
+        let reference = unsearched[0]["ref"].as_str().unwrap();
+        assert_eq!(reference.starts_with("store://trip/1-"), is_any, "{reference}");
+        let told = format!("Not searched: {reference} is missing.");
+        assert!(structured["text"].as_str().unwrap().ends_with(&told), "{structured}");
+    }
 }
 
 /// GW18: what is answered to a session is its text alone, which its client shows the model as it is.

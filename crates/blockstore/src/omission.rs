@@ -1,0 +1,63 @@
+//! What an index lacks, because it could not be read when the index was made.
+
+use crate::WhyUnsearched;
+use crate::payload_texts::PayloadText;
+use crate::records::Records;
+use foldback_kv::Todo;
+use serde::{Deserialize, Serialize};
+
+/// Something that an index lacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Omission {
+    /// The number that its block has in the index.
+    pub(crate) block: u32,
+    pub(crate) part: OmissionPart,
+    pub(crate) why: WhyUnsearched,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum OmissionPart {
+    /// The block, with all that its messages say.
+    Block,
+    /// Messages of the block, the first and the last.
+    Messages(u64, u64),
+    /// The vectors of a message.
+    Vectors(u64),
+    /// The text of a payload from a byte on, or where there was no room perhaps less of it.
+    Payload { text: PayloadText, from: u64 },
+}
+
+impl Omission {
+    /// The payload of which text is lacking.
+    pub(crate) fn payload(&self) -> Option<PayloadText> {
+        match self.part {
+            OmissionPart::Payload { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// So many omissions are looked at again by each search.
+pub(crate) const TRIED_AGAIN: usize = 64;
+
+impl Records {
+    /// Whether any of what an index of a todo lacks can be read by now.
+    pub(crate) fn can_read_any(&self, todo: &Todo, omissions: &[Omission]) -> bool {
+        omissions
+            .iter()
+            .take(TRIED_AGAIN)
+            .any(|omission| self.can_read(todo, omission.block, omission))
+    }
+
+    /// Whether something that an index lacks can be read by now. `n` is the number of its block in the todo.
+    pub(crate) fn can_read(&self, todo: &Todo, n: u32, omission: &Omission) -> bool {
+        match omission.part {
+            OmissionPart::Block => matches!(self.block(todo, n), Ok(Some(_))),
+            OmissionPart::Messages(first, _) => self.has_message(todo, first),
+            OmissionPart::Vectors(seq) => matches!(self.vectors(todo, seq), Ok(Some(_))),
+            OmissionPart::Payload { text, from } => {
+                omission.why != WhyUnsearched::NoRoom && self.read_text(todo, text, from).is_ok()
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What an answer says of what was not searched.
+
+use crate::cut::one_line;
+use crate::ledger::shown_id;
+use foldback_blockstore::{NotSearched, Unsearched, UnsearchedPart};
+
+/// So many parts are named in the text of an answer; the structured one names more.
+const NAMED: usize = 4;
+
+/// The last line of an answer: `Not searched: store://12-abcd is damaged.` Nothing where everything was
+/// searched.
+pub(crate) fn line(not_searched: &NotSearched) -> String {
+    let NotSearched { parts, more } = not_searched;
+    if parts.is_empty() {
+        return String::new();
+    }
+    let mut said: Vec<String> = parts.iter().take(NAMED).map(clause).collect();
+    let more = more + parts.len().saturating_sub(NAMED) as u64;
+    if more > 0 {
+        said.push(format!("{more} more"));
+    }
+    format!("Not searched: {}.", said.join("; "))
+}
+
+/// The line of a block that answers and cannot be shown.
+pub(crate) fn unshown(id: &str, detail: &str) -> String {
+    format!("{id} cannot be shown, it is damaged: {}\n", one_line(detail, 80))
+}
+
+/// A part by the name that the reader knows it by.
+fn clause(part: &Unsearched) -> String {
+    match &part.part {
+        UnsearchedPart::Block(id) if part.todo.is_none() => {
+            format!("{} {}", shown_id(id), part.why_said())
+        }
+        _ => part.to_string(),
+    }
+}
