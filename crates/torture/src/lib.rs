@@ -5,6 +5,8 @@
 //! [damaged](flip) afterwards. Then [`Acknowledged::check`] opens the store: everything that was acknowledged is there
 //! word for word, nothing that was forgotten is, nothing else is, and `doctor` finds nothing.
 //!
+//! [Simulated](simulation) histories of several processes need no files: a seed decides all that happens in them.
+//!
 //! Every trial follows from its seed. `cargo run -p xtask -- torture --minutes N` runs all of them for a time; a
 //! failure names the seed that repeats it.
 //!
@@ -17,6 +19,7 @@ pub mod fault;
 pub mod flip;
 pub mod kill;
 pub mod power_cut;
+pub mod simulation;
 pub mod work;
 
 pub use acknowledged::Acknowledged;

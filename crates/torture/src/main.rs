@@ -5,7 +5,7 @@ use foldback_core::fail;
 use foldback_testkit::Random;
 use foldback_torture::kill::{self, Program};
 use foldback_torture::work::Work;
-use foldback_torture::{Error, Report, fault, flip, power_cut};
+use foldback_torture::{Error, Report, fault, flip, power_cut, simulation};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ struct Torture {
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Only trials of this kind: kills, points, power-cuts, faults or flips
+    /// Only trials of this kind: kills, points, power-cuts, faults, flips or simulation
     #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(KINDS.map(|(kind, _)| kind)))]
     only: Option<String>,
 }
@@ -58,7 +58,7 @@ struct ChildArgs {
 type Kind = fn(Program<'_>, u64) -> Result<Report, Error>;
 
 /// What is tried, in turns; each of some seconds.
-const KINDS: [(&str, Kind); 5] = [
+const KINDS: [(&str, Kind); 6] = [
     ("kills", |program, seed| kill::at_random(program, seed, 20)),
     ("points", |program, seed| {
         let mut dice = Random::new(seed);
@@ -68,6 +68,7 @@ const KINDS: [(&str, Kind); 5] = [
     ("power-cuts", |program, seed| power_cut::images(program, seed, 200, 200)),
     ("faults", |program, seed| fault::calls(program, seed, 50, Some(20))),
     ("flips", |_, seed| flip::bytes(seed, 200)),
+    ("simulation", |_, seed| simulation::histories(seed * 1_000, 100, 100)),
 ];
 
 fn main() -> ExitCode {

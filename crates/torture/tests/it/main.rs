@@ -4,7 +4,7 @@
 
 use foldback_testkit::effort;
 use foldback_torture::kill::{self, POINTS, Program};
-use foldback_torture::{Error, Report, fault, flip, power_cut};
+use foldback_torture::{Error, Report, fault, flip, power_cut, simulation};
 use std::path::Path;
 
 fn program() -> Program<'static> {
@@ -72,4 +72,20 @@ fn r3_failing_system_calls_lose_nothing() {
 fn r4_flipped_bits_are_no_wrong_answers() {
     let report = report("flips", flip::bytes(14, effort(1_200).into())).unwrap();
     assert!(report.counted("database: something lost, noticed") > 5, "{report}");
+}
+
+/// R6: histories of processes that fail and end, simulated with a seed: nothing acknowledged is lost, and no answer is wrong.
+#[test]
+fn r6_simulated_histories_keep_what_was_acknowledged() {
+    let report = simulation::histories(14, effort(1_000).into(), 40).unwrap();
+    println!("{report}");
+    assert!(report.failures.is_empty(), "{report}");
+    assert!(report.counted("calls that failed") > report.trials, "{report}");
+}
+
+/// R6: a seed gives the same history each time.
+#[test]
+fn r6_a_simulated_history_happens_again() {
+    let [first, second] = [(); 2].map(|()| simulation::histories(7, 3, 60).unwrap());
+    assert_eq!((first.counts, first.failures), (second.counts, second.failures));
 }
