@@ -18,7 +18,7 @@ use crate::records::Records;
 use crate::scores::{AskedVector, Exact, Scores};
 use crate::standing::Standing;
 use crate::{Error, Explanation, Ranking, SearchRequest};
-use foldback_core::Block;
+use foldback_core::{Block, BlockId, SeqRange};
 use foldback_kv::Todo;
 use parking_lot::RwLock;
 use std::panic::AssertUnwindSafe;
@@ -58,17 +58,15 @@ impl Searcher {
     }
 
     /// The same, and the open messages are searched too, as the block that they would be if they were
-    /// closed now, whose number is the next. Where that block is closed by now, it is searched as such,
-    /// and nothing is added.
+    /// closed now, whose number is the next. Of those that have been closed since, nothing is added; those
+    /// behind them remain open.
     ///
     /// Costs what indexing one block does.
     ///
     /// # Errors
     /// When the store fails.
     pub fn with_open(mut self, block: Block) -> Result<Self, Error> {
-        if block.header.block_id.n() != self.blocks.saturating_add(1) {
-            return Ok(self);
-        }
+        let Some(block) = self.still_open(block)? else { return Ok(self) };
         let memory = self.memory.read();
         let on_disk = |n| self.disk.as_ref().is_some_and(|disk| disk.carried.holds(n));
         let is_known = |n| memory.carries(n) || on_disk(n);
@@ -77,6 +75,25 @@ impl Searcher {
         drop(memory);
         self.open = Some(Arc::new(OpenBlock { block, index }));
         Ok(self)
+    }
+
+    /// What of the open messages no closed block holds that is searched. Its description is that of the whole.
+    fn still_open(&self, mut block: Block) -> Result<Option<Block>, Error> {
+        let next = self.blocks.saturating_add(1);
+        if block.header.block_id.n() >= next {
+            return Ok(Some(block).filter(|block| block.header.block_id.n() == next));
+        }
+        let closed = match self.records.block(&self.todo, self.blocks) {
+            Err(Error::Corrupt { .. }) => None,
+            closed => closed?,
+        };
+        let range =
+            closed.and_then(|closed| SeqRange::new(closed.range.last().next(), block.range.last()));
+        Ok(range.map(|range| {
+            block.header.block_id = BlockId::new(self.todo.id().clone(), next);
+            block.range = range;
+            block
+        }))
     }
 
     /// The number of the last block that is searched.

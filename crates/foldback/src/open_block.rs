@@ -118,3 +118,39 @@ pub(crate) fn header_of(id: BlockId, messages: &[Open]) -> BlockHeader {
         .collect();
     describe(id, &parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, SearchRequest};
+    use foldback_core::{Message, ToolCall, ToolCallId};
+
+    /// R10: what was open when another process closed a part of it is searched to its end.
+    #[test]
+    fn r10_what_is_closed_meanwhile_hides_nothing() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let id = TodoId::new("quay").unwrap();
+        let mut session = memory.session(&id).unwrap();
+        session.record(Message::user("where is the ledger?")).unwrap();
+        let todo = memory.find(&id).unwrap();
+        let mut open = memory.shared.open_block(&todo).unwrap().unwrap();
+        for n in 0..20 {
+            let (call, path) = (format!("call_{n}"), format!(r#"{{"path":"{n}.csv"}}"#));
+            session.record(Message::calls("", vec![ToolCall::new(&call, "read", &path)])).unwrap();
+            session.record(Message::tool_result(&ToolCallId::new(&call), "a page")).unwrap();
+            session.record(Message::assistant("Not there.")).unwrap();
+            session.record(Message::user("look at the next page")).unwrap();
+        }
+        session.record(Message::user("the heron flies at noon")).unwrap();
+        assert!(session.blocks() > 1);
+        // As one sees it that reads the blocks before, and the end behind the other's commits.
+        let last = SeqNo(session.len() - 1);
+        open.range = SeqRange::new(open.range.first(), last).unwrap();
+        let searcher = memory.shared.blocks.searcher(&todo).unwrap().with_open(open).unwrap();
+        let request = SearchRequest::new("heron at noon");
+        let answer = searcher.search_with(&request, memory.shared.embedder.as_ref()).unwrap();
+        let best = &answer.hits.first().unwrap().block;
+        assert!(best.range.iter().any(|seq| seq == last), "{best:?}");
+        assert_eq!(best.header.block_id.n(), session.blocks() + 1);
+    }
+}
