@@ -55,6 +55,26 @@ impl Program<'_> {
         }
         command
     }
+
+    /// The command of a child that works for a time and says what it saw.
+    pub(crate) fn observe(
+        self,
+        store: &Path,
+        worker: u32,
+        writers: u32,
+        milliseconds: u64,
+    ) -> Command {
+        let mut command = Command::new(self.0);
+        command.arg("observe").arg("--store").arg(store).stdin(Stdio::null());
+        for (name, value) in [
+            ("--worker", u64::from(worker)),
+            ("--writers", u64::from(writers)),
+            ("--milliseconds", milliseconds),
+        ] {
+            command.arg(name).arg(value.to_string());
+        }
+        command
+    }
 }
 
 /// So many kills are made of one store before the next begins.

@@ -5,7 +5,7 @@
 //! [damaged](flip) afterwards. Then [`Acknowledged::check`] opens the store: everything that was acknowledged is there
 //! word for word, nothing that was forgotten is, nothing else is, and `doctor` finds nothing.
 //!
-//! [Simulated](simulation) histories of several processes need no files: a seed decides all that happens in them.
+//! [Histories](history) of several processes are recorded and judged. [Simulated](simulation) histories of several processes need no files: a seed decides all that happens in them.
 //!
 //! Every trial follows from its seed. `cargo run -p xtask -- torture --minutes N` runs all of them for a time; a
 //! failure names the seed that repeats it.
@@ -17,6 +17,7 @@ mod report;
 
 pub mod fault;
 pub mod flip;
+pub mod history;
 pub mod kill;
 pub mod power_cut;
 pub mod simulation;
@@ -42,6 +43,9 @@ pub enum Error {
     /// `strace` is not there, or does not say what it should.
     #[error("strace: {0}")]
     Strace(String),
+    /// A child on a whole store ended with an error.
+    #[error("a child failed: {0}")]
+    Child(String),
 }
 
 /// Names what was tried.

@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use foldback_core::fail;
 use foldback_testkit::Random;
+use foldback_torture::history::{self, Worker};
 use foldback_torture::kill::{self, Program};
 use foldback_torture::work::Work;
 use foldback_torture::{Error, Report, fault, flip, power_cut, simulation};
@@ -26,7 +27,7 @@ struct Torture {
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Only trials of this kind: kills, points, power-cuts, faults, flips or simulation
+    /// Only trials of this kind: kills, points, power-cuts, faults, flips, histories or simulation
     #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(KINDS.map(|(kind, _)| kind)))]
     only: Option<String>,
 }
@@ -36,6 +37,9 @@ enum Child {
     /// Works on a store, and says each thing once it is durable
     #[command(hide = true, name = "child")]
     Work(ChildArgs),
+    /// Works on a store for a time beside others, and says what it saw
+    #[command(hide = true)]
+    Observe(ObserverArgs),
 }
 
 #[derive(Args)]
@@ -55,10 +59,24 @@ struct ChildArgs {
     end_at: Option<String>,
 }
 
+#[derive(Args)]
+struct ObserverArgs {
+    #[arg(long)]
+    store: PathBuf,
+    #[arg(long)]
+    worker: u32,
+    #[arg(long)]
+    writers: u32,
+    #[arg(long)]
+    milliseconds: u64,
+    #[arg(long)]
+    seed: u64,
+}
+
 type Kind = fn(Program<'_>, u64) -> Result<Report, Error>;
 
 /// What is tried, in turns; each of some seconds.
-const KINDS: [(&str, Kind); 6] = [
+const KINDS: [(&str, Kind); 7] = [
     ("kills", |program, seed| kill::at_random(program, seed, 20)),
     ("points", |program, seed| {
         let mut dice = Random::new(seed);
@@ -68,6 +86,7 @@ const KINDS: [(&str, Kind); 6] = [
     ("power-cuts", |program, seed| power_cut::images(program, seed, 200, 200)),
     ("faults", |program, seed| fault::calls(program, seed, 50, Some(20))),
     ("flips", |_, seed| flip::bytes(seed, 200)),
+    ("histories", |program, seed| history::of_processes(program, seed, (4, 4), 10_000)),
     ("simulation", |_, seed| simulation::histories(seed * 1_000, 100, 100)),
 ];
 
@@ -75,6 +94,7 @@ fn main() -> ExitCode {
     let torture = Torture::parse();
     let done = match torture.child {
         Some(Child::Work(child)) => child.run(),
+        Some(Child::Observe(observer)) => observer.run(),
         None => torture.run(),
     };
     match done {
@@ -139,6 +159,18 @@ impl ChildArgs {
         let work =
             Work { writer: self.writer, seed: self.seed, steps: self.steps, shared: self.shared };
         work.run(&self.store, &mut std::io::stdout())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl ObserverArgs {
+    fn run(self) -> Result<ExitCode, Error> {
+        let Self { store, worker: number, writers, milliseconds, seed } = self;
+        // In one piece at the end: a pipe that is full would make others wait.
+        let mut said = Vec::new();
+        Worker { number, writers, seed, milliseconds }.run(&store, &mut said)?;
+        let written = std::io::stdout().write_all(&said);
+        written.map_err(|source| Error::Io { doing: "say what was seen", source })?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -4,7 +4,7 @@
 
 use foldback_testkit::effort;
 use foldback_torture::kill::{self, POINTS, Program};
-use foldback_torture::{Error, Report, fault, flip, power_cut, simulation};
+use foldback_torture::{Error, Report, fault, flip, history, power_cut, simulation};
 use std::path::Path;
 
 fn program() -> Program<'static> {
@@ -88,4 +88,17 @@ fn r6_simulated_histories_keep_what_was_acknowledged() {
 fn r6_a_simulated_history_happens_again() {
     let [first, second] = [(); 2].map(|()| simulation::histories(7, 3, 60).unwrap());
     assert_eq!((first.counts, first.failures), (second.counts, second.failures));
+}
+
+/// R10: one order of all that was done explains what four writers and four readers saw.
+#[test]
+fn r10_histories_of_processes_are_linearizable() {
+    let milliseconds = effort(20_000).into();
+    let report =
+        report("histories", history::of_processes(program(), 14, (4, 4), milliseconds)).unwrap();
+    for what in
+        ["messages appended", "counts", "searches that found", "todos forgotten", "todos not seen"]
+    {
+        assert!(report.counted(what) > 20, "{what}: {report}");
+    }
 }
