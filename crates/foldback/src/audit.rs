@@ -201,15 +201,16 @@ fn key_of(secret: &Secret) -> [u8; 32] {
     blake3::derive_key("foldback 2026-11-26 audit log", secret)
 }
 
-/// The log of a memory that is opened so.
+/// The log of a memory that is opened so; `secret` is the store's, where it is kept.
 pub(crate) fn log_of(
     audit: Option<&Audit>,
     dir: Option<&PathBuf>,
-    secret: &Secret,
+    secret: Option<&Secret>,
     is_writable: bool,
 ) -> Result<Option<Log>, Error> {
     let Some(audit) = audit else { return Ok(None) };
     let Some(dir) = dir else { return Err(Failure::NoAuditFolder.into()) };
+    let Some(secret) = secret else { return Err(Failure::NoAuditSecret.into()) };
     Log::open(&dir.join(FILE), &audit.door, key_of(secret), is_writable).map(Some)
 }
 

@@ -28,4 +28,4 @@ mod shape;
 mod unescaped;
 
 pub use finding::{Finding, find, kinds, replaced};
-pub use mark::{has_marks, mark, plain, without_numbers};
+pub use mark::{has_marks, highest_number, mark, plain, without_numbers};
