@@ -4,6 +4,7 @@
 //! an injected result would say that bytes are there which nobody wrote.
 
 use crate::kill::{Program, folder, listen};
+use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use foldback_testkit::Random;
 use std::process::{Command, Stdio};
@@ -17,7 +18,7 @@ const ERRORS: [&str; 3] = ["ENOSPC", "EIO", "EINTR"];
 /// What a child ends with when it panics.
 const PANIC: i32 = 101;
 
-/// Makes the calls of a run of so many steps fail: every one, or so many of them.
+/// Makes the system calls of a run of `steps` steps fail, one in each trial: all of them, or `most` of them.
 ///
 /// # Errors
 /// When `strace` is not there, or a folder cannot be made.
@@ -69,7 +70,7 @@ pub fn calls(
         }
         report.trials += 1;
         if store.join("FORMAT").exists() {
-            report.found(seed, &trial, acknowledged.check(&store));
+            report.found(seed, &trial, acknowledged.check(&store, Setup::of(seed)));
         } else if acknowledged.messages() > 0 {
             report.found(seed, &trial, vec!["the store is gone".to_owned()]);
         }
@@ -98,7 +99,6 @@ fn counted(program: Program<'_>, seed: u64, steps: u64, call: &str) -> Result<u6
 fn strace(program: Program<'_>, store: &std::path::Path, seed: u64, steps: u64) -> [Command; 2] {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null"]).stdin(Stdio::null());
-    let mut work = program.work(store, 0, seed, 0);
-    work.arg("--steps").arg(steps.to_string());
-    [strace, work]
+    let work = Work { writer: 0, seed, steps, shared: 0, setup: Setup::of(seed) };
+    [strace, program.work(store, work)]
 }

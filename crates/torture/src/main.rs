@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use foldback_core::fail;
 use foldback_testkit::Random;
 use foldback_torture::kill::{self, Program};
-use foldback_torture::work::Work;
+use foldback_torture::work::{Setup, Work};
 use foldback_torture::{Error, Report, fault, flip, power_cut};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -50,6 +50,9 @@ struct ChildArgs {
     shared: u64,
     #[arg(long)]
     steps: u64,
+    /// Opens the store with redaction, an audit log and bounds
+    #[arg(long)]
+    guarded: bool,
     /// POINT:N ends the process when it comes to the point for the Nth time
     #[arg(long)]
     end_at: Option<String>,
@@ -135,8 +138,9 @@ impl ChildArgs {
             // A point that is not compiled in is never reached, and the parent says so.
             let _ = fail::cfg_callback(point, reached);
         }
-        let work =
-            Work { writer: self.writer, seed: self.seed, steps: self.steps, shared: self.shared };
+        let Self { writer, seed, steps, shared, .. } = self;
+        let setup = Setup { is_guarded: self.guarded };
+        let work = Work { writer, seed, steps, shared, setup };
         work.run(&self.store, &mut std::io::stdout())?;
         Ok(ExitCode::SUCCESS)
     }

@@ -11,22 +11,23 @@ mod disk;
 mod trace;
 
 use crate::kill::{Program, folder};
+use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use disk::Disk;
 use foldback_testkit::Random;
 use std::path::Path;
 use trace::Event;
 
-/// Traces a run of so many steps and checks so many images of it.
+/// Traces a run of `steps` steps and checks `images` images of it.
 ///
 /// # Errors
 /// When `strace` is not there, or a folder cannot be made.
 pub fn images(program: Program<'_>, seed: u64, steps: u64, images: u64) -> Result<Report, Error> {
     let dir = folder()?;
     let store = dir.path().join("store");
-    let mut work = program.work(&store, 0, seed, 0);
-    work.arg("--steps").arg(steps.to_string());
-    let events = trace::of(&work, &dir.path().join("trace"))?;
+    let setup = Setup::of(seed);
+    let work = Work { writer: 0, seed, steps, shared: 0, setup };
+    let events = trace::of(&program.work(&store, work), &dir.path().join("trace"))?;
     let mut report = Report::default();
     report.counts.insert("system calls traced".to_owned(), events.len() as u64);
 
@@ -39,7 +40,7 @@ pub fn images(program: Program<'_>, seed: u64, steps: u64, images: u64) -> Resul
     for (at, event) in events.iter().enumerate() {
         while moments.get(next) == Some(&at) {
             next += 1;
-            let findings = check(&disk, &acknowledged, &mut dice)?;
+            let findings = check(&disk, &acknowledged, setup, &mut dice)?;
             report.trials += 1;
             report.found(seed, &format!("before system call {at}, {event}"), findings);
         }
@@ -70,6 +71,7 @@ fn moments(events: &[Event], images: u64, dice: &mut Random) -> Vec<usize> {
 fn check(
     disk: &Disk,
     acknowledged: &Acknowledged,
+    setup: Setup,
     dice: &mut Random,
 ) -> Result<Vec<String>, Error> {
     let dir = folder()?;
@@ -80,7 +82,7 @@ fn check(
         let nothing = acknowledged.messages() == 0;
         return Ok(if nothing { vec![] } else { vec!["the store is gone".to_owned()] });
     }
-    Ok(acknowledged.clone().check(&store))
+    Ok(acknowledged.clone().check_after_power_cut(&store, setup))
 }
 
 fn is_store(store: &Path) -> bool {
