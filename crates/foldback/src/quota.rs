@@ -38,40 +38,40 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The same, with so many messages at most.
+    /// The same, with at most this many messages.
     #[must_use]
     pub fn with_messages(mut self, most: impl Into<Option<u64>>) -> Self {
         self.messages = most.into();
         self
     }
 
-    /// The same, with so many closed blocks at most.
+    /// The same, with at most this many closed blocks.
     #[must_use]
     pub fn with_blocks(mut self, most: impl Into<Option<u32>>) -> Self {
         self.blocks = most.into();
         self
     }
 
-    /// The same, with so many bytes of messages at most.
+    /// The same, with at most this many bytes of messages.
     #[must_use]
     pub fn with_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
         self.bytes = most.into();
         self
     }
 
-    /// The same, with parts of so many bytes at most stored outside their messages.
+    /// The same, with parts outside their messages of at most this many bytes each.
     #[must_use]
     pub fn with_payload_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
         self.payload_bytes = most.into();
         self
     }
 
-    /// Whether a part of so many bytes may be stored.
+    /// Checks that a part of this many bytes may be stored.
     pub(crate) fn check_payload(&self, todo: &TodoId, bytes: u64) -> Result<(), Error> {
         check(todo, bytes, self.payload_bytes, "bytes in one payload", "memory.max_payload_bytes")
     }
 
-    /// Whether a todo may stand like this, which it did not before.
+    /// Checks that a todo may become what `live` says.
     pub(crate) fn check(&self, todo: &TodoId, messages: u64, live: &Live) -> Result<(), Error> {
         check(todo, messages, self.messages, "messages", "memory.max_messages")?;
         let blocks = (u64::from(live.blocks), self.blocks.map(u64::from));
@@ -186,7 +186,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// The record of how many bytes so many messages have.
+    /// The record of how many bytes the first `messages` messages have.
     pub(crate) fn counted(
         &self,
         todo: &Todo,

@@ -1,12 +1,12 @@
-//! What stands in the place of a secret.
+//! The mark that takes the place of a secret.
 
 use crate::finding::{find, replaced};
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// The mark of a secret: its kind, and a number that is the same wherever the same secret stood. It has no character that
-/// any escape would change.
+/// The mark of a secret: its kind, and a number that is the same wherever the same secret was. No escape changes any of
+/// its characters.
 #[must_use]
 pub fn mark(kind: &str, number: u32) -> String {
     format!("[redacted {kind} {number}]")
@@ -22,7 +22,7 @@ pub fn has_marks(text: &str) -> bool {
     text.contains("[redacted ") && MARK.as_ref().is_some_and(|mark| mark.is_match(text))
 }
 
-/// The text with its marks without numbers, for comparing: numbers depend on what was seen before.
+/// The text with the numbers of its marks removed, for comparing: they depend on what was seen before.
 #[must_use]
 pub fn without_numbers(text: &str) -> Cow<'_, str> {
     match &*MARK {

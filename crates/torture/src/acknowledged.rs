@@ -1,16 +1,16 @@
-//! What a store has promised to hold.
+//! The messages that a store has acknowledged.
 
 use crate::work::{self, SHARED, Setup, TOKEN, own_name, shared_message, todo};
 use foldback::{AuditFilter, ErrorKind, Memory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What was acknowledged by the writers of a store.
+/// What a store has acknowledged to its writers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// Of each writer's own todo, how many messages.
+    /// How many messages of each writer's own todo.
     kept: BTreeMap<u32, u64>,
-    /// Of each writer, how many messages in the shared todo.
+    /// How many messages of each writer in the shared todo.
     shared: BTreeMap<u32, u64>,
     /// The todos that were forgotten.
     forgotten: BTreeSet<String>,
@@ -19,7 +19,7 @@ pub struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Takes what a child has said. A line that was cut off by its end says nothing.
+    /// Takes a line that a child has printed. A line that the child's end cut off is passed over.
     pub fn hear(&mut self, line: &str) {
         let mut words = line.split(' ');
         let number = |words: &mut std::str::Split<'_, char>| words.next()?.parse::<u64>().ok();
@@ -38,7 +38,7 @@ impl Acknowledged {
         }
     }
 
-    /// How many messages of a writer stand in the shared todo at least.
+    /// How many messages of a writer the shared todo holds at least.
     #[must_use]
     pub fn shared_of(&self, writer: u32) -> u64 {
         self.shared.get(&writer).copied().unwrap_or(0)
@@ -50,8 +50,8 @@ impl Acknowledged {
         self.kept.values().chain(self.shared.values()).sum()
     }
 
-    /// Opens the store for writing and looks for everything that was acknowledged. What is there beyond that was written
-    /// and not acknowledged any more; it counts as acknowledged from now on. Gives what breaks a promise.
+    /// Opens the store for writing and looks for everything that was acknowledged. Anything beyond that was written, but its
+    /// writer ended before the acknowledgement; it counts as acknowledged from now on. Returns what breaks a promise.
     pub fn check(&mut self, store: &Path, setup: Setup) -> Vec<String> {
         let memory = match setup.options().and_then(|options| Memory::open(store, options)) {
             Ok(memory) => memory,
@@ -137,7 +137,7 @@ impl Acknowledged {
     }
 }
 
-/// How many messages a todo holds; an error where one is missing or is another one.
+/// How many messages a todo holds; an error if one is missing or different.
 fn held(memory: &Memory, setup: Setup, name: &str, acknowledged: u64) -> Result<u64, String> {
     let read = |error: foldback::Error| format!("{name}: {error}");
     let found = setup.messages(memory, name).map_err(read)?;

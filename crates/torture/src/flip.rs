@@ -1,4 +1,4 @@
-//! Flipped bits: in the database and its log, in payload files, indexes and everything else that a store is made of.
+//! Flipped bits: in the database, in payload files, indexes, and every other file of a store.
 
 use crate::kill::folder;
 use crate::work::{Setup, Work, own_name};
@@ -15,7 +15,7 @@ const OF_EACH: usize = 3;
 /// Flips `flips` bits, one at a time, in copies of one store.
 ///
 /// # Errors
-/// When the store that is to be broken cannot be made.
+/// When the store to be broken cannot be made.
 pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
     let dir = folder()?;
     let whole = dir.path().join("whole");
@@ -33,7 +33,7 @@ pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
     let mut one_of_each: Vec<&PathBuf> = files.iter().collect();
     one_of_each.sort_by_key(|file| kind(file));
     one_of_each.dedup_by_key(|file| kind(file));
-    // Each kind of file is hit some times, whatever the dice say.
+    // Each kind of file is hit a few times, whatever the dice say.
     let first = one_of_each.iter().copied().cycle().take(one_of_each.len() * OF_EACH);
     let first: Vec<&PathBuf> = first.collect();
     for flip_number in 0..flips as usize {
@@ -54,7 +54,7 @@ pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// What a store of these trials holds.
+/// The messages that a store of these trials holds.
 fn read(store: &Path, setup: Setup) -> Result<Vec<Message>, foldback::Error> {
     setup.messages(&open(store, setup, Mode::ReadOnly)?, &own_name(0))
 }
@@ -63,8 +63,8 @@ fn open(store: &Path, setup: Setup, mode: Mode) -> Result<Memory, foldback::Erro
     Memory::open(store, setup.options()?.with_mode(mode))
 }
 
-/// What became of a damaged store, and what breaks a promise: a message that is another one, or is missing without a
-/// word; damage that neither reading nor `doctor` notices; a repair that makes it worse.
+/// What became of a damaged store, and what breaks a promise: a message that is different or missing, which neither
+/// reading nor `doctor` notices; or a repair that makes things worse.
 fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec<String>) {
     let mut findings = Vec::new();
     let found = read(store, setup);
@@ -85,7 +85,7 @@ fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec
         (true, true) => "nothing lost, found",
         (false, _) => "something lost, noticed",
     };
-    // Repairing may do nothing for the truth, but it must not take more of it.
+    // A repair need not bring anything back, but it must not lose more.
     if is_same
         && is_noticed
         && let Ok(memory) = open(store, setup, Mode::ReadWrite)
@@ -101,7 +101,7 @@ fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec
     (outcome, findings)
 }
 
-/// The files of a store that hold anything, each with its path in it.
+/// The files of a store that are not empty, by their paths in it.
 fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -117,14 +117,14 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     found.sort();
-    // Half of all flips hit the database, where the truth is.
+    // Half of all flips hit the database, which holds the records.
     let database = found.iter().filter(|path| kind(path) == "database").cloned();
     let more: Vec<PathBuf> = database.cycle().take(found.len()).collect();
     found.extend(more);
     Ok(found)
 }
 
-/// What a file of a store is.
+/// The kind of a file of a store.
 fn kind(file: &Path) -> &'static str {
     match file.iter().next().and_then(|first| first.to_str()) {
         Some("payloads") => "payload",
@@ -136,7 +136,7 @@ fn kind(file: &Path) -> &'static str {
     }
 }
 
-/// Flips a bit, rather where something is written.
+/// Flips a bit, two times in three in a byte that is not zero.
 fn flip(file: &Path, dice: &mut Random) -> io::Result<(usize, usize)> {
     let mut bytes = std::fs::read(file)?;
     let mut at = dice.below(bytes.len());

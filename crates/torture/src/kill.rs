@@ -111,8 +111,7 @@ pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, 
     Ok(report)
 }
 
-/// Ends a writer at this point: when it has come to it for the first, second, .. and `times`-th time, each on a store of
-/// its own.
+/// Ends a writer when it reaches this point for the first, second, .. and `times`-th time, each on a store of its own.
 ///
 /// # Errors
 /// When a child cannot be started.
@@ -123,7 +122,7 @@ pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Res
         let dir = folder()?;
         let store = dir.path().join("store");
         let mut acknowledged = Acknowledged::default();
-        // The last child works without an end: what the point left does not stop it.
+        // The second child has no end point: what the first has left must not stop it.
         for point in [Some(point), None] {
             let shared = acknowledged.shared_of(0);
             let seed = dice.below(1 << 40) as u64;
@@ -149,7 +148,7 @@ pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Res
     Ok(report)
 }
 
-/// Takes what a child that was killed has said. Whether it had begun.
+/// Takes what a killed child has printed. Returns whether it had acknowledged anything.
 fn hear(child: Child, acknowledged: &mut Acknowledged) -> Result<bool, Error> {
     let before = acknowledged.clone();
     heard_to_end(child, acknowledged)?;
@@ -166,7 +165,7 @@ fn heard_to_end(
     child.wait().map_err(doing("wait for a child"))
 }
 
-/// Takes whole lines: of the last one, the end of the process may have kept a part.
+/// Takes whole lines: the end of the process may have cut the last one short.
 pub(crate) fn listen(out: impl Read, acknowledged: &mut Acknowledged) -> Result<(), Error> {
     let mut lines = BufReader::new(out);
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! `torture`: runs the trials for a time, and works as their child.
+//! `torture`: runs the trials for a time, and is also the child process that they end.
 
 use clap::{Args, Parser, Subcommand};
 use foldback_core::fail;
@@ -33,7 +33,7 @@ struct Torture {
 
 #[derive(Subcommand)]
 enum Child {
-    /// Works on a store, and says each thing once it is durable
+    /// Works on a store, and prints each thing once it is durable
     #[command(hide = true, name = "child")]
     Work(ChildArgs),
 }
@@ -60,7 +60,7 @@ struct ChildArgs {
 
 type Kind = fn(Program<'_>, u64) -> Result<Report, Error>;
 
-/// What is tried, in turns; each of some seconds.
+/// The kinds of trials, run in turns of some seconds each.
 const KINDS: [(&str, Kind); 5] = [
     ("kills", |program, seed| kill::at_random(program, seed, 20)),
     ("points", |program, seed| {
@@ -100,7 +100,7 @@ impl Torture {
         loop {
             for (kind, run) in KINDS.into_iter().filter(|(kind, _)| wanted(kind)) {
                 let report = match run(Program(&program), seed) {
-                    // What cannot be tried here is named, and the others go on.
+                    // A kind that cannot run here is named, and the others go on.
                     Err(Error::Strace(why)) => {
                         eprintln!("SKIPPED: {kind}: strace: {why}");
                         continue;
@@ -135,7 +135,7 @@ impl ChildArgs {
                     std::process::abort();
                 }
             };
-            // A point that is not compiled in is never reached, and the parent says so.
+            // A point that is not compiled in is never reached; the parent reports that.
             let _ = fail::cfg_callback(point, reached);
         }
         let Self { writer, seed, steps, shared, .. } = self;

@@ -1,9 +1,9 @@
-//! What a child process does with a store, as its seed has it.
+//! What a child process does with a store, determined by its seed.
 //!
-//! It appends to a todo of its own and to one that it shares with others, in single messages and in whole exchanges, some
-//! of them with results that are kept as files; it makes todos and forgets them; it compacts and indexes. Each message
-//! follows from its todo and its number, so that a check needs to know only how many there are. Some messages hold made-up
-//! secrets, which a [guarded](Setup) store keeps sealed.
+//! It appends to a todo of its own and to a shared one, in single messages and in whole exchanges. Some results are stored
+//! as files. It makes todos and forgets them, compacts and indexes. Each message is determined by its todo and its number, so
+//! a check needs to know only how many there are. Some messages hold made-up secrets, which a [guarded](Setup) store keeps
+//! sealed.
 
 use crate::{Error, doing};
 use foldback::core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
@@ -23,7 +23,7 @@ const FORGETS: usize = 10;
 /// The todo that all writers share.
 pub const SHARED: &str = "shared";
 
-/// How the store of a trial is opened. It follows from the seed of the trial, for the writers and for the check.
+/// How the store of a trial is opened, by its writers and by the check. The seed of the trial determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
     /// Whether secrets are replaced and sealed, look-ups are noted in the audit log, a todo's size is bounded (by
@@ -72,9 +72,9 @@ impl Setup {
 /// What one writer does.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
-    /// Its number, of which its todos are named.
+    /// Its number. Its todos are named after it.
     pub writer: u32,
-    /// What it does follows from this.
+    /// What determines its work.
     pub seed: u64,
     /// How many things it does.
     pub steps: u64,
@@ -85,7 +85,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Does it, and says each thing on `out` once it is durable.
+    /// Does the work, and prints each thing to `out` once it is durable.
     ///
     /// # Errors
     /// When the store fails.
@@ -141,7 +141,7 @@ impl Work {
     }
 }
 
-/// Space is returned where no other process keeps old pages in use.
+/// Returns space, unless another process keeps old pages in use.
 fn compact(memory: &Memory) -> Result<(), Error> {
     match memory.maintenance().compact() {
         Err(error) if error.kind() == foldback::ErrorKind::Locked => Ok(()),
@@ -187,8 +187,8 @@ fn token(n: u64) -> String {
 /// What each token begins with.
 pub(crate) const TOKEN: &str = "ghp_0aZ9bY8cX7dW6eV5fU4gT3hS2iR1jQ0k";
 
-/// Every third result is kept outside its message, and every ninth in a file of its own, which it takes more than 64 KiB
-/// for; all are different.
+/// Every third result is stored outside its message, and every ninth, of more than 64 KiB, in a file of its own. All are
+/// different.
 fn result(name: &str, exchange: u64) -> String {
     let lines = match exchange % 9 {
         0 => 2_600,
@@ -199,7 +199,7 @@ fn result(name: &str, exchange: u64) -> String {
     (0..lines).map(line).collect()
 }
 
-/// A message of one writer in the shared todo.
+/// The `n`-th message of one writer in the shared todo.
 #[must_use]
 pub fn shared_message(writer: u32, n: u64) -> Message {
     match n % 8 {

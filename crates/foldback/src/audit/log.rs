@@ -17,7 +17,7 @@ const ANCHOR: Key = Key { space: Space::Meta, todo: 0, n: 5 };
 /// After this many lines the end of the log is noted in the store.
 const PER_ANCHOR: u64 = 64;
 
-/// The last line is looked for in so many bytes first.
+/// The last line is looked for in this many bytes first.
 const TAIL: u64 = 4 << 10;
 
 /// The log of a store, open for adding to it. Other processes may add to it, too.
@@ -163,7 +163,7 @@ pub(super) fn anchor_of(kv: &dyn Kv) -> Result<Option<End>, Error> {
     Ok(bytes.and_then(|bytes| rmp_serde::from_slice(&bytes).ok()))
 }
 
-/// Where a log of so many bytes ends, and whether its last line is only begun.
+/// Where a log of this length in bytes ends, and whether its last line is incomplete.
 fn end_of(file: &mut File, length: u64) -> io::Result<(End, bool)> {
     let mut tail = TAIL;
     loop {

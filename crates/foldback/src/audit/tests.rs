@@ -22,7 +22,7 @@ fn lines(memory: &Memory, filter: &AuditFilter) -> (Vec<AuditLine>, AuditReport)
     (lines, report)
 }
 
-/// A store in which something was recorded and looked up so many times.
+/// A store in which something was recorded, and looked up `times` times.
 fn used(dir: &Path, times: usize) -> Memory {
     let memory = open(dir, "test");
     memory

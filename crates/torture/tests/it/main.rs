@@ -36,7 +36,7 @@ fn has_strace() -> bool {
     std::process::Command::new("strace").arg("-V").output().is_ok()
 }
 
-/// R1: two writers of one store are killed at any time: nothing acknowledged is lost, nothing else is there.
+/// R1: two writers of one store are killed at random times. Nothing acknowledged is lost, and nothing else is there.
 #[test]
 fn r1_writers_that_are_killed_at_any_time_lose_nothing() {
     for seed in SEEDS {
@@ -50,7 +50,7 @@ fn r1_writers_that_are_killed_at_any_time_lose_nothing() {
 #[test]
 fn r1_writers_that_end_at_a_named_point_lose_nothing() {
     for (n, point) in POINTS.into_iter().enumerate() {
-        // Where not everything is tried, every other point is tried with the one, and every other with the other.
+        // A short run takes the two seeds in turns.
         let seeds = if effort(2) == 2 { &SEEDS[..] } else { &SEEDS[n % 2..][..1] };
         for seed in seeds {
             let report = report(point, kill::at_point(program(), point, *seed, 1)).unwrap();
@@ -86,7 +86,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// R2: whatever of the writes that were not synced reaches the disk, nothing acknowledged is lost.
+/// R2: whichever unsynced writes reach the disk, nothing acknowledged is lost.
 #[test]
 fn r2_a_power_cut_loses_nothing() {
     for seed in SEEDS {
@@ -98,7 +98,7 @@ fn r2_a_power_cut_loses_nothing() {
     }
 }
 
-/// R3: a system call that fails, once or from then on, loses nothing and ends in no panic.
+/// R3: a system call that fails, once or from then on, loses nothing and causes no panic.
 #[test]
 fn r3_failing_system_calls_lose_nothing() {
     for seed in SEEDS {
@@ -109,7 +109,7 @@ fn r3_failing_system_calls_lose_nothing() {
     }
 }
 
-/// R4: a bit that flips anywhere in a store is no wrong answer, and a repair makes nothing worse.
+/// R4: a bit that flips anywhere in a store causes no wrong answer, and a repair makes nothing worse.
 #[test]
 fn r4_flipped_bits_are_no_wrong_answers() {
     let mut all = Report::default();
@@ -118,7 +118,7 @@ fn r4_flipped_bits_are_no_wrong_answers() {
         all.add(report("flips", flip::bytes(seed, flips)).unwrap());
     }
     assert!(all.counted("database: something lost, noticed") > 5, "{all}");
-    // One bit is in one slot of the witness, and the others are believed. Of the audit log every byte counts.
+    // A bit damages one slot of the witness, and the others are believed. In the audit log every byte counts.
     let of = |kind: &str| all.counts.iter().filter(move |(what, _)| what.starts_with(kind)).count();
     assert!(all.counted("witness: nothing lost, nothing found") > 0 && of("witness") == 1, "{all}");
     assert!(all.counted("audit log: nothing lost, found") > 0 && of("audit log") == 1, "{all}");
