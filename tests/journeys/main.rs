@@ -15,6 +15,7 @@ mod agent_search;
 mod cjk;
 mod context_engineering;
 mod crash;
+mod dependencies;
 mod examples;
 mod fuzzing;
 mod golden;

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// The log's name in the store's folder.
 const FILE: &str = "audit.jsonl";
 
-/// That what is looked up in a store is noted: see [`Options::audit`](crate::Options::audit).
+/// Turns the log of look-ups on: see [`Options::audit`](crate::Options::audit).
 ///
 /// ```
 /// use foldback::core::{Message, TodoId};
@@ -47,7 +47,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// A log in which this memory is named so: the way by which a program or a person came.
+    /// A log in which lines of this memory have this `door`: the way by which a program or a person came.
     #[must_use]
     pub fn new(door: &str) -> Self {
         Self { door: door.to_owned() }
@@ -90,7 +90,7 @@ impl<'a> AuditLog<'a> {
         Self { memory }
     }
 
-    /// Notes something that was looked up in another way than by the memory's own methods, which note themselves.
+    /// Notes a look-up that was not made by one of the memory's own methods; those note themselves.
     /// Without [`Options::audit`](crate::Options::audit) it does nothing.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Shared {
             return Ok(());
         }
         let read: Option<Arguments> = serde_json::from_str(arguments).ok();
-        // What is no call is asked all the same.
+        // Arguments that cannot be read are noted as the query.
         let all = read.is_none().then_some(arguments);
         let read = read.unwrap_or_default();
         let references: Vec<String> = read.r#ref.into_iter().map(|one| shortened(&one)).collect();
@@ -201,15 +201,16 @@ fn key_of(secret: &Secret) -> [u8; 32] {
     blake3::derive_key("foldback 2026-11-26 audit log", secret)
 }
 
-/// The log of a memory that is opened so.
+/// The log of a memory that is opened so; `secret` is the store's, where it is kept.
 pub(crate) fn log_of(
     audit: Option<&Audit>,
     dir: Option<&PathBuf>,
-    secret: &Secret,
+    secret: Option<&Secret>,
     is_writable: bool,
 ) -> Result<Option<Log>, Error> {
     let Some(audit) = audit else { return Ok(None) };
     let Some(dir) = dir else { return Err(Failure::NoAuditFolder.into()) };
+    let Some(secret) = secret else { return Err(Failure::NoAuditSecret.into()) };
     Log::open(&dir.join(FILE), &audit.door, key_of(secret), is_writable).map(Some)
 }
 

@@ -27,8 +27,8 @@ pub(crate) struct Live {
     pub(crate) list: Arc<TodoList>,
     /// The numbers of its secrets, where those are replaced.
     pub(crate) numbers: Arc<Numbers>,
-    /// How many bytes its messages have, where those are bounded.
-    pub(crate) bytes: u64,
+    /// How many bytes its messages have, where those are bounded; `None` where damage keeps them from being counted.
+    pub(crate) bytes: Option<u64>,
 }
 
 /// A message of the open tail, as the description of its block will need it.
@@ -65,7 +65,7 @@ impl Live {
             blocks: 0,
             list: Arc::default(),
             numbers: Arc::default(),
-            bytes: 0,
+            bytes: Some(0),
         }
     }
 

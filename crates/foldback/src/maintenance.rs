@@ -121,8 +121,8 @@ impl Maintenance<'_> {
         self.examine(false)
     }
 
-    /// As [`doctor`](Self::doctor), and sets right what is derived: indexes and saved states of sessions
-    /// that do not agree are made again from the truth, and files that no commit came to, grants of
+    /// As [`doctor`](Self::doctor), and sets right what is derived: indexes, saved states of sessions
+    /// that do not agree, and damaged counts of bytes and of secrets are made again from the truth, and files that no commit came to, grants of
     /// todos that are gone, and what killed backups have left, are removed. The findings are of before.
     ///
     /// # Errors
@@ -184,6 +184,16 @@ impl Maintenance<'_> {
             Ok(false) => {}
             Ok(true) => find(REBUILT.to_owned()),
             Err(error) => find(format!("the saved state cannot be made again: {error}")),
+        }
+        for (what, repaired) in [
+            ("the count of its bytes was", self.memory.repair_count(todo)),
+            ("the numbers of its secrets were", self.memory.repair_numbers(todo)),
+        ] {
+            match repaired {
+                Ok(false) => {}
+                Ok(true) => find(format!("{what} made again from the messages")),
+                Err(error) => find(format!("{what} not made again: {error}")),
+            }
         }
         // Where a record is damaged, what it names is not known, and every file stays.
         if let Err(error) = self.memory.payloads.sweep(todo, ORPHAN_AGE, SystemTime::now()) {

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::indexer::Indexer;
 use crate::owner::NotedOrigins;
 use crate::passages::StoredTexts;
-use crate::secret::{Secret, secret_of};
+use crate::secret::{Secret, is_kept, secret_of};
 use crate::{Error, OffloadPolicy, Options, ParkedName, Quota, Redaction, Session, disk, texts};
 use foldback_backend_store::{BackendConfig, BackendStore};
 use foldback_blockstore::{AllTodos, BlockStore, SearchAnswer, SearchRequest};
@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) quota: Quota,
     pub(crate) audit: Option<audit::Log>,
     secret: Secret,
+    /// Whether the next process will know the same secret.
+    pub(crate) has_kept_secret: bool,
     /// What is parked, but may not be stored.
     pub(crate) unstored: Mutex<HashMap<(u32, ParkedName), String>>,
 }
@@ -156,9 +158,12 @@ impl Memory {
         };
         let (embedder, embedder_trouble) = embedder_of(kv.as_ref(), options.embedder)?;
         let chunker = options.chunker.with_same_topic(embedder.same_topic())?;
+        let is_given = options.secret.is_some();
         let secret = options.secret.map_or_else(|| secret_of(kv.as_ref(), options.mode), Ok)?;
         let is_writable = options.mode == Mode::ReadWrite;
-        let audit = audit::log_of(options.audit.as_ref(), dir.as_ref(), &secret, is_writable)?;
+        let has_kept_secret = is_given || is_kept(kv.as_ref(), &secret);
+        let kept = has_kept_secret.then_some(&secret);
+        let audit = audit::log_of(options.audit.as_ref(), dir.as_ref(), kept, is_writable)?;
         let shared = Shared {
             reembedder: Reembedder::default(),
             indexer,
@@ -179,6 +184,7 @@ impl Memory {
             quota: options.quota,
             audit,
             secret,
+            has_kept_secret,
             unstored: Mutex::default(),
         };
         let memory = Self { shared: Arc::new(shared) };

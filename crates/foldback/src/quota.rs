@@ -4,9 +4,9 @@ use crate::error::Failure;
 use crate::live::Live;
 use crate::memory::Shared;
 use crate::record::Draft;
-use crate::{Error, Session};
+use crate::{Error, ErrorKind, Session};
 use foldback_core::{Piece, StoredMessage, TodoId};
-use foldback_kv::{Key, Space, Todo};
+use foldback_kv::{Batch, Expect, Key, Space, Todo, retry};
 use serde::{Deserialize, Serialize};
 
 /// How much one todo may hold at most; `None`, the default, for as much as the disk takes. What would be more is refused
@@ -38,45 +38,45 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The same, with so many messages at most.
+    /// The same, with at most this many messages.
     #[must_use]
     pub fn with_messages(mut self, most: impl Into<Option<u64>>) -> Self {
         self.messages = most.into();
         self
     }
 
-    /// The same, with so many closed blocks at most.
+    /// The same, with at most this many closed blocks.
     #[must_use]
     pub fn with_blocks(mut self, most: impl Into<Option<u32>>) -> Self {
         self.blocks = most.into();
         self
     }
 
-    /// The same, with so many bytes of messages at most.
+    /// The same, with at most this many bytes of messages.
     #[must_use]
     pub fn with_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
         self.bytes = most.into();
         self
     }
 
-    /// The same, with parts of so many bytes at most stored outside their messages.
+    /// The same, with parts outside their messages of at most this many bytes each.
     #[must_use]
     pub fn with_payload_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
         self.payload_bytes = most.into();
         self
     }
 
-    /// Whether a part of so many bytes may be stored.
+    /// Checks that a part of this many bytes may be stored.
     pub(crate) fn check_payload(&self, todo: &TodoId, bytes: u64) -> Result<(), Error> {
         check(todo, bytes, self.payload_bytes, "bytes in one payload", "memory.max_payload_bytes")
     }
 
-    /// Whether a todo may stand like this, which it did not before.
+    /// Checks that a todo may become what `live` says.
     pub(crate) fn check(&self, todo: &TodoId, messages: u64, live: &Live) -> Result<(), Error> {
         check(todo, messages, self.messages, "messages", "memory.max_messages")?;
         let blocks = (u64::from(live.blocks), self.blocks.map(u64::from));
         check(todo, blocks.0, blocks.1, "blocks", "memory.max_blocks")?;
-        check(todo, live.bytes, self.bytes, "bytes", "memory.max_bytes")
+        check(todo, live.bytes.unwrap_or_default(), self.bytes, "bytes", "memory.max_bytes")
     }
 }
 
@@ -109,29 +109,84 @@ struct Counted {
     bytes: u64,
 }
 
+impl Counted {
+    fn add(&mut self, stored: &StoredMessage) {
+        self.bytes = self.bytes.saturating_add(bytes_of(stored));
+    }
+
+    fn to_bytes(self) -> Result<Vec<u8>, Error> {
+        rmp_serde::to_vec(&self).map_err(|_| Failure::Internal("a count has no bytes").into())
+    }
+}
+
+/// What was read; `None` where it is damaged.
+fn unless_damaged<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 /// Messages are counted in steps of this many.
 const STEP: u64 = 512;
 
 impl Shared {
     /// How many bytes the first `messages` of a todo have; 0 where nobody bounds them. What was recorded without a bound is
-    /// counted now.
-    pub(crate) fn bytes_held(&self, todo: &Todo, messages: u64) -> Result<u64, Error> {
+    /// counted now, and so is everything where the record of the count is damaged; `None` where a message is, too.
+    pub(crate) fn bytes_held(&self, todo: &Todo, messages: u64) -> Result<Option<u64>, Error> {
         if self.quota.bytes.is_none() {
-            return Ok(0);
+            return Ok(Some(0));
         }
-        let known = self.kv.get(key(todo))?;
-        let known: Option<Counted> = known.and_then(|bytes| rmp_serde::from_slice(&bytes).ok());
+        let known = unless_damaged(self.read_count(todo))?.flatten();
         let mut counted = known.filter(|known| known.messages <= messages).unwrap_or_default();
         while counted.messages < messages {
             let to = messages.min(counted.messages + STEP);
-            let stored = self.blocks.messages(todo, counted.messages..to)?;
-            counted.bytes += stored.iter().map(bytes_of).sum::<u64>();
+            let stored = self.blocks.messages(todo, counted.messages..to).map_err(Error::from);
+            let Some(stored) = unless_damaged(stored)? else { return Ok(None) };
+            stored.iter().for_each(|stored| counted.add(stored));
             counted.messages = to;
         }
-        Ok(counted.bytes)
+        Ok(Some(counted.bytes))
     }
 
-    /// The record of how many bytes so many messages have.
+    /// The record of the count of a todo's bytes.
+    fn read_count(&self, todo: &Todo) -> Result<Option<Counted>, Error> {
+        let Some(bytes) = self.kv.get(key(todo))? else { return Ok(None) };
+        let damaged = |_| Failure::Count(todo.id().clone()).into();
+        rmp_serde::from_slice(&bytes).map(Some).map_err(damaged)
+    }
+
+    /// Whether the record of the count of a todo's bytes can be read, where there is one.
+    ///
+    /// # Errors
+    /// When it is damaged, or the store fails.
+    pub(crate) fn check_count(&self, todo: &Todo) -> Result<(), Error> {
+        self.read_count(todo).map(drop)
+    }
+
+    /// Counts a todo's bytes anew where the count is damaged, or cannot be made because a message is, and says whether it
+    /// did. A message that is damaged counts nothing.
+    pub(crate) fn repair_count(&self, todo: &Todo) -> Result<bool, Error> {
+        let is_there = unless_damaged(self.read_count(todo))?.is_some();
+        if is_there && self.bytes_held(todo, self.blocks.head(todo)?.messages)?.is_some() {
+            return Ok(false);
+        }
+        retry(|| {
+            let head = self.kv.head(todo.no())?;
+            let mut counted = Counted::default();
+            for n in 0..self.blocks.head(todo)?.messages {
+                let stored = self.blocks.messages(todo, n..n + 1).map_err(Error::from);
+                unless_damaged(stored)?.iter().flatten().for_each(|stored| counted.add(stored));
+                counted.messages = n + 1;
+            }
+            let expect = Some(Expect { todo: todo.no(), head, next: head });
+            let put = vec![(key(todo), counted.to_bytes()?)];
+            Ok::<_, Error>(self.kv.commit(Batch { expect, put, ..Batch::default() })?)
+        })?;
+        Ok(true)
+    }
+
+    /// The record of how many bytes the first `messages` messages have.
     pub(crate) fn counted(
         &self,
         todo: &Todo,
@@ -141,9 +196,7 @@ impl Shared {
         if self.quota.bytes.is_none() {
             return Ok(None);
         }
-        let record = rmp_serde::to_vec(&Counted { messages, bytes })
-            .map_err(|_| Failure::Internal("a count has no bytes"))?;
-        Ok(Some((key(todo), record)))
+        Ok(Some((key(todo), Counted { messages, bytes }.to_bytes()?)))
     }
 }
 
@@ -156,13 +209,24 @@ impl Session {
         draft: &Draft,
     ) -> Result<Vec<(Key, Vec<u8>)>, Error> {
         let (memory, messages) = (&self.memory, self.len() + draft.messages.len() as u64);
-        live.bytes += draft.messages.iter().map(|new| bytes_of(&new.stored)).sum::<u64>();
+        if !draft.messages.is_empty() && memory.quota.bytes.is_some() {
+            let held = match live.bytes {
+                Some(held) => Some(held),
+                // It may have been counted anew.
+                None => memory.bytes_held(&self.todo, self.len())?,
+            };
+            let mut held = held.ok_or_else(|| Failure::Uncounted(self.todo().clone()))?;
+            for new in &draft.messages {
+                held = held.saturating_add(bytes_of(&new.stored));
+            }
+            live.bytes = Some(held);
+        }
         if !draft.messages.is_empty() || live.blocks > self.live.blocks {
             memory.quota.check(self.todo(), messages, live)?;
         }
-        let counted = match draft.messages.is_empty() {
-            true => None,
-            false => memory.counted(&self.todo, messages, live.bytes)?,
+        let counted = match live.bytes.filter(|_| !draft.messages.is_empty()) {
+            Some(bytes) => memory.counted(&self.todo, messages, bytes)?,
+            None => None,
         };
         let numbers = live.numbers_since(&self.live, &self.todo)?;
         Ok(counted.into_iter().chain(numbers).collect())

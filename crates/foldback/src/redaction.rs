@@ -13,10 +13,10 @@ use crate::error::Failure;
 use crate::live::Live;
 use crate::memory::Shared;
 use crate::record::{Draft, Incoming};
-use crate::{Error, Memory};
+use crate::{Error, ErrorKind, Memory, texts};
 use foldback_core::{Message, SeqNo, TodoId, TodoItem, TodoList};
-use foldback_kv::{Key, Space, Todo};
-use foldback_redaction::{Finding, find, mark, plain, replaced, without_numbers};
+use foldback_kv::{Batch, Delete, Expect, Key, Space, Todo, retry};
+use foldback_redaction::{Finding, find, highest_number, mark, plain, replaced, without_numbers};
 use foldback_transcript::without_lines;
 use numbers::Digester;
 use sealed::{Removed, open, seal};
@@ -104,12 +104,50 @@ impl Shared {
         }
     }
 
-    /// The numbers that a todo's secrets have.
+    /// The numbers that a todo's secrets have. Where their record is damaged, there are none to be given.
     pub(crate) fn numbers_of(&self, todo: &Todo) -> Result<Numbers, Error> {
-        match &self.redaction {
-            Some(_) => Numbers::read(self.kv.get(key(todo, NUMBERS))?),
-            None => Ok(Numbers::default()),
+        if self.redaction.is_none() {
+            return Ok(Numbers::default());
         }
+        match self.read_numbers(todo) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(Numbers::damaged()),
+            numbers => numbers,
+        }
+    }
+
+    /// The record of the numbers of a todo's secrets.
+    ///
+    /// # Errors
+    /// When it is damaged, or the store fails.
+    pub(crate) fn read_numbers(&self, todo: &Todo) -> Result<Numbers, Error> {
+        let Some(bytes) = self.kv.get(key(todo, NUMBERS))? else { return Ok(Numbers::default()) };
+        Numbers::of_bytes(&bytes).ok_or_else(|| Failure::Numbers(todo.id().clone()).into())
+    }
+
+    /// Makes the record of the numbers again where it is damaged, and says whether it did. The numbers in the marks of
+    /// the messages are not given again; which secret had which of them is not known any more.
+    pub(crate) fn repair_numbers(&self, todo: &Todo) -> Result<bool, Error> {
+        match self.read_numbers(todo) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {}
+            read => return read.map(|_| false),
+        }
+        retry(|| {
+            let head = self.kv.head(todo.no())?;
+            let mut highest = 0;
+            for seq in (0..self.blocks.head(todo)?.messages).map(SeqNo) {
+                match texts::exact_message(self, todo, seq) {
+                    Ok(message) => {
+                        highest = highest.max(highest_number(message.json(), Numbers::MOST));
+                    }
+                    Err(error) if error.kind() == ErrorKind::Corrupt => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let expect = Some(Expect { todo: todo.no(), head, next: head });
+            let put = vec![(key(todo, NUMBERS), Numbers::taken(highest).to_bytes()?)];
+            Ok::<_, Error>(self.kv.commit(Batch { expect, put, ..Batch::default() })?)
+        })?;
+        Ok(true)
     }
 
     /// The list with what is replaced in its words.
@@ -126,8 +164,11 @@ impl Shared {
     }
 
     fn digester(&self, todo: &Todo) -> Digester {
-        let key = self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref());
-        Digester::new(key, &self.secret(), todo.id())
+        Digester::new(self.owners_key(), &self.secret(), todo.id())
+    }
+
+    fn owners_key(&self) -> Option<&RedactionKey> {
+        self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref())
     }
 
     /// A message with marks in place of its secrets. With a key, what was removed is drafted, sealed.
@@ -140,6 +181,10 @@ impl Shared {
         draft: Option<&mut Draft>,
     ) -> Result<Incoming, Error> {
         let (numbers, digester) = (Arc::make_mut(&mut live.numbers), self.digester(todo));
+        if numbers.is_damaged() {
+            // It may have been made again.
+            *numbers = self.read_numbers(todo)?;
+        }
         let json = incoming.message.json();
         let (mut removed, mut gained) = (Vec::with_capacity(incoming.secrets.len()), 0_i64);
         let text = replaced(json, &incoming.secrets, |one: &Finding| {
@@ -151,26 +196,35 @@ impl Shared {
             mark
         });
         let message = Arc::new(Message::from_json(&text)?);
-        let key = self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref());
-        if let (Some(key), Some(draft)) = (key, draft) {
+        if let (Some(key), Some(draft)) = (self.owners_key(), draft) {
             let bytes = seal(key, todo.id(), FIRST_MESSAGE + seq.0, &removed)?;
             draft.extra.push((self::key(todo, FIRST_MESSAGE + seq.0), bytes));
         }
         Ok(Incoming { message, secrets: Arc::from([]), vectors: incoming.vectors.clone() })
     }
 
-    /// Seals what stood around a todo's messages, where a key is there and something of it was replaced.
-    pub(crate) fn sealed_envelope(
+    /// Seals what stood around a todo's messages, in place of what was sealed of it before, if the todo's head is
+    /// still `head`. `None`, or no key, leaves nothing sealed.
+    pub(crate) fn seal_envelope(
         &self,
         todo: &Todo,
-        bytes: &[u8],
-    ) -> Result<Option<(Key, Vec<u8>)>, Error> {
-        let Some(owners) = self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref())
-        else {
-            return Ok(None);
+        head: u64,
+        came: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let (key, owners) = (key(todo, ENVELOPE), self.owners_key());
+        let mut batch = Batch {
+            expect: Some(Expect { todo: todo.no(), head, next: head }),
+            ..Batch::default()
         };
-        let removed = [Removed { at: 0, mark: 0, text: data_encoding::BASE64.encode(bytes) }];
-        Ok(Some((key(todo, ENVELOPE), seal(owners, todo.id(), ENVELOPE, &removed)?)))
+        match came.zip(owners) {
+            Some((came, owners)) => {
+                let text = data_encoding::BASE64.encode(came);
+                let removed = [Removed { at: 0, mark: 0, text }];
+                batch.put.push((key, seal(owners, todo.id(), ENVELOPE, &removed)?));
+            }
+            None => batch.delete.push(Delete::one(key)),
+        }
+        Ok(self.kv.commit(batch)?)
     }
 
     /// What was sealed of the text around a todo's messages.
@@ -208,8 +262,7 @@ impl Shared {
     }
 
     fn removed(&self, todo: &Todo, n: u64) -> Result<Vec<Removed>, Error> {
-        let owners = self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref());
-        let Some(owners) = owners else { return Err(Failure::NoRedactionKey.into()) };
+        let Some(owners) = self.owners_key() else { return Err(Failure::NoRedactionKey.into()) };
         match self.kv.get(key(todo, n))? {
             Some(bytes) => open(owners, todo.id(), n, &bytes),
             None => Ok(Vec::new()),

@@ -45,6 +45,11 @@ pub(crate) fn secret_of(kv: &dyn Kv, mode: Mode) -> Result<Secret, Error> {
     })
 }
 
+/// Whether a store has kept this secret, so that whoever opens it next has the same.
+pub(crate) fn is_kept(kv: &dyn Kv, secret: &Secret) -> bool {
+    kv.get(SECRET).is_ok_and(|kept| kept.as_deref() == Some(secret))
+}
+
 /// Writes a record of the store's own as it is. Whether that is taken shows whether anything would be.
 pub(crate) fn write_again(kv: &dyn Kv) -> Result<(), Error> {
     let put = kv.get(SECRET)?.map(|bytes| (SECRET, bytes)).into_iter().collect();

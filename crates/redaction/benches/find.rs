@@ -1,4 +1,4 @@
-//! How long it takes to find secrets, for a KiB of text: `cargo bench -p foldback-redaction`.
+//! The time to find the secrets in a KiB of text: `cargo bench -p foldback-redaction`.
 
 use divan::Bencher;
 use divan::counter::BytesCount;

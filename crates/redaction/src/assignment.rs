@@ -1,18 +1,18 @@
-//! Secrets by their names: `password = ..`, `"apiKey": ".."`, `--token ..`, `密码：..`.
+//! Secrets that are found by their names: `password = ..`, `"apiKey": ".."`, `--token ..`, `密码：..`.
 
 use crate::checks::Check;
 use std::ops::Range;
 
 /// What secrets are called.
 pub(crate) struct Name {
-    /// In small letters; it may stand in a longer name.
+    /// In lower case. It may be part of a longer name.
     pub(crate) word: &'static str,
-    /// What it is, as a mark names it.
+    /// The kind of secret, as a mark names it.
     pub(crate) kind: &'static str,
     check: Check,
 }
 
-/// What secrets are called. Where one word is the beginning of another, the longer one decides by standing later in a text.
+/// What secrets are called. Where one word begins another, the longer one wins, because its match ends later.
 pub(crate) static NAMES: &[Name] = &[
     password("password"),
     password("passwd"),
@@ -58,23 +58,23 @@ const fn token(word: &'static str, kind: &'static str) -> Name {
     Name { word, kind, check: Check::Token }
 }
 
-/// What ends a name whose value is no secret: `token_count`, `secret_name`.
-const TOLD: [&str; 24] = [
+/// Endings of names whose values are not secret: `token_count`, `secret_name`.
+const NOT_SECRET: [&str; 24] = [
     "name", "id", "ids", "path", "file", "url", "uri", "type", "count", "limit", "arn", "version",
     "length", "len", "field", "label", "prefix", "expiry", "expires", "ttl", "usage", "budget",
     "policy", "scope",
 ];
 
-/// So long a name may be behind its word, and so long a value.
+/// The longest rest of a name behind its word, and the longest value, in bytes.
 const LONGEST_NAME: usize = 40;
 const LONGEST_VALUE: usize = 4_096;
 
-/// The value that follows on a name in this place of a text, where it is a secret.
+/// The value behind the name at this place of a text, if it is a secret.
 pub(crate) fn value(text: &str, name: &Name, at: Range<usize>) -> Option<Range<usize>> {
     let rest = text.get(at.end..)?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let more = prefix(head(rest, LONGEST_NAME + 1), is_name);
-    if more.len() > LONGEST_NAME || is_told(more) {
+    if more.len() > LONGEST_NAME || names_no_secret(more) {
         return None;
     }
     let before = text.as_bytes().get(..at.start)?.iter().rev().take(LONGEST_NAME);
@@ -95,12 +95,12 @@ pub(crate) fn value(text: &str, name: &Name, at: Range<usize>) -> Option<Range<u
     })
 }
 
-/// The first bytes of a text, so that a hostile one costs no more than its length.
+/// The first bytes of a text: a bound on the work that a hostile one causes.
 fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }
 
-/// What of a text fits, from its beginning on.
+/// The longest prefix of a text whose characters all fit.
 fn prefix(text: &str, fits: impl Fn(char) -> bool) -> &str {
     let end = text.find(|c| !fits(c)).unwrap_or(text.len());
     text.get(..end).unwrap_or_default()
@@ -111,19 +111,19 @@ fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '\\' | '“' | '”' | '「' | '」' | '‘' | '’')
 }
 
-fn is_told(more: &str) -> bool {
+fn names_no_secret(more: &str) -> bool {
     let last = more.rsplit(['_', '-', '.']).next().unwrap_or_default();
     let small = last.to_ascii_lowercase();
     // `tokenCount`, `secretName`
-    let is_camel = |told: &str| {
-        let at = small.len().checked_sub(told.len());
+    let is_camel = |end: &str| {
+        let at = small.len().checked_sub(end.len());
         let begins = at.and_then(|at| last.as_bytes().get(at));
-        small.ends_with(told) && begins.is_some_and(u8::is_ascii_uppercase)
+        small.ends_with(end) && begins.is_some_and(u8::is_ascii_uppercase)
     };
-    TOLD.iter().any(|told| small == *told || is_camel(told))
+    NOT_SECRET.iter().any(|end| small == *end || is_camel(end))
 }
 
-/// What stands behind the sign between name and value.
+/// The text behind the sign between a name and its value.
 fn separator(rest: &str, is_flag: bool) -> Option<&str> {
     let unquoted = rest.trim_start_matches(is_quote);
     let spaced = trim(unquoted);
@@ -146,7 +146,7 @@ fn separator(rest: &str, is_flag: bool) -> Option<&str> {
     named_value(spaced)
 }
 
-/// Behind `"name": "DB_PASSWORD", "value": ".."`, and the same in YAML.
+/// The text behind the sign of `"name": "DB_PASSWORD", "value": ".."`, and of the same in YAML.
 fn named_value(rest: &str) -> Option<&str> {
     let rest = rest.trim_start_matches([',', ' ', '\n', '\t', '\r']).trim_start_matches(is_quote);
     let rest = rest.strip_prefix("value").or_else(|| rest.strip_prefix("Value"))?;
@@ -154,20 +154,20 @@ fn named_value(rest: &str) -> Option<&str> {
     rest.strip_prefix([':', '=']).map(trim)
 }
 
-/// Without the blanks in front, of which there are few.
+/// The text without leading blanks, if there are no more than a few.
 fn trim(text: &str) -> &str {
     let blanks = prefix(text, |c| c == ' ' || c == '\t');
     if blanks.len() > 16 { text } else { text.get(blanks.len()..).unwrap_or_default() }
 }
 
-/// A value that stands in no quotes.
+/// A value without quotes around it.
 fn bare(text: &str) -> &str {
     let ends = |c: char| matches!(c, ',' | ';' | ')' | ']' | '}' | '<' | '>' | '|' | '&');
     let value = prefix(text, |c| c.is_ascii_graphic() && !is_quote(c) && !ends(c));
     value.trim_end_matches(['.', ':', '?'])
 }
 
-/// Whether a value is written out, and no expression of a program or of a template.
+/// Whether a value is written out, rather than an expression of a program or a template.
 fn is_literal(value: &str, quotes: &str) -> bool {
     let templates = ["${", "{{", "%(", "$(", "<", "#{"];
     if templates.iter().any(|one| value.contains(one)) {

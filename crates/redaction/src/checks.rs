@@ -1,21 +1,21 @@
-//! What is looked at besides the form.
+//! Checks beyond the form.
 
 use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL_NOPAD};
 
-/// What is looked at besides the form.
+/// A check beyond the form.
 #[derive(Clone, Copy)]
 pub(crate) enum Check {
     /// Nothing: the form is enough.
     Form,
-    /// Its characters vary: so many bits each at least, as their own frequencies have it.
+    /// Its characters vary: the entropy of their frequencies is at least this many bits per character.
     Bits(f32),
-    /// It is what a server signed: its first part says by which algorithm.
+    /// It was signed by a server: its first part names the algorithm.
     Signed,
     /// It is a name and a password in base64.
     NamePassword,
-    /// It is a password that somebody chose, or a machine.
+    /// It is a password, chosen by a person or a machine.
     Password,
-    /// It is a password in an address, where nothing else would stand.
+    /// It is a password in an address, where nothing else is expected.
     UrlPassword,
     /// It is a token that a machine made.
     Token,
@@ -35,7 +35,7 @@ impl Check {
     }
 }
 
-/// The bits of a character of a text, by how often each is there.
+/// The entropy of a text's characters, in bits per character.
 pub(crate) fn bits(text: &str) -> f32 {
     let mut counts = [0_u32; 256];
     text.bytes().for_each(|byte| {
@@ -66,7 +66,7 @@ fn is_name_password(text: &str) -> bool {
     is_plain && read.split_once(':').is_some_and(|(_, password)| password.len() > 2)
 }
 
-/// Words that stand where a secret would stand, and are none.
+/// Words that take the place of a secret and are none.
 const STAND_INS: [&str; 24] = [
     "example",
     "your",
@@ -94,13 +94,13 @@ const STAND_INS: [&str; 24] = [
     "todo",
 ];
 
-/// Whether a text stands in for a secret, or names one, and is none.
+/// Whether a text is a placeholder or the name of a secret.
 pub(crate) fn is_stand_in(text: &str) -> bool {
     let small = text.to_ascii_lowercase();
     STAND_INS.iter().any(|one| small.contains(one))
 }
 
-/// The kinds of characters of a text.
+/// How many kinds of characters a text has.
 #[derive(Default)]
 struct Kinds {
     small: bool,
@@ -128,7 +128,7 @@ impl Kinds {
     }
 }
 
-/// Whether a word of a name: letters, with a few digits behind them.
+/// Whether it is a word of a name: letters, and a few digits behind them.
 fn is_word(part: &str) -> bool {
     let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
     letters.bytes().all(|byte| byte.is_ascii_alphabetic())
@@ -136,7 +136,7 @@ fn is_word(part: &str) -> bool {
         && letters.chars().skip(1).filter(char::is_ascii_uppercase).count() * 4 <= letters.len()
 }
 
-/// Whether a text is a name of several words, as programs have them: of a variable, a file, a host.
+/// Whether a text is a name of several words, such as that of a variable, a file or a host.
 fn is_name(text: &str) -> bool {
     let parts = || text.split(['_', '-', '.', '/', ':', '@', '#', '+', '=']);
     parts().count() > 1 && parts().all(|part| is_word(part) || is_number(part))
@@ -146,7 +146,7 @@ fn is_number(text: &str) -> bool {
     text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a text has the form of a UUID: it names something far more often than it opens something.
+/// Whether a text has the form of a UUID, which is far more often a name than a key.
 fn is_uuid(text: &str) -> bool {
     let lengths = [8, 4, 4, 4, 12];
     let parts: Vec<&str> = text.split('-').collect();
@@ -156,7 +156,7 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// The ends of names of files.
+/// Endings of file names.
 const FILES: [&str; 15] = [
     ".json", ".pem", ".txt", ".key", ".yaml", ".yml", ".env", ".toml", ".rs", ".py", ".js", ".ts",
     ".go", ".md", ".html",
@@ -169,7 +169,7 @@ fn is_place(text: &str) -> bool {
         || FILES.iter().any(|end| text.ends_with(end))
 }
 
-/// Whether a text is a password that a person chose, or a machine.
+/// Whether a text is a password, chosen by a person or a machine.
 fn is_password(text: &str) -> bool {
     let kinds = Kinds::of(text);
     if text.len() < 8 || !kinds.has_letters() || is_stand_in(text) || is_place(text) {
@@ -183,7 +183,7 @@ fn is_password(text: &str) -> bool {
     varies && bits(text) >= 2.5 && !is_name(ends) && !is_uuid(text)
 }
 
-/// Whether a text behind a name in an address is a password, and no port, stand-in or variable.
+/// Whether a text behind a name in an address is a password, rather than a port, a placeholder or a variable.
 fn is_url_password(text: &str) -> bool {
     let small = text.to_ascii_lowercase();
     let is_usual = ["pass", "pw", "pwd", "user", "postgres", "root", "admin", "guest", "test"];

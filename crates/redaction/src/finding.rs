@@ -13,18 +13,18 @@ use std::sync::LazyLock;
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where it stands, in bytes of the text. An escape is never parted.
+    /// Its place, in bytes of the text. It never splits an escape.
     pub range: Range<usize>,
-    /// What it is, as a mark names it.
+    /// The kind of secret, as a mark names it.
     pub kind: &'static str,
     /// The secret itself, without the escapes of the text.
     pub secret: String,
 }
 
-/// How often a text may be escaped: arguments of a call that hold JSON that holds JSON.
+/// How many times a text may be escaped: a call's arguments that hold JSON that holds JSON.
 const LEVELS: usize = 3;
 
-/// The secrets of a text, in its order. They do not overlap.
+/// The secrets of a text, in order. They do not overlap.
 #[must_use]
 pub fn find(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -46,7 +46,7 @@ pub fn find(text: &str) -> Vec<Finding> {
     joined(found).into_iter().map(whole).collect()
 }
 
-/// A text without escapes of any level.
+/// A text with the escapes of every level removed.
 fn unescaped(text: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..LEVELS {
@@ -58,7 +58,7 @@ fn unescaped(text: &str) -> String {
     text
 }
 
-/// The kinds that are known, each once.
+/// All kinds of secrets, each once.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     let names = NAMES.iter().map(|name| name.kind);
     let mut kinds: Vec<_> = SHAPES.iter().map(|shape| shape.kind).chain(names).collect();
@@ -67,14 +67,14 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
     kinds.into_iter()
 }
 
-/// What begins a secret or names one, each with its row.
+/// What a secret begins with or is named by, each with its row.
 struct Beginnings {
     /// As written.
     shapes: AhoCorasick,
     rows: Vec<Compiled>,
     /// For each literal of the shapes, its row.
     row_of: Vec<usize>,
-    /// In capitals or small letters.
+    /// In upper or lower case.
     names: AhoCorasick,
 }
 
@@ -91,9 +91,9 @@ static BEGINNINGS: LazyLock<Option<Beginnings>> = LazyLock::new(|| {
     })
 });
 
-/// Gives what of a text has the shape of a secret, as it stands.
+/// Adds every part of a text that has the shape of a secret, without looking under escapes.
 fn scan(text: &str, take: &mut dyn FnMut(Range<usize>, &'static str)) {
-    // That the table can be read is a test.
+    // A test holds that the table can be read.
     let Some(beginnings) = &*BEGINNINGS else { return };
     for hit in beginnings.shapes.find_overlapping_iter(text) {
         let row = beginnings.row_of.get(hit.pattern().as_usize());
@@ -110,7 +110,8 @@ fn scan(text: &str, take: &mut dyn FnMut(Range<usize>, &'static str)) {
     }
 }
 
-/// What overlaps as one: of the kind of the first, unless that was found by its name alone and a shape says more.
+/// Merges findings that overlap. The merged one has the kind of the first, unless that was found by its name alone and
+/// a shape says more.
 fn joined(mut found: Vec<(Range<usize>, &'static str)>) -> Vec<(Range<usize>, &'static str)> {
     found.sort_by_key(|(range, _)| (range.start, Reverse(range.end)));
     let mut joined: Vec<(Range<usize>, &'static str)> = Vec::with_capacity(found.len());
@@ -132,7 +133,7 @@ fn is_named(kind: &str) -> bool {
     NAMES.iter().any(|name| name.kind == kind)
 }
 
-/// The text with `instead` of each finding in its place; they are those of the text, in its order.
+/// The text with each finding replaced by what `instead` gives for it. The findings are those of the text, in order.
 pub fn replaced<'t>(
     text: &'t str,
     found: &[Finding],

@@ -1,9 +1,9 @@
 //! Finds secrets in text: keys, tokens and passwords, by their shape.
 //!
-//! [`find`] gives the places. What a secret looks like is one table, `shapes.rs`: a kind, the letters it begins with, its
+//! [`find`] gives the places. One table, `shapes.rs`, says what a secret looks like: a kind, the letters it begins with, its
 //! form, and a check of what is found. Values that are named (`password = ..`, `"apiKey": ".."`) have rules of their own,
-//! `assignment.rs`. A text may be escaped, as the arguments of a tool call in JSON are, twice even: secrets are found
-//! under escapes, too, and the places are those of the text as it stands.
+//! in `assignment.rs`. A text may be escaped once or more, as the arguments of a tool call in JSON are. Secrets are found
+//! under escapes, too, and the places are those in the text as it was given.
 //!
 //! ```
 //! use foldback_redaction::{find, mark};
@@ -28,4 +28,4 @@ mod shape;
 mod unescaped;
 
 pub use finding::{Finding, find, kinds, replaced};
-pub use mark::{has_marks, mark, plain, without_numbers};
+pub use mark::{has_marks, highest_number, mark, plain, without_numbers};

@@ -1,12 +1,12 @@
-//! What stands in the place of a secret.
+//! The mark that takes the place of a secret.
 
 use crate::finding::{find, replaced};
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// The mark of a secret: its kind, and a number that is the same wherever the same secret stood. It has no character that
-/// any escape would change.
+/// The mark of a secret: its kind, and a number that is the same wherever the same secret was. No escape changes any of
+/// its characters.
 #[must_use]
 pub fn mark(kind: &str, number: u32) -> String {
     format!("[redacted {kind} {number}]")
@@ -14,7 +14,7 @@ pub fn mark(kind: &str, number: u32) -> String {
 
 /// A mark, with or without its number.
 static MARK: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\[redacted ([a-z0-9-]{1,40})(?: [0-9]{1,10})?\]").ok());
+    LazyLock::new(|| Regex::new(r"\[redacted ([a-z0-9-]{1,40})(?: ([0-9]{1,10}))?\]").ok());
 
 /// Whether there is a mark in a text.
 #[must_use]
@@ -22,13 +22,21 @@ pub fn has_marks(text: &str) -> bool {
     text.contains("[redacted ") && MARK.as_ref().is_some_and(|mark| mark.is_match(text))
 }
 
-/// The text with its marks without numbers, for comparing: numbers depend on what was seen before.
+/// The text with the numbers of its marks removed, for comparing: they depend on what was seen before.
 #[must_use]
 pub fn without_numbers(text: &str) -> Cow<'_, str> {
     match &*MARK {
         Some(mark) if text.contains("[redacted ") => mark.replace_all(text, "[redacted $1]"),
         _ => Cow::Borrowed(text),
     }
+}
+
+/// The greatest number of a mark in a text that is not above `most`; 0 where no mark has one.
+#[must_use]
+pub fn highest_number(text: &str, most: u32) -> u32 {
+    let Some(marks) = MARK.as_ref().filter(|_| text.contains("[redacted ")) else { return 0 };
+    let number = |mark: regex::Captures<'_>| mark.get(2)?.as_str().parse().ok();
+    marks.captures_iter(text).filter_map(number).filter(|n| *n <= most).max().unwrap_or(0)
 }
 
 /// The text with marks without numbers in place of its secrets.
@@ -47,6 +55,11 @@ mod tests {
         assert_eq!(without_numbers(&format!("a {one} b")), "a [redacted jwt] b");
         assert_eq!(without_numbers("a [redacted by hand] b"), "a [redacted by hand] b");
         assert!(has_marks(&one) && !has_marks("[redacted by hand]"));
+        assert_eq!(
+            highest_number(&format!("{} {one} [redacted jwt]", mark("pem-private-key", 12)), 99),
+            12
+        );
+        assert_eq!(highest_number("[redacted jwt 99] [redacted jwt 9999999999]", 98), 0);
         let text = "url postgres://app:t4Zq9LmX@db/x";
         assert_eq!(plain(text), "url postgres://app:[redacted url-password]@db/x");
         assert!(has_marks(&plain(text)));

@@ -6,15 +6,15 @@ use std::ops::Range;
 
 /// What a secret looks like.
 pub(crate) struct Shape {
-    /// What it is, as a mark names it: small letters, digits and `-`.
+    /// The kind of secret, as a mark names it: lower case letters, digits and `-`.
     pub(crate) kind: &'static str,
     /// The letters by which it is found.
     pub(crate) begins: &'static [&'static str],
-    /// Where it begins before those.
+    /// How far it begins before those letters.
     pub(crate) back: Back,
-    /// Its form, from its beginning on: the whole of it is the secret, or its first group.
+    /// Its form, from its beginning. The secret is the first group, or all of it.
     pub(crate) form: &'static str,
-    /// What is looked at besides.
+    /// A check beyond the form.
     pub(crate) check: Check,
     /// Whether it may touch letters and digits on either side.
     pub(crate) may_touch: bool,
@@ -25,11 +25,11 @@ pub(crate) struct Shape {
 pub(crate) struct Back {
     pub(crate) least: usize,
     pub(crate) most: usize,
-    /// Of what these characters are.
+    /// Which characters these are.
     pub(crate) is: fn(u8) -> bool,
 }
 
-/// A shape that is ready.
+/// A shape with its form compiled.
 pub(crate) struct Compiled {
     shape: &'static Shape,
     form: Regex,
@@ -46,7 +46,7 @@ impl Compiled {
         self.shape.kind
     }
 
-    /// The secret of this shape whose letters stand in this place.
+    /// The secret of this shape whose letters are at this place.
     pub(crate) fn find(&self, text: &str, at: usize) -> Option<Range<usize>> {
         let (bytes, back) = (text.as_bytes(), self.shape.back);
         let before = bytes.get(..at)?.iter().rev().take(back.most);

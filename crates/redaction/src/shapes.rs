@@ -1,9 +1,9 @@
 //! What secrets look like: one table.
 //!
-//! A row is a kind, the letters by which it is found, its form, and what is looked at besides. A new kind is a row here and
-//! a made-up secret in `tests/it/samples.rs`. Where two rows find the same, the longer finding counts. Forms are those
-//! that the makers document, or that their own scanners and those of code hosts use; how many bits the characters of a
-//! secret must have keeps stand-ins such as `ghp_xxxx` out.
+//! A row is a kind, the letters by which it is found, its form, and a check beyond the form. A new kind is a row here and a
+//! made-up secret in `tests/it/samples.rs`. Where two rows find the same, the longer finding counts. The forms are those
+//! that the makers document, or that their scanners and those of code hosts use. A least entropy keeps placeholders such
+//! as `ghp_xxxx` out.
 
 use crate::checks::Check;
 use crate::shape::{Back, Shape};
@@ -113,7 +113,7 @@ const fn shape(
 }
 
 impl Shape {
-    /// The same, with so many of these characters in front of the letters by which it is found.
+    /// The same, with this many of these characters in front of the letters by which it is found.
     const fn back(self, least: usize, most: usize, is: fn(u8) -> bool) -> Self {
         Self { back: Back { least, most, is }, ..self }
     }

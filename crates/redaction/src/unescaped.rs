@@ -1,11 +1,11 @@
-//! A text without its escapes.
+//! A text with its escapes removed.
 
 use std::ops::Range;
 
-/// A text whose escapes are those of JSON, read leniently: what is no escape stays as it stands.
+/// A text without its JSON escapes. They are read leniently: what is no escape stays as it is.
 pub(crate) struct Unescaped {
     pub(crate) text: String,
-    /// Behind each escape: a place in the text, and the place in the escaped one, ascending.
+    /// For each escape: the place behind it in this text, and in the escaped one, ascending.
     steps: Vec<(usize, usize)>,
 }
 
@@ -31,7 +31,7 @@ impl Unescaped {
         (!steps.is_empty()).then_some(Self { text, steps })
     }
 
-    /// Where a range of the text stands in the escaped one.
+    /// The range of the escaped text that a range of this one came from.
     pub(crate) fn place(&self, range: Range<usize>) -> Range<usize> {
         let place = |at: usize| {
             let step = self.steps.partition_point(|(text, _)| *text <= at);
@@ -44,7 +44,7 @@ impl Unescaped {
     }
 }
 
-/// The character that an escape at the beginning of a text says, and how many bytes to go on by.
+/// The character that the escape at the beginning of a text stands for, and the escape's length in bytes.
 fn read(text: &str) -> (Option<char>, usize) {
     let c = match text.as_bytes().get(1) {
         Some(b'n') => '\n',
@@ -59,7 +59,7 @@ fn read(text: &str) -> (Option<char>, usize) {
     (Some(c), 2)
 }
 
-/// As [`read`], for an escape by number, which may be of two.
+/// As [`read`], for an escape by number, which may be a pair.
 fn read_code(text: &str) -> (Option<char>, usize) {
     let code = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;

@@ -1,23 +1,25 @@
-//! What a store has promised to hold.
+//! The messages that a store has acknowledged.
 
-use crate::work::{self, SHARED, own_name, shared_message, todo};
-use foldback::{ErrorKind, Memory};
+use crate::work::{self, SHARED, Setup, TOKEN, own_name, shared_message, todo};
+use foldback::{AuditFilter, ErrorKind, Memory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What was acknowledged by the writers of a store.
+/// What a store has acknowledged to its writers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// Of each writer's own todo, how many messages.
+    /// How many messages of each writer's own todo.
     kept: BTreeMap<u32, u64>,
-    /// Of each writer, how many messages in the shared todo.
+    /// How many messages of each writer in the shared todo.
     shared: BTreeMap<u32, u64>,
     /// The todos that were forgotten.
     forgotten: BTreeSet<String>,
+    /// How many look-ups were noted.
+    noted: u64,
 }
 
 impl Acknowledged {
-    /// Takes what a child has said. A line that was cut off by its end says nothing.
+    /// Takes a line that a child has printed. A line that the child's end cut off is passed over.
     pub fn hear(&mut self, line: &str) {
         let mut words = line.split(' ');
         let number = |words: &mut std::str::Split<'_, char>| words.next()?.parse::<u64>().ok();
@@ -30,12 +32,13 @@ impl Acknowledged {
                 let known = counts.entry(writer as u32).or_default();
                 *known = count.max(*known);
             }
+            Some("noted") => self.noted += 1,
             Some("forgotten") => self.forgotten.extend(words.next().map(str::to_owned)),
             _ => {}
         }
     }
 
-    /// How many messages of a writer stand in the shared todo at least.
+    /// How many messages of a writer the shared todo holds at least.
     #[must_use]
     pub fn shared_of(&self, writer: u32) -> u64 {
         self.shared.get(&writer).copied().unwrap_or(0)
@@ -47,31 +50,53 @@ impl Acknowledged {
         self.kept.values().chain(self.shared.values()).sum()
     }
 
-    /// Opens the store for writing and looks for everything that was acknowledged. What is there beyond that was written
-    /// and not acknowledged any more; it counts as acknowledged from now on. Gives what breaks a promise.
-    pub fn check(&mut self, store: &Path) -> Vec<String> {
-        let memory = match Memory::open(store, work::options()) {
+    /// Opens the store for writing and looks for everything that was acknowledged. Anything beyond that was written, but its
+    /// writer ended before the acknowledgement; it counts as acknowledged from now on. Returns what breaks a promise.
+    pub fn check(&mut self, store: &Path, setup: Setup) -> Vec<String> {
+        let memory = match setup.options().and_then(|options| Memory::open(store, options)) {
             Ok(memory) => memory,
             Err(error) => return vec![format!("the store does not open: {error}")],
         };
+        let mut findings = self.check_memory(&memory, setup);
+        match memory.maintenance().doctor() {
+            Ok(checkup) => findings.extend(checkup.findings),
+            Err(error) => findings.push(format!("doctor: {error}")),
+        }
+        match memory.audit().read(&AuditFilter::default(), |_| {}) {
+            Ok(report) if report.lines < self.noted => {
+                let (noted, lines) = (self.noted, report.lines);
+                findings.push(format!("{noted} look-ups were noted, and {lines} are in the log"));
+            }
+            Ok(report) => self.noted = report.lines,
+            Err(error) => findings.push(format!("the audit log: {error}")),
+        }
+        findings
+    }
+
+    /// As [`check`](Self::check), of a store that a power cut left: its audit log, which is not synced, may end before
+    /// what was noted.
+    pub fn check_after_power_cut(&mut self, store: &Path, setup: Setup) -> Vec<String> {
+        self.noted = 0;
+        let mut findings = self.check(store, setup);
+        findings.retain(|found| !found.starts_with("the audit log is broken"));
+        findings
+    }
+
+    fn check_memory(&mut self, memory: &Memory, setup: Setup) -> Vec<String> {
         let mut findings = Vec::new();
         match memory.maintenance().lost() {
             Ok(None) => {}
             Ok(Some(lost)) => findings.push(format!("a loss is reported: {lost}")),
             Err(error) => findings.push(format!("no loss can be looked for: {error}")),
         }
-        match memory.maintenance().doctor() {
-            Ok(checkup) => findings.extend(checkup.findings),
-            Err(error) => findings.push(format!("doctor: {error}")),
-        }
         for (writer, acknowledged) in &mut self.kept {
             let name = own_name(*writer);
-            match held(&memory, &name, *acknowledged) {
+            match held(memory, setup, &name, *acknowledged) {
                 Ok(held) => *acknowledged = held,
                 Err(wrong) => findings.push(wrong),
             }
         }
-        if let Err(wrong) = self.check_shared(&memory) {
+        if let Err(wrong) = self.check_shared(memory, setup) {
             findings.push(wrong);
         }
         for name in &self.forgotten {
@@ -84,10 +109,9 @@ impl Acknowledged {
         findings
     }
 
-    fn check_shared(&mut self, memory: &Memory) -> Result<(), String> {
+    fn check_shared(&mut self, memory: &Memory, setup: Setup) -> Result<(), String> {
         let of_store = |error: foldback::Error| format!("{SHARED}: {error}");
-        let id = todo(SHARED);
-        let messages = match memory.len(&id).and_then(|len| memory.messages(&id, 0..len)) {
+        let messages = match setup.messages(memory, SHARED) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             read => read.map_err(of_store)?,
         };
@@ -113,18 +137,22 @@ impl Acknowledged {
     }
 }
 
-/// How many messages a todo holds; an error where one is missing or is another one.
-fn held(memory: &Memory, name: &str, acknowledged: u64) -> Result<u64, String> {
-    let id = todo(name);
+/// How many messages a todo holds; an error if one is missing or different.
+fn held(memory: &Memory, setup: Setup, name: &str, acknowledged: u64) -> Result<u64, String> {
     let read = |error: foldback::Error| format!("{name}: {error}");
-    let len = memory.len(&id).map_err(read)?;
+    let found = setup.messages(memory, name).map_err(read)?;
+    let len = found.len() as u64;
     if len < acknowledged {
         return Err(format!("{name}: {acknowledged} were acknowledged, and {len} are there"));
     }
-    for (n, found) in (0..).zip(memory.messages(&id, 0..len).map_err(read)?) {
+    for (n, found) in (0..).zip(found) {
         if found != work::message(name, n) {
             return Err(format!("{name}: message {n} is another one: {:?}", found.text()));
         }
     }
-    Ok(len)
+    let kept = memory.messages(&todo(name), 0..len).map_err(read)?;
+    match kept.iter().find(|kept| setup.is_guarded && kept.json().contains(TOKEN)) {
+        Some(kept) => Err(format!("{name}: a secret is kept: {:?}", kept.text())),
+        None => Ok(len),
+    }
 }

@@ -1,9 +1,10 @@
-//! System calls that fail: each one of a run, once and from then on, as a full disk, a broken one, or a signal has it.
+//! System calls that fail: each one of a run, once or from then on, as on a full disk, on a broken disk, or by a signal.
 //!
-//! `strace -e inject` lets the kernel refuse a call that was never made. A write that is cut short is not among the faults:
-//! an injected result would say that bytes are there which nobody wrote.
+//! With `strace -e inject` a call fails without being made. A short write is not among the faults: an injected result would
+//! claim bytes that were never written.
 
 use crate::kill::{Program, folder, listen};
+use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use foldback_testkit::Random;
 use std::process::{Command, Stdio};
@@ -14,10 +15,10 @@ const CALLS: [&str; 9] =
 
 const ERRORS: [&str; 3] = ["ENOSPC", "EIO", "EINTR"];
 
-/// What a child ends with when it panics.
+/// The exit code of a child that panics.
 const PANIC: i32 = 101;
 
-/// Makes the calls of a run of so many steps fail: every one, or so many of them.
+/// Makes the system calls of a run of `steps` steps fail, one in each trial: all of them, or `most` of them.
 ///
 /// # Errors
 /// When `strace` is not there, or a folder cannot be made.
@@ -32,7 +33,7 @@ pub fn calls(
     for call in CALLS {
         let count = counted(program, seed, steps, call)?;
         let each = (1..=count).flat_map(|n| ERRORS.map(|error| (n, error)));
-        // A signal comes once.
+        // A signal comes only once.
         let each = each.flat_map(|(n, error)| [(n, error, ""), (n, error, "+")]);
         faults
             .extend(each.filter(|(_, e, end)| *e != "EINTR" || end.is_empty()).map(|f| (call, f)));
@@ -69,7 +70,7 @@ pub fn calls(
         }
         report.trials += 1;
         if store.join("FORMAT").exists() {
-            report.found(seed, &trial, acknowledged.check(&store));
+            report.found(seed, &trial, acknowledged.check(&store, Setup::of(seed)));
         } else if acknowledged.messages() > 0 {
             report.found(seed, &trial, vec!["the store is gone".to_owned()]);
         }
@@ -77,13 +78,13 @@ pub fn calls(
     Ok(report)
 }
 
-/// How often a whole run makes a call.
+/// How often a run makes a call.
 fn counted(program: Program<'_>, seed: u64, steps: u64, call: &str) -> Result<u64, Error> {
     let dir = folder()?;
     let log = dir.path().join("trace");
     let [mut command, work] = strace(program, &dir.path().join("store"), seed, steps);
     command.args(["-e", &format!("trace={call}"), "-e", "signal=none"]);
-    // The option that comes last is heeded.
+    // Of an option that is given twice the last counts.
     command.arg("-o").arg(&log).arg(work.get_program()).args(work.get_args());
     let ended = command.stdout(Stdio::null()).status();
     let ended = ended.map_err(|error| Error::Strace(error.to_string()))?;
@@ -94,11 +95,10 @@ fn counted(program: Program<'_>, seed: u64, steps: u64, call: &str) -> Result<u6
     Ok(text.lines().filter(|line| !line.contains("resumed>")).count() as u64)
 }
 
-/// The tracer without what it traces, and the work.
+/// The tracer, without the command that it traces, and that command.
 fn strace(program: Program<'_>, store: &std::path::Path, seed: u64, steps: u64) -> [Command; 2] {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null"]).stdin(Stdio::null());
-    let mut work = program.work(store, 0, seed, 0);
-    work.arg("--steps").arg(steps.to_string());
-    [strace, work]
+    let work = Work { writer: 0, seed, steps, shared: 0, setup: Setup::of(seed) };
+    [strace, program.work(store, work)]
 }

@@ -1,7 +1,7 @@
-//! Flipped bits: in the database and its log, in payload files, indexes and everything else that a store is made of.
+//! Flipped bits: in the database, in payload files, indexes, and every other file of a store.
 
 use crate::kill::folder;
-use crate::work::{self, Work, own_name, todo};
+use crate::work::{Setup, Work, own_name};
 use crate::{Error, Report, doing};
 use foldback::core::Message;
 use foldback::{Memory, Mode};
@@ -9,30 +9,43 @@ use foldback_testkit::Random;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Flips so many bits, one at a time, in copies of one store.
+/// How often each kind of file is hit at least.
+const OF_EACH: usize = 3;
+
+/// Flips `flips` bits, one at a time, in copies of one store.
 ///
 /// # Errors
-/// When the store that is to be broken cannot be made.
+/// When the store to be broken cannot be made.
 pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
     let dir = folder()?;
     let whole = dir.path().join("whole");
-    Work { writer: 0, seed, steps: 30, shared: 0 }.run(&whole, &mut io::sink())?;
-    let memory = Memory::open(&whole, work::options())?;
+    let setup = Setup::of(seed);
+    Work { writer: 0, seed, steps: 30, shared: 0, setup }.run(&whole, &mut io::sink())?;
+    let memory = Memory::open(&whole, setup.options()?)?;
     memory.maintenance().index()?;
     drop(memory);
-    let expected = read(&whole)?;
+    let expected = read(&whole, setup)?;
     let files = files(&whole).map_err(doing("list a store"))?;
 
     let mut report = Report::default();
     report.counts.insert("messages in the store".to_owned(), expected.len() as u64);
     let mut dice = Random::new(seed);
-    for _ in 0..flips {
-        let file = &files[dice.below(files.len())];
+    let mut one_of_each: Vec<&PathBuf> = files.iter().collect();
+    one_of_each.sort_by_key(|file| kind(file));
+    one_of_each.dedup_by_key(|file| kind(file));
+    // Each kind of file is hit a few times, whatever the dice say.
+    let first = one_of_each.iter().copied().cycle().take(one_of_each.len() * OF_EACH);
+    let first: Vec<&PathBuf> = first.collect();
+    for flip_number in 0..flips as usize {
+        let file = match first.get(flip_number) {
+            Some(file) => file,
+            None => &files[dice.below(files.len())],
+        };
         let copy = dir.path().join("copy");
         copy_folder(&whole, &copy).map_err(doing("copy a store"))?;
         let (at, bit) = flip(&copy.join(file), &mut dice).map_err(doing("flip a bit"))?;
         let trial = format!("bit {bit} of byte {at} of {}", file.display());
-        let (outcome, findings) = check(&copy, &expected);
+        let (outcome, findings) = check(&copy, setup, &expected);
         report.count(&format!("{}: {outcome}", kind(file)));
         report.found(seed, &trial, findings);
         report.trials += 1;
@@ -41,21 +54,22 @@ pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// What a store of these trials holds.
-fn read(store: &Path) -> Result<Vec<Message>, foldback::Error> {
-    let memory = Memory::open(store, work::options().with_mode(Mode::ReadOnly))?;
-    let id = todo(&own_name(0));
-    let len = memory.len(&id)?;
-    memory.messages(&id, 0..len)
+/// The messages that a store of these trials holds.
+fn read(store: &Path, setup: Setup) -> Result<Vec<Message>, foldback::Error> {
+    setup.messages(&open(store, setup, Mode::ReadOnly)?, &own_name(0))
 }
 
-/// What became of a damaged store, and what breaks a promise: a message that is another one, or is missing without a
-/// word; damage that neither reading nor `doctor` notices; a repair that makes it worse.
-fn check(store: &Path, expected: &[Message]) -> (&'static str, Vec<String>) {
+fn open(store: &Path, setup: Setup, mode: Mode) -> Result<Memory, foldback::Error> {
+    Memory::open(store, setup.options()?.with_mode(mode))
+}
+
+/// What became of a damaged store, and what breaks a promise: a message that is different or missing, which neither
+/// reading nor `doctor` notices; or a repair that makes things worse.
+fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec<String>) {
     let mut findings = Vec::new();
-    let found = read(store);
+    let found = read(store, setup);
     let is_same = found.as_ref().is_ok_and(|found| found == expected);
-    let memory = match Memory::open(store, work::options().with_mode(Mode::ReadOnly)) {
+    let memory = match open(store, setup, Mode::ReadOnly) {
         Ok(memory) => memory,
         Err(_) => return ("refused", findings),
     };
@@ -71,15 +85,15 @@ fn check(store: &Path, expected: &[Message]) -> (&'static str, Vec<String>) {
         (true, true) => "nothing lost, found",
         (false, _) => "something lost, noticed",
     };
-    // Repairing may do nothing for the truth, but it must not take more of it.
+    // A repair need not bring anything back, but it must not lose more.
     if is_same
         && is_noticed
-        && let Ok(memory) = Memory::open(store, work::options())
+        && let Ok(memory) = open(store, setup, Mode::ReadWrite)
     {
         let _ = memory.maintenance().repair();
         let _ = memory.maintenance().index();
         drop(memory);
-        let after = read(store);
+        let after = read(store, setup);
         if !after.is_ok_and(|after| after == expected) {
             findings.push("what was whole is not after a repair".to_owned());
         }
@@ -87,7 +101,7 @@ fn check(store: &Path, expected: &[Message]) -> (&'static str, Vec<String>) {
     (outcome, findings)
 }
 
-/// The files of a store that hold anything, each with its path in it.
+/// The files of a store that are not empty, by their paths in it.
 fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -103,25 +117,26 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     found.sort();
-    // Half of all flips hit the database, where the truth is.
+    // Half of all flips hit the database, which holds the records.
     let database = found.iter().filter(|path| kind(path) == "database").cloned();
     let more: Vec<PathBuf> = database.cycle().take(found.len()).collect();
     found.extend(more);
     Ok(found)
 }
 
-/// What a file of a store is.
+/// The kind of a file of a store.
 fn kind(file: &Path) -> &'static str {
     match file.iter().next().and_then(|first| first.to_str()) {
         Some("payloads") => "payload",
         Some("index") => "index",
         Some("WITNESS") => "witness",
         Some("FORMAT") => "format",
+        Some("audit.jsonl") => "audit log",
         _ => "database",
     }
 }
 
-/// Flips a bit, rather where something is written.
+/// Flips a bit, two times in three in a byte that is not zero.
 fn flip(file: &Path, dice: &mut Random) -> io::Result<(usize, usize)> {
     let mut bytes = std::fs::read(file)?;
     let mut at = dice.below(bytes.len());

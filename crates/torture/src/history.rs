@@ -11,7 +11,7 @@ mod worker;
 pub use worker::Worker;
 
 use crate::kill::{Program, folder};
-use crate::work::{SHARED, options, todo};
+use crate::work::{SHARED, Setup, todo};
 use crate::{Error, Report, doing};
 use foldback::Memory;
 use foldback_testkit::Random;
@@ -50,7 +50,7 @@ pub fn of_processes(
 ) -> Result<Report, Error> {
     let dir = folder()?;
     let store = dir.path().join("store");
-    drop(Memory::open(&store, options())?.session(&todo(SHARED))?);
+    drop(Memory::open(&store, Setup::of(0).options()?)?.session(&todo(SHARED))?);
     let mut dice = Random::new(seed);
     let mut children = Vec::new();
     for worker in 0..writers + readers {
@@ -70,7 +70,7 @@ pub fn of_processes(
         }
         history.extend(text.lines().filter_map(read));
     }
-    let memory = Memory::open(&store, options())?;
+    let memory = Memory::open(&store, Setup::of(0).options()?)?;
     let id = todo(SHARED);
     let messages = memory.messages(&id, 0..memory.len(&id)?)?;
     let order: Vec<(u32, u64)> = messages.iter().filter_map(|m| named(&m.text())).collect();

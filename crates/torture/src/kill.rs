@@ -1,5 +1,6 @@
 //! Processes that are killed: at any time, and at each named point of the write route.
 
+use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use foldback_testkit::Random;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Every named point. A test holds that each is reached.
+/// Every named point of the source. Tests hold that it is, and that each is reached.
 pub const POINTS: [&str; 27] = [
     "backend-store.temp.created",
     "backend-store.payload.written",
@@ -44,13 +45,17 @@ pub const POINTS: [&str; 27] = [
 pub struct Program<'a>(pub &'a Path);
 
 impl Program<'_> {
-    /// The command of a child on this store.
-    pub(crate) fn work(self, store: &Path, writer: u32, seed: u64, shared: u64) -> Command {
+    /// The command of a child that does this work on a store.
+    pub(crate) fn work(self, store: &Path, work: Work) -> Command {
         let mut command = Command::new(self.0);
         command.arg("child").arg("--store").arg(store).stdin(Stdio::null());
-        for (name, value) in
-            [("--writer", u64::from(writer)), ("--seed", seed), ("--shared", shared)]
-        {
+        command.args(work.setup.is_guarded.then_some("--guarded"));
+        for (name, value) in [
+            ("--writer", u64::from(work.writer)),
+            ("--seed", work.seed),
+            ("--shared", work.shared),
+            ("--steps", work.steps),
+        ] {
             command.arg(name).arg(value.to_string());
         }
         command
@@ -77,19 +82,19 @@ impl Program<'_> {
     }
 }
 
-/// So many kills are made of one store before the next begins.
+/// How many kills are made of one store before the next begins.
 const OF_ONE_STORE: u64 = 20;
 
 /// The longest time that children work before they are killed, in microseconds.
 const LONGEST: usize = 200_000;
 
-/// Kills two writers of one store at random times, so many times.
+/// Kills two writers of one store at random times, `kills` times.
 ///
 /// # Errors
 /// When a child cannot be started.
 pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, Error> {
     let mut report = Report::default();
-    let mut dice = Random::new(seed);
+    let (mut dice, setup) = (Random::new(seed), Setup::of(seed));
     let mut store = None;
     for kill in 0..kills {
         let (dir, acknowledged) = match &mut store {
@@ -100,8 +105,9 @@ pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, 
         let mut children = Vec::new();
         for writer in 0..2 {
             let shared = acknowledged.shared_of(writer);
-            let mut command = program.work(&place, writer, dice.below(1 << 40) as u64, shared);
-            command.arg("--steps").arg("1000000");
+            let seed = dice.below(1 << 40) as u64;
+            let work = Work { writer, seed, steps: 1_000_000, shared, setup };
+            let mut command = program.work(&place, work);
             children.push(command.stdout(Stdio::piped()).spawn().map_err(doing("start a child"))?);
         }
         let wait = dice.below(LONGEST);
@@ -115,7 +121,7 @@ pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, 
             }
         }
         report.trials += 1;
-        let findings = acknowledged.check(&place);
+        let findings = acknowledged.check(&place, setup);
         let is_broken = !findings.is_empty();
         report.found(seed, &format!("kill {kill} after {wait} us"), findings);
         if is_broken {
@@ -125,22 +131,23 @@ pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, 
     Ok(report)
 }
 
-/// Ends a writer at this point, when it has come to it for the first, second, .. time, each on a store of its own.
+/// Ends a writer when it reaches this point for the first, second, .. and `times`-th time, each on a store of its own.
 ///
 /// # Errors
 /// When a child cannot be started.
 pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Result<Report, Error> {
     let mut report = Report::default();
-    let mut dice = Random::new(seed);
+    let (mut dice, setup) = (Random::new(seed), Setup::of(seed));
     for time in 1..=times {
         let dir = folder()?;
         let store = dir.path().join("store");
         let mut acknowledged = Acknowledged::default();
-        // The last child works without an end: what the point left does not stop it.
+        // The second child has no end point: what the first has left must not stop it.
         for point in [Some(point), None] {
             let shared = acknowledged.shared_of(0);
-            let mut command = program.work(&store, 0, dice.below(1 << 40) as u64, shared);
-            command.arg("--steps").arg("160");
+            let seed = dice.below(1 << 40) as u64;
+            let work = Work { writer: 0, seed, steps: 160, shared, setup };
+            let mut command = program.work(&store, work);
             if let Some(point) = point {
                 command.arg("--end-at").arg(format!("{point}:{time}"));
             }
@@ -152,7 +159,7 @@ pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Res
                 (None, false) => report.found(seed, "the next writer", vec![ended.to_string()]),
             }
             if store.exists() {
-                let findings = acknowledged.check(&store);
+                let findings = acknowledged.check(&store, setup);
                 report.found(seed, &format!("{}, time {time}", point.unwrap_or("after")), findings);
             }
         }
@@ -161,7 +168,7 @@ pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Res
     Ok(report)
 }
 
-/// Takes what a child that was killed has said. Whether it had begun.
+/// Takes what a killed child has printed. Returns whether it had acknowledged anything.
 fn hear(child: Child, acknowledged: &mut Acknowledged) -> Result<bool, Error> {
     let before = acknowledged.clone();
     heard_to_end(child, acknowledged)?;
@@ -178,7 +185,7 @@ fn heard_to_end(
     child.wait().map_err(doing("wait for a child"))
 }
 
-/// Takes whole lines: of the last one, the end of the process may have kept a part.
+/// Takes whole lines: the end of the process may have cut the last one short.
 pub(crate) fn listen(out: impl Read, acknowledged: &mut Acknowledged) -> Result<(), Error> {
     let mut lines = BufReader::new(out);
     let mut line = String::new();

@@ -5,12 +5,13 @@
 //! [damaged](flip) afterwards. Then [`Acknowledged::check`] opens the store: everything that was acknowledged is there
 //! word for word, nothing that was forgotten is, nothing else is, and `doctor` finds nothing.
 //!
-//! [Histories](history) of several processes are recorded and judged. [Simulated](simulation) histories of several processes need no files: a seed decides all that happens in them.
+//! What several processes see of a store beside each other is [recorded and judged](history). Histories of processes
+//! that fail and end are [simulated](simulation) without files: a seed determines all that happens in them.
 //!
-//! Every trial follows from its seed. `cargo run -p xtask -- torture --minutes N` runs all of them for a time; a
-//! failure names the seed that repeats it.
+//! Every trial is determined by its seed. `cargo run -p xtask -- torture --minutes N` runs all kinds for a time; a failure
+//! names the seed that repeats it.
 //!
-//! It is **not** linked into any program that ships: it stands beside the floors, as the tests do.
+//! It is **not** linked into any program that ships: it is beside the floors, as the tests are.
 
 mod acknowledged;
 mod report;
@@ -37,10 +38,10 @@ pub enum Error {
         /// The system's words.
         source: std::io::Error,
     },
-    /// A store that nobody has broken yet failed.
+    /// A store failed before it was broken.
     #[error(transparent)]
     Memory(#[from] foldback::Error),
-    /// `strace` is not there, or does not say what it should.
+    /// `strace` is missing, or its output is not what was expected.
     #[error("strace: {0}")]
     Strace(String),
     /// A child on a whole store ended with an error.

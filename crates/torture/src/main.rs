@@ -1,11 +1,11 @@
-//! `torture`: runs the trials for a time, and works as their child.
+//! `torture`: runs the trials for a time, and is also the child process that they end.
 
 use clap::{Args, Parser, Subcommand};
 use foldback_core::fail;
 use foldback_testkit::Random;
 use foldback_torture::history::{self, Worker};
 use foldback_torture::kill::{self, Program};
-use foldback_torture::work::Work;
+use foldback_torture::work::{Setup, Work};
 use foldback_torture::{Error, Report, fault, flip, power_cut, simulation};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -34,10 +34,10 @@ struct Torture {
 
 #[derive(Subcommand)]
 enum Child {
-    /// Works on a store, and says each thing once it is durable
+    /// Works on a store, and prints each thing once it is durable
     #[command(hide = true, name = "child")]
     Work(ChildArgs),
-    /// Works on a store for a time beside others, and says what it saw
+    /// Works on a store for a time beside others, and prints what it saw
     #[command(hide = true)]
     Observe(ObserverArgs),
 }
@@ -54,6 +54,9 @@ struct ChildArgs {
     shared: u64,
     #[arg(long)]
     steps: u64,
+    /// Opens the store with redaction, an audit log and bounds
+    #[arg(long)]
+    guarded: bool,
     /// POINT:N ends the process when it comes to the point for the Nth time
     #[arg(long)]
     end_at: Option<String>,
@@ -75,7 +78,7 @@ struct ObserverArgs {
 
 type Kind = fn(Program<'_>, u64) -> Result<Report, Error>;
 
-/// What is tried, in turns; each of some seconds.
+/// The kinds of trials, run in turns of some seconds each.
 const KINDS: [(&str, Kind); 7] = [
     ("kills", |program, seed| kill::at_random(program, seed, 20)),
     ("points", |program, seed| {
@@ -118,7 +121,7 @@ impl Torture {
         loop {
             for (kind, run) in KINDS.into_iter().filter(|(kind, _)| wanted(kind)) {
                 let report = match run(Program(&program), seed) {
-                    // What cannot be tried here is named, and the others go on.
+                    // A kind that cannot run here is named, and the others go on.
                     Err(Error::Strace(why)) => {
                         eprintln!("SKIPPED: {kind}: strace: {why}");
                         continue;
@@ -153,11 +156,12 @@ impl ChildArgs {
                     std::process::abort();
                 }
             };
-            // A point that is not compiled in is never reached, and the parent says so.
+            // A point that is not compiled in is never reached; the parent reports that.
             let _ = fail::cfg_callback(point, reached);
         }
-        let work =
-            Work { writer: self.writer, seed: self.seed, steps: self.steps, shared: self.shared };
+        let Self { writer, seed, steps, shared, .. } = self;
+        let setup = Setup { is_guarded: self.guarded };
+        let work = Work { writer, seed, steps, shared, setup };
         work.run(&self.store, &mut std::io::stdout())?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,32 +1,32 @@
 //! Power cuts: what a disk may hold when the power fails at any moment of a run.
 //!
-//! A run is traced: each write, each sync, each change of a name, and each word that is said (the acknowledgements). From
-//! that come images of the store as a disk may have them at a moment: everything that was synced is there, and of the rest
-//! some of the writes, in any order and the last of them torn within a block of 512 bytes, and some of the changes of names, in
-//! their order. That is the method of CrashMonkey (Mohan et al., OSDI 2018) and ALICE (Pillai et al., OSDI 2014), with the
-//! abstract disk of a file system that keeps a journal of names: a later rename or removal does not survive an earlier one
-//! of the same run that was lost.
+//! A run is traced: each write, each sync, each change of a name, and each line that is printed (the acknowledgements). From
+//! the trace come images of the store as a disk may hold it at some moment: everything that was synced; of the other
+//! writes some, in any order, the last of them torn at a sector of 512 bytes; and of the other changes of names some, in
+//! their order. That is the method of CrashMonkey (Mohan et al., OSDI 2018) and ALICE (Pillai et al., OSDI 2014). The disk
+//! has a file system that journals names: no rename or removal survives if an earlier one of the same run is lost.
 
 mod disk;
 mod trace;
 
 use crate::kill::{Program, folder};
+use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use disk::Disk;
 use foldback_testkit::Random;
 use std::path::Path;
 use trace::Event;
 
-/// Traces a run of so many steps and checks so many images of it.
+/// Traces a run of `steps` steps and checks `images` images of it.
 ///
 /// # Errors
 /// When `strace` is not there, or a folder cannot be made.
 pub fn images(program: Program<'_>, seed: u64, steps: u64, images: u64) -> Result<Report, Error> {
     let dir = folder()?;
     let store = dir.path().join("store");
-    let mut work = program.work(&store, 0, seed, 0);
-    work.arg("--steps").arg(steps.to_string());
-    let events = trace::of(&work, &dir.path().join("trace"))?;
+    let setup = Setup::of(seed);
+    let work = Work { writer: 0, seed, steps, shared: 0, setup };
+    let events = trace::of(&program.work(&store, work), &dir.path().join("trace"))?;
     let mut report = Report::default();
     report.counts.insert("system calls traced".to_owned(), events.len() as u64);
 
@@ -39,7 +39,7 @@ pub fn images(program: Program<'_>, seed: u64, steps: u64, images: u64) -> Resul
     for (at, event) in events.iter().enumerate() {
         while moments.get(next) == Some(&at) {
             next += 1;
-            let findings = check(&disk, &acknowledged, &mut dice)?;
+            let findings = check(&disk, &acknowledged, setup, &mut dice)?;
             report.trials += 1;
             report.found(seed, &format!("before system call {at}, {event}"), findings);
         }
@@ -54,7 +54,7 @@ pub fn images(program: Program<'_>, seed: u64, steps: u64, images: u64) -> Resul
     Ok(report)
 }
 
-/// Before and behind each sync, as far as they go; the others anywhere.
+/// The moments to look at: two in three just before or behind a sync, the others anywhere.
 fn moments(events: &[Event], images: u64, dice: &mut Random) -> Vec<usize> {
     let is_sync = |at: &usize| matches!(events[*at], Event::Sync { .. });
     let syncs: Vec<usize> = (0..events.len()).filter(is_sync).collect();
@@ -66,21 +66,22 @@ fn moments(events: &[Event], images: u64, dice: &mut Random) -> Vec<usize> {
     (0..images).map(pick).map(|at| at.min(events.len().saturating_sub(1))).collect()
 }
 
-/// Writes one image and looks at it.
+/// Writes one image and checks it.
 fn check(
     disk: &Disk,
     acknowledged: &Acknowledged,
+    setup: Setup,
     dice: &mut Random,
 ) -> Result<Vec<String>, Error> {
     let dir = folder()?;
     let store = dir.path().join("store");
     disk.write_image(dir.path(), dice).map_err(doing("write an image"))?;
     if !is_store(&store) {
-        // Before the store was made nothing can have been acknowledged.
+        // Before the store was made, nothing can have been acknowledged.
         let nothing = acknowledged.messages() == 0;
         return Ok(if nothing { vec![] } else { vec!["the store is gone".to_owned()] });
     }
-    Ok(acknowledged.clone().check(&store))
+    Ok(acknowledged.clone().check_after_power_cut(&store, setup))
 }
 
 fn is_store(store: &Path) -> bool {

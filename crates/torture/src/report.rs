@@ -1,20 +1,20 @@
-//! What was tried, and what was found.
+//! How many trials were made, and what they found.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What the trials of one kind came to.
+/// The outcome of the trials of one kind.
 #[derive(Debug, Default)]
 pub struct Report {
     /// How many trials were made.
     pub trials: u64,
-    /// How often each thing happened, by its name.
+    /// How often each thing happened, by name.
     pub counts: BTreeMap<String, u64>,
-    /// The trials that broke a promise.
+    /// The trials in which a promise was broken.
     pub failures: Vec<Failure>,
 }
 
-/// A trial that broke a promise.
+/// A trial in which a promise was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The seed of the trial.
@@ -35,7 +35,7 @@ impl Report {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// Takes what a trial found.
+    /// Adds the findings of a trial.
     pub fn found(&mut self, seed: u64, trial: &str, findings: Vec<String>) {
         let failure = |what| Failure { seed, what: format!("{trial}: {what}") };
         self.failures.extend(findings.into_iter().map(failure));

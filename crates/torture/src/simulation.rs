@@ -10,7 +10,7 @@
 
 mod faulty;
 
-use crate::work::{message, options, todo};
+use crate::work::{Setup, message, todo};
 use crate::{Error, Report};
 use faulty::Faulty;
 use foldback::core::{Budget, Message, Timestamp};
@@ -97,7 +97,7 @@ impl Simulation {
         let truth = kv::memory();
         let clock = Arc::new(AtomicI64::new(1_700_000_000_000));
         let mut dice = Random::new(seed);
-        let witness = Memory::open_on(truth.clone(), None, options_at(&clock))?;
+        let witness = Memory::open_on(truth.clone(), None, options_at(&clock)?)?;
         let begin = |_| Process::begin(&truth, &clock, &mut dice);
         let processes = (0..PROCESSES).map(begin).collect::<Result<_, _>>()?;
         let todos = (0..TODOS).map(|_| Held::default()).collect();
@@ -281,7 +281,7 @@ impl Process {
         dice: &mut Random,
     ) -> Result<Self, Error> {
         let kv = Arc::new(Faulty::new(truth.clone(), dice.below(1 << 40) as u64, false));
-        let memory = Memory::open_on(kv.clone(), None, options_at(clock))?;
+        let memory = Memory::open_on(kv.clone(), None, options_at(clock)?)?;
         kv.fail(true);
         Ok(Self { kv, memory, sessions: BTreeMap::new() })
     }
@@ -308,9 +308,10 @@ impl Process {
     }
 }
 
-fn options_at(clock: &Arc<AtomicI64>) -> Options {
+fn options_at(clock: &Arc<AtomicI64>) -> Result<Options, foldback::Error> {
     let clock = clock.clone();
-    options().with_clock(move || Timestamp(clock.load(Ordering::Relaxed)))
+    let options = Setup::of(0).options()?;
+    Ok(options.with_clock(move || Timestamp(clock.load(Ordering::Relaxed))))
 }
 
 fn read_all(memory: &Memory, number: usize) -> Result<Vec<Message>, foldback::Error> {

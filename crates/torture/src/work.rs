@@ -1,18 +1,21 @@
-//! What a child process does with a store, as its seed has it.
+//! What a child process does with a store, determined by its seed.
 //!
-//! It appends to a todo of its own and to one that it shares with others, in single messages and in whole exchanges, some
-//! of them with results that are kept as files; it makes todos and forgets them; it compacts and indexes. Each message
-//! follows from its todo and its number, so that a check needs to know only how many there are.
+//! It appends to a todo of its own and to a shared one, in single messages and in whole exchanges. Some results are stored
+//! as files. It makes todos and forgets them, compacts and indexes. Each message is determined by its todo and its number, so
+//! a check needs to know only how many there are. Some messages hold made-up secrets, which a [guarded](Setup) store keeps
+//! sealed.
 
 use crate::{Error, doing};
 use foldback::core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
-use foldback::{IndexConfig, KNOWN_SECRET, Memory, Options, Session};
+use foldback::{
+    Audit, IndexConfig, KNOWN_SECRET, Memory, Options, Quota, Redaction, RedactionKey, Session,
+};
 use foldback_testkit::Random;
 use std::io::Write;
 use std::path::Path;
 
-/// Of 100 things that are done, so many are appends of a single message, and so many of a whole exchange; then todos
-/// that are forgotten; the rest compacts.
+/// Of 100 things that are done, how many are appends of a single message, appends of a whole exchange, and todos that are
+/// forgotten; the rest compacts or indexes.
 const APPENDS: usize = 70;
 const EXCHANGES: usize = 15;
 const FORGETS: usize = 10;
@@ -20,34 +23,74 @@ const FORGETS: usize = 10;
 /// The todo that all writers share.
 pub const SHARED: &str = "shared";
 
-/// How a store is opened in all trials: indexes begin early, so that they are written at all.
-#[must_use]
-pub fn options() -> Options {
-    let index = IndexConfig::default().with_index_after_blocks(6).with_batch_blocks(3);
-    let options = Options::default().with_index(index).with_secret(KNOWN_SECRET);
-    options.with_clock(|| Timestamp(1_700_000_000_000))
+/// How the store of a trial is opened, by its writers and by the check. The seed of the trial determines it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// Whether secrets are replaced and sealed, look-ups are noted in the audit log, a todo's size is bounded (by
+    /// bounds that are never reached), and the store has a secret of its own.
+    pub is_guarded: bool,
+}
+
+impl Setup {
+    /// Every other seed has a guarded store.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        Self { is_guarded: seed % 2 == 1 }
+    }
+
+    /// The options. Indexes begin early, so that they are written at all.
+    ///
+    /// # Errors
+    /// Never: the key is one.
+    pub fn options(self) -> Result<Options, foldback::Error> {
+        let index = IndexConfig::default().with_index_after_blocks(6).with_batch_blocks(3);
+        let options = Options::default().with_index(index);
+        let options = options.with_clock(|| Timestamp(1_700_000_000_000));
+        if !self.is_guarded {
+            return Ok(options.with_secret(KNOWN_SECRET));
+        }
+        let key: RedactionKey = "7f".repeat(32).parse()?;
+        let quota = Quota::default().with_messages(1 << 40).with_bytes(1 << 50);
+        let quota = quota.with_blocks(1 << 30).with_payload_bytes(1 << 40);
+        let options = options.with_redaction(Redaction::default().with_key(key));
+        Ok(options.with_quota(quota).with_audit(Audit::new("torture")))
+    }
+
+    /// The messages of a todo as they were recorded: what was sealed of them is opened.
+    ///
+    /// # Errors
+    /// As [`Memory::messages`]; and where something sealed cannot be opened.
+    pub fn messages(self, memory: &Memory, name: &str) -> Result<Vec<Message>, foldback::Error> {
+        let id = todo(name);
+        match self.is_guarded {
+            true => Ok(memory.conversations().export_revealed(&id)?.messages),
+            false => memory.messages(&id, 0..memory.len(&id)?),
+        }
+    }
 }
 
 /// What one writer does.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
-    /// Its number, of which its todos are named.
+    /// Its number. Its todos are named after it.
     pub writer: u32,
-    /// What it does follows from this.
+    /// What determines its work.
     pub seed: u64,
     /// How many things it does.
     pub steps: u64,
     /// How many messages it has in the shared todo already.
     pub shared: u64,
+    /// How the store is opened.
+    pub setup: Setup,
 }
 
 impl Work {
-    /// Does it, and says each thing on `out` once it is durable.
+    /// Does the work, and prints each thing to `out` once it is durable.
     ///
     /// # Errors
     /// When the store fails.
     pub fn run(self, store: &Path, out: &mut dyn Write) -> Result<(), Error> {
-        let memory = Memory::open(store, options())?;
+        let memory = Memory::open(store, self.setup.options()?)?;
         let own = todo(&own_name(self.writer));
         let mut kept = memory.session(&own)?;
         let mut shared = memory.session(&todo(SHARED))?;
@@ -66,6 +109,10 @@ impl Work {
                         shared.record(shared_message(writer, shared_count))?;
                         shared_count += 1;
                         say(format!("shared {writer} {shared_count}"))?;
+                    }
+                    if self.setup.is_guarded && one % 4 == 1 {
+                        memory.recall(&own, "list_blocks", "{}")?;
+                        say("noted".to_owned())?;
                     }
                 }
                 one if one < APPENDS + EXCHANGES => {
@@ -94,7 +141,7 @@ impl Work {
     }
 }
 
-/// Space is returned where no other process keeps old pages in use.
+/// Returns space, unless another process keeps old pages in use.
 fn compact(memory: &Memory) -> Result<(), Error> {
     match memory.maintenance().compact() {
         Err(error) if error.kind() == foldback::ErrorKind::Locked => Ok(()),
@@ -125,12 +172,23 @@ pub fn message(name: &str, n: u64) -> Message {
             Message::calls("", vec![ToolCall::new(&id, "read_file", &arguments.to_string())])
         }
         2 => Message::tool_result(&ToolCallId::new(&id), &result(name, exchange)),
-        _ => Message::assistant(&format!("I have read part {exchange} of {name}.")),
+        _ => {
+            let token = token(exchange);
+            Message::assistant(&format!("I have read part {exchange} of {name} with {token}."))
+        }
     }
 }
 
-/// Every third result is kept outside its message, and every ninth in a file of its own, which it takes more than 64 KiB
-/// for; all are different.
+/// A made-up token, another one for each of 10,000 numbers.
+fn token(n: u64) -> String {
+    format!("{TOKEN}{:04}", n % 10_000)
+}
+
+/// What each token begins with.
+pub(crate) const TOKEN: &str = "ghp_0aZ9bY8cX7dW6eV5fU4gT3hS2iR1jQ0k";
+
+/// Every third result is stored outside its message, and every ninth, of more than 64 KiB, in a file of its own. All are
+/// different.
 fn result(name: &str, exchange: u64) -> String {
     let lines = match exchange % 9 {
         0 => 2_600,
@@ -141,10 +199,13 @@ fn result(name: &str, exchange: u64) -> String {
     (0..lines).map(line).collect()
 }
 
-/// A message of one writer in the shared todo.
+/// The `n`-th message of one writer in the shared todo.
 #[must_use]
 pub fn shared_message(writer: u32, n: u64) -> Message {
-    Message::user(&format!("writer {writer} says {n}"))
+    match n % 8 {
+        7 => Message::user(&format!("writer {writer} says {n} with {}", token(n))),
+        _ => Message::user(&format!("writer {writer} says {n}")),
+    }
 }
 
 /// A name of these trials is a todo's id.

@@ -16,7 +16,8 @@ use serde::Serialize;
 /// before it.
 ///
 /// JSON Lines: {"n", "at", "door", "todo", "what", "asked", "query", "given", "error", "before", "check"}, then
-/// {"lines", "clean", "broken_line", "why"}. The exit code is 1 when a line is broken; those behind it are not printed.
+/// {"lines", "clean", "broken_line", "why"}. The exit code is 1 when a line is broken. Those behind it are not printed, except
+/// behind a line "lines_lost": it says that earlier ones are gone, because the file was deleted, moved or cut off.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback audit --todo coding-session

@@ -1,4 +1,4 @@
-//! R3: what the system has not to give is named, has an exit code of its own, and costs nothing that was recorded.
+//! R3: a resource that the system refuses is named, has an exit code of its own, and costs nothing that was recorded.
 
 use crate::shell::{Ran, Shell, line, quay};
 use foldback_core::Message;

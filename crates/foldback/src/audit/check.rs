@@ -1,6 +1,6 @@
 //! Reading the log, and whether it is what was written.
 
-use super::line::{AuditLine, End, digest, read};
+use super::line::{AuditLine, End, LINES_LOST, digest, read};
 use super::log::anchor_of;
 use super::{AuditLog, FILE, key_of};
 use crate::Error;
@@ -24,7 +24,7 @@ pub struct AuditFilter {
 /// What a look at the log found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditReport {
-    /// How many lines it has that follow on each other.
+    /// How many lines were read, up to the first behind which nothing can be believed.
     pub lines: u64,
     /// The first line that is broken, counted from 1 in the file, and what is wrong with it.
     pub broken: Option<(u64, String)>,
@@ -48,8 +48,8 @@ impl AuditLog<'_> {
     }
 
     /// Gives the lines that are wanted, in the order in which they were written, up to the first that is broken; says
-    /// whether one is. A log that was cut off is told by what the store knows of its end, which is told it every 64 lines
-    /// and when a memory that writes is closed.
+    /// whether one is. Behind a line which says that earlier ones are gone (`lines_lost`) it goes on. A log that was cut
+    /// off is known by its end, which is noted in the store every 64 lines and when a memory that writes is closed.
     ///
     /// # Errors
     /// When the file cannot be read, or the store fails. A store without a log has none.
@@ -83,6 +83,7 @@ impl AuditLog<'_> {
             Err(source) => return Err(io(source)),
         };
         let (mut end, mut bytes, mut place) = (End::begin(), Vec::new(), 0);
+        let lost = "the store's secret, with which it was written, is missing or damaged";
         while let Some(file) = &mut file {
             bytes.clear();
             if file.read_until(b'\n', &mut bytes).map_err(io)? == 0 {
@@ -90,22 +91,31 @@ impl AuditLog<'_> {
             }
             place += 1;
             let is_whole = bytes.pop_if(|byte| *byte == b'\n').is_some();
-            let line = match read(&key, &end, &bytes) {
-                Ok(line) if is_whole => line,
-                Ok(_) => {
-                    report.broken = Some((place, "its end is missing".to_owned()));
-                    break;
-                }
+            let line = match read(&key, &bytes) {
+                _ if !self.memory.has_kept_secret => Err(format!("it cannot be checked: {lost}")),
+                Ok(_) if !is_whole => Err("its end is missing".to_owned()),
+                line => line,
+            };
+            let line = match line {
+                Ok(line) => line,
                 Err(why) => {
-                    report.broken = Some((place, why));
+                    report.broken.get_or_insert((place, why));
                     break;
                 }
             };
+            if let Err(why) = line.follow(&end) {
+                report.broken.get_or_insert((place, why));
+                // The line itself says that others are gone, and was written by the store: what follows on it is sound.
+                if line.what != LINES_LOST {
+                    break;
+                }
+            }
             end = End { n: line.n, check: line.check.clone() };
             if let Some(known) = anchor.as_ref().filter(|known| known.n == end.n)
                 && known.check != end.check
             {
-                report.broken = Some((place, "the store knows of another line here".to_owned()));
+                let why = "the store knows of another line here".to_owned();
+                report.broken.get_or_insert((place, why));
                 break;
             }
             report.lines += 1;

@@ -16,7 +16,8 @@ pub struct AuditLine {
     /// The todo; `None` for all of them.
     #[serde(default)]
     pub todo: Option<String>,
-    /// What was done: `search_block`, `load`, `grant`, ...
+    /// What was done: `search_block`, `load`, `grant`, ...; or `lines_lost`, in the first line behind lines that are
+    /// gone.
     pub what: String,
     /// The references that were named.
     #[serde(default)]
@@ -79,6 +80,9 @@ impl End {
 /// The bytes of digests.
 const BYTES: usize = 16;
 
+/// What is noted where lines are gone that were in the log.
+pub(super) const LINES_LOST: &str = "lines_lost";
+
 /// What stands before the check of a line, which is its last key.
 const CHECK: &str = ",\"check\":\"";
 
@@ -111,22 +115,37 @@ pub(super) fn write(
     Ok((line, End { n: end.n + 1, check }))
 }
 
-/// A line that follows on an end, without its line break; or what is wrong with it.
-pub(super) fn read(key: &[u8; 32], end: &End, line: &[u8]) -> Result<AuditLine, String> {
-    let text = str::from_utf8(line).map_err(|_| "it is no text".to_owned())?;
+/// A line without its line break, as it was written; or what is wrong with it.
+pub(super) fn read(key: &[u8; 32], line: &[u8]) -> Result<AuditLine, String> {
+    let text = str::from_utf8(line).map_err(|_| "it is not UTF-8 text".to_owned())?;
     let read: AuditLine =
-        serde_json::from_str(text).map_err(|_| "it is no line of this log".to_owned())?;
+        serde_json::from_str(text).map_err(|_| "it is not a line of this log".to_owned())?;
     let said = text.rsplit_once(CHECK).map(|(said, _)| said).unwrap_or_default();
     if digest(key, said) != read.check {
-        return Err("it was changed: its check is another".to_owned());
-    }
-    if read.before != end.check || read.n != end.n + 1 {
-        return Err(format!(
-            "it follows on another line than the one before it: line {} was expected",
-            end.n + 1
-        ));
+        return Err(
+            "its check does not match: it was changed, or written with another secret".to_owned()
+        );
     }
     Ok(read)
+}
+
+impl AuditLine {
+    /// Whether this line follows on an end; or what is wrong with it.
+    pub(super) fn follow(&self, end: &End) -> Result<(), String> {
+        if self.before == end.check && self.n == end.n + 1 {
+            return Ok(());
+        }
+        let expected = end.n + 1;
+        Err(match self.what == LINES_LOST && self.n > expected {
+            true => format!(
+                "lines {expected} to {} were in the log before it, and are gone",
+                self.n - 1
+            ),
+            false => {
+                format!("it does not follow on the line before it: line {expected} was expected")
+            }
+        })
+    }
 }
 
 /// A keyed digest of a text.

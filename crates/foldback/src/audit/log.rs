@@ -1,7 +1,7 @@
 //! Adding to the log.
 
 use super::AuditEvent;
-use super::line::{AuditLine, End, write};
+use super::line::{AuditLine, End, LINES_LOST, write};
 use crate::Error;
 use crate::error::Failure;
 use foldback_core::Timestamp;
@@ -17,7 +17,7 @@ const ANCHOR: Key = Key { space: Space::Meta, todo: 0, n: 5 };
 /// After this many lines the end of the log is noted in the store.
 const PER_ANCHOR: u64 = 64;
 
-/// The last line is looked for in so many bytes first.
+/// The last line is looked for in this many bytes first.
 const TAIL: u64 = 4 << 10;
 
 /// The log of a store, open for adding to it. Other processes may add to it, too.
@@ -31,9 +31,9 @@ pub(crate) struct Log {
 }
 
 struct State {
-    file: File,
-    /// How long the file was when this process wrote last, and where the log ended there.
-    length: u64,
+    /// How long the file was when this process wrote last; `None` before, and where that failed.
+    length: Option<u64>,
+    /// Where the log ended there, or as the store knows.
     end: End,
     /// The number of the last line that the store knows of.
     anchored: u64,
@@ -46,18 +46,25 @@ impl Log {
         key: [u8; 32],
         is_writable: bool,
     ) -> Result<Self, Error> {
+        let (path, door) = (path.to_owned(), door.to_owned());
+        let state = Mutex::new(State { length: None, end: End::begin(), anchored: 0 });
+        let log = Self { path, door, key, is_writable, state };
+        // What cannot be noted later is refused now.
+        log.file().map_err(|source| Failure::Io { path: log.path.clone(), source })?;
+        Ok(log)
+    }
+
+    /// The file that has the log's name now.
+    fn file(&self) -> io::Result<File> {
         let mut options = File::options();
         options.read(true).append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file =
-            options.open(path).map_err(|source| Failure::Io { path: path.to_owned(), source })?;
-        let state = State { file, length: 0, end: End::begin(), anchored: 0 };
-        let (path, door) = (path.to_owned(), door.to_owned());
-        Ok(Self { path, door, key, is_writable, state: Mutex::new(state) })
+        options.open(&self.path)
     }
 
-    /// Adds a line. It is handed to the system before this returns; the disk has it when the system writes it.
+    /// Adds a line, and before it one which says that others are gone where the log ends before a line that is known. It
+    /// is handed to the system before this returns; the disk has it when the system writes it.
     pub(super) fn append(
         &self,
         at: Timestamp,
@@ -66,40 +73,55 @@ impl Log {
     ) -> Result<(), Error> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let io = |source| Error::from(Failure::Io { path: self.path.clone(), source });
-        state.file.lock().map_err(io)?;
-        let written = self.append_locked(&mut state, at, event);
-        let unlocked = state.file.unlock();
-        written.map_err(io)?;
-        unlocked.map_err(io)?;
-        if self.is_writable && state.end.n >= state.anchored + PER_ANCHOR {
+        // Opened for each line: a process that runs for days must not write to a file that was deleted or moved away.
+        let mut file = self.file().map_err(io)?;
+        file.lock().map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        // Others may have written behind this process' last line, or the file is another one.
+        let is_read = state.length.take() != Some(length);
+        if is_read
+            && let Some(known) = anchor_of(kv)?
+            && known.n > state.end.n
+        {
+            state.end = known;
+        }
+        let (mut end, is_begun) = match is_read {
+            true => end_of(&mut file, length).map_err(io)?,
+            false => (state.end.clone(), false),
+        };
+        // What was being written when a process died stays a line of its own, which the check names.
+        let mut lines = if is_begun { "\n".to_owned() } else { String::new() };
+        let are_lost = end.n < state.end.n;
+        if are_lost {
+            let lost = AuditEvent { what: LINES_LOST, is_error: true, ..AuditEvent::default() };
+            end = self.write(&mut lines, &state.end, at, &lost)?;
+        }
+        end = self.write(&mut lines, &end, at, event)?;
+        file.write_all(lines.as_bytes()).map_err(io)?;
+        drop(file);
+        (state.length, state.end) = (Some(length + lines.len() as u64), end);
+        if self.is_writable && (are_lost || state.end.n >= state.anchored + PER_ANCHOR) {
             self.anchor(&mut state, kv)?;
         }
         Ok(())
     }
 
-    fn append_locked(
+    /// Puts the line behind an end to the others, and gives the end behind it.
+    fn write(
         &self,
-        state: &mut State,
+        lines: &mut String,
+        end: &End,
         at: Timestamp,
         event: &AuditEvent<'_>,
-    ) -> io::Result<()> {
-        let length = state.file.metadata()?.len();
-        let mut begins_anew = false;
-        if length != state.length {
-            (state.end, begins_anew) = end_of(&mut state.file, length)?;
-        }
-        let (mut line, end) = write(&self.key, &state.end, at, &self.door, event)?;
-        if begins_anew {
-            // What was being written when a process died stays a line of its own, which the check names.
-            line.insert(0, '\n');
-        }
-        state.length = 0;
-        state.file.write_all(line.as_bytes())?;
-        (state.length, state.end) = (length + line.len() as u64, end);
-        Ok(())
+    ) -> Result<End, Error> {
+        let written = write(&self.key, end, at, &self.door, event);
+        let (line, end) =
+            written.map_err(|_| Failure::Internal("a line of the log has no text"))?;
+        lines.push_str(&line);
+        Ok(end)
     }
 
-    /// Tells the store where the log ends, so that a log that was cut off is known.
+    /// Notes in the store where the log ends, so that a log that was cut off is known.
     fn anchor(&self, state: &mut State, kv: &dyn Kv) -> Result<(), Error> {
         if anchor_of(kv)?.is_none_or(|known| known.n < state.end.n) {
             let bytes = rmp_serde::to_vec(&state.end)
@@ -122,11 +144,11 @@ impl Log {
         Ok(())
     }
 
-    /// Tells the store where the log ends as far as this process knows.
+    /// Notes in the store where the log ends as far as this process knows.
     pub(crate) fn finish(&self, kv: &dyn Kv) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_writable && state.end.n > state.anchored {
-            // The next process that writes tells it.
+            // The next process that writes notes it.
             drop(self.anchor(&mut state, kv));
         }
     }
@@ -141,7 +163,7 @@ pub(super) fn anchor_of(kv: &dyn Kv) -> Result<Option<End>, Error> {
     Ok(bytes.and_then(|bytes| rmp_serde::from_slice(&bytes).ok()))
 }
 
-/// Where a log of so many bytes ends, and whether its last line is only begun.
+/// Where a log of this length in bytes ends, and whether its last line is incomplete.
 fn end_of(file: &mut File, length: u64) -> io::Result<(End, bool)> {
     let mut tail = TAIL;
     loop {

@@ -4,6 +4,7 @@ use crate::core::{Message, Timestamp, TodoId, ToolCall};
 use crate::{
     Audit, AuditFilter, AuditLine, AuditReport, ErrorKind, Memory, Mode, Options, SearchRequest,
 };
+use foldback_kv::{Batch, Delete, Engine, Key, Space};
 use std::fs;
 use std::path::Path;
 
@@ -21,7 +22,7 @@ fn lines(memory: &Memory, filter: &AuditFilter) -> (Vec<AuditLine>, AuditReport)
     (lines, report)
 }
 
-/// A store in which something was recorded and looked up so many times.
+/// A store in which something was recorded, and looked up `times` times.
 fn used(dir: &Path, times: usize) -> Memory {
     let memory = open(dir, "test");
     memory
@@ -148,6 +149,81 @@ fn s16_a_log_of_another_store_is_broken() {
     fs::copy(one.path().join("audit.jsonl"), other.path().join("audit.jsonl")).unwrap();
     let report = lines(&open(other.path(), "test"), &AuditFilter::default()).1;
     assert_eq!(report.broken.map(|(line, _)| line), Some(1));
+}
+
+/// A log that is deleted, moved, cut or replaced by an older one under a process that goes on: the process writes to the
+/// file that has the name now, begins with a line which says that others are gone, and that stays known.
+#[test]
+fn s16_a_log_that_is_taken_away_is_named_by_the_line_behind_it() {
+    type Harm = fn(&Path);
+    let harms: [(&str, Harm); 4] = [
+        ("deleted", |log| fs::remove_file(log).unwrap()),
+        ("moved", |log| fs::rename(log, log.with_extension("old")).unwrap()),
+        ("cut", |log| {
+            let first = fs::read_to_string(log).unwrap().lines().next().unwrap().to_owned();
+            fs::write(log, first + "\n").unwrap();
+        }),
+        ("replaced", |log| {
+            let first = fs::read_to_string(log).unwrap().lines().next().unwrap().to_owned();
+            fs::remove_file(log).unwrap();
+            fs::write(log, first + "\n").unwrap();
+        }),
+    ];
+    for (what, harm) in harms {
+        for is_running in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("audit.jsonl");
+            let mut memory = used(dir.path(), 5);
+            let before = fs::read_to_string(&path).unwrap();
+            if !is_running {
+                drop(memory);
+                harm(&path);
+                memory = open(dir.path(), "test");
+            } else {
+                harm(&path);
+            }
+            let left = lines(&memory, &AuditFilter::default()).1.lines;
+            for _ in 0..70 {
+                memory.recall(&todo("trip"), "list_blocks", "{}").unwrap();
+            }
+            drop(memory);
+            let memory = open(dir.path(), "test");
+            let (found, report) = lines(&memory, &AuditFilter::default());
+            let (broken, why) = report.broken.unwrap();
+            assert_eq!((broken, report.lines), (left + 1, left + 71), "{what}: {why}");
+            let lost = &found[left as usize];
+            assert_eq!((lost.n, lost.what.as_str(), lost.error), (6, "lines_lost", true), "{what}");
+            assert_eq!(found.last().unwrap().n, 76, "{what}");
+            // With the lines that were taken away the log is whole.
+            let now = fs::read_to_string(&path).unwrap();
+            let kept: String = now.split_inclusive('\n').skip(left as usize).collect();
+            fs::write(&path, before + &kept).unwrap();
+            let report = lines(&memory, &AuditFilter::default()).1;
+            assert_eq!(report, AuditReport { lines: 76, broken: None }, "{what}");
+        }
+    }
+}
+
+/// A store whose secret is gone can neither check its log nor add to it when it is only read, and says that.
+#[test]
+fn s16_without_its_secret_a_log_is_not_called_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(used(dir.path(), 3));
+    let kv = foldback_kv::open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
+    let secret = Key { space: Space::Meta, todo: 0, n: 4 };
+    kv.commit(Batch { delete: vec![Delete::one(secret)], ..Batch::default() }).unwrap();
+    drop(kv);
+    let reading = || Options::default().with_mode(Mode::ReadOnly);
+    let memory = Memory::open(dir.path(), reading()).unwrap();
+    let (line, why) = lines(&memory, &AuditFilter::default()).1.broken.unwrap();
+    assert!(line == 1 && why.contains("secret"), "{line}: {why}");
+    drop(memory);
+    let refused = Memory::open(dir.path(), reading().with_audit(Audit::new("test"))).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    // Opened for writing the store has another secret, with which it goes on; the lines of before stay in doubt.
+    let memory = open(dir.path(), "test");
+    memory.recall(&todo("trip"), "list_blocks", "{}").unwrap();
+    assert_eq!(lines(&memory, &AuditFilter::default()).1.broken.unwrap().0, 1);
 }
 
 /// What was being written when a process died is named, and what comes behind is kept.

@@ -2,11 +2,11 @@
 //! it may be large, what stood around the messages of a conversation that came in whole.
 
 use super::Conversations;
-use crate::Error;
 use crate::error::Failure;
+use crate::{Error, ErrorKind};
 use foldback_blockstore::Origin;
 use foldback_core::{Timestamp, TodoId};
-use foldback_kv::{Batch, Expect, Key, Registry, Todo, retry};
+use foldback_kv::{Registry, Todo, retry};
 use foldback_transcript::{Conversation, Envelope};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -159,20 +159,6 @@ impl Conversations<'_> {
         }
     }
 
-    /// The record of an envelope that is stored otherwise than it came.
-    fn sealed_envelope(
-        self,
-        todo: &Todo,
-        envelope: &Envelope,
-    ) -> Result<Option<(Key, Vec<u8>)>, Error> {
-        if self.memory.redaction.is_none()
-            || envelope.with_texts(|text| self.memory.redacted(text)) == *envelope
-        {
-            return Ok(None);
-        }
-        self.memory.sealed_envelope(todo, &write(envelope)?)
-    }
-
     /// What stood around the messages of a conversation as it came, where that was sealed.
     pub(super) fn revealed_envelope(self, todo: &Todo) -> Result<Option<Envelope>, Error> {
         let bytes = self.memory.revealed_envelope(todo)?;
@@ -180,31 +166,43 @@ impl Conversations<'_> {
     }
 
     /// Keeps id and envelope of the conversation that goes into the todo, in one transaction, if the
-    /// todo's head is still `head`.
+    /// todo's head is still `head`. What is sealed of an envelope is always of the one that is kept.
     pub(super) fn keep(
         self,
         todo: &Todo,
         head: u64,
         conversation: &Conversation,
     ) -> Result<(), Error> {
-        let sealed = self.sealed_envelope(todo, &conversation.envelope)?;
-        let envelope = match &self.memory.redaction {
-            Some(_) => write(&conversation.envelope.with_texts(|text| self.memory.redacted(text)))?,
-            None => write(&conversation.envelope)?,
+        let came = &conversation.envelope;
+        let kept = match &self.memory.redaction {
+            Some(_) => &came.with_texts(|text| self.memory.redacted(text)),
+            None => came,
         };
+        let envelope = write(kept)?;
         let info = write(&Info {
             foreign_id: conversation.id.clone().filter(|id| id != todo.id().as_str()),
             attached: Some(Seal::of(&envelope)),
-            origin: Some(origin_in(&conversation.envelope)),
+            origin: Some(origin_in(came)),
         })?;
-        if self.memory.registry.info(todo)? != info {
-            if let Some(put) = sealed {
-                let expect = Some(Expect { todo: todo.no(), head, next: head });
-                self.memory.kv.commit(Batch { expect, put: vec![put], ..Batch::default() })?;
-            }
+        let is_new = self.memory.registry.info(todo)? != info;
+        let is_redacted = kept != came;
+        if is_new || (is_redacted && !self.is_sealed(todo, came)) {
+            let came = is_redacted.then(|| write(came)).transpose()?;
+            self.memory.seal_envelope(todo, head, came.as_deref())?;
+        }
+        if is_new {
             self.memory.registry.set(todo, head, &info, &envelope)?;
         }
         Ok(())
+    }
+
+    /// Whether this envelope is what is sealed, as far as the key that is there can tell. What it does not open is
+    /// left as it is.
+    fn is_sealed(self, todo: &Todo, came: &Envelope) -> bool {
+        match self.revealed_envelope(todo) {
+            Ok(sealed) => sealed.as_ref() == Some(came),
+            Err(error) => error.kind() != ErrorKind::Corrupt,
+        }
     }
 }
 
@@ -255,7 +253,7 @@ fn read<T: Default + for<'a> Deserialize<'a>>(todo: &TodoId, bytes: &[u8]) -> Re
 mod tests {
     use super::*;
     use crate::{Memory, Options};
-    use foldback_kv::{Delete, Space};
+    use foldback_kv::{Batch, Delete, Key, Space};
     use foldback_transcript::read_bytes;
 
     /// A conversation of so many messages, and a key beside them of so many bytes.

@@ -83,6 +83,12 @@ pub(crate) enum Failure {
     /// What is looked up is to be noted, and there is no folder to note it in.
     #[error("an audit log is kept in the store's folder, and a store in memory has none")]
     NoAuditFolder,
+    /// What is looked up is to be noted, and the store has no secret to check the log with.
+    #[error(
+        "an audit log is checked with the store's secret, which is missing or damaged and cannot be kept now; open the \
+         store once for writing (`foldback doctor --repair`)"
+    )]
+    NoAuditSecret,
     /// A todo may not hold as much.
     #[error(
         "todo {todo} may hold {most} {what} at most ({setting}), and this would be more; nothing of it was recorded"
@@ -97,6 +103,21 @@ pub(crate) enum Failure {
         /// The setting that names it.
         setting: &'static str,
     },
+    /// What a todo holds is bounded and cannot be counted.
+    #[error(
+        "todo {0} is bounded in bytes (memory.max_bytes), and what it holds cannot be counted, because a message is damaged; \
+         nothing was recorded, and `doctor --repair` counts what is left"
+    )]
+    Uncounted(TodoId),
+    /// The count of a todo's bytes cannot be read.
+    #[error("the count of the bytes in todo {0} is damaged; `doctor --repair` counts them again")]
+    Count(TodoId),
+    /// The numbers of a todo's secrets cannot be read, so a new secret gets none.
+    #[error(
+        "the numbers of the secrets in todo {0} are damaged, and without them no secret is replaced and recorded there; \
+         `doctor --repair` makes them again"
+    )]
+    Numbers(TodoId),
     /// There is no such todo.
     #[error("the store holds no todo {0}; `todos` lists those it holds")]
     NoTodo(TodoId),

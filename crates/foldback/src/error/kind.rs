@@ -65,9 +65,12 @@ impl ErrorKind {
             }
             Failure::NotEmpty { .. } => Self::AlreadyExists,
             Failure::MovedOn { .. } => Self::Conflict,
-            Failure::Damaged { .. } | Failure::State { .. } | Failure::StateMismatch { .. } => {
-                Self::Corrupt
-            }
+            Failure::Damaged { .. }
+            | Failure::State { .. }
+            | Failure::StateMismatch { .. }
+            | Failure::Uncounted(_)
+            | Failure::Count(_)
+            | Failure::Numbers(_) => Self::Corrupt,
             Failure::Rewritten { .. } => Self::SourceChanged,
             Failure::Chunker(_)
             | Failure::Scale { .. }
@@ -84,6 +87,7 @@ impl ErrorKind {
             | Failure::Sealed { .. }
             | Failure::NotChild { .. }
             | Failure::NoParent(_) => Self::NotPermitted,
+            Failure::NoAuditSecret => Self::ReadOnly,
             Failure::Quota { .. } => Self::Quota,
             Failure::NoRoom { .. } => Self::Full,
             Failure::Embed(_) => Self::Embedder,

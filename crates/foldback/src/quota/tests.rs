@@ -1,7 +1,9 @@
 //! What is refused, and what stays.
 
 use crate::core::{Message, TodoId, ToolCall, ToolCallId};
-use crate::{Close, Error, ErrorKind, Memory, Options, Quota};
+use crate::{Close, Error, ErrorKind, Memory, Options, Quota, SearchRequest};
+use foldback_kv::{Batch, Delete, Key, Space};
+use std::path::Path;
 
 fn todo(name: &str) -> TodoId {
     TodoId::new(name).unwrap()
@@ -99,4 +101,72 @@ fn s10_an_import_keeps_what_it_had() {
     let came = foldback_transcript::read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap();
     check_refused(memory.conversations().import(&todo("a"), &came), "300", "memory.max_messages");
     assert_eq!(memory.len(&todo("a")).unwrap(), 256);
+}
+
+/// The key of a record beside the messages of the store's first todo.
+fn beside(n: u64) -> Key {
+    Key { space: Space::Plan, todo: 1, n }
+}
+
+/// Flips a bit of a record in the database.
+fn flip(store: &Path, record: &[u8]) {
+    let file = store.join("store.sqlite");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let places = bytes.windows(record.len()).enumerate().filter(|(_, window)| *window == record);
+    let places: Vec<usize> = places.map(|(at, _)| at).collect();
+    assert_eq!(places.len(), 1, "the record is there once");
+    bytes[places[0]] ^= 1;
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// A count that is damaged is made again; where a message is damaged, too, nothing is recorded before a repair.
+#[test]
+fn s10_a_damaged_count_keeps_no_todo_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let options = Options::default().with_quota(Quota::default().with_bytes(7_500));
+        Memory::open(dir.path(), options).unwrap()
+    };
+    let said = |n: u32| Message::user(&format!("the ferry {n} leaves at {}", "六点半".repeat(60)));
+    let record = |memory: &Memory, n| memory.session(&todo("a"))?.record(said(n));
+    let is_found = |memory: &Memory| {
+        let hits = memory.search(&todo("a"), &SearchRequest::new("ferry")).unwrap().hits;
+        !hits.is_empty()
+    };
+    let findings = |memory: &Memory| memory.maintenance().doctor().unwrap().findings;
+    let counted = {
+        let memory = open();
+        for n in 0..3 {
+            record(&memory, n).unwrap();
+            memory.session(&todo("a")).unwrap().close(Close::End).unwrap();
+        }
+        (3..8).for_each(|n| drop(record(&memory, n).unwrap()));
+        memory.shared.kv.get(beside(4)).unwrap().unwrap()
+    };
+    flip(dir.path(), &counted);
+    let memory = open();
+    assert!(is_found(&memory));
+    assert!(
+        matches!(&findings(&memory)[..], [one] if one.starts_with("a: ") && one.contains("count"))
+    );
+    // It is counted again: twelve are within the bound, and a thirteenth is not.
+    (8..12).for_each(|n| drop(record(&memory, n).unwrap()));
+    check_refused(record(&memory, 12), "7500 bytes", "memory.max_bytes");
+    assert!(memory.maintenance().doctor().unwrap().is_clean());
+
+    // With a damaged message, one that is out of view, nothing can be counted.
+    let kv = &memory.shared.kv;
+    let message = Key { space: Space::Message, todo: 1, n: 1 };
+    let delete = vec![Delete::one(message)];
+    let put = vec![(beside(4), vec![0xc1])];
+    kv.commit(Batch { delete, put, ..Batch::default() }).unwrap();
+    assert_eq!(memory.messages(&todo("a"), 2..9).unwrap().len(), 7);
+    assert!(is_found(&memory));
+    let mut session = memory.session(&todo("a")).unwrap();
+    assert_eq!(session.record(said(12)).unwrap_err().kind(), ErrorKind::Corrupt);
+    memory.maintenance().repair().unwrap();
+    // The message that is gone counts nothing, so there is room for one again.
+    session.record(said(12)).unwrap();
+    check_refused(session.record(said(13)), "7500 bytes", "memory.max_bytes");
+    assert!(!findings(&memory).iter().any(|one| one.contains("count")));
 }

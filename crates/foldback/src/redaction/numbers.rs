@@ -23,16 +23,36 @@ pub(crate) struct Numbers {
     /// Those that are known in this process.
     #[serde(skip)]
     known: HashMap<Digest, u32>,
+    /// Whether the record of them is damaged, so that no new one can be given.
+    #[serde(skip)]
+    is_damaged: bool,
 }
 
 impl Numbers {
-    pub(super) fn read(bytes: Option<Vec<u8>>) -> Result<Self, Error> {
-        let Some(bytes) = bytes else { return Ok(Self::default()) };
-        let mut numbers: Self = rmp_serde::from_slice(&bytes)
-            .map_err(|_| Failure::Internal("the numbers of secrets cannot be read"))?;
+    /// No mark is taken for that of a damaged record which has a greater number: anyone can write
+    /// `[redacted jwt 4000000000]`.
+    pub(super) const MOST: u32 = 1 << 16;
+
+    /// The numbers in a record; `None` where it is none.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut numbers: Self = rmp_serde::from_slice(bytes).ok()?;
         let numbered = (1..).zip(&numbers.digests);
         numbers.known = numbered.filter_map(|(n, digest)| Some(((*digest)?, n))).collect();
-        Ok(numbers)
+        Some(numbers)
+    }
+
+    /// Those of a damaged record.
+    pub(super) fn damaged() -> Self {
+        Self { is_damaged: true, ..Self::default() }
+    }
+
+    /// Numbers up to this one are taken, by secrets that nobody knows.
+    pub(super) fn taken(highest: u32) -> Self {
+        Self { digests: vec![None; highest.min(Self::MOST) as usize], ..Self::default() }
+    }
+
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged
     }
 
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {

@@ -249,6 +249,73 @@ fn s8_an_import_goes_on() {
     assert_eq!((followed(4).len(), followed(4).len(), followed(5).len()), (4, 0, 1));
 }
 
+/// What is sealed of the text around a conversation is of the last import, whatever that replaced.
+#[test]
+fn s8_what_is_revealed_around_a_conversation_is_of_its_last_import() {
+    let dir = tempfile::tempdir().unwrap();
+    let came = |messages: usize, token: &str| {
+        let said = (0..messages).map(|n| format!("{{\"role\":\"user\",\"content\":\"{n}\"}}"));
+        let said = said.collect::<Vec<_>>().join(",");
+        let line = format!("{{\"id\":\"t\",\"token\":\"{token}\",\"messages\":[{said}]}}");
+        read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap()
+    };
+    let (one, other) = (GITHUB, format!("{}AB", &GITHUB[..GITHUB.len() - 2]));
+    let import = |owners: Option<&str>, messages: usize, token: &str| {
+        let memory = Memory::open(dir.path(), options(owners)).unwrap();
+        memory.conversations().continue_import(&todo("t"), &came(messages, token)).unwrap();
+        drop(memory);
+        let memory = Memory::open(dir.path(), options(Some(OWNERS))).unwrap();
+        memory.conversations().export_revealed(&todo("t")).unwrap()
+    };
+    assert_eq!(import(Some(OWNERS), 1, one), came(1, one));
+    // It has grown; another secret stands in the same place; both.
+    assert_eq!(import(Some(OWNERS), 2, one), came(2, one));
+    assert_eq!(import(Some(OWNERS), 2, &other), came(2, &other));
+    assert_eq!(import(Some(OWNERS), 3, one), came(3, one));
+    // Without a key, or with another one, what is sealed of what is still there stays.
+    assert_eq!(import(None, 3, one), came(3, one));
+    assert_eq!(import(Some(OTHERS), 3, one), came(3, one));
+    // Without a key nothing of the new one is sealed, and nothing of the old one is revealed in its place.
+    let revealed = import(None, 4, "none");
+    assert_eq!(revealed, came(4, "none"));
+    assert_eq!(import(Some(OWNERS), 5, one), came(5, one));
+    assert_eq!(import(Some(OWNERS), 6, "none"), came(6, "none"));
+}
+
+/// A damaged record of the numbers keeps nobody from reading; a new secret is recorded once they are made again.
+#[test]
+fn s8_damaged_numbers_keep_no_todo_closed() {
+    let memory = Memory::in_memory(options(Some(OWNERS))).unwrap();
+    let said = |secret: &str| Message::user(&format!("use {secret} from now on"));
+    let record = |secret: &str| memory.session(&todo("t"))?.record(said(secret));
+    record(AWS).unwrap();
+    record(GITHUB).unwrap();
+    let forged = Message::user("[redacted jwt 4000000000]");
+    memory.session(&todo("t")).unwrap().record(forged).unwrap();
+    let numbers = Key { space: Space::Plan, todo: memory.find(&todo("t")).unwrap().no(), n: 2 };
+    let put = vec![(numbers, vec![0xc1])];
+    memory.shared.kv.commit(Batch { put, ..Batch::default() }).unwrap();
+
+    assert_eq!(memory.messages(&todo("t"), 0..3).unwrap().len(), 3);
+    let found = memory.recall(&todo("t"), "search_block", r#"{"query": "redacted github"}"#);
+    assert!(found.unwrap().text.contains("github-token 2"));
+    let mut session = memory.session(&todo("t")).unwrap();
+    session.record(Message::user("nothing to hide")).unwrap();
+    assert_eq!(session.record(said("password=Kx7!mQ2zP")).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(session.len(), 4);
+    let findings = memory.maintenance().doctor().unwrap().findings;
+    assert!(findings.len() == 1 && findings[0].contains("numbers"), "{findings:?}");
+    memory.maintenance().repair().unwrap();
+    assert!(memory.maintenance().doctor().unwrap().is_clean());
+    session.record(said("password=Kx7!mQ2zP")).unwrap();
+    let text = memory.messages(&todo("t"), 4..5).unwrap()[0].text().into_owned();
+    assert_eq!(text, "use password=[redacted password 3] from now on");
+    assert_eq!(
+        memory.conversations().export_revealed(&todo("t")).unwrap().messages[4],
+        said("password=Kx7!mQ2zP")
+    );
+}
+
 /// Without the setting every byte is kept.
 #[test]
 fn s8_it_is_off_by_default() {

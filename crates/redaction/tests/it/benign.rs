@@ -1,11 +1,11 @@
-//! What looks like a secret and is none.
+//! Text that looks like a secret and is none.
 
 use crate::samples::Letters;
 use foldback_redaction::find;
 use foldback_testkit::{data, skip_without_data};
 use std::collections::BTreeMap;
 
-/// A block of code or of a log: some lines, of which each is a template of [`Letters`].
+/// A block of code or of a log: some lines, each made from a template of [`Letters`].
 fn block(letters: &mut Letters) -> String {
     let count = 3 + letters.below(10);
     let mut lines = Vec::new();
@@ -111,7 +111,7 @@ fn s8_false_positives_over_benign_blocks() {
     assert!(wrong.len() as u64 * 1_000 <= blocks, "{:#?}", &wrong[..wrong.len().min(20)]);
 }
 
-/// What recorded conversations hold: made-up secrets are among it, and each finding is printed.
+/// Findings in recorded conversations. Some hold made-up secrets, so each finding is printed.
 #[test]
 fn s8_recorded_conversations() {
     skip_without_data!();

@@ -1,4 +1,4 @@
-//! Whatever the text: places are whole and in order, and the time is in proportion.
+//! For any text, places are whole and in order, and the work is in proportion to its length.
 
 use foldback_redaction::{find, has_marks, plain};
 use proptest::prelude::*;
@@ -36,8 +36,8 @@ proptest! {
     }
 }
 
-/// A text of one beginning after the other is no more work than its length: four times as long takes no more than so many
-/// times as many steps, which the size of what is found shows. This ends at once, or not in a day.
+/// A text that is one beginning of a secret after the other costs no more than its length. With work that grew faster,
+/// this would not end within a day.
 #[test]
 fn s8_hostile_texts_end() {
     for part in [

@@ -1,4 +1,4 @@
-//! What is found, and what is not.
+//! Secrets that are found, and text that is left alone.
 
 #![expect(clippy::panic, reason = "a test says so by stopping")]
 

@@ -1,4 +1,4 @@
-//! What has the shape of a secret is found, wherever it stands.
+//! A text with the shape of a secret is found, wherever it is.
 
 use crate::samples::{Letters, samples};
 use foldback_redaction::{find, kinds};
@@ -46,7 +46,7 @@ fn s8_recall_over_every_shape() {
 fn s8_each_kind_has_a_sample() {
     let tried: BTreeSet<_> = samples().into_iter().map(|(kind, ..)| kind).collect();
     let untried: Vec<_> = kinds().filter(|kind| !tried.contains(kind)).collect();
-    // What stands under `auth` in a file of Docker's is a name and a password in base64: see below.
+    // `auth` in Docker's file is a name and a password in base64: see below.
     assert_eq!(untried, ["docker-auth"]);
 }
 
@@ -90,7 +90,7 @@ fn with_slashes(text: &str) -> String {
     minimal(text).replace('/', "\\/")
 }
 
-/// Places are whole: what remains of an escaped text is as well formed as before, and holds nothing of the secret.
+/// Places are whole: the rest of an escaped text is as well formed as before, and holds nothing of the secret.
 #[test]
 fn s8_what_is_cut_leaves_no_part_of_an_escape() {
     let text = r#"{"a":"password=Kx7\u0021mQ2zP9\"b","k":"-----BEGIN RSA PRIVATE KEY-----\nQUJDREVGR0g=\n-----END RSA PRIVATE KEY-----\n"}"#;

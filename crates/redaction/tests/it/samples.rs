@@ -22,7 +22,7 @@ impl Letters {
         (0..count).map(|_| set[self.below(set.len())]).collect()
     }
 
-    /// A text whose `<set:count>` are so many letters of a set.
+    /// A text in which each `<set:count>` is replaced by `count` letters of the set.
     pub(crate) fn fill(&mut self, template: &str) -> String {
         let (mut out, mut rest) = (String::new(), template);
         while let Some((before, after)) = rest.split_once('<') {
@@ -64,7 +64,7 @@ fn letters(set: &str) -> &'static str {
     }
 }
 
-/// A shape: the kind that is to be found, what stands before the secret, the secret, what stands behind it.
+/// A shape: the kind that is to be found, the text before the secret, the secret, and the text behind it.
 pub(crate) type Sample = (&'static str, &'static str, &'static str, &'static str);
 
 /// A secret key in lines.

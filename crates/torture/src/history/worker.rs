@@ -1,7 +1,7 @@
 //! One of the processes of a history.
 
 use super::{Event, Span, line};
-use crate::work::{SHARED, options, todo};
+use crate::work::{SHARED, Setup, todo};
 use crate::{Error, doing};
 use foldback::core::Message;
 use foldback::{ErrorKind, Memory, Mode, SearchRequest};
@@ -45,7 +45,7 @@ impl Worker {
         end: u64,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let memory = Memory::open(store, options())?;
+        let memory = Memory::open(store, Setup::of(0).options()?)?;
         let mut shared = memory.session(&todo(SHARED))?;
         let writer = self.number;
         let (mut n, mut weed) = (0, 0);
@@ -76,7 +76,7 @@ impl Worker {
         end: u64,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let memory = Memory::open(store, options().with_mode(Mode::ReadOnly))?;
+        let memory = Memory::open(store, Setup::of(0).options()?.with_mode(Mode::ReadOnly))?;
         let shared = todo(SHARED);
         // What was seen last of each writer: it asks for what comes about then.
         let mut newest: Vec<u64> = vec![0; self.writers as usize];

@@ -1,4 +1,4 @@
-//! A disk as it may be when the power fails: what was synced, and some of what was not.
+//! A disk as it may be when the power fails: everything synced, and some of the rest.
 
 use super::trace::{Event, Place};
 use foldback_testkit::Random;
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A sector: the last write that reaches the disk may end within any.
+/// The bytes of a sector. The last write that reaches the disk may end at any.
 const SECTOR: usize = 512;
 
 /// The files below one folder.
@@ -16,7 +16,7 @@ pub(super) struct Disk {
     /// Names as the run sees them, and as they are durable.
     names: BTreeMap<PathBuf, Named>,
     durable: BTreeMap<PathBuf, Named>,
-    /// What became of names since, in order.
+    /// Changes of names since the last sync, in order.
     pending: Vec<Rename>,
     open: HashMap<i32, Open>,
 }
@@ -42,11 +42,11 @@ enum Change {
     Length(usize),
 }
 
-/// A change of one name: it leads to this, or to nothing.
+/// A change of one name: it leads to `to`, or nowhere.
 struct Rename {
     path: PathBuf,
     to: Option<Named>,
-    /// Whether the next one is a part of the same step.
+    /// Whether the next change belongs to the same step.
     has_more: bool,
 }
 
@@ -58,7 +58,7 @@ struct Open {
 }
 
 impl Disk {
-    /// The files below this folder, which has none yet.
+    /// The files below this folder, which is still empty.
     pub(super) fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -70,7 +70,7 @@ impl Disk {
         }
     }
 
-    /// Takes what a system call did.
+    /// Applies a system call.
     pub(super) fn take(&mut self, event: &Event) {
         match event {
             Event::Open { fd, place, creates, truncates, appends } => {
@@ -169,7 +169,7 @@ impl Disk {
             self.files[file].settle();
             return;
         }
-        // A folder: the names in it. A step of two names is durable when either folder is synced.
+        // A sync of a folder makes the names in it durable. A step of two names is durable when either folder is synced.
         let folder = open.path.clone();
         let mut kept = Vec::new();
         let mut step = Vec::new();
@@ -229,14 +229,14 @@ impl Disk {
                 break;
             }
             change.apply(&mut names);
-            // A step is there whole or not at all.
+            // A step is applied whole or not at all.
             left = if change.has_more { left.max(2) - 1 } else { left - 1 };
         }
         for (path, named) in &names {
             let place = to.join(path);
             match named {
                 Named::Folder => std::fs::create_dir_all(place)?,
-                // The index of SQLite's log is made anew by the process that opens it first.
+                // The first process that opens SQLite's log makes its index anew.
                 Named::File(_) if path.to_string_lossy().ends_with("-shm") => {}
                 Named::File(file) => {
                     if let Some(folder) = place.parent() {
@@ -270,7 +270,7 @@ impl File {
         self.pending.clear();
     }
 
-    /// What was synced, and some of what was written since; the last of that is torn.
+    /// Everything synced, and some of the writes since, the last of them torn.
     fn image(&self, dice: &mut Random) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         let share = 1 + dice.below(4);

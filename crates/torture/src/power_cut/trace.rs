@@ -1,4 +1,4 @@
-//! What a process did to its files, as `strace` saw it.
+//! What a process did to its files, as traced by `strace`.
 
 use crate::{Error, doing};
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The system calls that change files or say something; others of this kind are refused when they are seen.
+/// The system calls that change files or print something. One that no image knows is an error.
 const CALLS: &str = "open,openat,creat,close,lseek,write,pwrite64,writev,pwritev,ftruncate,fsync,fdatasync,\
     rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,link,linkat,copy_file_range,sendfile,fallocate,dup,\
     dup2,dup3";
@@ -41,7 +41,7 @@ pub(super) enum Event {
         fd: i32,
         length: usize,
     },
-    /// Room is taken up to there.
+    /// Room is reserved up to `end`.
     Room {
         fd: i32,
         end: usize,
@@ -63,7 +63,7 @@ pub(super) enum Event {
     Said(String),
 }
 
-/// A path, below an open folder where it is not absolute.
+/// A path. If it is relative, it is below an open folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) folder: Option<i32>,
@@ -91,10 +91,10 @@ impl fmt::Display for Event {
     }
 }
 
-/// Runs a command, and gives everything that it did.
+/// Runs a command, and returns everything that it did.
 pub(super) fn of(work: &Command, out: &Path) -> Result<Vec<Event>, Error> {
     let mut strace = Command::new("strace");
-    // Strings whole and in hexadecimal digits, so that a quote in one ends nothing.
+    // Strings come whole and in hexadecimal digits, so that no quote in one ends it.
     strace.args(["-f", "-qq", "-xx", "-s", "16777216", "-e", "signal=none", "-e"]);
     strace.arg(format!("trace={CALLS}")).arg("-o").arg(out).arg(work.get_program());
     strace.args(work.get_args()).stdin(Stdio::null()).stdout(Stdio::null());
@@ -115,7 +115,7 @@ fn read(text: &str) -> Result<Vec<Event>, Error> {
         let rest = rest.trim_start();
         if let Some(first) = rest.strip_suffix(" <unfinished ...>") {
             match closed(first) {
-                // Its end may be seen after another thread was given the same descriptor.
+                // Its end may be traced after another thread was given the same descriptor.
                 Some(fd) => events.push(Event::Close { fd }),
                 None => drop(begun.insert(thread, first)),
             }
@@ -182,7 +182,7 @@ impl<'a> Call<'a> {
                 fd().map(|fd| Event::Write { fd, at, bytes })
             }
             "ftruncate" => fd().zip(size(1)).map(|(fd, length)| Event::Length { fd, length }),
-            // The mode is 0: nothing else is asked for here.
+            // Mode 0 is the only one in use here.
             "fallocate" if self.number(1) == Some(0) => {
                 let end = size(2).zip(size(3)).map(|(from, count)| from + count);
                 fd().zip(end).map(|(fd, end)| Event::Room { fd, end })
@@ -203,7 +203,7 @@ impl<'a> Call<'a> {
         Ok(event)
     }
 
-    /// The argument of this place, where it is a number. No string stands before it in any call that is asked so.
+    /// The argument at this place, if it is a number. In the calls that are asked for it, no string comes before it.
     fn number(&self, at: usize) -> Option<i64> {
         self.arguments.split(", ").nth(at)?.parse().ok()
     }
@@ -213,7 +213,7 @@ impl<'a> Call<'a> {
         self.arguments.rsplit(", ").next()?.parse().ok()
     }
 
-    /// The path of this number, and the folder that it is below.
+    /// The `nth` path of the call, and the folder that it is below.
     fn place(&self, nth: usize) -> Option<Place> {
         let path = self.strings().into_iter().nth(nth)?;
         let path = PathBuf::from(String::from_utf8(path).ok()?);
@@ -222,7 +222,7 @@ impl<'a> Call<'a> {
         Some(Place { folder: folder.filter(|_| path.is_relative()), path })
     }
 
-    /// The strings among the arguments: each byte is written as `\x` and two digits.
+    /// The strings among the arguments. Each byte is written as `\x` and two digits.
     fn strings(&self) -> Vec<Vec<u8>> {
         let digits = |text: &str| {
             let bytes = text.split("\\x").skip(1);

@@ -5,7 +5,9 @@ use super::page::Ways;
 use super::tasks::{FILES, Script};
 use super::words::words;
 use crate::provider::Provider;
-use crate::shell::{Ran, Shell};
+use crate::shell::{Ran, Shell, line};
+use foldback::{Memory, Options};
+use foldback_core::{Message, TodoId};
 use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,10 @@ use std::time::Duration;
 /// Between two pieces of an answer that is streamed.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Stores that are broken on purpose, below the folder of a room.
+const DAMAGED: &str = "damaged";
+const BEHIND: &str = "behind";
+
 /// Makes rooms that are alike: the examples, and a store that holds them.
 pub(super) struct Rooms(Shell);
 
@@ -25,6 +31,7 @@ impl Rooms {
         let examples = examples();
         let paths: Vec<&str> = examples.iter().map(|path| path.to_str().unwrap()).collect();
         shell.ok(&[&["import"], paths.as_slice()].concat());
+        break_stores(&shell);
         Self(shell)
     }
 
@@ -33,6 +40,9 @@ impl Rooms {
         let shell = Shell::new();
         copy(&self.0.store(), &shell.store());
         copy(Path::new(FILES), &shell.path("work"));
+        for store in [DAMAGED, BEHIND] {
+            copy(&self.0.path(store), &shell.path("work").join(store));
+        }
         shell.folders(&["work/examples"]);
         for path in examples() {
             std::fs::copy(&path, shell.path("work/examples").join(path.file_name().unwrap()))
@@ -57,6 +67,30 @@ impl Rooms {
             left => Err(format!("{left} answers of the script were not asked for:\n{seen}")),
         }
     }
+}
+
+/// Makes a store in which a bit of the message 3 is flipped, and one that has lost its last write.
+fn break_stores(shell: &Shell) {
+    let messages = (0..12).map(|n| Message::user(&format!("第{n}条 canary-{n:04}")));
+    let file = shell.write("notes.jsonl", line("notes", messages.collect()));
+    let database = |store: &str| shell.path(store).join("store.sqlite");
+    for store in [DAMAGED, BEHIND] {
+        let store = shell.path(store);
+        let ran = shell.run_bare(&["--store", store.to_str().unwrap(), "import", &file]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+    let mut bytes = std::fs::read(database(DAMAGED)).unwrap();
+    let canary = b"canary-0003";
+    let at = bytes.windows(canary.len()).position(|window| window == canary).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(database(DAMAGED), bytes).unwrap();
+
+    let before = std::fs::read(database(BEHIND)).unwrap();
+    let memory = Memory::open(&shell.path(BEHIND), Options::default()).unwrap();
+    let mut session = memory.session(&TodoId::new("notes").unwrap()).unwrap();
+    session.record(Message::user("This is written, and lost.")).unwrap();
+    drop((session, memory));
+    std::fs::write(database(BEHIND), before).unwrap();
 }
 
 fn command(shell: &Shell, provider: &Provider, line: &str) -> Command {
