@@ -1,7 +1,7 @@
 //! What can go wrong, cut by what the caller can do about it.
 
 use std::io;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -197,7 +197,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A name that is no engine's.
-    #[error("{name:?} is not an engine; expected sqlite, sled or memory")]
+    #[error("{name:?} is not an engine; expected sqlite, redb, sled or memory")]
     UnknownEngine {
         /// The name.
         name: String,
@@ -224,7 +224,7 @@ pub enum Error {
     },
 }
 
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 /// Turns a failed change of the file system into the error that says what to do about it.
 pub(crate) fn writing<'a>(
     doing: &'static str,
@@ -241,7 +241,7 @@ pub(crate) fn writing<'a>(
     }
 }
 
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 /// Names what could not be read.
 pub(crate) fn reading<'a>(
     doing: &'static str,

@@ -24,8 +24,8 @@ use parking_lot::{Mutex, RwLock};
 use crate::error::{reading, writing};
 use crate::folder::{self, SLED_FOLDER};
 use crate::lock::Lock;
-use crate::record::{self, HEAD_NUMBER};
 use crate::{Batch, Engine, Error, Expect, Finding, Key, Kv, Mode, Space};
+use crate::{ordered, record};
 use compaction::{NEW_FOLDER, OLD_FOLDER, mend, remove};
 use database::{Database, PATIENCE, STEP, connect, guarded, until_closed};
 
@@ -114,8 +114,9 @@ impl Sled {
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
         self.read(|database| {
             let mut found = Vec::new();
-            for item in database.range(bytes_of(space.number(), todo, span)).take(limit) {
-                match open_in(space, todo, &item?) {
+            for item in database.range(ordered::span(space, todo, span)).take(limit) {
+                let (key, stored) = item?;
+                match ordered::open(space, todo, &key, &stored) {
                     Ok(record) => found.push(record),
                     Err(error) => return Ok(Err(error)),
                 }
@@ -141,14 +142,14 @@ impl Kv for Sled {
                 return Err(Error::Conflict { todo, expected, found });
             }
             if next == 0 {
-                changes.remove(&head_key(todo));
+                changes.remove(&ordered::head(todo));
             } else {
-                changes.insert(&head_key(todo), record::seal_head(todo, next));
+                changes.insert(&ordered::head(todo), record::seal_head(todo, next));
             }
         }
         for delete in &batch.delete {
             let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { continue };
-            let range = bytes_of(delete.space.number(), delete.todo, &span);
+            let range = ordered::span(delete.space, delete.todo, &span);
             let gone: Vec<::sled::IVec> =
                 self.read(|database| database.range(range).keys().collect())?;
             for key in gone {
@@ -156,7 +157,7 @@ impl Kv for Sled {
             }
         }
         for (key, value) in &batch.put {
-            changes.insert(&key_of(*key), record::seal(*key, value));
+            changes.insert(&ordered::of(*key), record::seal(*key, value));
         }
         // Past this point the disk may hold some of the batch.
         let written = self.write(changes);
@@ -170,7 +171,7 @@ impl Kv for Sled {
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
         Key { space: Space::Todo, todo, n: 0 }.check()?;
-        match self.read(|database| database.get(head_key(todo)))? {
+        match self.read(|database| database.get(ordered::head(todo)))? {
             Some(stored) => record::open_head(todo, &stored)
                 .map_err(|detail| Error::CorruptHead { todo, detail }),
             None => Ok(0),
@@ -183,9 +184,9 @@ impl Kv for Sled {
         }
         self.read(|database| {
             let mut found = Vec::new();
-            for item in database.range(head_key(todos.start)..head_key(todos.end)) {
+            for item in database.range(ordered::head(todos.start)..ordered::head(todos.end)) {
                 let (bytes, stored) = item?;
-                if let Some((_, todo, _)) = parts(&bytes)
+                if let Some(todo) = ordered::todo_of_head(&bytes)
                     && let Ok(head) = record::open_head(todo, &stored)
                 {
                     found.push((todo, head));
@@ -197,7 +198,7 @@ impl Kv for Sled {
 
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         key.check()?;
-        let stored = self.read(|database| database.get(key_of(key)))?;
+        let stored = self.read(|database| database.get(ordered::of(key)))?;
         stored
             .map(|stored| record::open(key, &stored))
             .transpose()
@@ -218,10 +219,10 @@ impl Kv for Sled {
     fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let Some(span) = Key::span(space, todo, &(0..Key::N_END))? else { return Ok(None) };
         let last = self.read(|database| {
-            let range = bytes_of(space.number(), todo, &span);
+            let range = ordered::span(space, todo, &span);
             database.range(range).next_back().transpose()
         })?;
-        last.map(|item| open_in(space, todo, &item)).transpose()
+        last.map(|(key, stored)| ordered::open(space, todo, &key, &stored)).transpose()
     }
 
     fn changed(&self) -> Result<u64, Error> {
@@ -297,7 +298,7 @@ impl Sled {
                 let range = (from.clone(), Bound::Unbounded);
                 for item in database.range::<::sled::IVec, _>(range).take(CHECK_STEP) {
                     let (bytes, stored) = item?;
-                    findings.extend(judge(&bytes, &stored));
+                    findings.extend(ordered::judge(&bytes, &stored));
                     last = Some(bytes);
                 }
                 Ok(last)
@@ -306,55 +307,4 @@ impl Sled {
             from = Bound::Excluded(last);
         }
     }
-}
-
-/// A record of a todo, as a scan finds it, verified.
-fn open_in(
-    space: Space,
-    todo: u32,
-    (bytes, stored): &(::sled::IVec, ::sled::IVec),
-) -> Result<(u64, Vec<u8>), Error> {
-    // A key of another shape is in no range of a todo.
-    let n = u64::from(parts(bytes).map_or(0, |(_, _, n)| n));
-    let key = Key { space, todo, n };
-    let value = record::open(key, stored).map_err(|detail| Error::Corrupt { key, detail })?;
-    Ok((n, value))
-}
-
-fn judge(bytes: &[u8], stored: &[u8]) -> Option<Finding> {
-    let Some((number, todo, n)) = parts(bytes) else {
-        return Some(Finding::Engine { detail: format!("{bytes:02x?} is no key") });
-    };
-    if number == HEAD_NUMBER {
-        let head = record::open_head(todo, stored);
-        return head.err().map(|detail| Finding::Head { todo, detail });
-    }
-    let Some(space) = Space::from_number(number) else {
-        return Some(Finding::Engine { detail: format!("{number} is no space") });
-    };
-    let key = Key { space, todo, n: u64::from(n) };
-    record::check(key, stored).err().map(|detail| Finding::Record { key, detail })
-}
-
-fn key_of(key: Key) -> [u8; 9] {
-    // The key was checked: its number is below 2^32.
-    key_bytes(key.space.number(), key.todo, u32::try_from(key.n).unwrap_or(u32::MAX))
-}
-
-fn head_key(todo: u32) -> [u8; 9] {
-    key_bytes(HEAD_NUMBER, todo, 0)
-}
-
-fn bytes_of(number: u8, todo: u32, span: &RangeInclusive<u32>) -> RangeInclusive<[u8; 9]> {
-    key_bytes(number, todo, *span.start())..=key_bytes(number, todo, *span.end())
-}
-
-fn key_bytes(number: u8, todo: u32, n: u32) -> [u8; 9] {
-    let ([a, b, c, d], [e, f, g, h]) = (todo.to_be_bytes(), n.to_be_bytes());
-    [number, a, b, c, d, e, f, g, h]
-}
-
-fn parts(bytes: &[u8]) -> Option<(u8, u32, u32)> {
-    let &[number, a, b, c, d, e, f, g, h] = bytes else { return None };
-    Some((number, u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
 }

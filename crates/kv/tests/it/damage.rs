@@ -104,10 +104,21 @@ fn read_all(kv: &dyn Kv, records: &Records, what: &str, lost: RangeInclusive<u64
 
 #[test]
 fn r4_a_flipped_bit_in_the_file_is_never_a_wrong_value() {
+    flip_bits(Engine::Sqlite);
+}
+
+#[cfg(feature = "redb")]
+#[test]
+fn r4_a_flipped_bit_in_the_file_of_redb_is_never_a_wrong_value() {
+    flip_bits(Engine::Redb);
+}
+
+fn flip_bits(engine: Engine) {
     let dir = tempfile::tempdir().unwrap();
     let whole = dir.path().join("whole");
-    let records = build(&whole, Engine::Sqlite);
-    let bytes = fs::read(whole.join("store.sqlite")).unwrap();
+    let records = build(&whole, engine);
+    let name = format!("store.{engine}");
+    let bytes = fs::read(whole.join(&name)).unwrap();
     let filled: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
     let (mut refused, mut short) = (0, 0);
     let mut dice = Dice(7);
@@ -123,9 +134,9 @@ fn r4_a_flipped_bit_in_the_file_is_never_a_wrong_value() {
         // The last copy is whole: without it, what the others lose would prove nothing.
         let whole = trial == 200;
         bad[at] ^= if whole { 0 } else { 1 << bit };
-        fs::write(copy.join("store.sqlite"), bad).unwrap();
+        fs::write(copy.join(&name), bad).unwrap();
         let what = format!("byte {at}, bit {bit}");
-        match open(&copy, Engine::Sqlite, Mode::ReadWrite) {
+        match open(&copy, engine, Mode::ReadWrite) {
             Ok(kv) => {
                 if read_all(&*kv, &records, &what, 0..=0) {
                     assert!(!whole, "a whole copy is short");
@@ -144,7 +155,9 @@ fn r4_a_flipped_bit_in_the_file_is_never_a_wrong_value() {
         }
         fs::remove_dir_all(&copy).unwrap();
     }
-    eprintln!("200 flips: {refused} stores refused, {short} with something refused or missing");
+    eprintln!(
+        "200 flips of {engine}: {refused} stores refused, {short} with something refused or missing"
+    );
     assert!(short > 20, "the flips hit too little to prove anything");
     assert!(refused <= 20, "{refused} of 200 flips cost the whole store");
 }

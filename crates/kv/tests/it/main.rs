@@ -9,17 +9,17 @@ mod upgrade;
 
 #[cfg(feature = "sqlite")]
 mod damage;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod folder;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod forget;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod golden;
 #[cfg(all(unix, feature = "sqlite"))]
 mod lost;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod processes;
 #[cfg(all(unix, feature = "sqlite"))]
 mod refusals;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod syncs;
