@@ -123,6 +123,19 @@ pub enum Error {
         /// The store's folder.
         path: PathBuf,
     },
+    /// A database of sled is copied before it is opened, and there is no room for the copy.
+    #[error(
+        "opening a sled store takes a copy of it, and {} has {free} bytes free where {needed} are needed",
+        path.display()
+    )]
+    NoRoom {
+        /// The copy.
+        path: PathBuf,
+        /// How much it takes, in bytes.
+        needed: u64,
+        /// How much is free, in bytes.
+        free: u64,
+    },
     /// An earlier write failed in the disk, so what it left is unknown until the store is opened
     /// again. Reading goes on.
     #[error("the store at {} takes no writes after a failed one; open it again", path.display())]

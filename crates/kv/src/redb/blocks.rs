@@ -266,7 +266,7 @@ fn stored_len(file: &File) -> io::Result<u64> {
 /// Sets the length of the file. What is new is written rather than left as a hole: a disk that is full says so
 /// here, and a commit that goes there later has nothing to sync but its own bytes.
 fn resize(file: &File, len: u64) -> io::Result<()> {
-    const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
     let mut end = file.metadata()?.len();
     if len < end {
         return file.set_len(len);

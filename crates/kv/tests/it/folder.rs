@@ -252,7 +252,7 @@ fn r10_a_second_opener_of_an_exclusive_store_hears_so_within_a_second() {
 /// R10: those who read share an exclusive store, and keep a writer out.
 #[test]
 fn r10_readers_share_an_exclusive_store() {
-    for engine in exclusive().into_iter().filter(|engine| *engine == Engine::Redb) {
+    for engine in exclusive() {
         let dir = tempfile::tempdir().unwrap();
         let kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
         check(&*kv, "put message 7/0 a\ncommit", "ok");

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
 
 mod conformance;
+#[cfg(all(unix, any(feature = "redb", feature = "sled")))]
+mod disk_errors;
 mod model;
 #[cfg(all(feature = "sqlite", feature = "sled"))]
 mod upgrade;
@@ -23,3 +25,5 @@ mod processes;
 mod refusals;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod syncs;
+#[cfg(all(unix, any(feature = "redb", feature = "sled")))]
+mod unwritten;

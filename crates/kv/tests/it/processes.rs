@@ -248,6 +248,17 @@ fn kill_writers(engine: Engine) {
     }
 }
 
+/// A store whose writer was killed in its work, and how many commits were acknowledged.
+pub(crate) fn churned_and_killed(engine: Engine, store: &Path) -> u64 {
+    let mut child = child(&format!("churn {engine}"), store);
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut said = lines.filter_map(|line| line.strip_prefix('>')?.parse::<u64>().ok());
+    let acknowledged = said.nth(13).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    said.last().unwrap_or(acknowledged) + 1
+}
+
 /// The figures for the notes: `cargo test -p foldback-kv fairness -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures for three seconds on a quiet machine"]
