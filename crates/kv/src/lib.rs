@@ -60,6 +60,8 @@ mod registry;
 mod retry;
 
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+mod acknowledged;
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod folder;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod format_repair;
@@ -67,11 +69,11 @@ mod format_repair;
 mod guard;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod lock;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod place;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod record;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod witness;
 
 #[cfg(feature = "sqlite")]

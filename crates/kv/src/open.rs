@@ -14,7 +14,7 @@ use crate::{Engine, Error, Kv, Mode};
 /// | 1 | the first |
 /// | 2 | the spaces `grant` and `plan` |
 /// | 3 | the spaces `sent` and `parked` |
-/// | 4 | the number and digest of the last commit, in the engine and in the file `WITNESS` (SQLite) |
+/// | 4 | the number and digest of the last commit, in the engine and in the file `WITNESS`; the engine `redb` |
 pub const FORMAT_VERSION: u64 = 4;
 
 /// Opens the store in a folder, and with [`Mode::ReadWrite`] creates it if there is none.

@@ -1,15 +1,20 @@
 //! Keys as bytes whose order is ours, for engines that hold one ordered map of bytes.
 //!
 //! A key is nine bytes: the space's number, the todo and `n`, the last two big-endian. Heads have 255
-//! in place of a space.
+//! in place of a space, and the last commit 254.
 
 use std::ops::RangeInclusive;
 
-use crate::record::{self, HEAD_NUMBER};
+use crate::acknowledged::Held;
+use crate::record::{self, HEAD_NUMBER, LINK_NUMBER};
+use crate::witness::Link;
 use crate::{Error, Finding, Key, Space};
 
 /// A key as the map has it.
 pub(crate) type Bytes = [u8; 9];
+
+/// The key of the last commit.
+pub(crate) const LINK: Bytes = [LINK_NUMBER, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// The bytes of a record's key, which was checked.
 pub(crate) fn of(key: Key) -> Bytes {
@@ -47,11 +52,20 @@ pub(crate) fn open(
     Ok((n, value))
 }
 
-/// What is wrong with a record or a head, if anything.
+/// The last commit, as it is stored, if it is.
+pub(crate) fn open_link(stored: Option<&[u8]>) -> Held {
+    // A store from before there were numbers has none.
+    stored.map_or(Ok(Link::default()), Link::open)
+}
+
+/// What is wrong with a record, a head or the last commit, if anything.
 pub(crate) fn judge(found: &[u8], stored: &[u8]) -> Option<Finding> {
     let Some((number, todo, n)) = parts(found) else {
         return Some(Finding::Engine { detail: format!("{found:02x?} is no key") });
     };
+    if found == LINK {
+        return Link::judge(Ok(stored));
+    }
     if number == HEAD_NUMBER {
         let head = record::open_head(todo, stored);
         return head.err().map(|detail| Finding::Head { todo, detail });

@@ -21,11 +21,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ::redb::{Database, ReadableDatabase, ReadableTable, Table};
 use parking_lot::{Mutex, RwLock};
 
+use crate::acknowledged::{Acknowledged, Held};
 use crate::error::{reading, writing};
 use crate::folder::{self, REDB_FILE};
 use crate::lock::Lock;
-use crate::{Batch, Delete, Engine, Error, Expect, Finding, Key, Kv, Mode, Space};
-use crate::{ordered, record};
+use crate::place::Place;
+use crate::witness::Link;
+use crate::{Batch, Delete, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space};
+use crate::{acknowledged, ordered, record};
 pub(crate) use blocks::are_in as is_store;
 use database::{RECORDS, Records, close, connect, copy, create, guarded, remove};
 
@@ -35,13 +38,14 @@ const NEW_FILE: &str = "store.redb.new";
 pub(crate) struct Redb {
     dir: PathBuf,
     file: PathBuf,
-    mode: Mode,
     /// Empty only when it was closed for good: after a failure that left nothing to be opened.
     database: RwLock<Option<Database>>,
     /// Writers take turns, and so does what must not have writers beside it.
     turn: Mutex<()>,
     commits: AtomicU64,
     poisoned: AtomicBool,
+    /// `None` for a store that is only read.
+    acknowledged: Option<Acknowledged>,
     /// Given back after the database is closed: fields are dropped in their order.
     _lock: Option<Lock>,
 }
@@ -60,15 +64,17 @@ impl Redb {
         if mode == Mode::ReadWrite {
             remove(&dir.join(NEW_FILE))?;
         }
+        let acknowledged =
+            (mode == Mode::ReadWrite).then(|| Acknowledged::open(&dir, vec![Place::of(&file)]));
         let database = connect(&file, mode)?;
         Ok(Self {
             dir,
             file,
-            mode,
             database: RwLock::new(Some(database)),
             turn: Mutex::new(()),
             commits: AtomicU64::new(0),
             poisoned: AtomicBool::new(false),
+            acknowledged,
             _lock: lock,
         })
     }
@@ -96,6 +102,8 @@ impl Redb {
         if mode == Mode::ReadOnly {
             self.poisoned.store(true, Ordering::Release);
         }
+        // Not one of another's.
+        self.acknowledged.as_ref().map_or(Ok(()), Acknowledged::find_places)?;
         // Closed before it is opened again.
         if let Some(database) = slot.take() {
             close(database);
@@ -104,12 +112,12 @@ impl Redb {
         Ok(())
     }
 
-    /// Checks that writing is allowed.
-    fn writable(&self) -> Result<(), Error> {
-        match self.mode {
-            Mode::ReadOnly => Err(Error::ReadOnly { path: self.dir.clone() }),
-            Mode::ReadWrite if self.poisoned.load(Ordering::Acquire) => Err(self.poison()),
-            Mode::ReadWrite => Ok(()),
+    /// What a writer knows of the commits before, where writing is allowed.
+    fn writable(&self) -> Result<&Acknowledged, Error> {
+        match &self.acknowledged {
+            None => Err(Error::ReadOnly { path: self.dir.clone() }),
+            Some(_) if self.poisoned.load(Ordering::Acquire) => Err(self.poison()),
+            Some(acknowledged) => Ok(acknowledged),
         }
     }
 
@@ -118,14 +126,18 @@ impl Redb {
         Error::Poisoned { path: self.dir.clone() }
     }
 
-    fn write(&self, batch: &Batch) -> Result<(), Error> {
+    fn held(&self) -> Result<Held, Error> {
+        self.read(last_commit)
+    }
+
+    fn write(&self, acknowledged: &Acknowledged, batch: &Batch) -> Result<Link, Error> {
         let written = {
             let slot = self.database.read();
             let database = slot.as_ref().ok_or_else(|| self.poison())?;
             guarded(&self.file, || {
                 let transaction = database.begin_write()?;
                 let mut records = transaction.open_table(RECORDS)?;
-                let changed = change(&mut records, batch)?;
+                let changed = change(&mut records, acknowledged, batch)?;
                 drop(records);
                 // Without a commit it is undone.
                 if changed.is_ok() {
@@ -184,8 +196,9 @@ impl Kv for Redb {
             return Ok(());
         }
         let _turn = self.turn.lock();
-        self.writable()?;
-        self.write(&batch)?;
+        let acknowledged = self.writable()?;
+        let link = self.write(acknowledged, &batch)?;
+        acknowledged.add(link).inspect_err(|_| drop(self.poison()))?;
         self.commits.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -244,10 +257,23 @@ impl Kv for Redb {
         Ok(self.commits.load(Ordering::Acquire))
     }
 
+    fn lost(&self) -> Result<Option<Lost>, Error> {
+        acknowledged::find_loss(&self.dir, || self.held())
+    }
+
+    fn accept_loss(&self) -> Result<(), Error> {
+        self.writable()?;
+        let _turn = self.turn.lock();
+        self.writable()?.find_places()?;
+        acknowledged::accept_loss(&self.dir, self.held()?)
+    }
+
     fn compact(&self) -> Result<(), Error> {
         self.writable()?;
         let _turn = self.turn.lock();
-        self.writable()?;
+        let acknowledged = self.writable()?;
+        acknowledged::refuse(&self.dir, self.lost()?)?;
+        acknowledged.find_places()?;
         let new = self.dir.join(NEW_FILE);
         self.read(|records| Ok(copy(records, &new)))??;
         // From here on readers wait.
@@ -258,7 +284,8 @@ impl Kv for Redb {
         let moved = fs::rename(&new, &self.file)
             .map_err(writing("rename", &new))
             .and_then(|()| folder::sync(&self.dir));
-        *slot = Some(connect(&self.file, self.mode).inspect_err(|_| drop(self.poison()))?);
+        acknowledged.renew_places();
+        *slot = Some(connect(&self.file, Mode::ReadWrite).inspect_err(|_| drop(self.poison()))?);
         moved
     }
 
@@ -275,6 +302,7 @@ impl Kv for Redb {
         let _turn = self.turn.lock();
         let mut findings = self.read(|records| Ok(check::judge(records)))?;
         findings.extend(self.read(|records| Ok(check::compare(records, &self.file)))??);
+        findings.extend(self.lost()?.map(Finding::Lost));
         findings.sort();
         findings.dedup();
         Ok(findings)
@@ -289,11 +317,16 @@ impl Drop for Redb {
     }
 }
 
-/// Makes the changes of a batch, if the head is the expected one.
+/// Makes the changes of a batch, if the head is the expected one and nothing is lost. Gives the link of its commit.
 fn change(
     records: &mut Table<'_, &'static ordered::Bytes, &'static [u8]>,
+    acknowledged: &Acknowledged,
     batch: &Batch,
-) -> Result<Result<(), Error>, ::redb::Error> {
+) -> Result<Result<Link, Error>, ::redb::Error> {
+    let link = match acknowledged.next(last_commit(records)?, batch) {
+        Ok(link) => link,
+        Err(lost) => return Ok(Err(lost)),
+    };
     if let Some(Expect { todo, head: expected, next }) = batch.expect {
         match head_in(records, todo)? {
             Ok(found) if found == expected => {}
@@ -316,7 +349,16 @@ fn change(
     for (key, value) in &batch.put {
         records.insert(&ordered::of(*key), &*record::seal(*key, value))?;
     }
-    Ok(Ok(()))
+    records.insert(&ordered::LINK, &*link.seal())?;
+    foldback_core::failpoint!("kv.commit.applied");
+    Ok(Ok(link))
+}
+
+fn last_commit(
+    records: &impl ReadableTable<&'static ordered::Bytes, &'static [u8]>,
+) -> Result<Held, ::redb::Error> {
+    let stored = records.get(&ordered::LINK)?;
+    Ok(ordered::open_link(stored.as_ref().map(|stored| stored.value())))
 }
 
 fn head_in(

@@ -7,9 +7,9 @@
 //!
 //! It repairs a database whenever it opens one, and takes a read that failed for the end of its log, over which it
 //! writes. So it never opens a folder of which there is no copy (`copies`), and every commit says how much there is
-//! (`contents`). What that does not hold: damage that looks like the end of the log takes whole commits at the end, and a
-//! write that the disk refuses may leave a commit waiting for ever. Much else it refuses by panicking, which
-//! becomes [`Error::Damaged`] here.
+//! (`contents`). Damage that looks like the end of the log still takes whole commits at the end: the witness tells, and until
+//! the loss is accepted the store is read from a copy. A write that the disk refuses may leave a commit waiting for ever.
+//! Much else it refuses by panicking, which becomes [`Error::Damaged`] here.
 
 mod compaction;
 mod contents;
@@ -24,13 +24,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::acknowledged::{Acknowledged, Held};
 use crate::error::{reading, writing};
 use crate::folder::{self, SLED_FOLDER};
 use crate::lock::Lock;
-use crate::{Batch, Engine, Error, Expect, Finding, Key, Kv, Mode, Space};
-use crate::{ordered, record};
+use crate::place::Place;
+use crate::{Batch, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space};
+use crate::{acknowledged, ordered, record};
 use compaction::{NEW_FOLDER, OLD_FOLDER, mend, remove};
-use copies::{PrivateCopy, connect_for_reading, connect_for_writing, connect_whole};
+use copies::{Missing, PrivateCopy, connect_for_reading, connect_for_writing, connect_whole};
 use database::{Database, connect, guarded, until_closed};
 
 /// How many records a check looks at before it lets writers in.
@@ -38,7 +40,6 @@ const CHECK_STEP: usize = 1000;
 
 pub(crate) struct Sled {
     dir: PathBuf,
-    mode: Mode,
     /// Readers share it; a commit has it alone, until it is durable. Empty only when a compaction
     /// could not open what it had written.
     database: RwLock<Option<Database>>,
@@ -46,8 +47,11 @@ pub(crate) struct Sled {
     turn: Mutex<()>,
     commits: AtomicU64,
     poisoned: AtomicBool,
-    /// What is read, in place of the store. Removed after the database is closed: fields are dropped in their order.
-    _copy: Option<PrivateCopy>,
+    /// `None` for a store that is only read.
+    acknowledged: Option<Acknowledged>,
+    /// What is read, in place of a store that is only read, or that has lost commits. Removed after the database is closed:
+    /// fields are dropped in their order.
+    copy: Mutex<Option<PrivateCopy>>,
     /// Given back after the database is closed.
     _lock: Option<Lock>,
 }
@@ -66,21 +70,26 @@ impl Sled {
         // One tree holds all spaces, so a later format adds nothing to it.
         folder::open(&dir, Engine::Sled, mode, make, || Ok(()))?;
         let lock = Lock::hold(&dir, mode)?;
-        let (database, copy) = match mode {
-            Mode::ReadWrite => (mend(&dir).and_then(|()| connect_for_writing(&dir))?, None),
-            Mode::ReadOnly => {
-                let (database, copy) = connect_for_reading(&dir)?;
-                (database, Some(copy))
-            }
+        let writing = (mode == Mode::ReadWrite).then(|| {
+            mend(&dir)?;
+            connect_for_writing(&dir, Missing::IsRefused)
+        });
+        let (database, copy) = match writing {
+            Some(Ok(database)) => (database, None),
+            Some(Err(error)) if !matches!(error, Error::Lost { .. }) => return Err(error),
+            // What remains of lost commits stays as it is until the loss is accepted.
+            _ => connect_for_reading(&dir).map(|(database, copy)| (database, Some(copy)))?,
         };
+        let acknowledged = (mode == Mode::ReadWrite)
+            .then(|| Acknowledged::open(&dir, vec![Place::of(&log(&dir))]));
         Ok(Self {
             dir,
-            mode,
             database: RwLock::new(Some(database)),
             turn: Mutex::new(()),
             commits: AtomicU64::new(0),
             poisoned: AtomicBool::new(false),
-            _copy: copy,
+            acknowledged,
+            copy: Mutex::new(copy),
             _lock: lock,
         })
     }
@@ -101,13 +110,23 @@ impl Sled {
         guarded(&self.dir, || database.apply(changes))
     }
 
-    /// Checks that writing is allowed.
-    fn writable(&self) -> Result<(), Error> {
-        match self.mode {
-            Mode::ReadOnly => Err(Error::ReadOnly { path: self.dir.clone() }),
-            Mode::ReadWrite if self.poisoned.load(Ordering::Acquire) => Err(self.poison()),
-            Mode::ReadWrite => Ok(()),
+    /// What a writer knows of the commits before, where writing is allowed.
+    fn writable(&self) -> Result<&Acknowledged, Error> {
+        match &self.acknowledged {
+            None => Err(Error::ReadOnly { path: self.dir.clone() }),
+            Some(_) if self.poisoned.load(Ordering::Acquire) => Err(self.poison()),
+            Some(acknowledged) => Ok(acknowledged),
         }
+    }
+
+    /// Checks that it is the store itself that is open.
+    fn is_own(&self) -> Result<(), Error> {
+        // Of a copy in which nothing is missing: what the first opening did not read, a later one did.
+        if self.copy.lock().is_some() { Err(self.poison()) } else { Ok(()) }
+    }
+
+    fn held(&self) -> Result<Held, Error> {
+        self.read(last_commit)
     }
 
     fn poison(&self) -> Error {
@@ -144,8 +163,10 @@ impl Kv for Sled {
             return Ok(());
         }
         let _turn = self.turn.lock();
-        self.writable()?;
-        let mut changes = BTreeMap::new();
+        let acknowledged = self.writable()?;
+        let link = acknowledged.next(self.held()?, &batch)?;
+        self.is_own()?;
+        let mut changes = BTreeMap::from([(ordered::LINK, Some(link.seal()))]);
         if let Some(Expect { todo, head: expected, next }) = batch.expect {
             let found = self.head(todo)?;
             if found != expected {
@@ -165,12 +186,11 @@ impl Kv for Sled {
         for (key, value) in &batch.put {
             changes.insert(ordered::of(*key), Some(record::seal(*key, value)));
         }
-        // Past this point the disk may hold some of the batch.
-        let written = self.write(changes);
-        if written.is_err() {
-            self.poisoned.store(true, Ordering::Release);
-        }
-        written?;
+        foldback_core::failpoint!("kv.commit.applied");
+        // sled finds some of its files by their names. Past this point the disk may hold some of the batch.
+        let written = acknowledged.find_places().and_then(|()| self.write(changes));
+        let written = written.or_else(|error| acknowledged.find_places().and(Err(error)));
+        written.and_then(|()| acknowledged.add(link)).inspect_err(|_| drop(self.poison()))?;
         self.commits.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -236,10 +256,35 @@ impl Kv for Sled {
         Ok(self.commits.load(Ordering::Acquire))
     }
 
+    fn lost(&self) -> Result<Option<Lost>, Error> {
+        acknowledged::find_loss(&self.dir, || self.held())
+    }
+
+    fn accept_loss(&self) -> Result<(), Error> {
+        self.writable()?;
+        let _turn = self.turn.lock();
+        let acknowledged = self.writable()?;
+        acknowledged.find_places()?;
+        let mut slot = self.database.write();
+        if let Some(copy) = self.copy.lock().take() {
+            if let Some(database) = slot.take() {
+                database.close();
+            }
+            *slot = Some(connect_for_writing(&self.dir, Missing::IsAccepted)?);
+            acknowledged.renew_places();
+            drop(copy);
+        }
+        drop(slot);
+        acknowledged::accept_loss(&self.dir, self.held()?)
+    }
+
     fn compact(&self) -> Result<(), Error> {
         self.writable()?;
         let _turn = self.turn.lock();
-        self.writable()?;
+        let acknowledged = self.writable()?;
+        acknowledged::refuse(&self.dir, self.lost()?)?;
+        self.is_own()?;
+        acknowledged.find_places()?;
         let new = self.dir.join(NEW_FOLDER);
         remove(&new)?;
         self.read_copy(&new)?;
@@ -257,6 +302,7 @@ impl Kv for Sled {
             .and_then(|()| folder::sync(&self.dir))
             .and_then(|()| remove(&old))
             .and_then(|()| connect_whole(&place));
+        acknowledged.renew_places();
         match moved {
             Ok(database) => {
                 *slot = Some(database);
@@ -295,9 +341,20 @@ impl Kv for Sled {
             }
             Err(error) => return Err(error),
         }
+        findings.extend(self.lost()?.map(Finding::Lost));
         findings.sort();
         Ok(findings)
     }
+}
+
+/// The file that is open for as long as the database is.
+fn log(dir: &Path) -> PathBuf {
+    dir.join(SLED_FOLDER).join("db")
+}
+
+/// The last commit of a database.
+fn last_commit(database: &::sled::Db) -> Result<Held, ::sled::Error> {
+    Ok(ordered::open_link(database.get(ordered::LINK)?.as_deref()))
 }
 
 impl Drop for Sled {

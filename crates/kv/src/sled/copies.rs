@@ -4,11 +4,12 @@
 //! that it overwrites. So it is never let near a folder of which there is no copy.
 
 use super::compaction::{NEW_FOLDER, OLD_FOLDER, remove};
-use super::database::{Database, connect, until_closed};
-use crate::Error;
+use super::database::{Database, connect, guarded, until_closed};
+use super::last_commit;
 use crate::error::{reading, writing};
 use crate::folder::{self, SLED_FOLDER};
 use crate::lock::Lock;
+use crate::{Error, acknowledged};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,11 +74,20 @@ fn sweep(parent: &Path) {
     }
 }
 
+/// What becomes of a store in which acknowledged commits are missing: sled would write over what remains of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// It is left as it is: [`Error::Lost`].
+    IsRefused,
+    /// It is opened.
+    IsAccepted,
+}
+
 /// Opens a database for writing. If it does not hold what its last commit left, its folder becomes again what it was.
 ///
 /// A read that failed may look like the end of the log, so that earlier commits are all that there seems to be. So a copy is
 /// opened first, and both must come to the same.
-pub(super) fn connect_for_writing(dir: &Path) -> Result<Database, Error> {
+pub(super) fn connect_for_writing(dir: &Path, missing: Missing) -> Result<Database, Error> {
     let (place, spare, copy) =
         (dir.join(SLED_FOLDER), dir.join(SPARE_FOLDER), dir.join(NEW_FOLDER));
     // An opening that was cut short: nothing was acknowledged after it had begun.
@@ -86,10 +96,16 @@ pub(super) fn connect_for_writing(dir: &Path) -> Result<Database, Error> {
     }
     remove(&copy)?;
     fill(&place, &copy)?;
-    let rehearsed = connect_whole(&copy).map(|database| {
+    let rehearsed = connect_whole(&copy).and_then(|database| {
+        let held = guarded(&copy, || last_commit(&database.sled));
         let found = database.contents();
         database.close();
-        found
+        match missing {
+            Missing::IsAccepted => Ok(found),
+            Missing::IsRefused => acknowledged::find_loss(dir, || held)
+                .and_then(|lost| acknowledged::refuse(dir, lost))
+                .map(|()| found),
+        }
     });
     remove(&copy)?;
     let expected = rehearsed?;

@@ -287,7 +287,7 @@ fn a_sled_compaction_that_was_cut_short_is_undone_or_finished() {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
-        assert_eq!(names, ["FORMAT", "LOCK", "store.sled"], "{at}");
+        assert_eq!(names, ["FORMAT", "LOCK", "WITNESS", "store.sled"], "{at}");
     }
     cut("while copying", |dir| fs::create_dir(dir.join("store.sled.new")).unwrap());
     cut("between the two renames", |dir| {

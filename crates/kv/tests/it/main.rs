@@ -23,7 +23,9 @@ mod lost;
 mod processes;
 #[cfg(all(unix, feature = "sqlite"))]
 mod refusals;
+#[cfg(all(unix, feature = "sqlite"))]
+mod silence;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod syncs;
-#[cfg(all(unix, any(feature = "redb", feature = "sled")))]
+#[cfg(all(unix, any(feature = "sqlite", feature = "redb", feature = "sled")))]
 mod unwritten;
