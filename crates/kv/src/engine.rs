@@ -24,6 +24,7 @@ impl Engine {
     pub const ALL: [Self; 4] = [Self::Sqlite, Self::Redb, Self::Sled, Self::Memory];
 
     /// Whether a process that writes has the store to itself.
+    #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
     pub(crate) const fn is_exclusive(self) -> bool {
         matches!(self, Self::Redb | Self::Sled)
     }

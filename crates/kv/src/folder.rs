@@ -84,6 +84,7 @@ pub(crate) fn open(
 }
 
 /// The version that the folder states now: another process may have brought the store up to date.
+#[cfg(feature = "sqlite")]
 pub(crate) fn version(dir: &Path, engine: Engine) -> Result<u64, Error> {
     let found = read(dir, engine)?;
     found.map(|(version, _)| version).ok_or_else(|| Error::NotFound { path: dir.to_owned() })

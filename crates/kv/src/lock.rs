@@ -1,20 +1,23 @@
 //! The lock file of a store's folder.
 //!
 //! It is held while a store is created, by SQLite's writers while they wait for their turn, and by
-//! the other engines for as long as the store is open: alone, or shared by those who only read. The kernel gives it back when its holder dies, so a lock
-//! that was left by a killed process never blocks.
+//! the other engines for as long as the store is open: alone, or shared by those who only read. The kernel gives
+//! it back when its holder dies, so a lock that was left by a killed process never blocks.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{reading, writing};
-use crate::{Error, Mode};
+use crate::Error;
+#[cfg(any(feature = "redb", feature = "sled"))]
+use crate::Mode;
+use crate::error::writing;
 
 /// How long an opener waits for the process that has a store to itself; the promise is an answer within a second.
+#[cfg(any(feature = "redb", feature = "sled"))]
 const PATIENCE: Duration = Duration::from_millis(700);
+#[cfg(any(feature = "redb", feature = "sled"))]
 const STEP: Duration = Duration::from_millis(10);
 
 /// The lock file, open. Dropping it gives the lock back.
@@ -62,8 +65,8 @@ impl Lock {
         match Self::open(dir) {
             Err(Error::ReadOnly { path } | Error::Full { path }) => match File::open(&path) {
                 Ok(file) => Ok(Some(Self { file, path })),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(reading("open", &path)(error)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(crate::error::reading("open", &path)(error)),
             },
             opened => opened.map(Some),
         }

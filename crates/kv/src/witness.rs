@@ -94,6 +94,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Link>, Error> {
 }
 
 /// Whether a folder has a witness, which may know of no commit yet.
+#[cfg(feature = "sqlite")]
 pub(crate) fn is_there(dir: &Path) -> bool {
     std::fs::metadata(dir.join(FILE)).is_ok_and(|file| file.len() >= FILE_BYTES as u64)
 }

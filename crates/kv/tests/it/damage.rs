@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use foldback_kv::{Batch, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space, open};
+use foldback_kv::{Batch, Engine, Error, Expect, Finding, Key, Kv, Mode, Space, open};
 
 /// Numbers that are the same on every run.
 pub(crate) struct Dice(pub(crate) u64);
@@ -228,7 +228,7 @@ fn r4_sled_goes_back_not_without_a_word() {
                         assert_eq!(all.len() as u64, head, "byte {at}: a part of a commit");
                     }
                     short += 1;
-                    let lost = Lost { acknowledged: 60, held: head };
+                    let lost = foldback_kv::Lost { acknowledged: 60, held: head };
                     assert_eq!(kv.lost().unwrap(), Some(lost), "byte {at}");
                     assert!(kv.check().unwrap().contains(&Finding::Lost(lost)), "byte {at}");
                     let unchanged = fs::read(copy.join("store.sled/db")).unwrap() == bad;

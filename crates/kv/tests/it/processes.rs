@@ -1,5 +1,5 @@
-//! Several processes on one SQLite store, and one after the other on a store of redb and of sled. The children are this test binary, told by the
-//! environment what to do.
+//! Several processes on one SQLite store, and one after the other on a store of redb and of sled. The children are
+//! this test binary, told by the environment what to do.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -213,6 +213,7 @@ fn r1_a_killed_sled_writer_loses_nothing_and_blocks_nobody() {
     kill_writers(Engine::Sled);
 }
 
+#[cfg(any(feature = "redb", feature = "sled"))]
 fn kill_writers(engine: Engine) {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("store");
