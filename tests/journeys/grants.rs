@@ -5,7 +5,7 @@ mod forgetting;
 mod lists;
 
 use crate::crash::spawn;
-use crate::story::{exchange, in_memory, open, options, todo};
+use crate::story::{engines, exchange, in_memory, open, options, todo};
 use foldback::core::{ItemState, Reference, TodoItem, TodoList};
 use foldback::{Close, Engine, Error, ErrorKind, Grant, Memory, Outcome, Session};
 use foldback_core::{Budget, Message, Role, TodoId, ToolCall, ToolCallId};
@@ -81,7 +81,7 @@ fn prompt(session: &Session) -> (Vec<String>, String) {
 /// keeps something.
 #[test]
 fn td2_td4_what_a_sub_task_returns_reaches_those_who_wait_for_it() {
-    for engine in [Engine::Sqlite, Engine::Sled] {
+    for engine in engines() {
         let dir = tempfile::tempdir().unwrap();
         let open = || Memory::open(dir.path(), options().with_engine(engine)).unwrap();
         let memory = open();

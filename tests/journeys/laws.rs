@@ -222,7 +222,7 @@ impl StateMachineTest for Laws {
     }
 }
 
-/// Where the next history lives, in a fixed order: one in sixteen in SQLite, one in thirty-two in
+/// Where the next history lives, in a fixed order: one in sixteen in SQLite, one in thirty-two in redb and in
 /// sled; the rest in memory, which is faster. And how it is shown: by either schedule in turn.
 fn next_place() -> (Option<Engine>, ViewConfig) {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -232,6 +232,7 @@ fn next_place() -> (Option<Engine>, ViewConfig) {
     let engine = match turn / 2 % 32 {
         0 | 16 => Some(Engine::Sqlite),
         8 => Some(Engine::Sled),
+        24 => Some(Engine::Redb),
         _ => None,
     };
     (engine, if turn.is_multiple_of(2) { strict } else { aware })

@@ -79,11 +79,15 @@ fn peer() {
 /// R10: where one process at a time is served, the others are told so within a second, in every mode;
 /// a holder that is killed blocks nobody.
 #[test]
-fn r10_who_comes_second_to_sled_is_told_so() {
+fn r10_the_second_process_at_an_exclusive_store_hears_so() {
+    [Engine::Redb, Engine::Sled].into_iter().for_each(check_second);
+}
+
+fn check_second(engine: Engine) {
     let dir = tempdir().unwrap();
-    let options = |mode| options().with_engine(Engine::Sled).with_mode(mode);
+    let options = |mode| options().with_engine(engine).with_mode(mode);
     for turn in 0..3 {
-        let mut holder = spawn_on(Engine::Sled, "processes::holder", dir.path());
+        let mut holder = spawn_on(engine, "processes::holder", dir.path());
         let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains("held")), "turn {turn}");
         for mode in [Mode::ReadWrite, Mode::ReadOnly] {

@@ -32,8 +32,8 @@ pub(crate) fn in_memory_showing(view: &ViewConfig) -> Memory {
 }
 
 /// The engines that keep something: what a journey promises holds on each of them.
-pub(crate) fn engines() -> [Engine; 2] {
-    [Engine::Sqlite, Engine::Sled]
+pub(crate) fn engines() -> [Engine; 3] {
+    [Engine::Sqlite, Engine::Redb, Engine::Sled]
 }
 
 /// A store on disk, of the default engine.

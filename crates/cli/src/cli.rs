@@ -43,7 +43,9 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
 
-    /// The storage engine [default: sqlite]
+    /// The storage engine [default: sqlite]: sqlite, for any number of processes; redb, without any C, where one
+    /// process writes at a time; sled, for stores that were made with it, which it copies whenever it opens them; memory,
+    /// which keeps nothing
     #[arg(
         long,
         global = true,

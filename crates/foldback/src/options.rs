@@ -19,7 +19,7 @@ pub const KNOWN_SECRET: [u8; 32] = [0; 32];
 /// use foldback::{Engine, OffloadPolicy, Options};
 ///
 /// let options = Options::default()
-///     .with_engine(Engine::Sled)
+///     .with_engine(Engine::Redb)
 ///     .with_offload(OffloadPolicy::default().with_tokens(2_000).with_tool_tokens("search", 0));
 /// assert_eq!(options.offload.tokens, 2_000);
 /// ```

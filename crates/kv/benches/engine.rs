@@ -18,7 +18,7 @@ use divan::counter::ItemsCount;
 use foldback_kv::{Batch, Delete, Engine, Expect, Key, Kv, Mode, Space, open};
 use tempfile::TempDir;
 
-const ENGINES: [Engine; 2] = [Engine::Sqlite, Engine::Sled];
+const ENGINES: [Engine; 3] = [Engine::Sqlite, Engine::Redb, Engine::Sled];
 
 /// How many messages the filled store has.
 const MESSAGES: u64 = 10_000;

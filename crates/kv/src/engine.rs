@@ -11,7 +11,9 @@ pub enum Engine {
     /// One SQLite file; any number of processes. The default.
     #[default]
     Sqlite,
-    /// A sled folder; one process at a time.
+    /// One redb file, without any C; one writing process at a time, or any number that read.
+    Redb,
+    /// A sled folder; one writing process at a time. For stores that were made with it: it is copied whenever it is opened.
     Sled,
     /// Nothing on disk; gone with the last handle. For tests.
     Memory,
@@ -19,12 +21,19 @@ pub enum Engine {
 
 impl Engine {
     /// Every engine.
-    pub const ALL: [Self; 3] = [Self::Sqlite, Self::Sled, Self::Memory];
+    pub const ALL: [Self; 4] = [Self::Sqlite, Self::Redb, Self::Sled, Self::Memory];
+
+    /// Whether a process that writes has the store to itself.
+    #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+    pub(crate) const fn is_exclusive(self) -> bool {
+        matches!(self, Self::Redb | Self::Sled)
+    }
 
     /// The engine's name, as in the command line and in the store's format file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
+            Self::Redb => "redb",
             Self::Sled => "sled",
             Self::Memory => "memory",
         }

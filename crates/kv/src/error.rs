@@ -1,7 +1,7 @@
 //! What can go wrong, cut by what the caller can do about it.
 
 use std::io;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -123,6 +123,19 @@ pub enum Error {
         /// The store's folder.
         path: PathBuf,
     },
+    /// A database of sled is copied before it is opened, and there is no room for the copy.
+    #[error(
+        "opening a sled store takes a copy of it, and {} has {free} bytes free where {needed} are needed",
+        path.display()
+    )]
+    NoRoom {
+        /// The copy.
+        path: PathBuf,
+        /// How much it takes, in bytes.
+        needed: u64,
+        /// How much is free, in bytes.
+        free: u64,
+    },
     /// An earlier write failed in the disk, so what it left is unknown until the store is opened
     /// again. Reading goes on.
     #[error("the store at {} takes no writes after a failed one; open it again", path.display())]
@@ -197,7 +210,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A name that is no engine's.
-    #[error("{name:?} is not an engine; expected sqlite, sled or memory")]
+    #[error("{name:?} is not an engine; expected sqlite, redb, sled or memory")]
     UnknownEngine {
         /// The name.
         name: String,
@@ -224,7 +237,7 @@ pub enum Error {
     },
 }
 
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 /// Turns a failed change of the file system into the error that says what to do about it.
 pub(crate) fn writing<'a>(
     doing: &'static str,
@@ -241,7 +254,7 @@ pub(crate) fn writing<'a>(
     }
 }
 
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 /// Names what could not be read.
 pub(crate) fn reading<'a>(
     doing: &'static str,

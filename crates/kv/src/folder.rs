@@ -23,7 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const OWNER_PATIENCE: Duration = Duration::from_millis(700);
 /// What an engine calls its database in the folder.
 pub(crate) const SQLITE_FILE: &str = "store.sqlite";
+pub(crate) const REDB_FILE: &str = "store.redb";
 pub(crate) const SLED_FOLDER: &str = "store.sled";
+const DATABASES: [&str; 3] = [SQLITE_FILE, REDB_FILE, SLED_FOLDER];
 
 /// Checks the folder's format, and for writing makes the store if there is none and brings one of an
 /// earlier format up to the present one. `make` builds the engine's files; it may find the remains of
@@ -64,7 +66,7 @@ pub(crate) fn open(
         },
         Some((_, State::Unfinished)) => {}
         None => {
-            for name in [SQLITE_FILE, SLED_FOLDER] {
+            for name in DATABASES {
                 if dir.join(name).exists() {
                     let detail = format!("it has {name} and no {FORMAT} file; {MENDED}");
                     return Err(Error::Format { path: dir.to_owned(), detail });
@@ -82,16 +84,17 @@ pub(crate) fn open(
 }
 
 /// The version that the folder states now: another process may have brought the store up to date.
+#[cfg(feature = "sqlite")]
 pub(crate) fn version(dir: &Path, engine: Engine) -> Result<u64, Error> {
     let found = read(dir, engine)?;
     found.map(|(version, _)| version).ok_or_else(|| Error::NotFound { path: dir.to_owned() })
 }
 
-/// Waits for the folder. Whoever has a sled store open holds it all the time.
+/// Waits for the folder. Who has a store of an exclusive engine open holds it all the time.
 fn take(lock: &Lock, dir: &Path, engine: Engine) -> Result<(), Error> {
     let path = dir.to_owned();
     let is_whole = matches!(read(dir, engine)?, Some((_, State::Finished)));
-    let (patience, refused) = if engine == Engine::Sled && is_whole {
+    let (patience, refused) = if engine.is_exclusive() && is_whole {
         (OWNER_PATIENCE, Error::Locked { path })
     } else {
         (PATIENCE, Error::Busy { path, doing: "another process created it" })
@@ -131,7 +134,7 @@ enum State {
 pub(crate) fn judge(dir: &Path) -> Result<(), Error> {
     match text(dir)? {
         Some(text) => parse(dir, &text).map(drop),
-        None if [SQLITE_FILE, SLED_FOLDER].iter().any(|name| dir.join(name).exists()) => {
+        None if DATABASES.iter().any(|name| dir.join(name).exists()) => {
             let detail = format!("it has no {FORMAT} file");
             Err(Error::Format { path: dir.to_owned(), detail })
         }
@@ -154,7 +157,7 @@ const MENDED: &str = "`doctor --repair` writes that file again";
 /// The version and the state of the store in a folder, if there is one.
 fn read(dir: &Path, engine: Engine) -> Result<Option<(u64, State)>, Error> {
     let Some(text) = text(dir)? else { return Ok(None) };
-    let has_database = || [SQLITE_FILE, SLED_FOLDER].iter().any(|name| dir.join(name).exists());
+    let has_database = || DATABASES.iter().any(|name| dir.join(name).exists());
     let (version, found, state) = parse(dir, &text).map_err(|error| match error {
         Error::Format { path, detail } if has_database() => {
             Error::Format { path, detail: format!("{detail}; {MENDED}") }

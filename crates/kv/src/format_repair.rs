@@ -1,12 +1,12 @@
 //! A format file that is damaged or gone, written again.
 
 use crate::error::reading;
-use crate::folder::{self, SLED_FOLDER, SQLITE_FILE};
+use crate::folder::{self, REDB_FILE, SLED_FOLDER, SQLITE_FILE};
 use crate::{Engine, Error, FORMAT_VERSION};
 use std::path::Path;
 
 /// Writes the format file of a store again where it is damaged or gone, and what stands beside it says itself what
-/// it is: SQLite's file by its application id and version, sled's by its folder. Gives the engine where
+/// it is: SQLite's file by its application id and version, redb's by its header, sled's by its folder. Gives the engine where
 /// that was done; `None` where the format file is sound, or there is no store.
 ///
 /// # Errors
@@ -15,7 +15,7 @@ use std::path::Path;
 /// [`Error::ReadOnly`] and [`Error::Full`] when it cannot be written.
 pub fn repair_format(dir: &Path) -> Result<Option<Engine>, Error> {
     let dir = &std::path::absolute(dir).map_err(reading("find", dir))?;
-    let (sqlite, sled) = (dir.join(SQLITE_FILE), dir.join(SLED_FOLDER));
+    let (sqlite, redb, sled) = (dir.join(SQLITE_FILE), dir.join(REDB_FILE), dir.join(SLED_FOLDER));
     let own = || match sqlite.exists() {
         #[cfg(feature = "sqlite")]
         true => crate::sqlite::version_of(dir, &sqlite),
@@ -30,10 +30,11 @@ pub fn repair_format(dir: &Path) -> Result<Option<Engine>, Error> {
         Err(error) => return Err(error),
     };
     let wrong = |detail: String| Error::Format { path: dir.clone(), detail };
-    let (engine, version) = match (own()?, sled.join("db").is_file()) {
-        (Some(version), false) => (Engine::Sqlite, version),
-        // One tree holds all spaces of all versions.
-        (None, true) if !sqlite.exists() => (Engine::Sled, FORMAT_VERSION),
+    let (engine, version) = match (own()?, says_redb(&redb), sled.join("db").is_file()) {
+        (Some(version), false, false) if !redb.exists() => (Engine::Sqlite, version),
+        // One table, and one tree, holds all spaces of all versions.
+        (None, true, false) if !sqlite.exists() => (Engine::Redb, FORMAT_VERSION),
+        (None, false, true) if !sqlite.exists() && !redb.exists() => (Engine::Sled, FORMAT_VERSION),
         _ => {
             return Err(wrong(format!(
                 "{damage}, and no single database beside it says that it is a store's"
@@ -42,4 +43,13 @@ pub fn repair_format(dir: &Path) -> Result<Option<Engine>, Error> {
     };
     folder::restore(dir, engine, version)?;
     Ok(Some(engine))
+}
+
+/// Whether a file has the header of a store of redb.
+fn says_redb(file: &Path) -> bool {
+    match file.exists() {
+        #[cfg(feature = "redb")]
+        true => crate::redb::is_store(file),
+        _ => false,
+    }
 }

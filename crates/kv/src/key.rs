@@ -69,7 +69,7 @@ impl fmt::Display for Key {
 
 /// A kind of record, from a closed set.
 ///
-/// The number is the SQLite table and the first byte of a sled key. It is never used again for
+/// The number is the SQLite table and the first byte of a key of redb and sled. It is never used again for
 /// something else: a retired space keeps its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -137,7 +137,7 @@ pub trait Kv: Send + Sync {
     /// Writes a consistent copy into `dir`, which is created, or must be empty.
     ///
     /// The copy is made by the engine's own means while other threads and processes go on
-    /// reading, and with SQLite writing. It is durable when the call returns and opens as a
+    /// reading, and with SQLite and redb writing. It is durable when the call returns and opens as a
     /// store. A copy that was cut short does not open.
     fn backup(&self, dir: &Path) -> Result<(), Error>;
 

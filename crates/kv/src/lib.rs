@@ -1,4 +1,4 @@
-//! One door to the storage engines: SQLite, sled and memory behind one narrow trait.
+//! One door to the storage engines: SQLite, redb, sled and memory behind one narrow trait.
 //!
 //! A store is a folder that holds records. A record is found by a [`Key`] (a [`Space`] from a
 //! closed set, the number of a todo, and a number inside the todo) and is a run of bytes that
@@ -43,7 +43,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! Do not carry a store across `fork`: SQLite's locks and connections and sled's threads belong
+//! Do not carry a store across `fork`: SQLite's locks and connections, redb's locks and sled's threads belong
 //! to the process that opened them. A child opens the folder again.
 
 mod kv;
@@ -59,22 +59,30 @@ mod open;
 mod registry;
 mod retry;
 
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+mod acknowledged;
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod folder;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod format_repair;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "redb", feature = "sled"))]
+mod guard;
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod lock;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod place;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod record;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod witness;
 
 #[cfg(feature = "sqlite")]
 mod foreign;
 mod memory;
+#[cfg(any(feature = "redb", feature = "sled"))]
+mod ordered;
+#[cfg(feature = "redb")]
+mod redb;
 #[cfg(feature = "sled")]
 mod sled;
 #[cfg(feature = "sqlite")]
@@ -86,7 +94,7 @@ pub use crate::error::Error;
 pub use crate::finding::Finding;
 #[cfg(feature = "sqlite")]
 pub use crate::foreign::ForeignFile;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 pub use crate::format_repair::repair_format;
 pub use crate::key::{Key, Space};
 pub use crate::kv::{DAMAGED_HEAD, Kv};

@@ -1,8 +1,8 @@
 //! The lock file of a store's folder.
 //!
 //! It is held while a store is created, by SQLite's writers while they wait for their turn, and by
-//! sled for as long as the store is open. The kernel gives it back when its holder dies, so a lock
-//! that was left by a killed process never blocks.
+//! the other engines for as long as the store is open: alone, or shared by those who only read. The kernel gives
+//! it back when its holder dies, so a lock that was left by a killed process never blocks.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Error;
+#[cfg(any(feature = "redb", feature = "sled"))]
+use crate::Mode;
 use crate::error::writing;
+
+/// How long an opener waits for the process that has a store to itself; the promise is an answer within a second.
+#[cfg(any(feature = "redb", feature = "sled"))]
+const PATIENCE: Duration = Duration::from_millis(700);
+#[cfg(any(feature = "redb", feature = "sled"))]
+const STEP: Duration = Duration::from_millis(10);
 
 /// The lock file, open. Dropping it gives the lock back.
 pub(crate) struct Lock {
@@ -30,14 +38,57 @@ impl Lock {
         Ok(Self { file, path })
     }
 
+    /// Takes the lock of a store that belongs to the process that writes it, or shares it with others who only
+    /// read; [`Error::Locked`] within a second. `None` where a folder that cannot be written has no lock file.
+    #[cfg(any(feature = "redb", feature = "sled"))]
+    pub(crate) fn hold(dir: &Path, mode: Mode) -> Result<Option<Self>, Error> {
+        let (lock, taken) = match mode {
+            Mode::ReadWrite => {
+                let lock = Self::open(dir)?;
+                let taken = lock.ask(File::try_lock, PATIENCE, STEP)?;
+                (Some(lock), taken)
+            }
+            Mode::ReadOnly => {
+                let lock = Self::open_shared(dir)?;
+                let share = |lock: &Self| lock.ask(File::try_lock_shared, PATIENCE, STEP);
+                let taken = lock.as_ref().map_or(Ok(true), share)?;
+                (lock, taken)
+            }
+        };
+        if taken { Ok(lock) } else { Err(Error::Locked { path: dir.to_owned() }) }
+    }
+
+    /// Opens the lock file to share it. `None` where there is none and none can be made: who can write
+    /// here makes it first.
+    #[cfg(any(feature = "redb", feature = "sled"))]
+    fn open_shared(dir: &Path) -> Result<Option<Self>, Error> {
+        match Self::open(dir) {
+            Err(Error::ReadOnly { path } | Error::Full { path }) => match File::open(&path) {
+                Ok(file) => Ok(Some(Self { file, path })),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(crate::error::reading("open", &path)(error)),
+            },
+            opened => opened.map(Some),
+        }
+    }
+
     /// Takes the lock, asking again every `step` until `patience` is over. Says whether it has it.
     ///
     /// Asking, unlike waiting in the kernel, has an end: a holder that was stopped must not stop
     /// everybody else for ever.
     pub(crate) fn take(&self, patience: Duration, step: Duration) -> Result<bool, Error> {
+        self.ask(File::try_lock, patience, step)
+    }
+
+    fn ask(
+        &self,
+        lock: fn(&File) -> Result<(), TryLockError>,
+        patience: Duration,
+        step: Duration,
+    ) -> Result<bool, Error> {
         let begin = Instant::now();
         loop {
-            match self.file.try_lock() {
+            match lock(&self.file) {
                 Ok(()) => return Ok(true),
                 Err(TryLockError::WouldBlock) if begin.elapsed() >= patience => return Ok(false),
                 Err(TryLockError::WouldBlock) => thread::sleep(step),

@@ -10,22 +10,35 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
-    file: FileId,
+    file: Option<FileId>,
 }
 
 impl Place {
-    /// What the path leads to now.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), file: FileId::of(path)? })
+    /// What the path leads to now; where there is nothing, the first that is found there.
+    pub(crate) fn of(path: &Path) -> Self {
+        Self { path: path.to_owned(), file: FileId::of(path).ok() }
+    }
+
+    /// What is found first where the path leads.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn yet_to_be(path: PathBuf) -> Self {
+        Self { path, file: None }
     }
 
     /// Whether the path leads to the same file.
-    pub(crate) fn is_kept(&self) -> bool {
-        FileId::of(&self.path).is_ok_and(|file| file == self.file)
+    pub(crate) fn is_kept(&mut self) -> bool {
+        let Ok(found) = FileId::of(&self.path) else { return false };
+        *self.file.get_or_insert(found) == found
+    }
+
+    /// Forgets the file for the one that the path leads to now.
+    #[cfg(any(feature = "redb", feature = "sled"))]
+    pub(crate) fn renew(&mut self) {
+        self.file = FileId::of(&self.path).ok();
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileId {
     device: u64,
     inode: u64,
@@ -58,7 +71,7 @@ mod tests {
         fs::write(&path, "1").unwrap();
         fs::write(&other, "1").unwrap();
         let held = fs::File::open(&path).unwrap();
-        let place = Place::of(&path).unwrap();
+        let mut place = Place::of(&path);
         assert!(place.is_kept());
         fs::write(&path, "more").unwrap();
         assert!(place.is_kept(), "it is the same file");
@@ -67,5 +80,13 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert!(!place.is_kept());
         drop(held);
+        // Nothing is no file, and the first that comes counts.
+        let mut place = Place::of(&path);
+        assert!(!place.is_kept());
+        fs::write(&path, "1").unwrap();
+        assert!(place.is_kept());
+        fs::write(&other, "1").unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert!(!place.is_kept());
     }
 }

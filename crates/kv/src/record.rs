@@ -18,7 +18,6 @@ const HEADER_BYTES: usize = 9;
 /// Heads are kept apart from the spaces; their checksum takes this in place of a space.
 pub(crate) const HEAD_NUMBER: u8 = 255;
 /// So is the last commit.
-#[cfg(feature = "sqlite")]
 pub(crate) const LINK_NUMBER: u8 = 254;
 
 /// A value as it is stored under a key.
@@ -50,13 +49,11 @@ pub(crate) fn open_head(todo: u32, record: &[u8]) -> Result<u64, String> {
 }
 
 /// The last commit as it is stored.
-#[cfg(feature = "sqlite")]
 pub(crate) fn seal_link(link: &[u8]) -> Vec<u8> {
     seal_as(LINK_NUMBER, 0, 0, link)
 }
 
 /// The last commit in a stored one, or why it is not one.
-#[cfg(feature = "sqlite")]
 pub(crate) fn open_link(record: &[u8]) -> Result<&[u8], String> {
     verify(LINK_NUMBER, 0, 0, record)
 }

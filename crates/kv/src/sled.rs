@@ -1,19 +1,22 @@
-//! The second engine: a sled folder, for one process at a time.
+//! The third engine: a sled folder, for one process at a time, and for stores that were made with it.
 //!
-//! A key is nine bytes: the space's number, the todo and `n`, the last two big-endian, so that
-//! sled's order is ours; heads have 255 in place of a space. sled acknowledges nothing by itself:
+//! Records and heads are in one tree, under the keys of `ordered`. sled acknowledges nothing by itself:
 //! every commit ends with a flush and a sync of our own, and readers wait until it is durable, so
 //! that nothing is seen that a crash could take back. It keeps what was deleted in its segments, so
 //! compacting writes a new database and puts it in the old one's place.
 //!
-//! What it does not hold, measured with 60 single flipped bits for each size: a store of one
-//! segment (512 KiB) opened every time without its newest commits and without a word; one of
-//! 3.5 MiB did so in 17 cases and refused to open in 22; one of 13.5 MiB in 6 and in 48. It refuses
-//! by panicking, which becomes [`Error::Damaged`] here.
+//! It repairs a database whenever it opens one, and takes a read that failed for the end of its log, over which it
+//! writes. So it never opens a folder of which there is no copy (`copies`), and every commit says how much there is
+//! (`contents`). Damage that looks like the end of the log still takes whole commits at the end: the witness tells, and until
+//! the loss is accepted the store is read from a copy. A write that the disk refuses may leave a commit waiting for ever.
+//! Much else it refuses by panicking, which becomes [`Error::Damaged`] here.
 
 mod compaction;
+mod contents;
+mod copies;
 mod database;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::{Bound, Range, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -21,20 +24,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::acknowledged::{Acknowledged, Held};
 use crate::error::{reading, writing};
 use crate::folder::{self, SLED_FOLDER};
 use crate::lock::Lock;
-use crate::record::{self, HEAD_NUMBER};
-use crate::{Batch, DAMAGED_HEAD, Engine, Error, Expect, Finding, Key, Kv, Mode, Space};
+use crate::place::Place;
+use crate::{Batch, DAMAGED_HEAD, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space};
+use crate::{acknowledged, ordered, record};
 use compaction::{NEW_FOLDER, OLD_FOLDER, mend, remove};
-use database::{Database, PATIENCE, STEP, connect, guarded, until_closed};
+use copies::{Missing, PrivateCopy, connect_for_reading, connect_for_writing, connect_whole};
+use database::{Database, connect, guarded, until_closed};
 
 /// How many records a check looks at before it lets writers in.
 const CHECK_STEP: usize = 1000;
 
 pub(crate) struct Sled {
     dir: PathBuf,
-    mode: Mode,
     /// Readers share it; a commit has it alone, until it is durable. Empty only when a compaction
     /// could not open what it had written.
     database: RwLock<Option<Database>>,
@@ -42,8 +47,13 @@ pub(crate) struct Sled {
     turn: Mutex<()>,
     commits: AtomicU64,
     poisoned: AtomicBool,
-    /// Given back after the database is closed: fields are dropped in their order.
-    _lock: Lock,
+    /// `None` for a store that is only read.
+    acknowledged: Option<Acknowledged>,
+    /// What is read, in place of a store that is only read, or that has lost commits. Removed after the database is closed:
+    /// fields are dropped in their order.
+    copy: Mutex<Option<PrivateCopy>>,
+    /// Given back after the database is closed.
+    _lock: Option<Lock>,
 }
 
 impl Sled {
@@ -52,22 +62,34 @@ impl Sled {
         let make = || {
             // sled makes its files when it opens; what an earlier try left is not trusted.
             remove(&dir.join(SLED_FOLDER))?;
-            connect(&dir.join(SLED_FOLDER)).map(drop)
+            let database = connect(&dir.join(SLED_FOLDER))?;
+            let begun = guarded(&dir, || database.apply(BTreeMap::new()));
+            database.close();
+            begun
         };
         // One tree holds all spaces, so a later format adds nothing to it.
         folder::open(&dir, Engine::Sled, mode, make, || Ok(()))?;
-        let lock = Lock::open(&dir)?;
-        if !lock.take(PATIENCE, STEP)? {
-            return Err(Error::Locked { path: dir });
-        }
-        let database = mend(&dir).and_then(|()| connect(&dir.join(SLED_FOLDER)))?;
+        let lock = Lock::hold(&dir, mode)?;
+        let writing = (mode == Mode::ReadWrite).then(|| {
+            mend(&dir)?;
+            connect_for_writing(&dir, Missing::IsRefused)
+        });
+        let (database, copy) = match writing {
+            Some(Ok(database)) => (database, None),
+            Some(Err(error)) if !matches!(error, Error::Lost { .. }) => return Err(error),
+            // What remains of lost commits stays as it is until the loss is accepted.
+            _ => connect_for_reading(&dir).map(|(database, copy)| (database, Some(copy)))?,
+        };
+        let acknowledged = (mode == Mode::ReadWrite)
+            .then(|| Acknowledged::open(&dir, vec![Place::of(&log(&dir))]));
         Ok(Self {
             dir,
-            mode,
             database: RwLock::new(Some(database)),
             turn: Mutex::new(()),
             commits: AtomicU64::new(0),
             poisoned: AtomicBool::new(false),
+            acknowledged,
+            copy: Mutex::new(copy),
             _lock: lock,
         })
     }
@@ -82,22 +104,29 @@ impl Sled {
     }
 
     /// Applies a batch and makes it durable, before anybody reads it.
-    fn write(&self, changes: ::sled::Batch) -> Result<(), Error> {
+    fn write(&self, changes: BTreeMap<ordered::Bytes, Option<Vec<u8>>>) -> Result<(), Error> {
         let slot = self.database.write();
         let database = slot.as_ref().ok_or_else(|| self.poison())?;
-        guarded(&self.dir, || {
-            database.sled.apply_batch(changes)?;
-            database.sync()
-        })
+        guarded(&self.dir, || database.apply(changes))
     }
 
-    /// Checks that writing is allowed.
-    fn writable(&self) -> Result<(), Error> {
-        match self.mode {
-            Mode::ReadOnly => Err(Error::ReadOnly { path: self.dir.clone() }),
-            Mode::ReadWrite if self.poisoned.load(Ordering::Acquire) => Err(self.poison()),
-            Mode::ReadWrite => Ok(()),
+    /// What a writer knows of the commits before, where writing is allowed.
+    fn writable(&self) -> Result<&Acknowledged, Error> {
+        match &self.acknowledged {
+            None => Err(Error::ReadOnly { path: self.dir.clone() }),
+            Some(_) if self.poisoned.load(Ordering::Acquire) => Err(self.poison()),
+            Some(acknowledged) => Ok(acknowledged),
         }
+    }
+
+    /// Checks that it is the store itself that is open.
+    fn is_own(&self) -> Result<(), Error> {
+        // Of a copy in which nothing is missing: what the first opening did not read, a later one did.
+        if self.copy.lock().is_some() { Err(self.poison()) } else { Ok(()) }
+    }
+
+    fn held(&self) -> Result<Held, Error> {
+        self.read(last_commit)
     }
 
     fn poison(&self) -> Error {
@@ -114,8 +143,9 @@ impl Sled {
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
         self.read(|database| {
             let mut found = Vec::new();
-            for item in database.range(bytes_of(space.number(), todo, span)).take(limit) {
-                match open_in(space, todo, &item?) {
+            for item in database.range(ordered::span(space, todo, span)).take(limit) {
+                let (key, stored) = item?;
+                match ordered::open(space, todo, &key, &stored) {
                     Ok(record) => found.push(record),
                     Err(error) => return Ok(Err(error)),
                 }
@@ -133,44 +163,41 @@ impl Kv for Sled {
             return Ok(());
         }
         let _turn = self.turn.lock();
-        self.writable()?;
-        let mut changes = ::sled::Batch::default();
+        let acknowledged = self.writable()?;
+        let link = acknowledged.next(self.held()?, &batch)?;
+        self.is_own()?;
+        let mut changes = BTreeMap::from([(ordered::LINK, Some(link.seal()))]);
         if let Some(Expect { todo, head: expected, next }) = batch.expect {
             let found = self.head(todo)?;
             if found != expected {
                 return Err(Error::Conflict { todo, expected, found });
             }
-            if next == 0 {
-                changes.remove(&head_key(todo));
-            } else {
-                changes.insert(&head_key(todo), record::seal_head(todo, next));
-            }
+            let stored = (next != 0).then(|| record::seal_head(todo, next));
+            changes.insert(ordered::head(todo), stored);
         }
         for delete in &batch.delete {
             let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { continue };
-            let range = bytes_of(delete.space.number(), delete.todo, &span);
+            let range = ordered::span(delete.space, delete.todo, &span);
             let gone: Vec<::sled::IVec> =
                 self.read(|database| database.range(range).keys().collect())?;
-            for key in gone {
-                changes.remove(key);
-            }
+            let gone = gone.iter().filter_map(|key| ordered::Bytes::try_from(&**key).ok());
+            changes.extend(gone.map(|key| (key, None)));
         }
         for (key, value) in &batch.put {
-            changes.insert(&key_of(*key), record::seal(*key, value));
+            changes.insert(ordered::of(*key), Some(record::seal(*key, value)));
         }
-        // Past this point the disk may hold some of the batch.
-        let written = self.write(changes);
-        if written.is_err() {
-            self.poisoned.store(true, Ordering::Release);
-        }
-        written?;
+        foldback_core::failpoint!("kv.commit.applied");
+        // sled finds some of its files by their names. Past this point the disk may hold some of the batch.
+        let written = acknowledged.find_places().and_then(|()| self.write(changes));
+        let written = written.or_else(|error| acknowledged.find_places().and(Err(error)));
+        written.and_then(|()| acknowledged.add(link)).inspect_err(|_| drop(self.poison()))?;
         self.commits.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
         Key { space: Space::Todo, todo, n: 0 }.check()?;
-        match self.read(|database| database.get(head_key(todo)))? {
+        match self.read(|database| database.get(ordered::head(todo)))? {
             Some(stored) => record::open_head(todo, &stored)
                 .map_err(|detail| Error::CorruptHead { todo, detail }),
             None => Ok(0),
@@ -183,9 +210,9 @@ impl Kv for Sled {
         }
         self.read(|database| {
             let mut found = Vec::new();
-            for item in database.range(head_key(todos.start)..head_key(todos.end)) {
+            for item in database.range(ordered::head(todos.start)..ordered::head(todos.end)) {
                 let (bytes, stored) = item?;
-                if let Some((_, todo, _)) = parts(&bytes) {
+                if let Some(todo) = ordered::todo_of_head(&bytes) {
                     let head = record::open_head(todo, &stored);
                     found.push((todo, head.unwrap_or(DAMAGED_HEAD)));
                 }
@@ -196,7 +223,7 @@ impl Kv for Sled {
 
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         key.check()?;
-        let stored = self.read(|database| database.get(key_of(key)))?;
+        let stored = self.read(|database| database.get(ordered::of(key)))?;
         stored
             .map(|stored| record::open(key, &stored))
             .transpose()
@@ -217,10 +244,10 @@ impl Kv for Sled {
     fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let Some(span) = Key::span(space, todo, &(0..Key::N_END))? else { return Ok(None) };
         let last = self.read(|database| {
-            let range = bytes_of(space.number(), todo, &span);
+            let range = ordered::span(space, todo, &span);
             database.range(range).next_back().transpose()
         })?;
-        last.map(|item| open_in(space, todo, &item)).transpose()
+        last.map(|(key, stored)| ordered::open(space, todo, &key, &stored)).transpose()
     }
 
     fn changed(&self) -> Result<u64, Error> {
@@ -228,16 +255,43 @@ impl Kv for Sled {
         Ok(self.commits.load(Ordering::Acquire))
     }
 
+    fn lost(&self) -> Result<Option<Lost>, Error> {
+        acknowledged::find_loss(&self.dir, || self.held())
+    }
+
+    fn accept_loss(&self) -> Result<(), Error> {
+        self.writable()?;
+        let _turn = self.turn.lock();
+        let acknowledged = self.writable()?;
+        acknowledged.find_places()?;
+        let mut slot = self.database.write();
+        if let Some(copy) = self.copy.lock().take() {
+            if let Some(database) = slot.take() {
+                database.close();
+            }
+            *slot = Some(connect_for_writing(&self.dir, Missing::IsAccepted)?);
+            acknowledged.renew_places();
+            drop(copy);
+        }
+        drop(slot);
+        acknowledged::accept_loss(&self.dir, self.held()?)
+    }
+
     fn compact(&self) -> Result<(), Error> {
         self.writable()?;
         let _turn = self.turn.lock();
-        self.writable()?;
+        let acknowledged = self.writable()?;
+        acknowledged::refuse(&self.dir, self.lost()?)?;
+        self.is_own()?;
+        acknowledged.find_places()?;
         let new = self.dir.join(NEW_FOLDER);
         remove(&new)?;
         self.read_copy(&new)?;
         // From here on readers wait. The steps are those that `mend` undoes or finishes.
         let mut slot = self.database.write();
-        drop(slot.take());
+        if let Some(database) = slot.take() {
+            database.close();
+        }
         let place = self.dir.join(SLED_FOLDER);
         let old = self.dir.join(OLD_FOLDER);
         let moved = until_closed(&place)
@@ -246,7 +300,8 @@ impl Kv for Sled {
             .and_then(|()| fs::rename(&new, &place).map_err(writing("rename", &new)))
             .and_then(|()| folder::sync(&self.dir))
             .and_then(|()| remove(&old))
-            .and_then(|()| connect(&place));
+            .and_then(|()| connect_whole(&place));
+        acknowledged.renew_places();
         match moved {
             Ok(database) => {
                 *slot = Some(database);
@@ -255,7 +310,7 @@ impl Kv for Sled {
             Err(error) => {
                 self.poisoned.store(true, Ordering::Release);
                 // Whatever can be opened can be read.
-                *slot = mend(&self.dir).and_then(|()| connect(&place)).ok();
+                *slot = mend(&self.dir).and_then(|()| connect_whole(&place)).ok();
                 Err(error)
             }
         }
@@ -273,6 +328,10 @@ impl Kv for Sled {
 
     fn check(&self) -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
+        let turn = self.turn.lock();
+        let missing = self.read(|database| contents::Contents::of(database)?.missing(database));
+        drop(turn);
+        findings.extend(missing.ok().flatten().map(|detail| Finding::Engine { detail }));
         match self.check_records(&mut findings) {
             Ok(()) => {}
             Err(Error::Damaged { detail, .. }) => findings.push(Finding::Engine { detail }),
@@ -281,8 +340,27 @@ impl Kv for Sled {
             }
             Err(error) => return Err(error),
         }
+        findings.extend(self.lost()?.map(Finding::Lost));
         findings.sort();
         Ok(findings)
+    }
+}
+
+/// The file that is open for as long as the database is.
+fn log(dir: &Path) -> PathBuf {
+    dir.join(SLED_FOLDER).join("db")
+}
+
+/// The last commit of a database.
+fn last_commit(database: &::sled::Db) -> Result<Held, ::sled::Error> {
+    Ok(ordered::open_link(database.get(ordered::LINK)?.as_deref()))
+}
+
+impl Drop for Sled {
+    fn drop(&mut self) {
+        if let Some(database) = self.database.get_mut().take() {
+            database.close();
+        }
     }
 }
 
@@ -296,7 +374,9 @@ impl Sled {
                 let range = (from.clone(), Bound::Unbounded);
                 for item in database.range::<::sled::IVec, _>(range).take(CHECK_STEP) {
                     let (bytes, stored) = item?;
-                    findings.extend(judge(&bytes, &stored));
+                    if *bytes != contents::KEY {
+                        findings.extend(ordered::judge(&bytes, &stored));
+                    }
                     last = Some(bytes);
                 }
                 Ok(last)
@@ -305,55 +385,4 @@ impl Sled {
             from = Bound::Excluded(last);
         }
     }
-}
-
-/// A record of a todo, as a scan finds it, verified.
-fn open_in(
-    space: Space,
-    todo: u32,
-    (bytes, stored): &(::sled::IVec, ::sled::IVec),
-) -> Result<(u64, Vec<u8>), Error> {
-    // A key of another shape is in no range of a todo.
-    let n = u64::from(parts(bytes).map_or(0, |(_, _, n)| n));
-    let key = Key { space, todo, n };
-    let value = record::open(key, stored).map_err(|detail| Error::Corrupt { key, detail })?;
-    Ok((n, value))
-}
-
-fn judge(bytes: &[u8], stored: &[u8]) -> Option<Finding> {
-    let Some((number, todo, n)) = parts(bytes) else {
-        return Some(Finding::Engine { detail: format!("{bytes:02x?} is no key") });
-    };
-    if number == HEAD_NUMBER {
-        let head = record::open_head(todo, stored);
-        return head.err().map(|detail| Finding::Head { todo, detail });
-    }
-    let Some(space) = Space::from_number(number) else {
-        return Some(Finding::Engine { detail: format!("{number} is no space") });
-    };
-    let key = Key { space, todo, n: u64::from(n) };
-    record::check(key, stored).err().map(|detail| Finding::Record { key, detail })
-}
-
-fn key_of(key: Key) -> [u8; 9] {
-    // The key was checked: its number is below 2^32.
-    key_bytes(key.space.number(), key.todo, u32::try_from(key.n).unwrap_or(u32::MAX))
-}
-
-fn head_key(todo: u32) -> [u8; 9] {
-    key_bytes(HEAD_NUMBER, todo, 0)
-}
-
-fn bytes_of(number: u8, todo: u32, span: &RangeInclusive<u32>) -> RangeInclusive<[u8; 9]> {
-    key_bytes(number, todo, *span.start())..=key_bytes(number, todo, *span.end())
-}
-
-fn key_bytes(number: u8, todo: u32, n: u32) -> [u8; 9] {
-    let ([a, b, c, d], [e, f, g, h]) = (todo.to_be_bytes(), n.to_be_bytes());
-    [number, a, b, c, d, e, f, g, h]
-}
-
-fn parts(bytes: &[u8]) -> Option<(u8, u32, u32)> {
-    let &[number, a, b, c, d, e, f, g, h] = bytes else { return None };
-    Some((number, u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
 }

@@ -40,7 +40,7 @@ use crate::folder::{self, SQLITE_FILE};
 use crate::{
     Batch, DAMAGED_HEAD, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Lost, Mode, Space,
 };
-use crate::{record, witness};
+use crate::{acknowledged, record, witness};
 
 pub(crate) use self::identity::version_of;
 
@@ -208,7 +208,7 @@ impl Kv for Sqlite {
             if applied.is_err() {
                 roll_back(connection);
             }
-            self.witness(writer, applied?)
+            self.acknowledge(writer, applied?)
         })?;
         self.commits.fetch_add(1, Ordering::AcqRel);
         self.checkpointer.committed(&batch);
@@ -303,9 +303,7 @@ impl Kv for Sqlite {
     }
 
     fn compact(&self) -> Result<(), Error> {
-        if let Some(lost) = self.find_loss()? {
-            return Err(Error::Lost { path: self.dir.clone(), lost });
-        }
+        acknowledged::refuse(&self.dir, self.find_loss()?)?;
         self.write("space was returned", |writer| {
             let refused = |error| self.refused(error, false);
             // The log first: what was already copied out of it need not be written again.

@@ -16,7 +16,7 @@
 //! | 8 | xxh3-64 over the first 16 bytes |
 
 use crate::error::{reading, writing};
-use crate::{Batch, Error, Lost, folder, record};
+use crate::{Batch, Error, Finding, Lost, folder, record};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -94,6 +94,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Link>, Error> {
 }
 
 /// Whether a folder has a witness, which may know of no commit yet.
+#[cfg(feature = "sqlite")]
 pub(crate) fn is_there(dir: &Path) -> bool {
     std::fs::metadata(dir.join(FILE)).is_ok_and(|file| file.len() >= FILE_BYTES as u64)
 }
@@ -157,6 +158,14 @@ impl Link {
         let value = record::open_link(stored)?;
         Self::of(value).ok_or_else(|| {
             format!("the last commit has {LINK_BYTES} bytes, and this one has {}", value.len())
+        })
+    }
+
+    /// What is wrong with what an engine kept, if anything.
+    pub(crate) fn judge(stored: Result<&[u8], String>) -> Option<Finding> {
+        let wrong = stored.and_then(Self::open).err()?;
+        Some(Finding::Engine {
+            detail: format!("the number of the last commit is damaged: {wrong}"),
         })
     }
 

@@ -48,7 +48,7 @@ impl Chat {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         if globals.engine() == Engine::Memory {
             let what =
-                "the memory engine keeps nothing, and a conversation is kept; use sqlite or sled";
+                "the memory engine keeps nothing, and a conversation is kept; use sqlite or redb";
             return Err(CliError::Usage(what.to_owned()));
         }
         let Self { todo, settings, limits } = self;

@@ -73,7 +73,7 @@ Examples:
 impl Run {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         if globals.engine() == Engine::Memory {
-            let what = "the memory engine keeps nothing, and a run is kept; use sqlite or sled";
+            let what = "the memory engine keeps nothing, and a run is kept; use sqlite or redb";
             return Err(CliError::Usage(what.to_owned()));
         }
         let Self { task, demo, resume, todo, id, settings, limits } = self;

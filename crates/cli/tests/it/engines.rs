@@ -5,6 +5,7 @@ use foldback::{Engine, Memory, Options};
 use foldback_core::Message;
 
 const SQLITE: &str = "sqlite";
+const REDB: &str = "redb";
 const SLED: &str = "sled";
 
 fn run(shell: &Shell, engine: &str, args: &[&str]) -> Ran {
@@ -87,9 +88,11 @@ fn answers(engine: &str) -> Vec<(String, i32, String)> {
 
 #[test]
 fn every_command_answers_alike_on_each_engine() {
-    let (sqlite, sled) = (answers(SQLITE), answers(SLED));
-    for (one, two) in sqlite.iter().zip(&sled) {
-        assert_eq!(one, two);
+    let sqlite = answers(SQLITE);
+    for engine in [REDB, SLED] {
+        for (one, two) in sqlite.iter().zip(&answers(engine)) {
+            assert_eq!(one, two, "{engine}");
+        }
     }
     // They are the answers of commands that did something.
     let done = sqlite.iter().filter(|(_, code, _)| *code == 0).count();
@@ -105,16 +108,24 @@ fn a_replay_shows_the_same_on_each_engine() {
         assert_eq!(ran.code, 0, "{ran:?}");
         ran.json_lines()
     };
+    assert_eq!(shown(REDB), shown(SQLITE));
     assert_eq!(shown(SLED), shown(SQLITE));
 }
 
-/// R10: while a process has a sled store, each command ends with what to do, reading ones included.
+/// R10: while a process has a store of redb or sled, each command ends with what to do, reading ones included.
 #[test]
-fn r10_a_command_on_a_sled_store_in_use_says_what_to_do() {
+fn r10_a_command_on_a_store_in_use_says_what_to_do() {
+    for engine in [Engine::Redb, Engine::Sled] {
+        check_in_use(engine);
+    }
+}
+
+fn check_in_use(engine: Engine) {
+    let name = engine.name();
     let shell = Shell::new();
     let file = shell.write("quay.jsonl", line("quay", quay()));
-    assert_eq!(run(&shell, SLED, &["import", &file]).code, 0);
-    let options = || Options::default().with_engine(Engine::Sled);
+    assert_eq!(run(&shell, name, &["import", &file]).code, 0);
+    let options = || Options::default().with_engine(engine);
     let holder = Memory::open(&shell.store(), options()).unwrap();
     for command in [
         "import quay.jsonl",
@@ -133,16 +144,16 @@ fn r10_a_command_on_a_sled_store_in_use_says_what_to_do() {
         "embedder show",
     ] {
         let args: Vec<&str> = command.split(' ').collect();
-        let ran = run(&shell, SLED, &args);
+        let ran = run(&shell, name, &args);
         assert_eq!((ran.code, ran.text()), (3, ""), "{command}: {ran:?}");
         let said =
             "is in use by another process, and its engine serves one at a time; try again when";
         assert!(ran.stderr.contains(said), "{command}: {}", ran.stderr);
     }
     let mut record = shell.command();
-    record.args(["--engine", SLED, "record", "--todo", "quay", "--store"]).arg(shell.store());
+    record.args(["--engine", name, "record", "--todo", "quay", "--store"]).arg(shell.store());
     let ran = Ran::of(record.stdin(std::fs::File::open(&file).unwrap()).output().unwrap());
     assert_eq!((ran.code, ran.text()), (2, ""), "{ran:?}");
     drop(holder);
-    assert_eq!(run(&shell, SLED, &["export", "--todo", "quay"]).text(), line("quay", quay()));
+    assert_eq!(run(&shell, name, &["export", "--todo", "quay"]).text(), line("quay", quay()));
 }

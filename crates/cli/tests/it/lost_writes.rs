@@ -3,7 +3,8 @@
 use crate::shell::Shell;
 use serde_json::json;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{ChildStdin, Stdio};
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
 
 /// How many messages are acknowledged before the recorder is killed.
 const MESSAGES: usize = 12;
@@ -76,13 +77,68 @@ fn r4_lost_writes_are_noticed_by_every_command() {
     assert!(again.stderr.contains("nothing to accept"), "{again:?}");
 }
 
+/// R4: so it is on each engine whose database is an earlier one of the same store.
+#[test]
+fn r4_a_database_that_went_back_is_noticed_on_each_engine() {
+    for engine in ["sqlite", "redb", "sled"] {
+        let shell = Shell::new();
+        let run = |args: &[&str]| shell.run(&[&["--engine", engine], args].concat());
+        let note = |n: usize| {
+            let message =
+                json!({ "role": "user", "content": format!("note {n} about the harbour") });
+            shell.write(
+                "note.jsonl",
+                format!("{}\n", json!({ "id": format!("note-{n}"), "messages": [message] })),
+            )
+        };
+        let database = shell.store().join(format!("store.{engine}"));
+        let early = shell.path("early");
+        let copy = |from: &Path, to: &Path| {
+            assert!(Command::new("cp").arg("-r").args([from, to]).status().unwrap().success());
+        };
+        assert_eq!(run(&["import", &note(1)]).code, 0);
+        copy(&database, &early);
+        assert_eq!(run(&["import", &note(2)]).code, 0);
+        match engine {
+            "sled" => std::fs::remove_dir_all(&database),
+            _ => std::fs::remove_file(&database),
+        }
+        .unwrap();
+        copy(&early, &database);
+
+        for args in [&["todos"][..], &["export", "--todo", "note-1"], &["verify"], &["doctor"]] {
+            let ran = run(args);
+            assert_eq!(ran.code, 1, "{engine}, {args:?}: {ran:?}");
+            assert!(ran.stderr.contains("the store has lost writes"), "{engine}: {ran:?}");
+        }
+        for args in [&["import", &note(3)][..], &["compact"]] {
+            let refused = run(args);
+            assert_eq!(refused.code, 1, "{engine}, {args:?}: {refused:?}");
+            let said = "takes no writes until the loss is accepted";
+            assert!(refused.stderr.contains(said), "{engine}: {refused:?}");
+        }
+        let accepted = run(&["doctor", "--accept-loss"]);
+        assert_eq!(accepted.code, 0, "{engine}: {accepted:?}");
+        assert!(accepted.stderr.contains("accepted: "), "{engine}: {accepted:?}");
+        let imported = run(&["import", &note(3)]);
+        assert_eq!(imported.code, 0, "{engine}: {imported:?}");
+        assert_eq!(run(&["--json", "verify"]).json()["messages"], 2, "{engine}");
+    }
+}
+
 /// R3: what is said to a recorder whose store was deleted or moved away is not acknowledged.
 #[test]
 fn r3_a_recorder_whose_store_is_gone_ends() {
-    for is_moved in [false, true] {
+    let engines = ["sqlite", "redb", "sled"];
+    for (engine, is_moved) in
+        engines.into_iter().flat_map(|engine| [(engine, false), (engine, true)])
+    {
         let shell = Shell::new();
         let mut command = shell.command();
-        command.arg("--store").arg(shell.store()).args(["--json", "record", "--todo", "harbour"]);
+        command
+            .args(["--engine", engine, "--store"])
+            .arg(shell.store())
+            .args(["--json", "record", "--todo", "harbour"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
@@ -94,10 +150,10 @@ fn r3_a_recorder_whose_store_is_gone_ends() {
             false => std::fs::remove_dir_all(shell.store()).unwrap(),
         }
         say(&mut stdin, 1);
-        assert!(lines.next().is_none(), "it was acknowledged");
+        assert!(lines.next().is_none(), "{engine}: it was acknowledged");
         let ended = child.wait_with_output().unwrap();
         assert!(!ended.status.success());
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert!(said.contains("deleted, moved or replaced"), "{said}");
+        assert!(said.contains("deleted, moved or replaced"), "{engine}: {said}");
     }
 }

@@ -191,7 +191,7 @@ fn a_policy_that_is_not_there_is_answered_with_those_that_are() {
 fn nothing_stays_without_a_store() {
     let shell = Shell::new();
     let file = shell.write("quay.jsonl", line("quay", quay()));
-    for engine in ["memory", "sqlite", "sled"] {
+    for engine in ["memory", "sqlite", "redb", "sled"] {
         let mut command = shell.command();
         let temp = shell.path("temp");
         std::fs::create_dir_all(&temp).unwrap();

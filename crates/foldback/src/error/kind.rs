@@ -133,7 +133,7 @@ fn of_kv(error: &KvError) -> ErrorKind {
         | KvError::Foreign { .. }
         | KvError::UnknownEngine { .. } => ErrorKind::InvalidInput,
         KvError::Locked { .. } | KvError::Busy { .. } => ErrorKind::Locked,
-        KvError::Full { .. } => ErrorKind::Full,
+        KvError::Full { .. } | KvError::NoRoom { .. } => ErrorKind::Full,
         KvError::Lost { .. } => ErrorKind::Lost,
         KvError::ReadOnly { .. } | KvError::PendingLog { .. } => ErrorKind::ReadOnly,
         KvError::NotFound { .. } => ErrorKind::NotFound,

@@ -29,7 +29,8 @@ struct FolderLock {
 const NOTES: &str = "backups";
 
 /// How the names in the folder of a copy begin. A folder that holds anything else is nobody's to remove.
-const PARTS: [&str; 5] = ["FORMAT", "audit.jsonl", "payloads", "store.sled", "store.sqlite"];
+const PARTS: [&str; 6] =
+    ["FORMAT", "audit.jsonl", "payloads", "store.redb", "store.sled", "store.sqlite"];
 
 impl PartialCopy {
     /// Begins a copy of the store that goes to `target`. What is left there of killed ones is removed.

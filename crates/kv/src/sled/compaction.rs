@@ -1,6 +1,7 @@
 //! A new database in the place of the old one.
 
 use super::Sled;
+use super::copies::SPARE_FOLDER;
 use super::database::connect;
 use crate::Error;
 use crate::error::writing;
@@ -14,7 +15,7 @@ impl Sled {
     /// Copies every record, as it is stored, into a new database.
     pub(super) fn read_copy(&self, to: &Path) -> Result<(), Error> {
         let target = connect(to)?;
-        self.read(|database| {
+        let copied = self.read(|database| {
             let (mut step, mut bytes) = (::sled::Batch::default(), 0);
             for item in database.iter() {
                 let (key, stored) = item?;
@@ -27,21 +28,25 @@ impl Sled {
             }
             target.sled.apply_batch(step)?;
             target.sync()
-        })
+        });
+        target.close();
+        copied
     }
 }
 
 /// Finishes or undoes a compaction that was cut short. The old database is moved aside, the new
 /// one is moved in, the old one is removed: so a missing database is the old one's name, and a
-/// present one makes the others remains.
+/// present one makes the others remains. An opening that came to nothing ends in the same way with the copy that was made
+/// before it.
 pub(super) fn mend(dir: &Path) -> Result<(), Error> {
     let (place, old) = (dir.join(SLED_FOLDER), dir.join(OLD_FOLDER));
     if !place.exists() {
-        if !old.exists() {
+        let others = [old.clone(), dir.join(SPARE_FOLDER)];
+        let Some(other) = others.iter().find(|other| other.exists()) else {
             let detail = format!("it has lost its {SLED_FOLDER}");
             return Err(Error::Format { path: dir.to_owned(), detail });
-        }
-        fs::rename(&old, &place).map_err(writing("rename", &old))?;
+        };
+        fs::rename(other, &place).map_err(writing("rename", other))?;
         folder::sync(dir)?;
     }
     remove(&old)?;

@@ -1,13 +1,15 @@
 //! The open database: how it is opened, made durable and closed.
 
+use super::contents::{self, Contents};
 use crate::error::{reading, writing};
 use crate::folder;
-use crate::{Engine, Error};
-use foldback_core::panic_text;
+use crate::guard::unpanicked;
+use crate::{Engine, Error, ordered};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::fs;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
@@ -25,9 +27,54 @@ pub(super) struct Database {
     /// The greatest number of a large value's file that is known to be durable. Nothing is known
     /// of a store that was just opened: the one before may have died before it synced.
     blob: AtomicI64,
+    contents: Mutex<Contents>,
 }
 
 impl Database {
+    /// Reads everything, and says what is wrong with it, if anything.
+    pub(super) fn count(&self) -> Result<Option<String>, Error> {
+        guarded(&self.folder, || {
+            let found = Contents::of(&self.sled)?;
+            *self.contents.lock() = found;
+            found.missing(&self.sled)
+        })
+    }
+
+    /// What there is.
+    pub(super) fn contents(&self) -> Contents {
+        *self.contents.lock()
+    }
+
+    /// Makes changes durable: what the keys hold from now on, or nothing.
+    pub(super) fn apply(
+        &self,
+        changes: BTreeMap<ordered::Bytes, Option<Vec<u8>>>,
+    ) -> Result<(), ::sled::Error> {
+        let mut contents = self.contents.lock();
+        let (mut next, mut batch) = (*contents, ::sled::Batch::default());
+        for (key, stored) in changes {
+            if let Some(old) = self.sled.get(key)? {
+                next.take(&key, &old);
+            }
+            if let Some(stored) = stored {
+                next.add(&key, &stored);
+                batch.insert(&key, stored);
+            } else {
+                batch.remove(&key);
+            }
+        }
+        batch.insert(&contents::KEY, next.seal());
+        self.sled.apply_batch(batch)?;
+        self.sync()?;
+        *contents = next;
+        Ok(())
+    }
+
+    /// Closes the database. sled panics where that fails.
+    pub(super) fn close(self) {
+        let _ = unpanicked(|| drop(self.sled));
+    }
+
     /// Makes everything that was applied durable.
     pub(super) fn sync(&self) -> Result<(), ::sled::Error> {
         self.sled.flush()?;
@@ -84,7 +131,8 @@ pub(super) fn connect(folder: &Path) -> Result<Database, Error> {
     let path = folder.join("db");
     let log = File::open(&path).map_err(reading("open", &path))?;
     folder::sync(folder)?;
-    Ok(Database { sled, log, folder: folder.to_owned(), blob: AtomicI64::new(-1) })
+    let (folder, blob) = (folder.to_owned(), AtomicI64::new(-1));
+    Ok(Database { sled, log, folder, blob, contents: Mutex::default() })
 }
 
 /// How long an opener waits for another to close; the promise is an answer within a second.
@@ -137,11 +185,10 @@ pub(super) fn guarded<T>(
     ask: impl FnOnce() -> Result<T, ::sled::Error>,
 ) -> Result<T, Error> {
     let path = path.to_owned();
-    let error = match catch_unwind(AssertUnwindSafe(ask)) {
+    let error = match unpanicked(ask) {
         Ok(Ok(answer)) => return Ok(answer),
         Ok(Err(error)) => error,
-        Err(panic) => {
-            let words = panic_text(&*panic).unwrap_or("without a word");
+        Err(words) => {
             let detail = format!("sled stopped: {words}");
             return Err(Error::Damaged { path, detail });
         }

@@ -24,9 +24,7 @@ impl Sqlite {
         }
         self.check_table(table::HEADS.walk, findings, |id, stored| {
             if id == table::LAST_COMMIT {
-                let link = stored.and_then(Link::open);
-                let detail = |detail| format!("the number of the last commit is damaged: {detail}");
-                return link.err().map(|error| Finding::Engine { detail: detail(error) });
+                return Link::judge(stored);
             }
             let todo = low(id);
             let head = stored.and_then(|bytes| record::open_head(todo, bytes));

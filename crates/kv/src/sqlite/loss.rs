@@ -3,16 +3,11 @@
 use super::row::last_commit;
 use super::writer::roll_back;
 use super::{Sqlite, table};
-use crate::witness::Witness;
-use crate::{Error, Finding, Lost, witness};
+use crate::{Error, Finding, Lost, acknowledged, witness};
 
 impl Sqlite {
     pub(super) fn find_loss(&self) -> Result<Option<Lost>, Error> {
-        // The witness first: what others commit meanwhile is then in the store.
-        let Some(acknowledged) = witness::read(&self.dir)? else { return Ok(None) };
-        // A damaged number is a finding of its own, and says nothing of what is lost.
-        let held = self.read(last_commit)?.ok();
-        Ok(held.and_then(|held| acknowledged.lost_by(held)))
+        acknowledged::find_loss(&self.dir, || self.read(last_commit))
     }
 
     /// Lets the witness know of what is there, and of nothing more.
@@ -21,8 +16,7 @@ impl Sqlite {
             let connection = &writer.connection;
             table::run(connection, "BEGIN IMMEDIATE", ()).map_err(|error| self.fault(error))?;
             let held = last_commit(connection).map_err(|error| self.fault(error));
-            let accepted =
-                held.and_then(|held| Witness::open(&self.dir)?.accept(held.unwrap_or_default()));
+            let accepted = held.and_then(|held| acknowledged::accept_loss(&self.dir, held));
             roll_back(connection);
             accepted
         })

@@ -3,13 +3,12 @@
 use super::connection::{Access, PATIENCE};
 use super::row::{head_record, id, ids, last_commit};
 use super::{Sqlite, checkpoint, connection, fault, table};
-use crate::error::reading;
+use crate::acknowledged::Acknowledged;
 use crate::lock::Lock;
 use crate::place::Place;
-use crate::witness::{Link, Witness};
+use crate::witness::Link;
 use crate::{Batch, Error, Expect, Key, record};
 use rusqlite::Connection;
-use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,36 +19,20 @@ pub(super) struct Writer {
     /// process at a time asks SQLite for its write lock, one that has just committed queues behind
     /// those that waited, and none is starved.
     pub(super) turn: Lock,
-    /// `None` where its file cannot be opened: then nothing is witnessed.
-    pub(super) witness: Option<Witness>,
-    /// The database's file, and its log once there is one.
-    file: Place,
-    log: OnceCell<Place>,
+    pub(super) acknowledged: Acknowledged,
 }
 
 impl Writer {
     fn open(dir: &Path, file: &Path) -> Result<Self, Error> {
-        // Before the connection: a file that is replaced meanwhile is noticed with the first commit.
-        let place = Place::of(file).map_err(reading("find", file))?;
+        // SQLite keeps its log for as long as a connection is open; until then another process may remove it.
+        let places = vec![Place::of(file), Place::yet_to_be(connection::log_of(file))];
+        let acknowledged = Acknowledged::open(dir, places);
         let connection = connection::open(file, Access::Write, PATIENCE);
         Ok(Self {
             connection: connection.map_err(|error| fault::of(dir, error))?,
             turn: Lock::open(dir)?,
-            witness: Witness::open(dir).ok(),
-            file: place,
-            log: OnceCell::new(),
+            acknowledged,
         })
-    }
-
-    /// Whether the database's file and its log are still found by others. SQLite keeps its log for as long as a
-    /// connection is open.
-    fn is_in_place(&self, log: &Path) -> bool {
-        if self.log.get().is_none()
-            && let Ok(place) = Place::of(log)
-        {
-            let _ = self.log.set(place);
-        }
-        self.file.is_kept() && self.log.get().is_some_and(Place::is_kept)
     }
 }
 
@@ -89,44 +72,22 @@ impl Sqlite {
         self.fault(error)
     }
 
-    /// Acknowledges a commit that is durable: its files must still be those that others open, and the witness
-    /// hears of it.
-    pub(super) fn witness(&self, writer: &Writer, link: Link) -> Result<(), Error> {
-        foldback_core::failpoint!("kv.commit.durable");
-        if !writer.is_in_place(&connection::log_of(&self.file)) {
+    /// Acknowledges a commit that is durable.
+    pub(super) fn acknowledge(&self, writer: &Writer, link: Link) -> Result<(), Error> {
+        writer.acknowledged.add(link).inspect_err(|_| {
             // A log without a name is brought into the file, should that still have one: what was acknowledged
             // before is saved then.
             let _ = checkpoint::truncate(&writer.connection);
             self.poisoned.store(true, Ordering::Release);
-            return Err(Error::Gone { path: self.dir.clone() });
-        }
-        // The commit is durable whatever becomes of this; a witness that is behind says less.
-        if let Some(witness) = &writer.witness {
-            let _ = witness.write(link);
-        }
-        foldback_core::failpoint!("kv.commit.witnessed");
-        Ok(())
-    }
-
-    /// The link of the next commit.
-    fn next(&self, writer: &Writer, batch: &Batch) -> Result<Link, Error> {
-        // One that cannot be read says nothing.
-        let acknowledged = writer.witness.as_ref().and_then(|witness| witness.last().ok()?);
-        let held = last_commit(&writer.connection).map_err(|error| self.refused(error, false))?;
-        // A damaged number is mended by the next one.
-        let held = held.unwrap_or_else(|_| acknowledged.unwrap_or_default());
-        match acknowledged.and_then(|acknowledged| acknowledged.lost_by(held)) {
-            Some(lost) => Err(Error::Lost { path: self.dir.clone(), lost }),
-            None => Ok(held.next(batch)),
-        }
+        })
     }
 
     /// Writes the batch. Gives the link of its commit.
     pub(super) fn apply(&self, writer: &Writer, batch: &Batch) -> Result<Link, Error> {
         let connection = &writer.connection;
         foldback_core::failpoint!("kv.commit.begun");
-        let link = self.next(writer, batch)?;
         let refused = |error| self.refused(error, false);
+        let link = writer.acknowledged.next(last_commit(connection).map_err(refused)?, batch)?;
         if let Some(Expect { todo, head: expected, next }) = batch.expect {
             let found = match head_record(connection, i64::from(todo)).map_err(refused)? {
                 Some(stored) => stored

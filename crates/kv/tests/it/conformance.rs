@@ -14,6 +14,12 @@ fn sqlite_conforms() {
     conforms(Engine::Sqlite);
 }
 
+#[cfg(feature = "redb")]
+#[test]
+fn redb_conforms() {
+    conforms(Engine::Redb);
+}
+
 #[cfg(feature = "sled")]
 #[test]
 fn sled_conforms() {

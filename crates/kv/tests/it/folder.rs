@@ -17,6 +17,16 @@ pub(crate) fn engines() -> Vec<Engine> {
     if cfg!(feature = "sqlite") {
         engines.push(Engine::Sqlite);
     }
+    engines.extend(exclusive());
+    engines
+}
+
+/// Those of them whose store belongs to the process that writes it.
+pub(crate) fn exclusive() -> Vec<Engine> {
+    let mut engines = Vec::new();
+    if cfg!(feature = "redb") {
+        engines.push(Engine::Redb);
+    }
     if cfg!(feature = "sled") {
         engines.push(Engine::Sled);
     }
@@ -223,20 +233,39 @@ fn one_handle_sees_at_once_what_another_wrote() {
 }
 
 #[test]
-fn r10_a_second_opener_of_sled_is_told_within_a_second() {
-    if !cfg!(feature = "sled") {
-        return;
+fn r10_a_second_opener_of_an_exclusive_store_hears_so_within_a_second() {
+    for engine in exclusive() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+        for mode in [Mode::ReadWrite, Mode::ReadOnly] {
+            let begin = Instant::now();
+            let second = open(dir.path(), engine, mode).err().unwrap();
+            assert!(matches!(second, Error::Locked { .. }), "{engine}: {second}");
+            assert!(begin.elapsed() < Duration::from_secs(1), "it took {:?}", begin.elapsed());
+        }
+        drop(first);
+        let kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+        check(&*kv, "put message 7/0 a\ncommit", "ok");
     }
-    let dir = tempfile::tempdir().unwrap();
-    let first = open(dir.path(), Engine::Sled, Mode::ReadWrite).unwrap();
-    for mode in [Mode::ReadWrite, Mode::ReadOnly] {
-        let begin = Instant::now();
-        let second = open(dir.path(), Engine::Sled, mode).err().unwrap();
-        assert!(matches!(second, Error::Locked { .. }), "{second}");
-        assert!(begin.elapsed() < Duration::from_secs(1), "it took {:?}", begin.elapsed());
+}
+
+/// R10: those who read share an exclusive store, and keep a writer out.
+#[test]
+fn r10_readers_share_an_exclusive_store() {
+    for engine in exclusive() {
+        let dir = tempfile::tempdir().unwrap();
+        let kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+        check(&*kv, "put message 7/0 a\ncommit", "ok");
+        drop(kv);
+        let readers = [(); 3].map(|()| open(dir.path(), engine, Mode::ReadOnly).unwrap());
+        for reader in &readers {
+            check(&**reader, "get message 7/0", "a");
+        }
+        let writer = open(dir.path(), engine, Mode::ReadWrite).err().unwrap();
+        assert!(matches!(writer, Error::Locked { .. }), "{engine}: {writer}");
+        drop(readers);
+        assert!(open(dir.path(), engine, Mode::ReadWrite).is_ok());
     }
-    drop(first);
-    assert!(open(dir.path(), Engine::Sled, Mode::ReadWrite).is_ok());
 }
 
 #[test]
@@ -258,7 +287,7 @@ fn a_sled_compaction_that_was_cut_short_is_undone_or_finished() {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
-        assert_eq!(names, ["FORMAT", "LOCK", "store.sled"], "{at}");
+        assert_eq!(names, ["FORMAT", "LOCK", "WITNESS", "store.sled"], "{at}");
     }
     cut("while copying", |dir| fs::create_dir(dir.join("store.sled.new")).unwrap());
     cut("between the two renames", |dir| {
@@ -314,7 +343,7 @@ fn names_of_engines_go_both_ways() {
         assert_eq!(engine.to_string().parse::<Engine>().unwrap(), engine);
     }
     let error = "SQLite".parse::<Engine>().unwrap_err().to_string();
-    assert_eq!(error, r#""SQLite" is not an engine; expected sqlite, sled or memory"#);
+    assert_eq!(error, r#""SQLite" is not an engine; expected sqlite, redb, sled or memory"#);
 }
 
 #[test]
@@ -332,10 +361,11 @@ fn r4_no_flipped_bit_of_the_format_file_opens_anything_else() {
         let format = dir.join("FORMAT");
         let whole = fs::read(&format).unwrap();
         let (mut opened, mut refused, mut repaired) = (0, 0, 0);
+        let others = engines();
         for bit in 0..whole.len() * 8 {
             for (mode, asked) in [Mode::ReadOnly, Mode::ReadWrite]
                 .into_iter()
-                .flat_map(|mode| engines().into_iter().map(move |engine| (mode, engine)))
+                .flat_map(|mode| [engine, others[bit % others.len()]].map(|asked| (mode, asked)))
             {
                 let mut flipped = whole.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);

@@ -51,10 +51,15 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The first format version whose stores may be of the engine.
+pub(crate) fn since(engine: Engine) -> u64 {
+    if engine == Engine::Redb { 4 } else { 1 }
+}
+
 #[test]
 fn r9_golden_stores_open() {
     for engine in engines() {
-        for version in 1..=FORMAT_VERSION {
+        for version in since(engine)..=FORMAT_VERSION {
             let dir = tempfile::tempdir().unwrap();
             copy(&golden(version, engine), dir.path());
             for mode in [Mode::ReadOnly, Mode::ReadWrite] {
@@ -73,7 +78,10 @@ fn r9_golden_stores_open() {
 fn make_the_golden_store() {
     for engine in engines() {
         let to = golden(FORMAT_VERSION, engine);
-        assert!(!to.exists(), "{} is already there; a released fixture stays", to.display());
+        if to.exists() {
+            eprintln!("{} is already there; a released fixture stays", to.display());
+            continue;
+        }
         let dir = tempfile::tempdir().unwrap();
         let kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
         check(&*kv, WRITE, "ok");

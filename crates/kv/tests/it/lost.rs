@@ -1,11 +1,15 @@
 //! Acknowledged commits that are gone are noticed, and nothing is acknowledged that nobody will find.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use foldback_kv::{Batch, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space, open};
+
+use crate::folder::{engines, exclusive};
+use crate::golden::copy;
+use crate::unwritten::files;
 
 fn record(n: u64) -> Batch {
     let put = vec![(Key { space: Space::Message, todo: 1, n }, format!("记录 {n}").into_bytes())];
@@ -13,7 +17,11 @@ fn record(n: u64) -> Batch {
 }
 
 fn writing(dir: &Path) -> Arc<dyn Kv> {
-    open(dir, Engine::Sqlite, Mode::ReadWrite).unwrap()
+    writing_on(Engine::Sqlite, dir)
+}
+
+fn writing_on(engine: Engine, dir: &Path) -> Arc<dyn Kv> {
+    open(dir, engine, Mode::ReadWrite).unwrap()
 }
 
 /// How many commits the stores below have.
@@ -42,34 +50,103 @@ fn with_log(image: &Path, log: Option<&[u8]>) -> tempfile::TempDir {
     copy
 }
 
-/// Whatever became of the log: either everything is there, or every opening says what is gone, and nothing is written
+/// Whatever became of the database: either everything is there, or every opening says what is gone, and nothing is written
 /// behind it until that is accepted.
 #[track_caller]
-fn check_noticed(dir: &Path, what: &str) -> u64 {
-    let reader = open(dir, Engine::Sqlite, Mode::ReadOnly).unwrap();
+fn check_noticed(engine: Engine, dir: &Path, what: &str) -> u64 {
+    let reader = open(dir, engine, Mode::ReadOnly).unwrap();
     let head = reader.head(1).unwrap();
     let gone = (head < COMMITS).then_some(Lost { acknowledged: COMMITS, held: head });
     assert_eq!(reader.lost().unwrap(), gone, "{what}");
     drop(reader);
     let Some(lost) = gone else {
-        writing(dir).commit(record(head)).unwrap();
+        writing_on(engine, dir).commit(record(head)).unwrap();
         return head;
     };
     for _ in 0..2 {
-        let kv = writing(dir);
+        let kv = writing_on(engine, dir);
         assert_eq!(kv.lost().unwrap(), Some(lost), "{what}");
         assert!(kv.check().unwrap().contains(&Finding::Lost(lost)), "{what}");
-        let refused = kv.commit(record(head));
-        assert!(matches!(refused, Err(Error::Lost { lost: l, .. }) if l == lost), "{refused:?}");
+        for refused in [kv.commit(record(head)), kv.compact()] {
+            assert!(
+                matches!(refused, Err(Error::Lost { lost: l, .. }) if l == lost),
+                "{refused:?}"
+            );
+        }
         assert_eq!(kv.head(1).unwrap(), head, "{what}");
         assert_eq!(kv.scan(Space::Message, 1, 0..99, 99).unwrap().len() as u64, head, "{what}");
     }
-    writing(dir).accept_loss().unwrap();
-    let kv = writing(dir);
+    writing_on(engine, dir).accept_loss().unwrap();
+    let kv = writing_on(engine, dir);
     assert_eq!(kv.lost().unwrap(), None, "{what}");
     kv.commit(record(head)).unwrap();
     assert!(!kv.check().unwrap().iter().any(|found| matches!(found, Finding::Lost(_))), "{what}");
     head
+}
+
+/// What an engine has of a store: a file or a folder.
+fn database(engine: Engine, dir: &Path) -> PathBuf {
+    dir.join(format!("store.{engine}"))
+}
+
+/// R4: a database that is an earlier one of the same store, whole in itself.
+#[test]
+fn r4_a_database_that_went_back_is_noticed() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let (early, late) = (dir.path().join("early"), dir.path().join("late"));
+        let kv = writing_on(engine, &late);
+        (0..7).for_each(|n| kv.commit(record(n)).unwrap());
+        drop(kv);
+        copy(&late, &early);
+        let kv = writing_on(engine, &late);
+        (7..COMMITS).for_each(|n| kv.commit(record(n)).unwrap());
+        drop(kv);
+        copy(&late, &dir.path().join("copy"));
+        assert_eq!(check_noticed(engine, &dir.path().join("copy"), "whole"), COMMITS, "{engine}");
+        fs::copy(late.join("WITNESS"), early.join("WITNESS")).unwrap();
+        assert_eq!(check_noticed(engine, &early, engine.name()), 7);
+
+        // A store of its own that holds as many commits is another one.
+        let other = dir.path().join("other");
+        let kv = writing_on(engine, &other);
+        let put = |n| vec![(Key { space: Space::Message, todo: 2, n }, vec![])];
+        (0..COMMITS).for_each(|n| kv.commit(Batch { put: put(n), ..Batch::default() }).unwrap());
+        drop(kv);
+        fs::copy(late.join("WITNESS"), other.join("WITNESS")).unwrap();
+        let same = Some(Lost { acknowledged: COMMITS, held: COMMITS });
+        let kv = open(&other, engine, Mode::ReadOnly).unwrap();
+        assert_eq!(kv.lost().unwrap(), same, "{engine}");
+    }
+}
+
+/// R4: one who accepts a loss goes on with the store as it is.
+#[test]
+fn r4_an_accepted_loss_lets_the_same_writer_go_on() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let (early, late) = (dir.path().join("early"), dir.path().join("late"));
+        let kv = writing_on(engine, &late);
+        kv.commit(record(0)).unwrap();
+        drop(kv);
+        copy(&late, &early);
+        writing_on(engine, &late).commit(record(1)).unwrap();
+        fs::copy(late.join("WITNESS"), early.join("WITNESS")).unwrap();
+        let before = files(&early);
+        let kv = writing_on(engine, &early);
+        assert!(matches!(kv.commit(record(1)), Err(Error::Lost { .. })), "{engine}");
+        if engine == Engine::Sled {
+            assert!(files(&early) == before, "sled wrote over what remains of a lost commit");
+        }
+        kv.accept_loss().unwrap();
+        assert_eq!((kv.lost().unwrap(), kv.check().unwrap()), (None, vec![]), "{engine}");
+        kv.commit(record(1)).unwrap();
+        kv.compact().unwrap();
+        kv.commit(record(2)).unwrap();
+        drop(kv);
+        let kv = writing_on(engine, &early);
+        assert_eq!((kv.head(1).unwrap(), kv.lost().unwrap()), (3, None), "{engine}");
+    }
 }
 
 /// R4: a log that is cut short or deleted after a kill.
@@ -79,13 +156,16 @@ fn r4_a_log_that_was_cut_short_is_noticed() {
     killed(dir.path());
     let image = dir.path().join("image");
     let log = fs::read(image.join("store.sqlite-wal")).unwrap();
-    assert_eq!(check_noticed(with_log(&image, Some(&log)).path(), "whole"), COMMITS);
-    assert_eq!(check_noticed(with_log(&image, None).path(), "deleted"), 0);
+    assert_eq!(
+        check_noticed(Engine::Sqlite, with_log(&image, Some(&log)).path(), "whole"),
+        COMMITS
+    );
+    assert_eq!(check_noticed(Engine::Sqlite, with_log(&image, None).path(), "deleted"), 0);
     let mut heads = std::collections::BTreeSet::new();
     for part in 0..64 {
         let length = log.len() * part / 64;
         let copy = with_log(&image, Some(&log[..length]));
-        heads.insert(check_noticed(copy.path(), &format!("cut to {length} bytes")));
+        heads.insert(check_noticed(Engine::Sqlite, copy.path(), &format!("cut to {length} bytes")));
     }
     assert!(heads.len() > 15, "the cuts hit too little to prove anything: {heads:?}");
 }
@@ -102,28 +182,38 @@ fn r4_a_flipped_byte_of_the_log_is_noticed() {
         let mut bad = log.clone();
         bad[at] ^= 1 << (trial % 8);
         let copy = with_log(&image, Some(&bad));
-        assert!(check_noticed(copy.path(), &format!("byte {at}")) < COMMITS, "byte {at}");
+        assert!(
+            check_noticed(Engine::Sqlite, copy.path(), &format!("byte {at}")) < COMMITS,
+            "byte {at}"
+        );
     }
 }
 
-/// R4: a damaged number of the last commit is found, and mended by the next commit.
+/// R4: a damaged number of the last commit is found, and mended by the next commit. (redb's is under the checksum of its page.)
 #[test]
 fn r4_a_damaged_number_of_the_last_commit_stops_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let kv = writing(dir.path());
-    (0..COMMITS).for_each(|n| kv.commit(record(n)).unwrap());
-    drop(kv);
-    let file = dir.path().join("store.sqlite");
-    let damaged = rusqlite::Connection::open(&file).unwrap();
-    let sql = "UPDATE heads SET record = zeroblob(25) WHERE id = -1";
-    assert_eq!(damaged.execute(sql, ()).unwrap(), 1);
-    drop(damaged);
-    let kv = writing(dir.path());
-    assert_eq!(kv.lost().unwrap(), None);
-    assert!(matches!(&kv.check().unwrap()[..], [Finding::Engine { .. }]));
-    kv.commit(record(COMMITS)).unwrap();
-    assert_eq!(kv.check().unwrap(), []);
-    assert_eq!(kv.lost().unwrap(), None);
+    for engine in engines().into_iter().filter(|engine| *engine != Engine::Redb) {
+        let dir = tempfile::tempdir().unwrap();
+        let kv = writing_on(engine, dir.path());
+        (0..COMMITS).for_each(|n| kv.commit(record(n)).unwrap());
+        drop(kv);
+        let place = database(engine, dir.path());
+        if engine == Engine::Sqlite {
+            let damaged = rusqlite::Connection::open(&place).unwrap();
+            let sql = "UPDATE heads SET record = zeroblob(25) WHERE id = -1";
+            assert_eq!(damaged.execute(sql, ()).unwrap(), 1);
+        }
+        #[cfg(feature = "sled")]
+        if engine == Engine::Sled {
+            let damaged = sled::open(&place).unwrap();
+            assert!(damaged.insert([254, 0, 0, 0, 0, 0, 0, 0, 0], &[0; 25]).unwrap().is_some());
+        }
+        let kv = writing_on(engine, dir.path());
+        assert_eq!(kv.lost().unwrap(), None);
+        assert!(matches!(&kv.check().unwrap()[..], [Finding::Engine { .. }]), "{engine}");
+        kv.commit(record(COMMITS)).unwrap();
+        assert_eq!((kv.lost().unwrap(), kv.check().unwrap()), (None, vec![]), "{engine}");
+    }
 }
 
 /// R10: writers beside each other never see a loss that is none.
@@ -151,26 +241,62 @@ fn r10_writers_beside_each_other_lose_nothing() {
 /// R3: what is written into a store that was deleted, moved or replaced is not acknowledged.
 #[test]
 fn r3_a_store_that_is_gone_acknowledges_nothing() {
-    type Loses = fn(&Path);
+    type Loses = fn(Engine, &Path);
     let cases: [(&str, Loses); 4] = [
-        ("deleted", |dir| fs::remove_dir_all(dir).unwrap()),
-        ("moved", |dir| fs::rename(dir, dir.with_file_name("elsewhere")).unwrap()),
-        ("replaced", |dir| {
+        ("deleted", |_, dir| fs::remove_dir_all(dir).unwrap()),
+        ("moved", |_, dir| fs::rename(dir, dir.with_file_name("elsewhere")).unwrap()),
+        ("replaced", |engine, dir| {
             fs::rename(dir, dir.with_file_name("elsewhere")).unwrap();
-            drop(writing(dir));
+            drop(writing_on(engine, dir));
         }),
-        ("without its file", |dir| fs::remove_file(dir.join("store.sqlite")).unwrap()),
+        ("without its database", |engine, dir| {
+            let place = database(engine, dir);
+            if place.is_dir() { fs::remove_dir_all(place) } else { fs::remove_file(place) }
+                .unwrap();
+        }),
     ];
-    for (what, lose) in cases {
+    for engine in engines() {
+        for (what, lose) in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let store = dir.path().join("store");
+            let kv = writing_on(engine, &store);
+            kv.commit(record(0)).unwrap();
+            lose(engine, &store);
+            let refused = kv.commit(record(1));
+            assert!(matches!(refused, Err(Error::Gone { .. })), "{engine}, {what}: {refused:?}");
+            let refused = kv.commit(record(2));
+            assert!(
+                matches!(refused, Err(Error::Poisoned { .. })),
+                "{engine}, {what}: {refused:?}"
+            );
+            assert!(kv.compact().is_err(), "{engine}, {what}");
+            drop(kv);
+            if what == "replaced" {
+                let other = writing_on(engine, &store);
+                assert_eq!(
+                    (other.head(1).unwrap(), other.check().unwrap()),
+                    (0, vec![]),
+                    "{engine}"
+                );
+            }
+        }
+    }
+}
+
+/// R3: compacting puts nothing in the place of another's database.
+#[test]
+fn r3_a_store_that_is_gone_is_not_compacted_into_another() {
+    for engine in exclusive() {
         let dir = tempfile::tempdir().unwrap();
         let store = dir.path().join("store");
-        let kv = writing(&store);
+        let kv = writing_on(engine, &store);
         kv.commit(record(0)).unwrap();
-        lose(&store);
-        let refused = kv.commit(record(1));
-        assert!(matches!(refused, Err(Error::Gone { .. })), "{what}: {refused:?}");
-        let refused = kv.commit(record(2));
-        assert!(matches!(refused, Err(Error::Poisoned { .. })), "{what}: {refused:?}");
+        fs::rename(&store, dir.path().join("elsewhere")).unwrap();
+        drop(writing_on(engine, &store));
+        assert!(matches!(kv.compact(), Err(Error::Gone { .. })), "{engine}");
+        drop(kv);
+        assert_eq!(writing_on(engine, &store).head(1).unwrap(), 0, "{engine}");
+        assert_eq!(writing_on(engine, &dir.path().join("elsewhere")).head(1).unwrap(), 1);
     }
 }
 

@@ -3,23 +3,29 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
 
 mod conformance;
+#[cfg(all(unix, any(feature = "redb", feature = "sled")))]
+mod disk_errors;
 mod model;
 #[cfg(all(feature = "sqlite", feature = "sled"))]
 mod upgrade;
 
 #[cfg(feature = "sqlite")]
 mod damage;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod folder;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod forget;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod golden;
 #[cfg(all(unix, feature = "sqlite"))]
 mod lost;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod processes;
 #[cfg(all(unix, feature = "sqlite"))]
 mod refusals;
-#[cfg(any(feature = "sqlite", feature = "sled"))]
+#[cfg(all(unix, feature = "sqlite"))]
+mod silence;
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod syncs;
+#[cfg(all(unix, any(feature = "sqlite", feature = "redb", feature = "sled")))]
+mod unwritten;

@@ -158,6 +158,15 @@ proptest! {
     }
 }
 
+#[cfg(feature = "redb")]
+proptest! {
+    #![proptest_config(cases(40))]
+    #[test]
+    fn r6_redb_is_the_model(steps in steps()) {
+        run(Engine::Redb, steps);
+    }
+}
+
 #[cfg(feature = "sled")]
 proptest! {
     #![proptest_config(cases(25))]

@@ -1,13 +1,14 @@
 //! A disk that refuses, and a folder that cannot be written.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use foldback_kv::{Batch, Engine, Error, Key, Kv, Mode, Space, open};
 
+use crate::folder::engines;
 use foldback_testkit::engine::check;
 
 const ROLE: &str = "FOLDBACK_KV_TEST_REFUSAL";
@@ -19,11 +20,13 @@ fn the_child() {
     let store = Path::new(&store);
     match role.as_str() {
         "limited" => limited(store),
-        "unwritable" => unwritable(store),
+        "unwritable" => unwritable(store, std::env::var(ENGINE).unwrap().parse().unwrap()),
         "pending" => pending(store),
         other => panic!("{other:?} is no role"),
     }
 }
+
+const ENGINE: &str = "FOLDBACK_KV_TEST_ENGINE";
 
 fn child(role: &str, store: &Path, wrap: &[&str]) -> Command {
     let this = std::env::current_exe().unwrap();
@@ -81,20 +84,23 @@ fn limited(store: &Path) {
 }
 
 /// Runs a child that the folder's modes bind: the superuser's is another user.
-fn as_a_user(role: &str, dir: &Path, store: &Path) {
+fn as_a_user(role: &str, dir: &Path, store: &Path, engine: Engine) {
     let mut command = child(role, store, &["env"]);
+    command.env(ENGINE, engine.name());
     if is_superuser(dir) {
         let nobody = 65_534;
-        for path in fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path()) {
-            chown(&path, Some(nobody), Some(nobody)).unwrap();
-        }
-        chown(store, Some(nobody), Some(nobody)).unwrap();
+        let owner = format!("{nobody}:{nobody}");
+        let status = Command::new("chown").args(["-R", &owner]).arg(store).status().unwrap();
+        assert!(status.success());
         fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
         command.uid(nobody).gid(nobody).current_dir("/");
     }
-    fs::set_permissions(store, fs::Permissions::from_mode(0o500)).unwrap();
+    let change = |mode: &str| {
+        assert!(Command::new("chmod").args(["-R", mode]).arg(store).status().unwrap().success());
+    };
+    change("u-w");
     let status = command.status().unwrap();
-    fs::set_permissions(store, fs::Permissions::from_mode(0o700)).unwrap();
+    change("u+w");
     assert!(status.success());
 }
 
@@ -108,23 +114,26 @@ fn is_superuser(dir: &Path) -> bool {
 
 #[test]
 fn r11_a_folder_that_cannot_be_written_is_read() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = dir.path().join("store");
-    let kv = open(&store, Engine::Sqlite, Mode::ReadWrite).unwrap();
-    check(&*kv, "put message 7/0 a\nexpect 7 0->1\ncommit", "ok");
-    drop(kv);
-    as_a_user("unwritable", dir.path(), &store);
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let kv = open(&store, engine, Mode::ReadWrite).unwrap();
+        check(&*kv, "put message 7/0 a\nexpect 7 0->1\ncommit", "ok");
+        drop(kv);
+        as_a_user("unwritable", dir.path(), &store, engine);
+    }
 }
 
-fn unwritable(store: &Path) {
-    let kv = open(store, Engine::Sqlite, Mode::ReadOnly).unwrap();
+fn unwritable(store: &Path, engine: Engine) {
+    let kv = open(store, engine, Mode::ReadOnly).unwrap();
     check(&*kv, "get message 7/0\nscan message 7/0..9\nlast message 7\nhead 7", "a\n0=a\n0=a\n1");
     assert_eq!(kv.changed().unwrap(), kv.changed().unwrap());
     assert_eq!(kv.check().unwrap(), []);
     assert!(matches!(put(&*kv, 0, 1), Err(Error::ReadOnly { .. })));
+    drop(kv);
     let before = fs::read_dir(store).unwrap().count();
     // A store that is opened for writing says by its error that it can only be read.
-    let writing = open(store, Engine::Sqlite, Mode::ReadWrite).and_then(|kv| put(&*kv, 0, 1));
+    let writing = open(store, engine, Mode::ReadWrite).and_then(|kv| put(&*kv, 0, 1));
     assert!(matches!(writing, Err(Error::ReadOnly { .. })), "{writing:?}");
     assert_eq!(fs::read_dir(store).unwrap().count(), before);
 }
@@ -142,7 +151,7 @@ fn r11_a_log_that_cannot_be_read_is_not_passed_over() {
         let status = Command::new("cp").args([live.join(name), store.join(name)]).status().unwrap();
         assert!(status.success());
     }
-    as_a_user("pending", dir.path(), &store);
+    as_a_user("pending", dir.path(), &store, Engine::Sqlite);
     let kv = open(&store, Engine::Sqlite, Mode::ReadWrite).unwrap();
     check(&*kv, "get message 7/0", "a");
 }

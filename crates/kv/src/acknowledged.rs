@@ -1,0 +1,86 @@
+//! What was acknowledged, beside what an engine holds: one promise for every engine.
+//!
+//! An engine writes the [`Link`] of each commit as a part of it, and comes here before the commit, which is refused where
+//! earlier ones are gone, and after it, once it is durable. What is written into files that nobody will find again is
+//! not acknowledged.
+
+use crate::place::Place;
+use crate::witness::{self, Link, Witness};
+use crate::{Batch, Error, Lost};
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+
+/// What a writer knows of the commits before its own.
+pub(crate) struct Acknowledged {
+    dir: PathBuf,
+    /// `None` where its file cannot be opened: then nothing is witnessed.
+    witness: Option<Witness>,
+    /// The engine's files that must still be those that others open.
+    places: Mutex<Vec<Place>>,
+}
+
+/// The last commit that an engine holds, or why what it stored of it is none.
+pub(crate) type Held = Result<Link, String>;
+
+impl Acknowledged {
+    /// Opens the witness. Done before the engine's files are opened: one that is replaced meanwhile is noticed with the first
+    /// commit.
+    pub(crate) fn open(dir: &Path, places: Vec<Place>) -> Self {
+        Self { dir: dir.to_owned(), witness: Witness::open(dir).ok(), places: Mutex::new(places) }
+    }
+
+    /// The link of the next commit. [`Error::Lost`] where the engine does not hold the one before it.
+    pub(crate) fn next(&self, held: Held, batch: &Batch) -> Result<Link, Error> {
+        // One that cannot be read says nothing.
+        let last = self.witness.as_ref().and_then(|witness| witness.last().ok()?);
+        // A damaged number is mended by the next one.
+        let held = held.unwrap_or_else(|_| last.unwrap_or_default());
+        refuse(&self.dir, last.and_then(|last| last.lost_by(held)))?;
+        Ok(held.next(batch))
+    }
+
+    /// Acknowledges a commit that is durable. [`Error::Gone`] where nobody will find it.
+    pub(crate) fn add(&self, link: Link) -> Result<(), Error> {
+        foldback_core::failpoint!("kv.commit.durable");
+        self.find_places()?;
+        // The commit is durable whatever becomes of this; a witness that is behind says less.
+        if let Some(witness) = &self.witness {
+            let _ = witness.write(link);
+        }
+        foldback_core::failpoint!("kv.commit.witnessed");
+        Ok(())
+    }
+
+    /// [`Error::Gone`] where the engine's files are no longer those that others open.
+    pub(crate) fn find_places(&self) -> Result<(), Error> {
+        let are_kept = self.places.lock().iter_mut().all(Place::is_kept);
+        if are_kept { Ok(()) } else { Err(Error::Gone { path: self.dir.clone() }) }
+    }
+
+    /// Takes what the paths lead to now for the engine's files: it has put new ones there.
+    #[cfg(any(feature = "redb", feature = "sled"))]
+    pub(crate) fn renew_places(&self) {
+        self.places.lock().iter_mut().for_each(Place::renew);
+    }
+}
+
+/// The acknowledged commits that the engine does not hold.
+pub(crate) fn find_loss(
+    dir: &Path,
+    held: impl FnOnce() -> Result<Held, Error>,
+) -> Result<Option<Lost>, Error> {
+    // The witness first: what others commit meanwhile is then in the store.
+    let Some(acknowledged) = witness::read(dir)? else { return Ok(None) };
+    // A damaged number is a finding of its own, and says nothing of what is lost.
+    Ok(held()?.ok().and_then(|held| acknowledged.lost_by(held)))
+}
+
+/// Lets the witness know of what is held, and of nothing more.
+pub(crate) fn accept_loss(dir: &Path, held: Held) -> Result<(), Error> {
+    Witness::open(dir)?.accept(held.unwrap_or_default())
+}
+
+/// [`Error::Lost`] where anything is.
+pub(crate) fn refuse(dir: &Path, lost: Option<Lost>) -> Result<(), Error> {
+    lost.map_or(Ok(()), |lost| Err(Error::Lost { path: dir.to_owned(), lost }))
+}

@@ -1,0 +1,88 @@
+//! Keys as bytes whose order is ours, for engines that hold one ordered map of bytes.
+//!
+//! A key is nine bytes: the space's number, the todo and `n`, the last two big-endian. Heads have 255
+//! in place of a space, and the last commit 254.
+
+use std::ops::RangeInclusive;
+
+use crate::acknowledged::Held;
+use crate::record::{self, HEAD_NUMBER, LINK_NUMBER};
+use crate::witness::Link;
+use crate::{Error, Finding, Key, Space};
+
+/// A key as the map has it.
+pub(crate) type Bytes = [u8; 9];
+
+/// The key of the last commit.
+pub(crate) const LINK: Bytes = [LINK_NUMBER, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// The bytes of a record's key, which was checked.
+pub(crate) fn of(key: Key) -> Bytes {
+    // Its number is below 2^32.
+    bytes(key.space.number(), key.todo, u32::try_from(key.n).unwrap_or(u32::MAX))
+}
+
+/// The bytes of a todo's head.
+pub(crate) fn head(todo: u32) -> Bytes {
+    bytes(HEAD_NUMBER, todo, 0)
+}
+
+/// A range of a todo's records.
+pub(crate) fn span(space: Space, todo: u32, span: &RangeInclusive<u32>) -> RangeInclusive<Bytes> {
+    let number = space.number();
+    bytes(number, todo, *span.start())..=bytes(number, todo, *span.end())
+}
+
+/// The todo of a head's key.
+pub(crate) fn todo_of_head(key: &[u8]) -> Option<u32> {
+    parts(key).map(|(_, todo, _)| todo)
+}
+
+/// A record of a todo, as a scan finds it, verified.
+pub(crate) fn open(
+    space: Space,
+    todo: u32,
+    found: &[u8],
+    stored: &[u8],
+) -> Result<(u64, Vec<u8>), Error> {
+    // A key of another shape is in no range of a todo.
+    let n = u64::from(parts(found).map_or(0, |(_, _, n)| n));
+    let key = Key { space, todo, n };
+    let value = record::open(key, stored).map_err(|detail| Error::Corrupt { key, detail })?;
+    Ok((n, value))
+}
+
+/// The last commit, as it is stored, if it is.
+pub(crate) fn open_link(stored: Option<&[u8]>) -> Held {
+    // A store from before there were numbers has none.
+    stored.map_or(Ok(Link::default()), Link::open)
+}
+
+/// What is wrong with a record, a head or the last commit, if anything.
+pub(crate) fn judge(found: &[u8], stored: &[u8]) -> Option<Finding> {
+    let Some((number, todo, n)) = parts(found) else {
+        return Some(Finding::Engine { detail: format!("{found:02x?} is no key") });
+    };
+    if found == LINK {
+        return Link::judge(Ok(stored));
+    }
+    if number == HEAD_NUMBER {
+        let head = record::open_head(todo, stored);
+        return head.err().map(|detail| Finding::Head { todo, detail });
+    }
+    let Some(space) = Space::from_number(number) else {
+        return Some(Finding::Engine { detail: format!("{number} is no space") });
+    };
+    let key = Key { space, todo, n: u64::from(n) };
+    record::check(key, stored).err().map(|detail| Finding::Record { key, detail })
+}
+
+fn bytes(number: u8, todo: u32, n: u32) -> Bytes {
+    let ([a, b, c, d], [e, f, g, h]) = (todo.to_be_bytes(), n.to_be_bytes());
+    [number, a, b, c, d, e, f, g, h]
+}
+
+fn parts(bytes: &[u8]) -> Option<(u8, u32, u32)> {
+    let &[number, a, b, c, d, e, f, g, h] = bytes else { return None };
+    Some((number, u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
+}

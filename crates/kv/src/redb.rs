@@ -1,0 +1,372 @@
+//! The second engine: one redb file, for one writing process at a time.
+//!
+//! Records and heads are in one table, under the keys of `ordered`. A commit is one transaction of redb,
+//! durable with one sync; the head is compared inside it. Readers see the last commit and wait for nobody.
+//!
+//! What redb takes for its file is ours (`blocks`): each page carries a checksum that is verified whenever it
+//! is read. A store that is opened for reading is never written: what redb would write, such as its repair
+//! after a crash, is kept in memory. redb leaves what was deleted in its free pages, so compacting writes a
+//! new file and puts it in the old one's place.
+
+mod blocks;
+mod check;
+mod database;
+mod overlay;
+
+use std::fs;
+use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use ::redb::{Database, ReadableDatabase, ReadableTable, Table};
+use parking_lot::{Mutex, RwLock};
+
+use crate::acknowledged::{Acknowledged, Held};
+use crate::error::{reading, writing};
+use crate::folder::{self, REDB_FILE};
+use crate::lock::Lock;
+use crate::place::Place;
+use crate::witness::Link;
+use crate::{
+    Batch, DAMAGED_HEAD, Delete, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space,
+};
+use crate::{acknowledged, ordered, record};
+pub(crate) use blocks::are_in as is_store;
+use database::{RECORDS, Records, close, connect, copy, create, guarded, remove};
+
+/// What a compaction writes, until it is renamed into the place of the old file.
+const NEW_FILE: &str = "store.redb.new";
+
+pub(crate) struct Redb {
+    dir: PathBuf,
+    file: PathBuf,
+    /// Empty only when it was closed for good: after a failure that left nothing to be opened.
+    database: RwLock<Option<Database>>,
+    /// Writers take turns, and so does what must not have writers beside it.
+    turn: Mutex<()>,
+    commits: AtomicU64,
+    poisoned: AtomicBool,
+    /// `None` for a store that is only read.
+    acknowledged: Option<Acknowledged>,
+    /// Given back after the database is closed: fields are dropped in their order.
+    _lock: Option<Lock>,
+}
+
+impl Redb {
+    pub(crate) fn open(dir: &Path, mode: Mode) -> Result<Self, Error> {
+        let dir = std::path::absolute(dir).map_err(reading("find", dir))?;
+        let file = dir.join(REDB_FILE);
+        // One table holds all spaces, so a later format adds nothing to it.
+        folder::open(&dir, Engine::Redb, mode, || create(&file).map(drop), || Ok(()))?;
+        let lock = Lock::hold(&dir, mode)?;
+        if !file.exists() {
+            let detail = format!("it has lost its {REDB_FILE}");
+            return Err(Error::Format { path: dir, detail });
+        }
+        if mode == Mode::ReadWrite {
+            remove(&dir.join(NEW_FILE))?;
+        }
+        let acknowledged =
+            (mode == Mode::ReadWrite).then(|| Acknowledged::open(&dir, vec![Place::of(&file)]));
+        let database = connect(&file, mode)?;
+        Ok(Self {
+            dir,
+            file,
+            database: RwLock::new(Some(database)),
+            turn: Mutex::new(()),
+            commits: AtomicU64::new(0),
+            poisoned: AtomicBool::new(false),
+            acknowledged,
+            _lock: lock,
+        })
+    }
+
+    /// Asks the records as the last commit left them.
+    fn read<T>(&self, ask: impl Fn(&Records) -> Result<T, ::redb::Error>) -> Result<T, Error> {
+        let look = || {
+            let slot = self.database.read();
+            let database = slot.as_ref().ok_or_else(|| self.poison())?;
+            guarded(&self.file, || ask(&database.begin_read()?.open_table(RECORDS)?))
+        };
+        match look() {
+            // redb answers nothing after an error of the disk, which may have passed.
+            Err(Error::Poisoned { .. }) => {
+                self.reopen(Mode::ReadOnly)?;
+                look()
+            }
+            answer => answer,
+        }
+    }
+
+    /// Closes the database and opens it again: as it is on the disk.
+    fn reopen(&self, mode: Mode) -> Result<(), Error> {
+        let mut slot = self.database.write();
+        if mode == Mode::ReadOnly {
+            self.poisoned.store(true, Ordering::Release);
+        }
+        // Not one of another's.
+        self.acknowledged.as_ref().map_or(Ok(()), Acknowledged::find_places)?;
+        // Closed before it is opened again.
+        if let Some(database) = slot.take() {
+            close(database);
+        }
+        *slot = Some(connect(&self.file, mode)?);
+        Ok(())
+    }
+
+    /// What a writer knows of the commits before, where writing is allowed.
+    fn writable(&self) -> Result<&Acknowledged, Error> {
+        match &self.acknowledged {
+            None => Err(Error::ReadOnly { path: self.dir.clone() }),
+            Some(_) if self.poisoned.load(Ordering::Acquire) => Err(self.poison()),
+            Some(acknowledged) => Ok(acknowledged),
+        }
+    }
+
+    fn poison(&self) -> Error {
+        self.poisoned.store(true, Ordering::Release);
+        Error::Poisoned { path: self.dir.clone() }
+    }
+
+    fn held(&self) -> Result<Held, Error> {
+        self.read(last_commit)
+    }
+
+    fn write(&self, acknowledged: &Acknowledged, batch: &Batch) -> Result<Link, Error> {
+        let written = {
+            let slot = self.database.read();
+            let database = slot.as_ref().ok_or_else(|| self.poison())?;
+            guarded(&self.file, || {
+                let transaction = database.begin_write()?;
+                let mut records = transaction.open_table(RECORDS)?;
+                let changed = change(&mut records, acknowledged, batch)?;
+                drop(records);
+                // Without a commit it is undone.
+                if changed.is_ok() {
+                    transaction.commit()?;
+                }
+                Ok(changed)
+            })
+        };
+        match written {
+            Ok(changed) => changed,
+            Err(full @ Error::Full { .. }) => {
+                // Nothing of it is durable: the header comes last.
+                self.reopen(Mode::ReadWrite).inspect_err(|_| drop(self.poison()))?;
+                Err(full)
+            }
+            Err(damaged @ Error::Damaged { .. }) => Err(damaged),
+            Err(error) => {
+                self.poison();
+                Err(error)
+            }
+        }
+    }
+
+    fn select<T>(
+        &self,
+        (space, todo): (Space, u32),
+        span: &RangeInclusive<u32>,
+        pick: impl Fn(::redb::Range<'static, &'static ordered::Bytes, &'static [u8]>) -> T,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error>
+    where
+        T: Iterator<Item = Found>,
+    {
+        let range = ordered::span(space, todo, span);
+        self.read(|records| {
+            let mut found = Vec::new();
+            for item in pick(records.range::<&ordered::Bytes>(range.start()..=range.end())?) {
+                let (key, stored) = item?;
+                match ordered::open(space, todo, key.value(), stored.value()) {
+                    Ok(record) => found.push(record),
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            Ok(Ok(found))
+        })?
+    }
+}
+
+type Access<V> = ::redb::AccessGuard<'static, V>;
+type Found = Result<(Access<&'static ordered::Bytes>, Access<&'static [u8]>), ::redb::StorageError>;
+
+impl Kv for Redb {
+    fn commit(&self, batch: Batch) -> Result<(), Error> {
+        self.writable()?;
+        batch.check()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let _turn = self.turn.lock();
+        let acknowledged = self.writable()?;
+        let link = self.write(acknowledged, &batch)?;
+        acknowledged.add(link).inspect_err(|_| drop(self.poison()))?;
+        self.commits.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn head(&self, todo: u32) -> Result<u64, Error> {
+        Key { space: Space::Todo, todo, n: 0 }.check()?;
+        self.read(|records| head_in(records, todo))?
+    }
+
+    fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {
+        if todos.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (first, end) = (ordered::head(todos.start), ordered::head(todos.end));
+        self.read(|records| {
+            let mut found = Vec::new();
+            for item in records.range::<&ordered::Bytes>(&first..&end)? {
+                let (key, stored) = item?;
+                if let Some(todo) = ordered::todo_of_head(key.value()) {
+                    let head = record::open_head(todo, stored.value());
+                    found.push((todo, head.unwrap_or(DAMAGED_HEAD)));
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
+        key.check()?;
+        let found = self.read(|records| {
+            let stored = records.get(&ordered::of(key))?;
+            Ok(stored.map(|stored| record::open(key, stored.value())))
+        })?;
+        found.transpose().map_err(|detail| Error::Corrupt { key, detail })
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        todo: u32,
+        range: Range<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let Some(span) = Key::span(space, todo, &range)? else { return Ok(Vec::new()) };
+        self.select((space, todo), &span, |found| found.take(limit))
+    }
+
+    fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let Some(span) = Key::span(space, todo, &(0..Key::N_END))? else { return Ok(None) };
+        Ok(self.select((space, todo), &span, |found| found.rev().take(1))?.pop())
+    }
+
+    fn changed(&self) -> Result<u64, Error> {
+        // One process at a time: nobody else can have written.
+        Ok(self.commits.load(Ordering::Acquire))
+    }
+
+    fn lost(&self) -> Result<Option<Lost>, Error> {
+        acknowledged::find_loss(&self.dir, || self.held())
+    }
+
+    fn accept_loss(&self) -> Result<(), Error> {
+        self.writable()?;
+        let _turn = self.turn.lock();
+        self.writable()?.find_places()?;
+        acknowledged::accept_loss(&self.dir, self.held()?)
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        self.writable()?;
+        let _turn = self.turn.lock();
+        let acknowledged = self.writable()?;
+        acknowledged::refuse(&self.dir, self.lost()?)?;
+        acknowledged.find_places()?;
+        let new = self.dir.join(NEW_FILE);
+        self.read(|records| Ok(copy(records, &new)))??;
+        // From here on readers wait.
+        let mut slot = self.database.write();
+        if let Some(database) = slot.take() {
+            close(database);
+        }
+        let moved = fs::rename(&new, &self.file)
+            .map_err(writing("rename", &new))
+            .and_then(|()| folder::sync(&self.dir));
+        acknowledged.renew_places();
+        *slot = Some(connect(&self.file, Mode::ReadWrite).inspect_err(|_| drop(self.poison()))?);
+        moved
+    }
+
+    fn backup(&self, dir: &Path) -> Result<(), Error> {
+        let dir = std::path::absolute(dir).map_err(reading("find", dir))?;
+        folder::fill(&dir, Engine::Redb, || {
+            self.read(|records| Ok(copy(records, &dir.join(REDB_FILE))))??;
+            folder::sync(&dir)
+        })
+    }
+
+    fn check(&self) -> Result<Vec<Finding>, Error> {
+        // Without writers what is in memory and what is on the disk are the same.
+        let _turn = self.turn.lock();
+        let mut findings = self.read(|records| Ok(check::judge(records)))?;
+        findings.extend(self.read(|records| Ok(check::compare(records, &self.file)))??);
+        findings.extend(self.lost()?.map(Finding::Lost));
+        findings.sort();
+        findings.dedup();
+        Ok(findings)
+    }
+}
+
+impl Drop for Redb {
+    fn drop(&mut self) {
+        if let Some(database) = self.database.get_mut().take() {
+            close(database);
+        }
+    }
+}
+
+/// Makes the changes of a batch, if the head is the expected one and nothing is lost. Gives the link of its commit.
+fn change(
+    records: &mut Table<'_, &'static ordered::Bytes, &'static [u8]>,
+    acknowledged: &Acknowledged,
+    batch: &Batch,
+) -> Result<Result<Link, Error>, ::redb::Error> {
+    let link = match acknowledged.next(last_commit(records)?, batch) {
+        Ok(link) => link,
+        Err(lost) => return Ok(Err(lost)),
+    };
+    if let Some(Expect { todo, head: expected, next }) = batch.expect {
+        match head_in(records, todo)? {
+            Ok(found) if found == expected => {}
+            Ok(found) => return Ok(Err(Error::Conflict { todo, expected, found })),
+            Err(error) => return Ok(Err(error)),
+        }
+        if next == 0 {
+            records.remove(&ordered::head(todo))?;
+        } else {
+            records.insert(&ordered::head(todo), &*record::seal_head(todo, next))?;
+        }
+    }
+    for Delete { space, todo, range } in &batch.delete {
+        // The batch was checked.
+        if let Ok(Some(span)) = Key::span(*space, *todo, range) {
+            let range = ordered::span(*space, *todo, &span);
+            records.retain_in::<&ordered::Bytes, _>(range.start()..=range.end(), |_, _| false)?;
+        }
+    }
+    for (key, value) in &batch.put {
+        records.insert(&ordered::of(*key), &*record::seal(*key, value))?;
+    }
+    records.insert(&ordered::LINK, &*link.seal())?;
+    foldback_core::failpoint!("kv.commit.applied");
+    Ok(Ok(link))
+}
+
+fn last_commit(
+    records: &impl ReadableTable<&'static ordered::Bytes, &'static [u8]>,
+) -> Result<Held, ::redb::Error> {
+    let stored = records.get(&ordered::LINK)?;
+    Ok(ordered::open_link(stored.as_ref().map(|stored| stored.value())))
+}
+
+fn head_in(
+    records: &impl ReadableTable<&'static ordered::Bytes, &'static [u8]>,
+    todo: u32,
+) -> Result<Result<u64, Error>, ::redb::Error> {
+    let Some(stored) = records.get(&ordered::head(todo))? else { return Ok(Ok(0)) };
+    let head = record::open_head(todo, stored.value());
+    Ok(head.map_err(|detail| Error::CorruptHead { todo, detail }))
+}

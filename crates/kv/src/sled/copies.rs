@@ -1,0 +1,239 @@
+//! Copies of a database's folder: one for each who only reads, and one to come back to.
+//!
+//! sled repairs a database whenever it opens one, and takes a read that failed for the end of its log: what is behind
+//! that it overwrites. So it is never let near a folder of which there is no copy.
+
+use super::compaction::{NEW_FOLDER, OLD_FOLDER, remove};
+use super::database::{Database, connect, guarded, until_closed};
+use super::last_commit;
+use crate::error::{reading, writing};
+use crate::folder::{self, SLED_FOLDER};
+use crate::lock::Lock;
+use crate::{Error, acknowledged};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The database as it was before it was opened for writing, for as long as nobody knows what came of that.
+pub(super) const SPARE_FOLDER: &str = "store.sled.spare";
+/// How the folders of those who read begin, in the folder for temporary files.
+const PREFIX: &str = "foldback-sled-";
+/// What sled may write when it opens a copy, beside the copy: a snapshot, a segment.
+const ROOM: u64 = 4 << 20;
+
+/// A copy to be read, gone with its value.
+pub(super) struct PrivateCopy {
+    folder: PathBuf,
+    _lock: Lock,
+}
+
+impl PrivateCopy {
+    /// Copies a database's folder to where temporary files are.
+    pub(super) fn of(place: &Path) -> Result<Self, Error> {
+        static COPIES: AtomicU64 = AtomicU64::new(0);
+        let parent = std::env::temp_dir();
+        sweep(&parent);
+        let number = COPIES.fetch_add(1, Ordering::Relaxed);
+        let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&folder).map_err(writing("create", &folder))?;
+        let lock = Lock::open(&folder).inspect_err(|_| drop(remove(&folder)))?;
+        let copy = Self { folder, _lock: lock };
+        copy._lock.take(Duration::ZERO, Duration::ZERO)?;
+        fill(place, &copy.database())?;
+        Ok(copy)
+    }
+
+    /// The folder of the copied database.
+    pub(super) fn database(&self) -> PathBuf {
+        self.folder.join(SLED_FOLDER)
+    }
+}
+
+impl Drop for PrivateCopy {
+    fn drop(&mut self) {
+        let _ = until_closed(&self.database());
+        let _ = remove(&self.folder);
+    }
+}
+
+/// Removes what readers left that were killed: nobody has its lock.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
+            && folder.join("LOCK").exists()
+            && let Ok(lock) = Lock::open(&folder)
+            && lock.take(Duration::ZERO, Duration::ZERO).unwrap_or(false)
+        {
+            let _ = remove(&folder);
+        }
+    }
+}
+
+/// What becomes of a store in which acknowledged commits are missing: sled would write over what remains of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// It is left as it is: [`Error::Lost`].
+    IsRefused,
+    /// It is opened.
+    IsAccepted,
+}
+
+/// Opens a database for writing. If it does not hold what its last commit left, its folder becomes again what it was.
+///
+/// A read that failed may look like the end of the log, so that earlier commits are all that there seems to be. So a copy is
+/// opened first, and both must come to the same.
+pub(super) fn connect_for_writing(dir: &Path, missing: Missing) -> Result<Database, Error> {
+    let (place, spare, copy) =
+        (dir.join(SLED_FOLDER), dir.join(SPARE_FOLDER), dir.join(NEW_FOLDER));
+    // An opening that was cut short: nothing was acknowledged after it had begun.
+    if spare.exists() {
+        come_back(dir)?;
+    }
+    remove(&copy)?;
+    fill(&place, &copy)?;
+    let rehearsed = connect_whole(&copy).and_then(|database| {
+        let held = guarded(&copy, || last_commit(&database.sled));
+        let found = database.contents();
+        database.close();
+        match missing {
+            Missing::IsAccepted => Ok(found),
+            Missing::IsRefused => acknowledged::find_loss(dir, || held)
+                .and_then(|lost| acknowledged::refuse(dir, lost))
+                .map(|()| found),
+        }
+    });
+    remove(&copy)?;
+    let expected = rehearsed?;
+    fill(&place, &copy)?;
+    sync(&copy)?;
+    fs::rename(&copy, &spare).map_err(writing("rename", &copy))?;
+    folder::sync(dir)?;
+    let opened = connect_whole(&place).and_then(|database| {
+        if database.contents() == expected {
+            return Ok(database);
+        }
+        database.close();
+        let detail = "two openings of it found other records; a read may have failed".to_owned();
+        Err(Error::Damaged { path: place.clone(), detail })
+    });
+    if opened.is_ok() {
+        remove(&spare)?;
+    } else {
+        until_closed(&place)?;
+        come_back(dir)?;
+    }
+    opened
+}
+
+/// Puts the database back as it was before an opening.
+fn come_back(dir: &Path) -> Result<(), Error> {
+    let (place, spare) = (dir.join(SLED_FOLDER), dir.join(SPARE_FOLDER));
+    remove(&place)?;
+    fs::rename(&spare, &place).map_err(writing("rename", &spare))?;
+    folder::sync(dir)
+}
+
+/// Opens a copy of the database in a store's folder, to read it. The folder stays as it is.
+pub(super) fn connect_for_reading(dir: &Path) -> Result<(Database, PrivateCopy), Error> {
+    // An opening or a compaction that was cut short has left the whole one under another name.
+    let names = [SPARE_FOLDER, SLED_FOLDER, OLD_FOLDER].map(|name| dir.join(name));
+    let mut refused = None;
+    for place in names.into_iter().filter(|place| place.exists()) {
+        let copy = PrivateCopy::of(&place)?;
+        match connect_whole(&copy.database()) {
+            Ok(database) => return Ok((database, copy)),
+            Err(Error::Damaged { detail, .. }) => {
+                refused = refused.or(Some(Error::Damaged { path: place, detail }));
+            }
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    Err(refused.unwrap_or_else(|| Error::Format {
+        path: dir.to_owned(),
+        detail: format!("it has lost its {SLED_FOLDER}"),
+    }))
+}
+
+/// Opens a database, and refuses one that does not hold what its last commit left.
+pub(super) fn connect_whole(place: &Path) -> Result<Database, Error> {
+    let database = connect(place)?;
+    let refused = match database.count() {
+        Ok(None) => return Ok(database),
+        Ok(Some(detail)) => Error::Damaged { path: place.to_owned(), detail },
+        Err(error) => error,
+    };
+    database.close();
+    Err(refused)
+}
+
+/// Copies a database's folder.
+fn fill(from: &Path, to: &Path) -> Result<(), Error> {
+    let files = files(from)?;
+    let bytes: u64 = files.iter().map(|(_, length)| length).sum();
+    if let Some(free) = free(to)
+        && free < bytes + ROOM
+    {
+        return Err(Error::NoRoom { path: to.to_owned(), needed: bytes + ROOM, free });
+    }
+    let copied = files.iter().try_for_each(|(name, _)| {
+        let (from, to) = (from.join(name), to.join(name));
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent).map_err(writing("create", parent))?;
+        }
+        fs::copy(&from, &to).map_err(writing("copy to", &to))?;
+        // A copy of what can only be read is there to be opened all the same.
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            fs::set_permissions(&to, mode).map_err(writing("open", &to))?;
+        }
+        Ok(())
+    });
+    copied.inspect_err(|_| drop(remove(to)))
+}
+
+/// Makes a copy durable.
+fn sync(copy: &Path) -> Result<(), Error> {
+    for (name, _) in files(copy)? {
+        folder::sync(&copy.join(name))?;
+    }
+    folder::sync(copy)
+}
+
+/// The files of a database's folder by their names in it, with their lengths.
+fn files(folder: &Path) -> Result<Vec<(PathBuf, u64)>, Error> {
+    let (mut found, mut folders) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(inner) = folders.pop() {
+        let here = folder.join(&inner);
+        for entry in fs::read_dir(&here).map_err(reading("list", &here))? {
+            let entry = entry.map_err(reading("list", &here))?;
+            let name = inner.join(entry.file_name());
+            let metadata = entry.metadata().map_err(reading("look at", &here))?;
+            if metadata.is_dir() {
+                folders.push(name);
+            } else {
+                found.push((name, metadata.len()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The bytes that are free where a folder will be, if the system tells.
+fn free(folder: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let room = rustix::fs::statvfs(folder.parent()?).ok()?;
+        Some(room.f_bavail * room.f_frsize)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        None
+    }
+}
