@@ -41,7 +41,10 @@ pub(crate) fn open(
     match (read(dir, engine)?, mode) {
         (Some((FORMAT_VERSION, State::Finished)), _) => return Ok(FORMAT_VERSION),
         (Some((version, State::Finished)), Mode::ReadOnly) => return Ok(version),
-        (None, Mode::ReadOnly) => return Err(Error::NotFound { path: dir.to_owned() }),
+        (None, Mode::ReadOnly) => {
+            check_bare(dir)?;
+            return Err(Error::NotFound { path: dir.to_owned() });
+        }
         (Some((_, State::Unfinished)), Mode::ReadOnly) => {
             return Err(Error::Format {
                 path: dir.to_owned(),
@@ -66,12 +69,7 @@ pub(crate) fn open(
         },
         Some((_, State::Unfinished)) => {}
         None => {
-            for name in DATABASES {
-                if dir.join(name).exists() {
-                    let detail = format!("it has {name} and no {FORMAT} file; {MENDED}");
-                    return Err(Error::Format { path: dir.to_owned(), detail });
-                }
-            }
+            check_bare(dir)?;
             write(dir, engine, FORMAT_VERSION, State::Unfinished)?;
             foldback_core::failpoint!("kv.folder.begun");
         }
@@ -81,6 +79,17 @@ pub(crate) fn open(
     let version = write(dir, engine, FORMAT_VERSION, State::Finished)?;
     foldback_core::failpoint!("kv.folder.finished");
     Ok(version)
+}
+
+/// [`Error::Format`] where a folder without a format file holds a database.
+fn check_bare(dir: &Path) -> Result<(), Error> {
+    match DATABASES.iter().find(|name| dir.join(name).exists()) {
+        Some(name) => {
+            let detail = format!("it has {name} and no {FORMAT} file; {MENDED}");
+            Err(Error::Format { path: dir.to_owned(), detail })
+        }
+        None => Ok(()),
+    }
 }
 
 /// The version that the folder states now: another process may have brought the store up to date.
@@ -134,11 +143,7 @@ enum State {
 pub(crate) fn judge(dir: &Path) -> Result<(), Error> {
     match text(dir)? {
         Some(text) => parse(dir, &text).map(drop),
-        None if DATABASES.iter().any(|name| dir.join(name).exists()) => {
-            let detail = format!("it has no {FORMAT} file");
-            Err(Error::Format { path: dir.to_owned(), detail })
-        }
-        None => Err(Error::NotFound { path: dir.to_owned() }),
+        None => check_bare(dir).and(Err(Error::NotFound { path: dir.to_owned() })),
     }
 }
 

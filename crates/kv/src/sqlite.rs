@@ -23,8 +23,8 @@ mod writer;
 
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -64,6 +64,8 @@ pub(crate) struct Sqlite {
     /// What the log showed before anything else looked at it. A later commit may write over the
     /// damage, so it is remembered.
     log_at_open: Option<Finding>,
+    /// Of a frozen file, what was lost when it was opened.
+    frozen_loss: OnceLock<Option<Lost>>,
 }
 
 impl Sqlite {
@@ -104,6 +106,7 @@ impl Sqlite {
             commits: AtomicU64::new(0),
             poisoned,
             log_at_open: None,
+            frozen_loss: OnceLock::new(),
         };
         if format < FORMAT_VERSION {
             // The file is brought up to date before the folder says so.
@@ -112,6 +115,10 @@ impl Sqlite {
             }
         }
         store.log_at_open = store.log_at_opening(suspected, has_witness);
+        if store.access == Access::Frozen {
+            // What cannot be read now is an error of who asks.
+            let _ = store.find_loss();
+        }
         Ok(store)
     }
 

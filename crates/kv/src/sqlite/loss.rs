@@ -1,13 +1,22 @@
 //! Commits that are gone, as the witness tells.
 
+use super::connection::Access;
 use super::row::last_commit;
 use super::writer::roll_back;
 use super::{Sqlite, table};
 use crate::{Error, Finding, Lost, acknowledged, witness};
 
 impl Sqlite {
+    /// A frozen file is asked once, when it is opened: it does not see what others write later.
     pub(super) fn find_loss(&self) -> Result<Option<Lost>, Error> {
-        acknowledged::find_loss(&self.dir, || self.read(last_commit))
+        if let Some(lost) = self.frozen_loss.get() {
+            return Ok(*lost);
+        }
+        let lost = acknowledged::find_loss(&self.dir, || self.read(last_commit))?;
+        if self.access == Access::Frozen {
+            return Ok(*self.frozen_loss.get_or_init(|| lost));
+        }
+        Ok(lost)
     }
 
     /// Lets the witness know of what is there, and of nothing more.

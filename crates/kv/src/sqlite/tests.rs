@@ -52,3 +52,23 @@ fn r9_what_an_earlier_version_cannot_hold_is_refused() {
     let key = Key { space: Space::Message, todo: 1, n: 0 };
     store.commit(Batch { put: vec![(key, vec![1])], ..Batch::default() }).unwrap();
 }
+
+/// R4: what others write after a frozen file was opened is not taken for lost.
+#[test]
+fn r4_a_frozen_file_reports_no_loss_of_later_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |n| Batch {
+        put: vec![(Key { space: Space::Message, todo: 1, n }, vec![7])],
+        ..Batch::default()
+    };
+    let writer = Sqlite::open(dir.path(), Mode::ReadWrite).unwrap();
+    writer.commit(put(0)).unwrap();
+    drop(writer);
+    let mut reader = Sqlite::open(dir.path(), Mode::ReadOnly).unwrap();
+    reader.access = Access::Frozen;
+    reader.readers.get_mut().clear();
+    assert_eq!(reader.lost().unwrap(), None);
+    let writer = Sqlite::open(dir.path(), Mode::ReadWrite).unwrap();
+    writer.commit(put(1)).unwrap();
+    assert_eq!(reader.lost().unwrap(), None);
+}
