@@ -116,7 +116,7 @@ fn s2_rc7_no_agent_reaches_the_search_over_all_todos() {
         "foldback/src/no_read_without_todo.rs",
         "foldback/src/owner.rs",
         "foldback/src/owner/tests.rs",
-        "lab/src/index/all_todos.rs",
+        "lab/src/index/load/all_todos.rs",
         "mcp-server/src/any_todo.rs",
     ];
     assert_eq!(named, expected);
