@@ -65,23 +65,39 @@ fn the_command_ships_without_the_lab() {
 
 #[test]
 fn a_light_crate_stays_light() {
-    let root = crate::story::workspace_root();
     let metadata = metadata();
     let most = metadata.workspace_metadata["most-crates"].as_object().unwrap();
     assert!(!most.is_empty());
     for (package, most) in most {
-        // The tree of this package alone: in the workspace's, features of other members count as well.
-        let tree = std::process::Command::new(env!("CARGO"))
-            .args(["tree", "--offline", "--locked", "--no-dedupe", "--prefix=none"])
-            .args(["--edges=normal", "--package", package])
-            .current_dir(&root)
-            .output()
-            .unwrap();
-        assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
-        let tree = String::from_utf8(tree.stdout).unwrap();
-        let crates: BTreeSet<_> = tree.lines().collect();
+        let crates = below(package);
         assert!(crates.len() as u64 <= most.as_u64().unwrap(), "{package} brings {crates:#?}");
     }
+}
+
+/// P14: recording and searching ask no model. What the memory is made of knows none, and no network either.
+#[test]
+fn p14_the_memory_has_no_model_to_ask() {
+    let below = below("foldback");
+    for missing in
+        ["foldback-llm", "foldback-providers", "foldback-agent", "reqwest", "hyper", "tokio"]
+    {
+        let found = below.iter().find(|package| package.split(' ').next() == Some(missing));
+        assert_eq!(found, None, "the memory imports {missing}");
+    }
+    assert!(below.iter().any(|package| package.starts_with("foldback-embedder ")), "{below:?}");
+}
+
+/// Every crate that a package brings, itself included, as `cargo tree` names them.
+fn below(package: &str) -> BTreeSet<String> {
+    // The tree of this package alone: in the workspace's, features of other members count as well.
+    let tree = std::process::Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "--no-dedupe", "--prefix=none"])
+        .args(["--edges=normal", "--package", package])
+        .current_dir(crate::story::workspace_root())
+        .output()
+        .unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    String::from_utf8(tree.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 /// S2: what searches without a todo is the owner's handle, and the person at the terminal takes it.
@@ -116,7 +132,7 @@ fn s2_rc7_no_agent_reaches_the_search_over_all_todos() {
         "foldback/src/no_read_without_todo.rs",
         "foldback/src/owner.rs",
         "foldback/src/owner/tests.rs",
-        "lab/src/index/all_todos.rs",
+        "lab/src/index/load/all_todos.rs",
         "mcp-server/src/any_todo.rs",
     ];
     assert_eq!(named, expected);

@@ -3,14 +3,16 @@
 //! The baseline of a commit is `fsync`: as many bytes, written behind a file's end and synced, which
 //! is what no durable engine does without. A test counts the syncs
 //! (`cargo test -p foldback-kv p1_ -- --nocapture`), another one measures the disk
-//! (`cargo test -p foldback-kv r7_ -- --nocapture`).
+//! (`cargo test -p foldback-kv r7_ -- --nocapture`). How many syncs a commit takes when 64 threads commit at
+//! once (P2) is counted by `strace`, where it is installed:
+//! `cargo bench -p foldback-kv --bench engine -- 64_writers`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use divan::Bencher;
@@ -27,8 +29,58 @@ const MESSAGE_BYTES: usize = 600;
 /// The bytes of a session's saved state, written with every message.
 const STATE_BYTES: usize = 2_000;
 
+/// Threads that commit at once, each into a todo of its own, and the commits of each.
+const WRITERS: u32 = 64;
+const COMMITS: u64 = 50;
+
+/// Set for a process whose syncs are counted: an engine, its folder, and the commits of each thread.
+const TRACED: &str = "FOLDBACK_KV_BENCH_TRACED";
+
 fn main() {
+    if let Ok(traced) = std::env::var(TRACED) {
+        let [engine, commits, dir] = traced.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
+        let kv = open(Path::new(dir), engine.parse().unwrap(), Mode::ReadWrite).unwrap();
+        return commit_beside_each_other(&*kv, commits.parse().unwrap());
+    }
+    let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    if filters.next().is_none_or(|filter| "commit_by_64_writers".contains(&filter)) {
+        for engine in ENGINES {
+            match syncs(engine, COMMITS).zip(syncs(engine, 0)) {
+                Some((all, opening)) => println!(
+                    "{engine}: {:.3} syncs a commit when {WRITERS} threads commit at once",
+                    (all - opening) as f64 / (u64::from(WRITERS) * COMMITS) as f64
+                ),
+                None => println!("{engine}: syncs not counted (no strace)"),
+            }
+        }
+    }
     divan::main();
+}
+
+/// The syncs of a process in which so many threads commit so often each.
+fn syncs(engine: Engine, commits: u64) -> Option<u64> {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace");
+    let store = dir.path().join("store");
+    let traced = Command::new("strace")
+        .args(["-f", "-qq", "-e", "trace=fsync,fdatasync,msync", "-e", "signal=none", "-o"])
+        .args([trace.as_path(), &std::env::current_exe().unwrap()])
+        .env(TRACED, format!("{engine} {commits} {}", store.display()))
+        .status();
+    traced.ok().filter(ExitStatus::success)?;
+    let calls = std::fs::read_to_string(trace).unwrap();
+    // A call that another thread interrupts stands there twice: begun and resumed.
+    Some(calls.lines().filter(|line| !line.contains("resumed>")).count() as u64)
+}
+
+fn commit_beside_each_other(kv: &dyn Kv, commits: u64) {
+    std::thread::scope(|scope| {
+        for todo in 1..=WRITERS {
+            scope.spawn(move || {
+                (0..commits).for_each(|head| kv.commit(append(todo, head, 1)).unwrap());
+            });
+        }
+    });
 }
 
 /// Bytes that no engine can make smaller, and the same in every run.
@@ -43,15 +95,12 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-fn message(n: u64) -> (Key, Vec<u8>) {
-    (Key { space: Space::Message, todo: 1, n }, bytes(n, MESSAGE_BYTES))
-}
-
 /// What recording `count` messages at once commits.
-fn append(head: u64, count: u64) -> Batch {
-    let state = (Key { space: Space::Session, todo: 1, n: 0 }, bytes(!head, STATE_BYTES));
+fn append(todo: u32, head: u64, count: u64) -> Batch {
+    let message = |n| (Key { space: Space::Message, todo, n }, bytes(n, MESSAGE_BYTES));
+    let state = (Key { space: Space::Session, todo, n: 0 }, bytes(!head, STATE_BYTES));
     Batch {
-        expect: Some(Expect { todo: 1, head, next: head + count }),
+        expect: Some(Expect { todo, head, next: head + count }),
         put: (head..head + count).map(message).chain([state]).collect(),
         delete: Vec::new(),
     }
@@ -67,7 +116,7 @@ fn filled(engine: Engine) -> &'static Path {
     let dir: &'static TempDir = Box::leak(Box::new(tempfile::tempdir().unwrap()));
     let kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
     for head in (0..MESSAGES).step_by(10) {
-        kv.commit(append(head, 10)).unwrap();
+        kv.commit(append(1, head, 10)).unwrap();
     }
     stores.push((engine, dir));
     dir.path()
@@ -98,7 +147,7 @@ fn commit(bencher: Bencher<'_, '_>, kv: &dyn Kv, count: u64) {
     bencher
         .counter(ItemsCount::new(count))
         .with_inputs(|| {
-            let batch = append(head, count);
+            let batch = append(1, head, count);
             head += count;
             batch
         })
@@ -115,6 +164,20 @@ fn commit_one(bencher: Bencher<'_, '_>, engine: Engine) {
 #[divan::bench(args = ENGINES, sample_count = 20, sample_size = 1)]
 fn commit_500(bencher: Bencher<'_, '_>, engine: Engine) {
     commit_to_new(bencher, engine, 500);
+}
+
+/// One message and a session's state in each of 3,200 commits, durable, by 64 threads at once.
+#[divan::bench(args = ENGINES, sample_count = 10, sample_size = 1)]
+fn commit_by_64_writers(bencher: Bencher<'_, '_>, engine: Engine) {
+    let store = || {
+        let dir = tempfile::tempdir().unwrap();
+        (open(dir.path(), engine, Mode::ReadWrite).unwrap(), dir)
+    };
+    let commits = u64::from(WRITERS) * COMMITS;
+    bencher.counter(ItemsCount::new(commits)).with_inputs(store).bench_local_values(|(kv, dir)| {
+        commit_beside_each_other(&*kv, COMMITS);
+        (kv, dir)
+    });
 }
 
 /// A payload of 48 KiB, with what is kept of it; larger than 64 KiB it would be a file.
@@ -184,7 +247,7 @@ fn open_10k(bencher: Bencher<'_, '_>, engine: Engine) {
 fn open_10k_after_a_crash(bencher: Bencher<'_, '_>, engine: Engine) {
     let from = filled(engine);
     let kv = open(from, engine, Mode::ReadWrite).unwrap();
-    (MESSAGES..MESSAGES + 100).for_each(|head| kv.commit(append(head, 1)).unwrap());
+    (MESSAGES..MESSAGES + 100).for_each(|head| kv.commit(append(1, head, 1)).unwrap());
     let copy = || {
         let dir = tempfile::tempdir().unwrap();
         // By another process: closing a file of an open SQLite store here would drop its locks.

@@ -238,17 +238,44 @@ fn a_short_ladder_gives_its_rows() {
             assert!((1.0..2.0).contains(&syncs.as_f64().unwrap()), "{step}");
         }
         if cfg!(target_os = "linux") {
-            assert!(step["descriptors"].as_u64().unwrap() > 0, "{step}");
+            assert!((1..16).contains(&step["descriptors"].as_u64().unwrap()), "{step}");
         }
     }
     // A todo of few blocks has no file of its own; 300 blocks may be a volume of the search over all.
     let files = |step: usize| steps[step]["files"].as_u64().unwrap();
     assert!(files(3) < files(2) + 20, "{steps:?}");
+    // Two steps of each ladder have a slope, but nothing tells how sure that is.
+    assert_eq!(ladder["slopes"].as_array().map(Vec::len), Some(0));
     let csv = std::fs::read_to_string(shell.path("ladder.csv")).unwrap();
     assert!(csv.starts_with("todos,blocks,messages,"), "{csv}");
     assert_eq!(csv.lines().count(), 5);
     let page = std::fs::read_to_string(shell.path("ladder.html")).unwrap();
     assert_eq!(page.matches("<svg").count(), 4, "{page}");
+}
+
+#[test]
+fn stores_under_load_give_their_rows() {
+    let shell = Shell::new();
+    let to = ["--csv", "load.csv", "--report", "load.html"];
+    for (arguments, rows, key) in [
+        (&["--churn", "6", "--max", "20"][..], 6, "disk_mb"),
+        (&["--reopen", "--max", "100"], 1, "rebuild_per_s"),
+        (&["--payloads", "--max", "1"], 1, "range_p50"),
+    ] {
+        let measured = json(&shell, &[arguments, &to[..]].concat());
+        let steps = measured["steps"].as_array().unwrap();
+        assert_eq!(steps.len(), rows, "{measured}");
+        for step in steps {
+            assert!(step[key].as_f64().is_some_and(|value| value > 0.0), "{step}");
+        }
+        if let Some(slopes) = measured.get("slopes") {
+            assert!(slopes["disk_mb"]["high"].as_f64() >= slopes["disk_mb"]["low"].as_f64());
+            assert_eq!(measured["findings"].as_array().map(Vec::len), Some(0));
+        }
+        let csv = std::fs::read_to_string(shell.path("load.csv")).unwrap();
+        assert_eq!(csv.lines().count(), rows + 1, "{csv}");
+        assert!(std::fs::read_to_string(shell.path("load.html")).unwrap().contains("<table"));
+    }
 }
 
 #[test]
@@ -258,6 +285,9 @@ fn what_does_not_go_together_is_refused() {
         &["bench", "index", "--out", "r.jsonl"][..],
         &["bench", "index", "--workload", "w", "--max", "100"],
         &["bench", "index", "--max", "9"],
+        &["bench", "index", "--reopen", "--max", "99"],
+        &["bench", "index", "--churn", "2", "--payloads"],
+        &["bench", "index", "--workload", "w", "--readers"],
         &["bench", "index", "--part", "{}"],
         &["bench", "index", "--workload", "nowhere"],
     ] {

@@ -4,6 +4,7 @@ use super::again::Again;
 use super::cold::ColdStart;
 use super::machine::{self, MB, Times};
 use super::part::{Part, between_marks};
+use super::table::{Column, table};
 use super::words::Random;
 use foldback::{IndexConfig, Memory, Options, SearchRequest, Session};
 use foldback_bench::{BenchError, Sheet};
@@ -20,9 +21,9 @@ const TAIL: u32 = 4;
 /// The most messages in a transaction while a store is filled.
 const BATCH: u32 = 256;
 /// Messages that are appended one by one, and questions that are asked.
-const TIMED: u64 = 100;
+pub(super) const TIMED: u64 = 100;
 /// Words of a question.
-const ASKED: usize = 6;
+pub(super) const ASKED: usize = 6;
 /// Messages whose syncs are counted.
 const SYNCED: u64 = 50;
 /// Processes that open the store cold.
@@ -67,11 +68,11 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     fsyncs_per_append: Option<f64>,
     /// Files of the closed store, and their bytes.
-    files: u64,
+    pub(super) files: u64,
     pub(super) disk_mb: f64,
     /// Descriptors of the open store, after the searches.
     #[serde(skip_serializing_if = "Option::is_none")]
-    descriptors: Option<u64>,
+    pub(super) descriptors: Option<u64>,
     /// What a process grew by that opened the store and searched it: in all, and without pages of
     /// files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,6 +92,9 @@ pub(super) struct Filled {
     messages: u64,
     /// The bytes of all messages as JSON, those included that were appended to it.
     pub(super) raw_mb: f64,
+    /// What the process had written to the disk until the store was filled and indexed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) written_mb: Option<f64>,
     /// Messages a second while the store was filled: embedded, cut, durable and searchable.
     bulk_per_s: f64,
     /// A todo's session brought back.
@@ -135,7 +139,7 @@ pub fn climb(rung: Rung, again: &Again) -> Result<Step, BenchError> {
 }
 
 /// The defaults, without a graph over vectors: see [`LADDER_NOTE`].
-fn options() -> Options {
+pub(super) fn options() -> Options {
     let index = IndexConfig::default().with_hnsw_after_vectors(usize::MAX);
     Options::default().with_index(index)
 }
@@ -153,6 +157,7 @@ pub(super) fn measure(rung: Rung, dir: &Path) -> Result<Filled, BenchError> {
     }
     let bulk_per_s = messages as f64 / begin.elapsed().as_secs_f64();
     memory.maintenance().index()?;
+    let written_mb = machine::written_mb();
 
     let mut random = Random::new(WARM);
     let mut searches = Times::default();
@@ -179,6 +184,7 @@ pub(super) fn measure(rung: Rung, dir: &Path) -> Result<Filled, BenchError> {
         blocks,
         messages,
         raw_mb: bytes as f64 / MB,
+        written_mb,
         bulk_per_s,
         resume_p50: resumes.p50(),
         append_p50: appends.p50(),
@@ -189,7 +195,7 @@ pub(super) fn measure(rung: Rung, dir: &Path) -> Result<Filled, BenchError> {
 }
 
 /// Records messages until a todo has so many blocks; gives their bytes as JSON.
-fn fill(session: &mut Session, blocks: u32, seed: u32) -> Result<u64, BenchError> {
+pub(super) fn fill(session: &mut Session, blocks: u32, seed: u32) -> Result<u64, BenchError> {
     let mut random = Random::new(u64::from(seed) + 1);
     let mut bytes = 0;
     while session.blocks() < blocks {
@@ -228,7 +234,7 @@ pub(super) fn appends(rung: Rung, dir: &Path, marks: &Path) -> Result<(), BenchE
     })
 }
 
-fn todo(n: u32) -> Result<TodoId, BenchError> {
+pub(super) fn todo(n: u32) -> Result<TodoId, BenchError> {
     TodoId::new(&format!("todo-{n}")).map_err(|error| BenchError::Memory(error.into()))
 }
 
@@ -238,16 +244,13 @@ fn some_todo(rung: Rung, at: u64) -> Result<TodoId, BenchError> {
     todo(u32::try_from(n).unwrap_or_default())
 }
 
-/// A column of a table: its head, and what it says of a step.
-type Column = (&'static str, fn(&Step) -> String);
-
-const SIZES: [Column; 3] = [
+const SIZES: [Column<Step>; 3] = [
     ("todos", |step| step.filled.todos.to_string()),
     ("blocks", |step| step.filled.blocks.to_string()),
     ("messages", |step| step.filled.messages.to_string()),
 ];
 
-const TIMES: [Column; 8] = [
+const TIMES: [Column<Step>; 8] = [
     ("bulk /s", |step| format!("{:.0}", step.filled.bulk_per_s)),
     ("resume", |step| format!("{:.2}", step.filled.resume_p50)),
     ("append", |step| format!("{:.2}", step.filled.append_p50)),
@@ -258,44 +261,35 @@ const TIMES: [Column; 8] = [
     ("first hit", |step| format!("{:.1}", step.open_first_hit_ms)),
 ];
 
-const COUNTS: [Column; 7] = [
+const COUNTS: [Column<Step>; 8] = [
     ("syncs", |step| machine::told(step.fsyncs_per_append, 2)),
     ("files", |step| step.files.to_string()),
     ("disk MB", |step| format!("{:.2}", step.disk_mb)),
     ("raw MB", |step| format!("{:.2}", step.filled.raw_mb)),
+    ("written MB", |step| machine::told(step.filled.written_mb, 2)),
     ("descriptors", |step| machine::told(step.descriptors.map(|count| count as f64), 0)),
     ("memory MB", |step| machine::told(step.rss_mb, 1)),
     ("own MB", |step| machine::told(step.own_mb, 1)),
 ];
 
-fn sheet(title: &str, columns: &[&[Column]], steps: &[Step]) -> Sheet {
-    let columns = || columns.iter().copied().flatten();
-    let heads: Vec<&str> = columns().map(|(head, _)| *head).collect();
-    let mut sheet = Sheet::new(title, &[], &heads);
-    for step in steps {
-        sheet.row(columns().map(|(_, of)| of(step)));
-    }
-    sheet
-}
-
 /// The times of the steps of ladders: a row for each.
 #[must_use]
 pub fn ladder_times(steps: &[Step]) -> Sheet {
     let title = "Growth: messages a second in bulk; then milliseconds (median), the last two cold";
-    sheet(title, &[&SIZES, &TIMES], steps)
+    table(title, &[&SIZES, &TIMES], steps)
 }
 
 /// The counts of the steps of ladders: a row for each.
 #[must_use]
 pub fn ladder_counts(steps: &[Step]) -> Sheet {
     let title = "Growth: syncs a message, files and bytes on disk, and what an open store takes";
-    sheet(title, &[&SIZES, &COUNTS], steps)
+    table(title, &[&SIZES, &COUNTS], steps)
 }
 
 /// Times and counts in one table.
 #[must_use]
 pub fn ladder_sheet(steps: &[Step]) -> Sheet {
-    sheet("Growth", &[&SIZES, &TIMES, &COUNTS], steps)
+    table("Growth", &[&SIZES, &TIMES, &COUNTS], steps)
 }
 
 #[cfg(test)]

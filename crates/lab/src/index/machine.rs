@@ -20,12 +20,25 @@ pub(super) struct Resident {
 
 /// What of this process is in memory now.
 pub(super) fn resident() -> Option<Resident> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let of = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<f64>().ok().map(|kb| kb / 1024.0)
-    };
+    let of = |name| of_proc("status", name).map(|kb| kb / 1024.0);
     Some(Resident { all: of("VmRSS:")?, own: of("RssAnon:")? })
+}
+
+/// The most that has been in memory of this process so far, in megabytes.
+pub(super) fn peak_mb() -> Option<f64> {
+    of_proc("status", "VmHWM:").map(|kb| kb / 1024.0)
+}
+
+/// What this process has had written to the disk so far, in megabytes.
+pub(super) fn written_mb() -> Option<f64> {
+    of_proc("io", "write_bytes:").map(|bytes| bytes / MB)
+}
+
+/// A number that the system tells of this process.
+fn of_proc(file: &str, name: &str) -> Option<f64> {
+    let told = fs::read_to_string(Path::new("/proc/self").join(file)).ok()?;
+    let line = told.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// How many descriptors this process has open.
@@ -100,6 +113,11 @@ impl Times {
     /// Takes a time.
     pub(super) fn push(&mut self, ms: f64) {
         self.0.push(ms);
+    }
+
+    /// All times, in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().copied()
     }
 
     /// The time that so many of a hundred are at most, between two of them in proportion; 0 without

@@ -2,17 +2,19 @@
 //!
 //! - [`contest`] runs workload W1: the same blocks, vectors and questions that other stores are
 //!   given, and the same keys in its result.
-//! - [`all_todos_step`] measures the search over all todos as their number grows.
 //! - [`climb`] measures the assembled memory at one step of a ladder: so many blocks in a todo, or so
 //!   many todos.
+//! - [`Load`] measures it under load: todos that come and go, readers beside writers, single adds, a
+//!   killed writer, large payloads, the search over all todos.
 //!
 //! What is measured in memory and from a cold start needs processes of its own, so all are given the
 //! command that runs a [`Part`] ([`Again`]). Counts are the same each time, times are not.
 
-mod all_todos;
 mod contest;
 mod contestant;
+mod growth;
 mod ladder;
+mod load;
 mod workload;
 
 mod again;
@@ -20,17 +22,18 @@ mod cold;
 mod machine;
 mod page;
 mod part;
+mod slope;
+mod table;
 mod talk;
 mod words;
 
 pub use again::Again;
-pub use all_todos::{
-    ALL_TODOS_NOTE, AllTodosStep, all_todos_sheet, all_todos_step, all_todos_steps,
-};
 pub use contest::{Standing, contest};
+pub use growth::{Growth, growth, growth_sheet};
 pub use ladder::{
     LADDER_NOTE, Rung, Step, climb, ladder_counts, ladder_sheet, ladder_times, rungs,
 };
+pub use load::{Load, Measured};
 pub use page::{contest_page, ladder_page};
 pub use part::Part;
 pub(crate) use words::Random;

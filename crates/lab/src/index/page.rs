@@ -1,6 +1,7 @@
 //! The pages of both measurements.
 
 use super::contest::Standing;
+use super::growth::{LADDERS, Of, growth, growth_sheet};
 use super::ladder::{LADDER_NOTE, Step, ladder_counts, ladder_times};
 use foldback_bench::BenchError;
 use foldback_bench::report::{Axis, Lines, Page, Section, Series};
@@ -42,15 +43,7 @@ pub fn contest_page(standing: &Standing) -> Page {
 pub fn ladder_page(steps: &[Step]) -> Result<Page, BenchError> {
     let lead = "What a store takes and gives as it grows: times, and what can be counted.";
     let mut page = Page::new("Growth", lead);
-    let ladders: [(&str, &str, Of); 2] = [
-        ("Blocks in one todo", "blocks", |step| {
-            (step.filled.todos == 1).then_some(step.filled.blocks as f64)
-        }),
-        ("Todos of a few blocks in one store", "todos", |step| {
-            (step.filled.todos > 1).then_some(f64::from(step.filled.todos))
-        }),
-    ];
-    for (heading, what, size) in ladders {
+    for (heading, what, size) in LADDERS {
         let times = lines(steps, what, "milliseconds (median)", size, &TIMES);
         let sizes = lines(steps, what, "megabytes", size, &SIZES);
         page.section(Section::new(heading).lines(&times)?.lines(&sizes)?);
@@ -58,13 +51,11 @@ pub fn ladder_page(steps: &[Step]) -> Result<Page, BenchError> {
     let tables = Section::new("Figures")
         .note(LADDER_NOTE)
         .sheet(&ladder_times(steps))
-        .sheet(&ladder_counts(steps));
+        .sheet(&ladder_counts(steps))
+        .sheet(&growth_sheet(&growth(steps)));
     page.section(tables);
     Ok(page)
 }
-
-/// How large a step is on a ladder; `None` for a step of the other one.
-type Of = fn(&Step) -> Option<f64>;
 
 fn lines(steps: &[Step], x: &str, y: &str, size: Of, curves: &[Curve]) -> Lines {
     let series = curves.iter().map(|(name, of)| Series {

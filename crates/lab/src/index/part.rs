@@ -1,8 +1,8 @@
 //! A part of a measurement that has a process to itself.
 
-use super::all_todos;
 use super::contest;
 use super::ladder::{self, Rung};
+use super::load::{all_todos, churn, payloads, readers, reopening, single_adds};
 use super::workload::Workload;
 use foldback_bench::BenchError;
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,57 @@ pub enum Part {
         /// The store's folder.
         store: PathBuf,
     },
-    /// Appends some messages to that store, between two marks.
+    /// Makes and forgets todos, day after day.
+    Churn {
+        /// How many days.
+        days: u32,
+        /// Todos that are made each day.
+        todos_a_day: u32,
+        /// Where the store is made.
+        store: PathBuf,
+    },
+    /// Has readers and writers work on a store, which is made where there is none.
+    Readers {
+        /// Threads that search.
+        readers: u32,
+        /// Threads that record.
+        writers: u32,
+        /// Searches of each reader.
+        searches: u64,
+        /// The store's folder.
+        store: PathBuf,
+    },
+    /// Adds messages one by one, beside a store that is built in bulk.
+    SingleAdds {
+        /// How many blocks both have before.
+        blocks: u32,
+        /// How many messages.
+        adds: u32,
+        /// The folder for both stores.
+        store: PathBuf,
+    },
+    /// Leaves a store open that has blocks which no index holds.
+    Unindexed {
+        /// How many blocks are indexed.
+        indexed: u32,
+        /// How many are not, at least.
+        blocks: u32,
+        /// Where the store is made.
+        store: PathBuf,
+    },
+    /// Opens that store, and makes its indexes from nothing.
+    Reopened {
+        /// The store's folder.
+        store: PathBuf,
+    },
+    /// Stores a payload and reads it.
+    Payload {
+        /// Its size.
+        megabytes: u32,
+        /// Where the store is made.
+        store: PathBuf,
+    },
+    /// Appends some messages to the store of a ladder, between two marks.
     ClimbAppends {
         /// The step.
         rung: Rung,
@@ -103,6 +153,20 @@ impl Part {
             Self::AllTodosAsk { todos, at, evicted, store } => {
                 value(&all_todos::ask(*todos, *at, *evicted, store)?)
             }
+            Self::Churn { days, todos_a_day, store } => {
+                value(&churn::measure(*days, *todos_a_day, store)?)
+            }
+            Self::Readers { readers, writers, searches, store } => {
+                value(&readers::measure(*readers, *writers, *searches, store)?)
+            }
+            Self::SingleAdds { blocks, adds, store } => {
+                value(&single_adds::measure(*blocks, *adds, store)?)
+            }
+            Self::Unindexed { indexed, blocks, store } => {
+                value(&reopening::leave(*indexed, *blocks, store)?)
+            }
+            Self::Reopened { store } => value(&reopening::measure(store)?),
+            Self::Payload { megabytes, store } => value(&payloads::measure(*megabytes, store)?),
             Self::ClimbAppends { rung, store, marks } => {
                 value(&ladder::appends(*rung, store, marks)?)
             }

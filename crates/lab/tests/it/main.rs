@@ -4,4 +4,5 @@
 
 mod agent;
 mod index;
+mod load;
 mod plans;

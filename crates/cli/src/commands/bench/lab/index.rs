@@ -7,8 +7,8 @@ use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use clap::Args;
 use foldback_lab::index::{
-    ALL_TODOS_NOTE, Again, LADDER_NOTE, Part, all_todos_sheet, all_todos_step, all_todos_steps,
-    climb, contest, contest_page, ladder_counts, ladder_page, ladder_sheet, ladder_times, rungs,
+    Again, LADDER_NOTE, Load, Part, climb, contest, contest_page, growth, growth_sheet,
+    ladder_counts, ladder_page, ladder_sheet, ladder_times, rungs,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -23,6 +23,17 @@ use std::path::{Path, PathBuf};
 /// temporary files (TMPDIR), which should lie on the disk that is meant. No graph over vectors is
 /// built: where a todo has so many that one is due, it takes minutes, and searches scan until then.
 ///
+/// Below stand the slopes of what grows with blocks and with todos, with bounds of 95 %.
+///
+/// With --churn DAYS, lives through so many days on each of which --max todos (1,000) are made and as many
+/// forgotten, and the store is compacted: files, bytes and memory at each day's end, their slopes, and a check
+/// of the whole store.
+///
+/// With --readers, up to --max (16) readers search beside 0, 1 and 4 writers. With --single-adds, up to --max
+/// (10,000) messages are added one by one, and the todo is searched beside one that was built in bulk. With
+/// --reopen, a process ends with up to --max (10,000) blocks that no index holds, and the next one opens its
+/// store. With --payloads, payloads of up to --max (1,000) megabytes are stored and read.
+///
 /// With --all-todos, grows a store of todos of a hundred messages each, in English and in Chinese, from
 /// 100 todos to --max, and measures the search over all of them: its index made from nothing, its times
 /// warm and from a process of its own, and what it finds of the exact answer.
@@ -33,8 +44,29 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub(crate) struct Index {
     /// Measure the search over all todos
-    #[arg(long, conflicts_with = "workload")]
+    #[arg(long, group = "load", conflicts_with = "workload")]
     all_todos: bool,
+
+    /// Measure what todos leave that come and go for so many days
+    #[arg(long, value_name = "DAYS", group = "load", conflicts_with = "workload",
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    churn: Option<u32>,
+
+    /// Measure searches beside writers
+    #[arg(long, group = "load", conflicts_with = "workload")]
+    readers: bool,
+
+    /// Measure searches after messages were added one by one
+    #[arg(long, group = "load", conflicts_with = "workload")]
+    single_adds: bool,
+
+    /// Measure opening a store whose process was killed
+    #[arg(long, group = "load", conflicts_with = "workload")]
+    reopen: bool,
+
+    /// Measure storing and reading large payloads
+    #[arg(long, group = "load", conflicts_with = "workload")]
+    payloads: bool,
 
     /// A folder with a workload: meta.json, blocks.jsonl, vectors.f32, queries.jsonl, qvectors.f32
     #[arg(long, value_name = "DIR", conflicts_with = "max")]
@@ -44,10 +76,9 @@ pub(crate) struct Index {
     #[arg(long, value_name = "R.jsonl", requires = "workload")]
     out: Option<PathBuf>,
 
-    /// The last step of the ladders
-    #[arg(long, value_name = "N", default_value_t = 10_000,
-          value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
-    max: u32,
+    /// The last step: 10,000 of the ladders
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max: Option<u32>,
 
     /// A part of the measurement, which has this process to itself
     #[arg(long, value_name = "JSON", hide = true, exclusive = true)]
@@ -74,12 +105,24 @@ impl Index {
             source,
         })?;
         let again = Again::new(program, ["bench", "index", "--part"]);
-        match &self.workload {
-            Some(workload) => self.contest(workload, &again, out),
-            None if self.all_todos => self.all_todos(&again, out),
-            None => self.climb(&again, out),
+        match (&self.workload, self.load()) {
+            (Some(workload), _) => self.contest(workload, &again, out),
+            (None, Some(load)) => self.under(load, &again, out),
+            (None, None) => self.climb(&again, out),
         }?;
         Ok(Outcome::Done)
+    }
+
+    fn load(&self) -> Option<Load> {
+        let asked = [
+            (self.all_todos, Load::AllTodos),
+            (self.readers, Load::Readers),
+            (self.single_adds, Load::SingleAdds),
+            (self.reopen, Load::Reopening),
+            (self.payloads, Load::Payloads),
+        ];
+        let churn = self.churn.map(|days| Load::Churn { days });
+        churn.or_else(|| asked.into_iter().find_map(|(is_asked, load)| is_asked.then_some(load)))
     }
 
     fn contest(&self, workload: &Path, again: &Again, out: &Output) -> Result<(), CliError> {
@@ -93,31 +136,33 @@ impl Index {
         if out.is_json() { out.json(&standing) } else { print(&sheet, out) }
     }
 
-    fn all_todos(&self, again: &Again, out: &Output) -> Result<(), CliError> {
-        let dir = tempfile::tempdir().map_err(|source| CliError::Io {
-            what: "a temporary folder could not be made".to_owned(),
-            source,
-        })?;
-        let steps = all_todos_steps(self.max);
-        let mut progress = out.progress("growing", steps.len() as u64);
-        let mut measured = Vec::with_capacity(steps.len());
-        for todos in steps {
-            measured.push(all_todos_step(todos, &dir.path().join("store"), again)?);
-            progress.advance(1);
-        }
+    fn under(&self, load: Load, again: &Again, out: &Output) -> Result<(), CliError> {
+        let steps = self.some_steps(load.steps(self.max))?;
+        let mut progress = out.progress("measuring", steps.len() as u64);
+        let measured = load.measure(&steps, again, || progress.advance(1))?;
         drop(progress);
-        let sheet = all_todos_sheet(&measured);
-        self.outputs.write_csv(&sheet)?;
+        measured.sheets.first().map_or(Ok(()), |sheet| self.outputs.write_csv(sheet))?;
+        self.outputs.write_page(|| Ok(measured.page()))?;
         if out.is_json() {
-            return out.json(&json!({ "steps": measured }));
+            return out.json(&measured.json);
         }
-        print(&sheet, out)?;
+        measured.sheets.iter().try_for_each(|sheet| print(sheet, out))?;
         out.line("")?;
-        out.line(ALL_TODOS_NOTE)
+        out.line(&measured.note)
+    }
+
+    /// Refuses a `--max` that leaves no step.
+    fn some_steps<T>(&self, steps: Vec<T>) -> Result<Vec<T>, CliError> {
+        match self.max {
+            Some(max) if steps.is_empty() => {
+                Err(CliError::Usage(format!("--max {max} ends before the first step")))
+            }
+            _ => Ok(steps),
+        }
     }
 
     fn climb(&self, again: &Again, out: &Output) -> Result<(), CliError> {
-        let rungs = rungs(self.max);
+        let rungs = self.some_steps(rungs(self.max.unwrap_or(10_000)))?;
         let mut progress = out.progress("climbing", rungs.len() as u64);
         let mut steps = Vec::with_capacity(rungs.len());
         for rung in rungs {
@@ -128,10 +173,12 @@ impl Index {
         self.outputs.write_csv(&ladder_sheet(&steps))?;
         self.outputs.write_page(|| ladder_page(&steps))?;
         if out.is_json() {
-            return out.json(&json!({ "graph": false, "steps": steps }));
+            let slopes = growth(&steps);
+            return out.json(&json!({ "graph": false, "steps": steps, "slopes": slopes }));
         }
         print(&ladder_times(&steps), out)?;
         print(&ladder_counts(&steps), out)?;
+        print(&growth_sheet(&growth(&steps)), out)?;
         out.line("")?;
         out.line(LADDER_NOTE)
     }

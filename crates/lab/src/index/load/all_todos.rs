@@ -1,11 +1,12 @@
 //! How the search over all todos grows: todos of a hundred messages each, in English and in Chinese.
 
-use super::again::Again;
-use super::machine::{self, MB, Times};
-use super::part::Part;
-use super::talk::Talk;
+use crate::index::again::Again;
+use crate::index::machine::{self, MB, Times};
+use crate::index::part::Part;
+use crate::index::table::Column;
+use crate::index::talk::Talk;
 use foldback::{AllTodosRequest, Close, Memory, Mode, Options, SearchRequest};
-use foldback_bench::{BenchError, Sheet};
+use foldback_bench::BenchError;
 use foldback_core::TodoId;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -25,21 +26,15 @@ const STARTED: usize = 5;
 const ASKED: u64 = 1 << 40;
 
 /// What is to be known of the figures.
-pub const ALL_TODOS_NOTE: &str = "A question is words of one message of one todo, every second one \
+pub(super) const NOTE: &str = "A question is words of one message of one todo, every second one \
     Chinese. Times are in milliseconds, medians but for p99. \"exact\" compares a question with every \
     vector of the records; recall@10 is how many of its ten hits the index finds. \"process\" is a \
     process of its own from opening the store to the hits, \"from disk\" the same with nothing of the \
     store in memory. Memory is that of a process that has searched, without pages of files.";
 
-/// The steps up to `max` todos.
-#[must_use]
-pub fn all_todos_steps(max: u32) -> Vec<u32> {
-    (2..10).map(|power| 10_u32.pow(power)).take_while(|step| *step <= max).collect()
-}
-
 /// What the search over all todos takes and gives in a store of so many todos.
 #[derive(Clone, Debug, Serialize)]
-pub struct AllTodosStep {
+pub(super) struct AllTodosStep {
     #[serde(flatten)]
     filled: Filled,
     /// One question, in a process of its own: the system has read the files before, or has not.
@@ -51,7 +46,7 @@ pub struct AllTodosStep {
 
 /// What was seen while the store was filled, indexed and searched.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Filled {
+pub(in crate::index) struct Filled {
     todos: u32,
     messages: u64,
     blocks: u64,
@@ -68,17 +63,14 @@ pub(super) struct Filled {
 
 /// A question, asked by a process of its own.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Started {
+pub(in crate::index) struct Started {
     first_hit_ms: f64,
     own_mb: Option<f64>,
 }
 
 /// Grows the store in `dir` to so many todos, and measures it.
-///
-/// # Errors
-/// When the memory fails.
-pub fn all_todos_step(todos: u32, dir: &Path, again: &Again) -> Result<AllTodosStep, BenchError> {
-    let store = dir.to_owned();
+pub(super) fn step(todos: u32, dir: &Path, again: &Again) -> Result<AllTodosStep, BenchError> {
+    let store = dir.join("store");
     let filled: Filled = again.run(&Part::AllTodos { todos, store: store.clone() })?;
     let start = |evicted| -> Result<(f64, Option<f64>), BenchError> {
         let mut times = Times::default();
@@ -97,7 +89,7 @@ pub fn all_todos_step(todos: u32, dir: &Path, again: &Again) -> Result<AllTodosS
 }
 
 /// Fills the store up to so many todos, makes the index from nothing, and searches it.
-pub(super) fn measure(todos: u32, dir: &Path) -> Result<Filled, BenchError> {
+pub(in crate::index) fn measure(todos: u32, dir: &Path) -> Result<Filled, BenchError> {
     let memory = Memory::open(dir, Options::default())?;
     let held = u32::try_from(memory.todos(None, usize::MAX)?.len()).unwrap_or(u32::MAX);
     for n in held..todos {
@@ -155,7 +147,12 @@ pub(super) fn measure(todos: u32, dir: &Path) -> Result<Filled, BenchError> {
 }
 
 /// Opens the store to read it, and asks one question.
-pub(super) fn ask(todos: u32, at: u64, evicted: bool, dir: &Path) -> Result<Started, BenchError> {
+pub(in crate::index) fn ask(
+    todos: u32,
+    at: u64,
+    evicted: bool,
+    dir: &Path,
+) -> Result<Started, BenchError> {
     if evicted {
         machine::evict(dir)?;
     }
@@ -181,10 +178,9 @@ fn todo(n: u32) -> Result<TodoId, BenchError> {
     TodoId::new(&format!("talk-{n}")).map_err(|error| BenchError::Memory(error.into()))
 }
 
-/// A column of the table: its head, and what it says of a step.
-type Column = (&'static str, fn(&AllTodosStep) -> String);
+pub(super) const TITLE: &str = "The search over all todos";
 
-const COLUMNS: [Column; 13] = [
+pub(super) const COLUMNS: [Column<AllTodosStep>; 13] = [
     ("todos", |step| step.filled.todos.to_string()),
     ("messages", |step| step.filled.messages.to_string()),
     ("blocks", |step| step.filled.blocks.to_string()),
@@ -199,14 +195,3 @@ const COLUMNS: [Column; 13] = [
     ("exact", |step| format!("{:.0}", step.filled.exact_p50)),
     ("recall@10", |step| format!("{:.3}", step.filled.recall_at_10)),
 ];
-
-/// The steps as a table: a row for each.
-#[must_use]
-pub fn all_todos_sheet(steps: &[AllTodosStep]) -> Sheet {
-    let heads = COLUMNS.map(|(head, _)| head);
-    let mut sheet = Sheet::new("The search over all todos", &[], &heads);
-    for step in steps {
-        sheet.row(COLUMNS.map(|(_, of)| of(step)));
-    }
-    sheet
-}
