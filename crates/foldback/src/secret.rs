@@ -45,7 +45,7 @@ pub(crate) fn secret_of(kv: &dyn Kv, mode: Mode) -> Result<Secret, Error> {
     })
 }
 
-/// Whether a store has kept this secret, so that whoever opens it next has the same.
+/// Whether a store has kept this secret, so that the next one that opens it has the same.
 pub(crate) fn is_kept(kv: &dyn Kv, secret: &Secret) -> bool {
     kv.get(SECRET).is_ok_and(|kept| kept.as_deref() == Some(secret))
 }

@@ -276,7 +276,8 @@ impl Kv for Redb {
         acknowledged::refuse(&self.dir, self.lost()?)?;
         acknowledged.find_places()?;
         let new = self.dir.join(NEW_FILE);
-        self.read(|records| Ok(copy(records, &new)))??;
+        let copied = self.read(|records| Ok(copy(records, &new)))?;
+        copied.inspect_err(|_| drop(fs::remove_file(&new)))?;
         // From here on readers wait.
         let mut slot = self.database.write();
         if let Some(database) = slot.take() {

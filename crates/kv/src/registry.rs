@@ -174,8 +174,11 @@ impl Registry {
     /// When the store fails.
     pub fn heads(&self) -> Result<Vec<(u32, u64)>, Error> {
         let made = match self.kv.head(REGISTRY) {
-            // How many there are is not known then, and any number may be one.
-            Err(Error::CorruptHead { .. }) => u64::from(Key::TODO_END - 1),
+            // Then the last that is registered is the last.
+            Err(Error::CorruptHead { .. }) => match self.kv.last(Space::Todo, REGISTRY) {
+                Err(Error::Corrupt { key, .. }) => key.n,
+                last => last?.map_or(0, |(n, _)| n),
+            },
             made => made?,
         };
         let made = u32::try_from(made).unwrap_or(u32::MAX);

@@ -286,7 +286,7 @@ impl Kv for Sled {
         acknowledged.find_places()?;
         let new = self.dir.join(NEW_FOLDER);
         remove(&new)?;
-        self.read_copy(&new)?;
+        self.read_copy(&new).inspect_err(|_| drop(remove(&new)))?;
         // From here on readers wait. The steps are those that `mend` undoes or finishes.
         let mut slot = self.database.write();
         if let Some(database) = slot.take() {

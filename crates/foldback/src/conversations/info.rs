@@ -166,7 +166,7 @@ impl Conversations<'_> {
     }
 
     /// Keeps id and envelope of the conversation that goes into the todo, in one transaction, if the
-    /// todo's head is still `head`. What is sealed of an envelope is always of the one that is kept.
+    /// todo's head is still `head`. What is sealed of the envelope is written before it.
     pub(super) fn keep(
         self,
         todo: &Todo,

@@ -173,9 +173,9 @@ impl StorageBackend for Blocks {
         match &self.overlay {
             Some(_) => Ok(()),
             None => {
-                self.write_header()?;
-                // Unlike a write, a sync that failed leaves open what of the file is durable.
-                self.file.sync_data().map_err(io::Error::other)
+                // Unlike a write of data, a header that was written by half and a sync that failed leave open whether
+                // the commit is durable.
+                self.write_header().and_then(|()| self.file.sync_data()).map_err(io::Error::other)
             }
         }
     }

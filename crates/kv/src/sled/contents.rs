@@ -1,7 +1,7 @@
 //! What tells whether everything is there: the number of records and a sum over all of them.
 //!
 //! After damage sled gives what is left, without a word. So every commit writes, in its own batch, how many records
-//! and heads there are behind it, and the sum of their hashes; and whoever opens the database reads all of it and
+//! and heads there are behind it, and the sum of their hashes; and each opening of the database reads all of it and
 //! compares. Only whole commits at the end can be missing after that.
 
 use crate::ordered;

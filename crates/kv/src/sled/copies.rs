@@ -11,6 +11,7 @@ use crate::folder::{self, SLED_FOLDER};
 use crate::lock::Lock;
 use crate::{Error, acknowledged};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -34,17 +35,23 @@ impl PrivateCopy {
         static COPIES: AtomicU64 = AtomicU64::new(0);
         let parent = std::env::temp_dir();
         sweep(&parent);
-        let number = COPIES.fetch_add(1, Ordering::Relaxed);
-        let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&folder).map_err(writing("create", &folder))?;
-        let lock = Lock::open(&folder).inspect_err(|_| drop(remove(&folder)))?;
-        let copy = Self { folder, _lock: lock };
-        copy._lock.take(Duration::ZERO, Duration::ZERO)?;
-        fill(place, &copy.database())?;
-        Ok(copy)
+        loop {
+            let number = COPIES.fetch_add(1, Ordering::Relaxed);
+            let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            let mut builder = fs::DirBuilder::new();
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            match builder.create(&folder) {
+                // Of a process that was killed, and had the same number.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                created => created.map_err(writing("create", &folder))?,
+            }
+            if let Some(lock) = own(&folder)? {
+                let copy = Self { folder, _lock: lock };
+                fill(place, &copy.database())?;
+                return Ok(copy);
+            }
+        }
     }
 
     /// The folder of the copied database.
@@ -58,6 +65,16 @@ impl Drop for PrivateCopy {
         let _ = until_closed(&self.database());
         let _ = remove(&self.folder);
     }
+}
+
+/// Takes a new folder's lock; `None` where somebody who [sweeps](sweep) came first.
+fn own(folder: &Path) -> Result<Option<Lock>, Error> {
+    let lock = match Lock::open(folder) {
+        Err(_) if !folder.exists() => return Ok(None),
+        opened => opened.inspect_err(|_| drop(remove(folder)))?,
+    };
+    let is_taken = lock.take(Duration::ZERO, Duration::ZERO)?;
+    Ok(Some(lock).filter(|_| is_taken && folder.join("LOCK").exists()))
 }
 
 /// Removes what readers left that were killed: nobody has its lock.
@@ -114,20 +131,38 @@ pub(super) fn connect_for_writing(dir: &Path, missing: Missing) -> Result<Databa
     fs::rename(&copy, &spare).map_err(writing("rename", &copy))?;
     folder::sync(dir)?;
     let opened = connect_whole(&place).and_then(|database| {
-        if database.contents() == expected {
-            return Ok(database);
+        if database.contents() != expected {
+            database.close();
+            let detail =
+                "two openings of it found other records; a read may have failed".to_owned();
+            return Err(Error::Damaged { path: place.clone(), detail });
         }
-        database.close();
-        let detail = "two openings of it found other records; a read may have failed".to_owned();
-        Err(Error::Damaged { path: place.clone(), detail })
+        match discard_spare(dir) {
+            Ok(()) => Ok(database),
+            Err(error) => {
+                database.close();
+                Err(error)
+            }
+        }
     });
-    if opened.is_ok() {
-        remove(&spare)?;
-    } else {
+    if opened.is_err() {
         until_closed(&place)?;
-        come_back(dir)?;
+        if spare.exists() {
+            come_back(dir)?;
+        }
     }
     opened
+}
+
+/// Removes the spare. Its name goes first, durably and before anything is acknowledged: a half of it, or one that a power cut
+/// brings back, would be taken for the whole.
+fn discard_spare(dir: &Path) -> Result<(), Error> {
+    let (spare, remains) = (dir.join(SPARE_FOLDER), dir.join(NEW_FOLDER));
+    fs::rename(&spare, &remains).map_err(writing("rename", &spare))?;
+    folder::sync(dir)?;
+    // What is left of it has a name that every opening removes.
+    let _ = remove(&remains);
+    Ok(())
 }
 
 /// Puts the database back as it was before an opening.

@@ -49,3 +49,22 @@ fn r11_reading_changes_no_byte_of_a_store() {
         }
     }
 }
+
+/// R1: what a writer of sled did not come to remove of its spare, when it was killed, is no database.
+#[test]
+fn r1_remains_of_a_spare_are_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = churned_and_killed(Engine::Sled, dir.path());
+    drop(open(dir.path(), Engine::Sled, Mode::ReadWrite).unwrap());
+    let names = || fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(!names().any(|name| name == "store.sled.spare" || name == "store.sled.new"));
+    let remains = dir.path().join("store.sled.new");
+    fs::create_dir(&remains).unwrap();
+    fs::copy(dir.path().join("store.sled/conf"), remains.join("conf")).unwrap();
+    for mode in [Mode::ReadOnly, Mode::ReadWrite] {
+        let kv = open(dir.path(), Engine::Sled, mode).unwrap();
+        assert!(kv.head(1).unwrap() >= held, "{mode:?}");
+        assert_eq!(kv.check().unwrap(), [], "{mode:?}");
+    }
+    assert!(!remains.exists());
+}
