@@ -6,6 +6,7 @@
 use crate::kill::{Program, folder, listen};
 use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
+use foldback::Engine;
 use foldback_testkit::Random;
 use std::process::{Command, Stdio};
 
@@ -24,14 +25,17 @@ const PANIC: i32 = 101;
 /// When `strace` is not there, or a folder cannot be made.
 pub fn calls(
     program: Program<'_>,
+    engine: Engine,
     seed: u64,
     steps: u64,
     most: Option<usize>,
 ) -> Result<Report, Error> {
+    let setup = Setup::of(seed).on(engine);
+    let work = Work { writer: 0, seed, steps, shared: 0, setup };
     let mut report = Report::default();
     let mut faults = Vec::new();
     for call in CALLS {
-        let count = counted(program, seed, steps, call)?;
+        let count = counted(program, work, call)?;
         let each = (1..=count).flat_map(|n| ERRORS.map(|error| (n, error)));
         // A signal comes only once.
         let each = each.flat_map(|(n, error)| [(n, error, ""), (n, error, "+")]);
@@ -52,7 +56,7 @@ pub fn calls(
         let store = dir.path().join("store");
         let mut acknowledged = Acknowledged::default();
         let inject = format!("inject={call}:error={error}:when={n}{end}");
-        let mut strace = strace(program, &store, seed, steps);
+        let mut strace = strace(program, &store, work);
         strace[0].args(["-e", &format!("trace={call}"), "-e", &inject]);
         let [mut command, work] = strace;
         command.arg(work.get_program()).args(work.get_args());
@@ -70,7 +74,7 @@ pub fn calls(
         }
         report.trials += 1;
         if store.join("FORMAT").exists() {
-            report.found(seed, &trial, acknowledged.check(&store, Setup::of(seed)));
+            report.found(seed, &trial, acknowledged.check(&store, setup));
         } else if acknowledged.messages() > 0 {
             report.found(seed, &trial, vec!["the store is gone".to_owned()]);
         }
@@ -79,10 +83,10 @@ pub fn calls(
 }
 
 /// How often a run makes a call.
-fn counted(program: Program<'_>, seed: u64, steps: u64, call: &str) -> Result<u64, Error> {
+fn counted(program: Program<'_>, work: Work, call: &str) -> Result<u64, Error> {
     let dir = folder()?;
     let log = dir.path().join("trace");
-    let [mut command, work] = strace(program, &dir.path().join("store"), seed, steps);
+    let [mut command, work] = strace(program, &dir.path().join("store"), work);
     command.args(["-e", &format!("trace={call}"), "-e", "signal=none"]);
     // Of an option that is given twice the last counts.
     command.arg("-o").arg(&log).arg(work.get_program()).args(work.get_args());
@@ -96,9 +100,8 @@ fn counted(program: Program<'_>, seed: u64, steps: u64, call: &str) -> Result<u6
 }
 
 /// The tracer, without the command that it traces, and that command.
-fn strace(program: Program<'_>, store: &std::path::Path, seed: u64, steps: u64) -> [Command; 2] {
+fn strace(program: Program<'_>, store: &std::path::Path, work: Work) -> [Command; 2] {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null"]).stdin(Stdio::null());
-    let work = Work { writer: 0, seed, steps, shared: 0, setup: Setup::of(seed) };
     [strace, program.work(store, work)]
 }

@@ -50,6 +50,7 @@ impl Program<'_> {
         let mut command = Command::new(self.0);
         command.arg("child").arg("--store").arg(store).stdin(Stdio::null());
         command.args(work.setup.is_guarded.then_some("--guarded"));
+        command.arg("--engine").arg(work.setup.engine.name());
         for (name, value) in [
             ("--writer", u64::from(work.writer)),
             ("--seed", work.seed),
@@ -145,8 +146,8 @@ pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Res
         // The second child has no end point: what the first has left must not stop it.
         for point in [Some(point), None] {
             let shared = acknowledged.shared_of(0);
-            let seed = dice.below(1 << 40) as u64;
-            let work = Work { writer: 0, seed, steps: 160, shared, setup };
+            let work_seed = dice.below(1 << 40) as u64;
+            let work = Work { writer: 0, seed: work_seed, steps: 160, shared, setup };
             let mut command = program.work(&store, work);
             if let Some(point) = point {
                 command.arg("--end-at").arg(format!("{point}:{time}"));

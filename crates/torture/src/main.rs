@@ -1,6 +1,7 @@
 //! `torture`: runs the trials for a time, and is also the child process that they end.
 
 use clap::{Args, Parser, Subcommand};
+use foldback::Engine;
 use foldback_core::fail;
 use foldback_testkit::Random;
 use foldback_torture::history::{self, Worker};
@@ -27,7 +28,7 @@ struct Torture {
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Only trials of this kind: kills, points, power-cuts, faults, flips, histories or simulation
+    /// Only trials of this kind
     #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(KINDS.map(|(kind, _)| kind)))]
     only: Option<String>,
 }
@@ -57,6 +58,8 @@ struct ChildArgs {
     /// Opens the store with redaction, an audit log and bounds
     #[arg(long)]
     guarded: bool,
+    #[arg(long)]
+    engine: Engine,
     /// POINT:N ends the process when it comes to the point for the Nth time
     #[arg(long)]
     end_at: Option<String>,
@@ -79,18 +82,20 @@ struct ObserverArgs {
 type Kind = fn(Program<'_>, u64) -> Result<Report, Error>;
 
 /// The kinds of trials, run in turns of some seconds each.
-const KINDS: [(&str, Kind); 7] = [
+const KINDS: [(&str, Kind); 9] = [
     ("kills", |program, seed| kill::at_random(program, seed, 20)),
     ("points", |program, seed| {
         let mut dice = Random::new(seed);
         let point = kill::POINTS[dice.below(kill::POINTS.len())];
         kill::at_point(program, point, seed, 4)
     }),
-    ("power-cuts", |program, seed| power_cut::images(program, seed, 200, 200)),
-    ("faults", |program, seed| fault::calls(program, seed, 50, Some(20))),
+    ("power-cuts", |program, seed| power_cut::images(program, Engine::Sqlite, seed, 200, 200)),
+    ("power-cuts-redb", |program, seed| power_cut::images(program, Engine::Redb, seed, 200, 200)),
+    ("faults", |program, seed| fault::calls(program, Engine::Sqlite, seed, 50, Some(20))),
+    ("faults-redb", |program, seed| fault::calls(program, Engine::Redb, seed, 50, Some(20))),
     ("flips", |_, seed| flip::bytes(seed, 200)),
     ("histories", |program, seed| history::of_processes(program, seed, (4, 4), 10_000)),
-    ("simulation", |_, seed| simulation::histories(seed * 1_000, 100, 100)),
+    ("simulation", |_, seed| simulation::histories(seed, 100, 100)),
 ];
 
 fn main() -> ExitCode {
@@ -160,7 +165,7 @@ impl ChildArgs {
             let _ = fail::cfg_callback(point, reached);
         }
         let Self { writer, seed, steps, shared, .. } = self;
-        let setup = Setup { is_guarded: self.guarded };
+        let setup = Setup { is_guarded: self.guarded, engine: self.engine };
         let work = Work { writer, seed, steps, shared, setup };
         work.run(&self.store, &mut std::io::stdout())?;
         Ok(ExitCode::SUCCESS)

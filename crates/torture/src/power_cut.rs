@@ -13,6 +13,7 @@ use crate::kill::{Program, folder};
 use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use disk::Disk;
+use foldback::Engine;
 use foldback_testkit::Random;
 use std::path::Path;
 use trace::Event;
@@ -21,10 +22,16 @@ use trace::Event;
 ///
 /// # Errors
 /// When `strace` is not there, or a folder cannot be made.
-pub fn images(program: Program<'_>, seed: u64, steps: u64, images: u64) -> Result<Report, Error> {
+pub fn images(
+    program: Program<'_>,
+    engine: Engine,
+    seed: u64,
+    steps: u64,
+    images: u64,
+) -> Result<Report, Error> {
     let dir = folder()?;
     let store = dir.path().join("store");
-    let setup = Setup::of(seed);
+    let setup = Setup::of(seed).on(engine);
     let work = Work { writer: 0, seed, steps, shared: 0, setup };
     let events = trace::of(&program.work(&store, work), &dir.path().join("trace"))?;
     let mut report = Report::default();

@@ -10,10 +10,10 @@
 
 mod faulty;
 
-use crate::work::{Setup, message, todo};
+use crate::work::{Setup, message, todo, word};
 use crate::{Error, Report};
 use faulty::Faulty;
-use foldback::core::{Budget, Message, Timestamp};
+use foldback::core::{Budget, Message, Role, Timestamp};
 use foldback::kv::{self, Kv};
 use foldback::{ErrorKind, Memory, Options, SearchRequest, Session};
 use foldback_testkit::Random;
@@ -28,24 +28,25 @@ const TODOS: usize = 3;
 /// The longest time that passes between two steps, in milliseconds: now and then, so that pauses close blocks.
 const LONGEST_PAUSE: usize = 86_400_000;
 
-/// Simulates so many histories of so many steps, of this seed and those behind it.
+/// Simulates `histories` histories of `steps` steps each.
 ///
 /// # Errors
 /// When a store without failures cannot be made.
 pub fn histories(seed: u64, histories: u64, steps: u64) -> Result<Report, Error> {
     let mut report = Report::default();
-    for seed in seed..seed + histories {
-        let mut simulation = Simulation::new(seed)?;
+    let mut dice = Random::new(seed);
+    for history in 0..histories {
+        let mut simulation = Simulation::new(dice.below(1 << 40) as u64)?;
         for step in 0..steps {
             let (what, findings) = simulation.step()?;
             report.count(what);
             let is_broken = !findings.is_empty();
-            report.found(seed, &format!("step {step}, {what}"), findings);
+            report.found(seed, &format!("history {history}, step {step}, {what}"), findings);
             if is_broken {
                 break;
             }
         }
-        report.found(seed, "at the end", simulation.examine());
+        report.found(seed, &format!("history {history}, at the end"), simulation.examine());
         let faults = simulation.processes.iter().map(|process| process.kv.faults()).sum::<u64>();
         *report.counts.entry("calls that failed".to_owned()).or_default() +=
             faults + simulation.faults;
@@ -131,7 +132,11 @@ impl Simulation {
         // An exchange is four messages; some of them are recorded by its first alone.
         let count = if self.dice.below(3) == 0 { 4 } else { 1 };
         held.next += 1;
-        let messages: Vec<Message> = (first..first + count).map(|n| message(&label, n)).collect();
+        let word = word(todo as u32, held.round << 32 | held.next);
+        // The first of an exchange ends with a word that nothing else has.
+        let question = Message::user(&format!("{label}: please look at {word}"));
+        let mut messages = vec![question];
+        messages.extend((first + 1..first + count).map(|n| message(&label, n)));
         let recorded = self.processes[process].record(todo, messages.clone());
         // What failed is there whole, or not at all.
         let is_there = match (recorded, self.len(todo)) {
@@ -188,8 +193,12 @@ impl Simulation {
             return Vec::new();
         }
         let at = self.dice.below(held.messages.len());
+        if *held.messages[at].role() != Role::User {
+            return Vec::new();
+        }
         let text = held.messages[at].text();
-        let request = SearchRequest::new(&text);
+        let word = text.rsplit(' ').next().unwrap_or_default();
+        let request = SearchRequest::new(word);
         let id = todo(&name(number));
         let mut findings = Vec::new();
         for (who, memory) in [("a process", &self.processes[process].memory), ("it", &self.witness)]
@@ -201,7 +210,7 @@ impl Simulation {
             };
             let holds =
                 answer.hits.iter().any(|hit| hit.block.range.as_u64().contains(&(at as u64)));
-            if !holds && !text.trim().is_empty() && answer.not_searched.is_empty() {
+            if !holds && answer.not_searched.is_empty() {
                 findings.push(format!("{who} does not find message {at} of {id} by its text"));
             }
         }

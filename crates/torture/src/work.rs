@@ -8,7 +8,8 @@
 use crate::{Error, doing};
 use foldback::core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
 use foldback::{
-    Audit, IndexConfig, KNOWN_SECRET, Memory, Options, Quota, Redaction, RedactionKey, Session,
+    Audit, Engine, IndexConfig, KNOWN_SECRET, Memory, Options, Quota, Redaction, RedactionKey,
+    Session,
 };
 use foldback_testkit::Random;
 use std::io::Write;
@@ -29,13 +30,21 @@ pub struct Setup {
     /// Whether secrets are replaced and sealed, look-ups are noted in the audit log, a todo's size is bounded (by
     /// bounds that are never reached), and the store has a secret of its own.
     pub is_guarded: bool,
+    /// What keeps the records.
+    pub engine: Engine,
 }
 
 impl Setup {
     /// Every other seed has a guarded store.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        Self { is_guarded: seed % 2 == 1 }
+        Self { is_guarded: seed % 2 == 1, engine: Engine::Sqlite }
+    }
+
+    /// The same on another engine.
+    #[must_use]
+    pub fn on(self, engine: Engine) -> Self {
+        Self { engine, ..self }
     }
 
     /// The options. Indexes begin early, so that they are written at all.
@@ -44,7 +53,7 @@ impl Setup {
     /// Never: the key is one.
     pub fn options(self) -> Result<Options, foldback::Error> {
         let index = IndexConfig::default().with_index_after_blocks(6).with_batch_blocks(3);
-        let options = Options::default().with_index(index);
+        let options = Options::default().with_engine(self.engine).with_index(index);
         let options = options.with_clock(|| Timestamp(1_700_000_000_000));
         if !self.is_guarded {
             return Ok(options.with_secret(KNOWN_SECRET));
@@ -212,4 +221,16 @@ pub fn shared_message(writer: u32, n: u64) -> Message {
 #[expect(clippy::expect_used, reason = "the names are made of letters, digits and hyphens")]
 pub(crate) fn todo(name: &str) -> TodoId {
     TodoId::new(name).expect("a name of these trials is an id")
+}
+
+/// A word of 12 letters that no other message has.
+pub(crate) fn word(writer: u32, n: u64) -> String {
+    // An odd multiplier, so that different numbers give different words.
+    let mut mixed = (n << 8 | u64::from(writer)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
+    let letter = |_| {
+        let letter = b'a' + (mixed % 26) as u8;
+        mixed /= 26;
+        char::from(letter)
+    };
+    (0..12).map(letter).collect()
 }

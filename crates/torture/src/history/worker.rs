@@ -1,7 +1,7 @@
 //! One of the processes of a history.
 
 use super::{Event, Span, line};
-use crate::work::{SHARED, Setup, todo};
+use crate::work::{SHARED, Setup, todo, word};
 use crate::{Error, doing};
 use foldback::core::Message;
 use foldback::{ErrorKind, Memory, Mode, SearchRequest};
@@ -157,18 +157,6 @@ pub(super) fn named(text: &str) -> Option<(u32, u64)> {
     let mut words = text.split([' ', ':']);
     let writer = words.nth(1)?.parse().ok()?;
     Some((writer, words.nth(1)?.parse().ok()?))
-}
-
-/// A word of 12 letters that no other message has.
-fn word(writer: u32, n: u64) -> String {
-    // An odd multiplier, so that different numbers give different words.
-    let mut mixed = (n << 8 | u64::from(writer)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
-    let letter = |_| {
-        let letter = b'a' + (mixed % 26) as u8;
-        mixed /= 26;
-        char::from(letter)
-    };
-    (0..12).map(letter).collect()
 }
 
 /// The machine's monotonic clock, which all processes share, in nanoseconds.

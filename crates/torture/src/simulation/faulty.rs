@@ -19,7 +19,7 @@ pub(super) struct Faulty {
     faults: AtomicU64,
 }
 
-/// Of 100 commits, so many fail, each kind of failure as often; of 100 reads, so many.
+/// How many of 100 commits fail, each kind of failure as often, and how many of 100 reads.
 const COMMITS: usize = 12;
 const READS: usize = 2;
 
