@@ -401,7 +401,7 @@ impl Kv for Headless {
     }
 }
 
-/// A todo whose head is damaged is there all the same, to whoever searches.
+/// A todo whose head is damaged is still there for a search.
 #[test]
 fn r4_a_damaged_head_hides_no_todo() {
     let kv = Arc::new(Headless(foldback_kv::memory(), false.into()));

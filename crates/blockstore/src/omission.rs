@@ -37,7 +37,7 @@ impl Omission {
     }
 }
 
-/// So many omissions are looked at again by each search.
+/// How many omissions each search tries again.
 pub(crate) const TRIED_AGAIN: usize = 64;
 
 impl Records {

@@ -65,7 +65,7 @@ pub enum WhyUnsearched {
 }
 
 impl NotSearched {
-    /// So many parts are named at most.
+    /// How many parts are named at most.
     pub const MOST: usize = 16;
 
     /// Whether everything was searched.

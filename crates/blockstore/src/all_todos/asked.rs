@@ -292,7 +292,7 @@ struct Bounded {
     high: f64,
 }
 
-/// What a omission in the records of a todo is called where all of them are searched.
+/// An omission as it is named where all todos are searched.
 fn told(todo: &Todo, omission: Omission) -> Option<Unsearched> {
     Some(Unsearched::of(todo.id(), omission)?.in_todo(todo.id()))
 }

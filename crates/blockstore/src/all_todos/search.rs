@@ -53,7 +53,7 @@ impl AllTodos {
             }
         }
         let path = self.folder.as_ref().map(|folder| folder.root().to_owned());
-        let detail = "its volumes change while they are read".to_owned();
+        let detail = "its volumes were damaged each time they were read".to_owned();
         Err(Error::Index { path: path.unwrap_or_default(), doing: "searched", detail })
     }
 

@@ -141,7 +141,7 @@ impl AllTodos {
         };
         let mut stale = FxHashSet::default();
         for volume in &catalogue.volumes {
-            if self.is_stale(volume)? || self.lacks_in_vain(folder, volume)? {
+            if self.is_stale(volume)? || self.lacks_what_can_be_read(folder, volume)? {
                 stale.insert(volume.number);
             }
         }
@@ -175,7 +175,7 @@ impl AllTodos {
     }
 
     /// Whether a volume lacks something that can be read by now.
-    fn lacks_in_vain(&self, all: &Folder, volume: &Volume) -> Result<bool, Error> {
+    fn lacks_what_can_be_read(&self, all: &Folder, volume: &Volume) -> Result<bool, Error> {
         let omissions = DiskIndex::omissions_of(&volume_folder(all, volume.number), OF_MANY);
         for omission in omissions.iter().take(TRIED_AGAIN) {
             let Some((no, n)) = volume.place(omission.block) else { continue };

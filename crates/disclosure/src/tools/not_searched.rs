@@ -4,7 +4,7 @@ use crate::cut::one_line;
 use crate::ledger::shown_id;
 use foldback_blockstore::{NotSearched, Unsearched, UnsearchedPart};
 
-/// So many parts are named in the text of an answer; the structured one names more.
+/// How many parts the text of an answer names; the structured one names more.
 const NAMED: usize = 4;
 
 /// The last line of an answer: `Not searched: store://12-abcd is damaged.` Nothing where everything was
