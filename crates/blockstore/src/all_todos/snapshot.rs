@@ -129,7 +129,8 @@ impl AllTodos {
                         fits.then(|| Shelf::volume(volume.number, disk.into(), runs, origins))?
                     }
                 };
-                let room = self.config.cache_bytes / 2;
+                // All volumes together take what one todo may.
+                let room = self.config.cache_bytes / 2 / catalogue.volumes.len().max(1);
                 let filled = shelf.filled_in(&self.records, |no| self.todo(no), room);
                 filled.ok().map(Arc::new)
             };
