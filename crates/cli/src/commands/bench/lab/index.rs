@@ -49,7 +49,7 @@ pub(crate) struct Index {
 
     /// Measure what todos leave that come and go for so many days
     #[arg(long, value_name = "DAYS", group = "load", conflicts_with = "workload",
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+          value_parser = clap::value_parser!(u32).range(1..=1_000))]
     churn: Option<u32>,
 
     /// Measure searches beside writers
@@ -76,7 +76,7 @@ pub(crate) struct Index {
     #[arg(long, value_name = "R.jsonl", requires = "workload")]
     out: Option<PathBuf>,
 
-    /// The last step: 10,000 of the ladders
+    /// The last step; 10,000 for the ladders
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max: Option<u32>,
 
