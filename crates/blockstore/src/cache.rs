@@ -78,7 +78,7 @@ struct State {
 const TURN: Duration = Duration::from_millis(10);
 
 /// When the files that are written last were written, and how long they are.
-type Stamp = [Option<(SystemTime, u64)>; 2];
+pub(crate) type Stamp = [Option<(SystemTime, u64)>; 2];
 
 impl Cache {
     pub(crate) fn new(
@@ -286,7 +286,7 @@ fn index_error(folder: &Folder, doing: &'static str, detail: String) -> Error {
     Error::Index { path: folder.root().to_owned(), doing, detail }
 }
 
-fn stamp(folder: &Folder) -> Stamp {
+pub(crate) fn stamp(folder: &Folder) -> Stamp {
     folder.last_written().map(|path: PathBuf| written(&path))
 }
 

@@ -1,15 +1,16 @@
 //! An exhaustive check of one todo.
 
+mod index;
+
+use self::index::examine_index;
 use crate::Error;
-use crate::block_doc::BlockDoc;
 use crate::block_text::light_json;
 use crate::cache::Cache;
-use crate::disk::{DiskIndex, Fit, Graph, IndexWriter, Lock, NewCodes};
-use crate::records::{Records, pages};
+use crate::disk::{Graph, IndexWriter, Lock};
+use crate::records::Records;
 use crate::vectors;
 use foldback_core::{Block, Message, StoredMessage};
 use foldback_kv::{Key, Space, Todo};
-use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -281,110 +282,4 @@ fn examine_vectors(
         from = after;
     }
     Ok(())
-}
-
-/// Compares the index with the truth, and its graph with its checksums.
-fn examine_index(
-    records: &Records,
-    cache: &Cache,
-    todo: &Todo,
-    findings: &mut Findings,
-) -> Result<Option<Derived>, Error> {
-    let Some(folder) = cache.folder(todo) else { return Ok(None) };
-    if records.vector_state(todo)?.indexes_stale {
-        // Its vectors are being replaced; then it is made again.
-        return Ok(None);
-    }
-    let index = match DiskIndex::open(&folder, todo.no(), None) {
-        Ok(None) => return Ok(None),
-        Ok(Some(index)) => index,
-        Err(damage) => {
-            findings.add(FindingKind::IndexDamaged, format!("the index is damaged: {damage}"));
-            return Ok(Some(Derived::Index));
-        }
-    };
-    let what = match index.fit(records, todo)? {
-        Fit::Fits => {
-            if let Some(what) = difference(records, todo, &index)? {
-                findings.add(FindingKind::IndexDiffers, what);
-                return Ok(Some(Derived::Index));
-            }
-            let Err(damage) = Graph::verify(&folder, &index.codes) else { return Ok(None) };
-            let what = format!("the graph over the vectors of the index is damaged: {damage}");
-            findings.add(FindingKind::IndexDamaged, what);
-            return Ok(Some(Derived::Graph));
-        }
-        Fit::Ahead { index, truth } => format!(
-            "the index holds {index} blocks and the store {truth}: acknowledged blocks are gone"
-        ),
-        Fit::Foreign { block } => {
-            format!("the index holds another block {block} than the store: the store was replaced")
-        }
-    };
-    findings.add(FindingKind::IndexAhead, what);
-    Ok(Some(Derived::Index))
-}
-
-/// The first thing that an index holds otherwise than the truth.
-fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Option<String>, Error> {
-    let mut from = 1;
-    let mut codes = NewCodes::default();
-    let mut known: FxHashSet<u64> = FxHashSet::default();
-    while from <= index.blocks() {
-        let to = index.blocks().min(from.saturating_add(4_095));
-        let mut terms = match index.terms_of(from..=to) {
-            Ok(terms) => terms,
-            Err(damage) => return Ok(Some(format!("the index cannot be read: {damage}"))),
-        };
-        let passages = index.passages();
-        let mut place = passages.partition_point(|meta| meta.block < from);
-        let end = passages.partition_point(|meta| meta.block <= to);
-        let mut passage_terms = match index.passage_terms_of(place as u32..end as u32) {
-            Ok(terms) => terms,
-            Err(damage) => return Ok(Some(format!("the index cannot be read: {damage}"))),
-        };
-        let mut wrong = None;
-        for page in pages(from..=to) {
-            let mut new = Vec::new();
-            for doc in records.block_docs(todo, page)? {
-                codes.push(&doc);
-                let payloads = doc.payloads.iter().filter(|payload| known.insert(payload.n));
-                new.extend(payloads.map(|payload| (doc.n, *payload)));
-                let carried = doc.carried();
-                let BlockDoc { n, meta, terms: truth, .. } = doc;
-                let indexed = terms.remove(&n).unwrap_or_default();
-                let same = indexed.len() == truth.len()
-                    && indexed.into_iter().eq(truth)
-                    && index.carried.payloads_of(n) == carried;
-                if wrong.is_none() && !(same && index.meta(n) == Some(meta)) {
-                    let what = format!("something else of block {n} than the store");
-                    wrong = Some(format!("the index holds {what}"));
-                }
-            }
-            records.passage_docs(todo, &new, |doc| {
-                let (n, payload) = (doc.meta.block, doc.meta.payload);
-                let indexed = passage_terms.remove(&(place as u32)).unwrap_or_default();
-                let is_same =
-                    passages.get(place) == Some(&doc.meta) && indexed.into_iter().eq(doc.terms);
-                place += 1;
-                if wrong.is_none() && !is_same {
-                    let what = format!("something else of payload {payload} of block {n}");
-                    wrong = Some(format!("the index holds {what} than the store"));
-                }
-                true
-            })?;
-        }
-        if wrong.is_none() && place != end {
-            wrong = Some("the index holds passages of payloads that the store does not".to_owned());
-        }
-        if wrong.is_some() {
-            return Ok(wrong);
-        }
-        let Some(next) = to.checked_add(1) else { break };
-        from = next;
-    }
-    if !codes.are(&index.codes) {
-        return Ok(Some("the index holds other vectors than the store".to_owned()));
-    }
-    Ok(None)
 }
