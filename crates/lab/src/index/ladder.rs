@@ -118,7 +118,7 @@ pub fn climb(rung: Rung, again: &Again) -> Result<Step, BenchError> {
     })?;
     let store = stores.path().join("store");
     let filled: Filled = again.run(&Part::Climb { rung, store: store.clone() })?;
-    let files = machine::files(&store)?;
+    let files = machine::store_files(&store)?;
     let disk_mb = machine::size(&files) as f64 / MB;
     let part = Part::ClimbOpen { rung, store: store.clone() };
     let cold = (0..OPENED).map(|_| again.run(&part)).collect::<Result<Vec<_>, _>>()?;

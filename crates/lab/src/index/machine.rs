@@ -34,7 +34,7 @@ pub(super) fn written_mb() -> Option<f64> {
     of_proc("io", "write_bytes:").map(|bytes| bytes / MB)
 }
 
-/// A number that the system tells of this process.
+/// A number that the system reports for this process.
 fn of_proc(file: &str, name: &str) -> Option<f64> {
     let told = fs::read_to_string(Path::new("/proc/self").join(file)).ok()?;
     let line = told.lines().find_map(|line| line.strip_prefix(name))?;
@@ -59,6 +59,13 @@ pub(super) fn files(dir: &Path) -> Result<Vec<PathBuf>, BenchError> {
         if path.is_dir() { found.extend(files(&path)?) } else { found.push(path) }
     }
     Ok(found)
+}
+
+/// The files of a store, without the room that it keeps back for a full disk.
+pub(super) fn store_files(dir: &Path) -> Result<Vec<PathBuf>, BenchError> {
+    let mut all = files(dir)?;
+    all.retain(|path| path != &dir.join("RESERVE"));
+    Ok(all)
 }
 
 /// The bytes of some files.

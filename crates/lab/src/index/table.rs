@@ -1,4 +1,4 @@
-//! Tables of which every row tells of one step.
+//! Tables with one row for each step.
 
 use foldback_bench::Sheet;
 

@@ -15,7 +15,7 @@ use foldback_kv::{Engine, Key, Kv, Mode, Registry, Space};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -101,10 +101,10 @@ pub(in crate::index) fn measure(
         kept.push_back(stay);
 
         memory.maintenance().index()?;
-        let before_mb = machine::size(&files(dir)?) as f64 / MB;
+        let before_mb = machine::size(&machine::store_files(dir)?) as f64 / MB;
         memory.maintenance().compact()?;
-        let kept_files = files(dir)?;
-        let disk_mb = machine::size(&kept_files) as f64 / MB;
+        let files = machine::store_files(dir)?;
+        let disk_mb = machine::size(&files) as f64 / MB;
         let (todos, live) = live(&memory, &kv)?;
         let resident = machine::resident();
         rows.push(Day {
@@ -115,7 +115,7 @@ pub(in crate::index) fn measure(
             before_mb,
             disk_mb,
             disk_over_live: disk_mb * MB / live.max(1) as f64,
-            files: kept_files.len() as u64,
+            files: files.len() as u64,
             rss_mb: resident.map(|resident| resident.all),
             own_mb: resident.map(|resident| resident.own),
             seconds: begin.elapsed().as_secs_f64(),
@@ -153,12 +153,6 @@ fn live(memory: &Memory, kv: &Arc<dyn Kv>) -> Result<(u64, u64), BenchError> {
         bytes += payloads.iter().map(|payload| payload.stored).sum::<u64>();
     }
     Ok((todos.len() as u64, bytes))
-}
-
-/// The files of the store, without the room that it keeps back for a full disk.
-fn files(dir: &Path) -> Result<Vec<PathBuf>, BenchError> {
-    let all = machine::files(dir)?.into_iter();
-    Ok(all.filter(|path| path.file_name().is_none_or(|name| name != "RESERVE")).collect())
 }
 
 const NOTE: &str = "A day: each todo that is there gets 4 messages, new ones of 16 messages are made, every 15th \

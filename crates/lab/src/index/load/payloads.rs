@@ -106,35 +106,35 @@ fn plain(bytes: u64, dir: &Path) -> Result<f64, BenchError> {
     Ok(bytes as f64 / MB / seconds)
 }
 
-/// The lines of a log, which are never in memory as a whole.
+/// The lines of a log: a block of them again and again, each time under another number.
 struct Lines {
     left: u64,
-    line: u64,
-    text: Vec<u8>,
+    block: Vec<u8>,
+    blocks: u64,
     at: usize,
 }
 
 impl Lines {
     fn new(bytes: u64) -> Self {
-        Self { left: bytes, line: 0, text: Vec::new(), at: 0 }
+        let line = |n: u64| {
+            let id = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            format!("{n:016} GET /item/{} in {} us id={id:x}\n", id % 999, id % 7_919)
+        };
+        let block = (0..20_000).flat_map(|n| line(n).into_bytes()).collect();
+        Self { left: bytes, block, blocks: 0, at: 0 }
     }
 }
 
 impl Read for Lines {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.text.len() {
-            let id = self.line.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            self.text =
-                format!("{} GET /item/{} in {} us id={id:x}\n", self.line, id % 999, id % 7_919)
-                    .into();
-            (self.at, self.line) = (0, self.line + 1);
+        if self.at == self.block.len() {
+            self.blocks += 1;
+            self.at = 0;
+            let number = format!("{:016}", self.blocks);
+            self.block.iter_mut().zip(number.bytes()).for_each(|(byte, digit)| *byte = digit);
         }
-        let left = self.text.get(self.at..).unwrap_or_default();
-        let count = left.len().min(out.len()).min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let (Some(to), Some(from)) = (out.get_mut(..count), left.get(..count)) else {
-            return Ok(0);
-        };
-        to.copy_from_slice(from);
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let count = self.block.get(self.at..).unwrap_or_default().take(left as u64).read(out)?;
         self.at += count;
         self.left -= count as u64;
         Ok(count)

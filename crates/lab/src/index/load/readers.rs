@@ -162,7 +162,7 @@ pub(super) const TITLE: &str = "Readers beside writers";
 
 pub(super) const NOTE: &str = "Each reader and writer is a thread with a memory of its own on one store of 4 todos of 500 \
     blocks. A reader makes 2,000 searches about all todos; a writer records single durable messages into one of them \
-    until the readers are done. Times are in milliseconds. \"of linear\" is told up to the number of cores.";
+    until the readers are done. Times are in milliseconds. \"of linear\" is given up to the number of cores.";
 
 pub(super) const COLUMNS: [Column<Beside>; 8] = [
     ("readers", |cell| cell.readers.to_string()),
