@@ -205,7 +205,7 @@ fn check(memory: &Memory, known: &[Known], closed: u64, about: &str) {
         assert_eq!(is_named, !told.unsearched.is_empty(), "{}: {about}: {}", known.word, told.text);
         // What asks for the word stands in the answer's first line.
         let is_quoted = told.text.matches(known.word.as_str()).count() > 1;
-        // What is found in an index may be gone by now: then its place alone is told.
+        // What is found in an index may be gone by now: then only its place is given.
         let is_named = is_named
             || told.text.contains(" cannot be shown, it is damaged")
             || told.text.contains("\nin store://");

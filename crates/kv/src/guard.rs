@@ -9,8 +9,8 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Asks an engine. Its panic is an answer like others, its words as an error, and is not printed: what it means is
-/// said by whoever gets the error.
+/// Asks an engine. Its panic is an answer like others, its words as an error, and is not printed: the caller
+/// says what it means.
 pub(crate) fn unpanicked<T>(ask: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

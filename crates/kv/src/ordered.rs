@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use crate::acknowledged::Held;
 use crate::record::{self, HEAD_NUMBER, LINK_NUMBER};
 use crate::witness::Link;
-use crate::{Error, Finding, Key, Space};
+use crate::{DAMAGED_HEAD, Error, Finding, Key, Space};
 
 /// A key as the map has it.
 pub(crate) type Bytes = [u8; 9];
@@ -33,9 +33,10 @@ pub(crate) fn span(space: Space, todo: u32, span: &RangeInclusive<u32>) -> Range
     bytes(number, todo, *span.start())..=bytes(number, todo, *span.end())
 }
 
-/// The todo of a head's key.
-pub(crate) fn todo_of_head(key: &[u8]) -> Option<u32> {
-    parts(key).map(|(_, todo, _)| todo)
+/// The todo and the value of a head, as a scan of heads finds it.
+pub(crate) fn open_head(key: &[u8], stored: &[u8]) -> Option<(u32, u64)> {
+    let (_, todo, _) = parts(key)?;
+    Some((todo, record::open_head(todo, stored).unwrap_or(DAMAGED_HEAD)))
 }
 
 /// A record of a todo, as a scan finds it, verified.

@@ -27,9 +27,7 @@ use crate::folder::{self, REDB_FILE};
 use crate::lock::Lock;
 use crate::place::Place;
 use crate::witness::Link;
-use crate::{
-    Batch, DAMAGED_HEAD, Delete, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space,
-};
+use crate::{Batch, Delete, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space};
 use crate::{acknowledged, ordered, record};
 pub(crate) use blocks::are_in as is_store;
 use database::{RECORDS, Records, close, connect, copy, create, guarded, remove};
@@ -219,10 +217,7 @@ impl Kv for Redb {
             let mut found = Vec::new();
             for item in records.range::<&ordered::Bytes>(&first..&end)? {
                 let (key, stored) = item?;
-                if let Some(todo) = ordered::todo_of_head(key.value()) {
-                    let head = record::open_head(todo, stored.value());
-                    found.push((todo, head.unwrap_or(DAMAGED_HEAD)));
-                }
+                found.extend(ordered::open_head(key.value(), stored.value()));
             }
             Ok(found)
         })

@@ -29,7 +29,7 @@ use crate::error::{reading, writing};
 use crate::folder::{self, SLED_FOLDER};
 use crate::lock::Lock;
 use crate::place::Place;
-use crate::{Batch, DAMAGED_HEAD, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space};
+use crate::{Batch, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space};
 use crate::{acknowledged, ordered, record};
 use compaction::{NEW_FOLDER, OLD_FOLDER, mend, remove};
 use copies::{Missing, PrivateCopy, connect_for_reading, connect_for_writing, connect_whole};
@@ -212,10 +212,7 @@ impl Kv for Sled {
             let mut found = Vec::new();
             for item in database.range(ordered::head(todos.start)..ordered::head(todos.end)) {
                 let (bytes, stored) = item?;
-                if let Some(todo) = ordered::todo_of_head(&bytes) {
-                    let head = record::open_head(todo, &stored);
-                    found.push((todo, head.unwrap_or(DAMAGED_HEAD)));
-                }
+                found.extend(ordered::open_head(&bytes, &stored));
             }
             Ok(found)
         })

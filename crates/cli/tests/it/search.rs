@@ -164,9 +164,8 @@ fn bs7_a_line_of_a_stored_payload_is_found_with_its_lines() {
     }
 }
 
-/// BS6: a damaged payload keeps nobody from the block that it stood in.
-#[test]
-fn bs6_a_search_goes_on_beside_a_damaged_payload() {
+/// A store with the todo `ledger`, one result of which is a payload in a file.
+fn with_ledger() -> Shell {
     let shell = Shell::new();
     let messages = transcript(
         r#"
@@ -178,6 +177,13 @@ fn bs6_a_search_goes_on_beside_a_damaged_payload() {
     );
     let file = shell.write("ledger.jsonl", line("ledger", messages));
     shell.ok(&["import", &file]);
+    shell
+}
+
+/// BS6: a damaged payload keeps nobody from the block that it stood in.
+#[test]
+fn bs6_a_search_goes_on_beside_a_damaged_payload() {
+    let shell = with_ledger();
     let mut at = shell.store().join("payloads");
     while at.is_dir() {
         let mut entries = std::fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().path());
@@ -212,17 +218,7 @@ fn s12_hostile_queries_are_answered_on_the_command_line() {
 /// found or not.
 #[test]
 fn r4_a_search_names_what_it_could_not_look_into() {
-    let shell = Shell::new();
-    let messages = transcript(
-        r#"
-        user: read the harbour ledger
-        assistant> read({"path": "ledger.csv"})
-        tool: [big 200000]
-        assistant: the ledger of the harbour has a gap at Tuesday
-        "#,
-    );
-    let file = shell.write("ledger.jsonl", line("ledger", messages));
-    shell.ok(&["import", &file]);
+    let shell = with_ledger();
     let (found, nothing) = ("harbour ledger gap", "zebra quokka violin");
     let sound = shell.run(&["search", "--todo", "ledger", "--json", found]);
     assert!(sound.json().get("unsearched").is_none() && !sound.stderr.contains("not searched"));
