@@ -8,15 +8,13 @@
 //! Everything happens in one thread, in the order of the seed, and so happens again with it. The method is that of
 //! FoundationDB (Zhou et al., SIGMOD 2021, section 4). Threads and files are not simulated: other trials break those.
 
-mod faulty;
-
 use crate::work::{Setup, message, todo, word};
 use crate::{Error, Report};
-use faulty::Faulty;
 use foldback::core::{Budget, Message, Role, Timestamp};
 use foldback::kv::{self, Kv};
 use foldback::{ErrorKind, Memory, Options, SearchRequest, Session};
 use foldback_testkit::Random;
+use foldback_testkit::engine::Faulty;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -289,7 +287,7 @@ impl Process {
         clock: &Arc<AtomicI64>,
         dice: &mut Random,
     ) -> Result<Self, Error> {
-        let kv = Arc::new(Faulty::new(truth.clone(), dice.below(1 << 40) as u64, false));
+        let kv = Arc::new(Faulty::new(truth.clone(), dice.below(1 << 40) as u64));
         let memory = Memory::open_on(kv.clone(), None, options_at(clock)?)?;
         kv.fail(true);
         Ok(Self { kv, memory, sessions: BTreeMap::new() })

@@ -1,15 +1,16 @@
 //! An engine that fails as a disk does, when the dice say so.
 
-use foldback::kv::{Batch, Error, Finding, Key, Kv, Lost, Space};
-use foldback_testkit::Random;
+use crate::Random;
+use foldback_kv::{Batch, Error, Finding, Key, Kv, Lost, Space};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What one process sees of the engine that all of them share.
-pub(super) struct Faulty {
+/// What one process sees of an engine that several share. Some of its calls fail: a commit is refused, or fails before or
+/// behind the moment at which it is durable, or a read fails.
+pub struct Faulty {
     truth: Arc<dyn Kv>,
     dice: Mutex<Random>,
     /// Whether calls may fail now.
@@ -24,21 +25,24 @@ const COMMITS: usize = 12;
 const READS: usize = 2;
 
 impl Faulty {
-    pub(super) fn new(truth: Arc<dyn Kv>, seed: u64, fails: bool) -> Self {
+    /// A view of `truth` without failures until [`fail`](Self::fail) begins them.
+    pub fn new(truth: Arc<dyn Kv>, seed: u64) -> Self {
         Self {
             truth,
             dice: Mutex::new(Random::new(seed)),
-            fails: AtomicBool::new(fails),
+            fails: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
             faults: AtomicU64::new(0),
         }
     }
 
-    pub(super) fn fail(&self, fails: bool) {
+    /// Whether calls fail from now on.
+    pub fn fail(&self, fails: bool) {
         self.fails.store(fails, Ordering::Relaxed);
     }
 
-    pub(super) fn faults(&self) -> u64 {
+    /// How many calls have failed.
+    pub fn faults(&self) -> u64 {
         self.faults.load(Ordering::Relaxed)
     }
 
