@@ -79,7 +79,7 @@ pub enum Part {
         /// Where the store is made.
         store: PathBuf,
     },
-    /// Has readers and writers work on a store, which is made where there is none.
+    /// Makes a store, and has readers and writers work on it.
     Readers {
         /// Threads that search.
         readers: u32,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{ScopedJoinHandle, scope};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// So many readers, each beside so many writers.
 pub(super) const READERS: [u32; 5] = [1, 2, 4, 8, 16];
@@ -22,6 +22,9 @@ const TODOS: u32 = 4;
 const BLOCKS: u32 = 500;
 /// Searches of a reader.
 const SEARCHES: u64 = 2_000;
+/// From one message of a writer to its next at least: faster than any agent records, and slow enough that the store is
+/// nearly the same at the end.
+const PACE: Duration = Duration::from_millis(10);
 
 /// So many readers beside so many writers. Times are in milliseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,13 +49,15 @@ pub(in crate::index) struct Beside {
 
 pub(super) fn step(readers: u32, dir: &Path, again: &Again) -> Result<Vec<Beside>, BenchError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let run = |readers, writers| -> Result<Beside, BenchError> {
-        let store = dir.join("store");
+    // Each has a store of its own, because writers make it larger.
+    let run = |store: String, readers, writers| -> Result<Beside, BenchError> {
+        let store = dir.join(store);
         again.run(&Part::Readers { readers, writers, searches: SEARCHES, store })
     };
-    let alone = run(1, 0)?;
-    let mut cells =
-        WRITERS.iter().map(|writers| run(readers, *writers)).collect::<Result<Vec<_>, _>>()?;
+    let alone = run(format!("alone-{readers}"), 1, 0)?;
+    let cells =
+        WRITERS.iter().map(|writers| run(format!("{readers}-{writers}"), readers, *writers));
+    let mut cells = cells.collect::<Result<Vec<_>, _>>()?;
     let idle = cells.first().map_or(0.0, |cell| cell.search_p99);
     for cell in &mut cells {
         match cell.writers {
@@ -67,21 +72,20 @@ pub(super) fn step(readers: u32, dir: &Path, again: &Again) -> Result<Vec<Beside
     Ok(cells)
 }
 
-/// Fills the store where there is none yet, and has readers and writers work on it, each a thread with a memory of
-/// its own. Readers search so many times; writers record until all have.
+/// Makes a store, and has readers and writers work on it, each a thread with a memory of its own. Readers search so many
+/// times; writers record until all have.
 pub(in crate::index) fn measure(
     readers: u32,
     writers: u32,
     searches: u64,
     dir: &Path,
 ) -> Result<Beside, BenchError> {
-    if !dir.exists() {
-        let memory = Memory::open(dir, ladder::options())?;
-        for n in 0..TODOS {
-            ladder::fill(&mut memory.session(&ladder::todo(n)?)?, BLOCKS, n)?;
-        }
-        memory.maintenance().index()?;
+    let memory = Memory::open(dir, ladder::options())?;
+    for n in 0..TODOS {
+        ladder::fill(&mut memory.session(&ladder::todo(n)?)?, BLOCKS, n)?;
     }
+    memory.maintenance().index()?;
+    drop(memory);
     let open = |mode| Ok(Memory::open(dir, ladder::options().with_mode(mode))?);
     // Each has found something in every todo before the first that counts.
     let reading = (0..readers).map(|n| {
@@ -147,8 +151,10 @@ fn write(memory: &Memory, n: u32, stop: &AtomicBool) -> Result<u64, BenchError> 
     let mut random = Random::new(u64::from(n) + 1);
     let mut writes = 0;
     while writes == 0 || !stop.load(Ordering::Relaxed) {
+        let begin = Instant::now();
         session.record(random.message(session.len()))?;
         writes += 1;
+        std::thread::sleep(PACE.saturating_sub(begin.elapsed()));
     }
     Ok(writes)
 }
@@ -161,8 +167,8 @@ fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, BenchError>>) -> Result<T, B
 pub(super) const TITLE: &str = "Readers beside writers";
 
 pub(super) const NOTE: &str = "Each reader and writer is a thread with a memory of its own on one store of 4 todos of 500 \
-    blocks. A reader makes 2,000 searches about all todos; a writer records single durable messages into one of them \
-    until the readers are done. Times are in milliseconds. \"of linear\" is given up to the number of cores.";
+    blocks. A reader makes 2,000 searches about all todos; a writer records a durable message into one of them every \
+    10 ms until the readers are done. Times are in milliseconds. \"of linear\" is given up to the number of cores.";
 
 pub(super) const COLUMNS: [Column<Beside>; 8] = [
     ("readers", |cell| cell.readers.to_string()),
