@@ -75,7 +75,7 @@ impl Fold<'_> {
                 return None;
             }
             let rewriting = self.rewriting(place, place == first, standing.behind != trail, &shown);
-            if self.must_think(place) && rewriting.drops_thoughts_of(&message.json) {
+            if self.conversation.must_think(place) && rewriting.drops_thoughts_of(&message.json) {
                 return None;
             }
             trail = trail.then(message.digest.as_bytes());
@@ -97,7 +97,7 @@ impl Fold<'_> {
         let asked = || self.conversation.asked().iter().enumerate();
         let mut moved = HashSet::new();
         for ((place, message), standing) in asked().zip(self.standing) {
-            if standing.behind != standing.trail && !self.must_think(place) {
+            if standing.behind != standing.trail && !self.conversation.must_think(place) {
                 let rewriting = self.rewriting(place, false, true, &Shown::new());
                 moved.extend(rewriting.drops_thoughts_of(&message.json).then_some(place));
             }
@@ -114,15 +114,6 @@ impl Fold<'_> {
         }
         let (last, behind) = (self.conversation.asked().last()?, self.standing.last()?);
         Some(sent.finish(behind.trail.then(last.digest.as_bytes())))
-    }
-
-    /// Whether a message belongs to a turn that goes on, and has to begin with its thoughts.
-    fn must_think(&self, place: usize) -> bool {
-        let is_question = |message: &ClientMessage| !message.is_models && !message.is_result;
-        let asked = self.conversation.asked();
-        self.conversation.terms.thinking == Thinking::Required
-            && asked.last().is_some_and(|last| last.is_result)
-            && !asked.get(place..).unwrap_or_default().iter().any(is_question)
     }
 
     /// The places of the messages that are shown, with what is shown of each.
@@ -260,5 +251,30 @@ impl Conversation {
         self.terms.load.is_some()
             && self.terms.place.len() >= SHORTEST
             && (self.terms.thinking == Thinking::Free || !goes_on)
+    }
+
+    /// Whether a message belongs to a turn that goes on, and has to begin with its thoughts.
+    fn must_think(&self, place: usize) -> bool {
+        let is_question = |message: &ClientMessage| !message.is_models && !message.is_result;
+        let asked = self.asked();
+        self.terms.thinking == Thinking::Required
+            && asked.last().is_some_and(|last| last.is_result)
+            && !asked.get(place..).unwrap_or_default().iter().any(is_question)
+    }
+
+    /// All of it but the model's thoughts; `None` where it has none that may leave.
+    pub(crate) fn without_thoughts(&self) -> Option<Sent> {
+        let (mut sent, mut trail, mut drops) = (Sending::new(self)?, Trail::default(), false);
+        for (place, message) in self.asked().iter().enumerate() {
+            let drops_thinking =
+                self.api == Api::Messages && message.is_models && !self.must_think(place);
+            let rewriting = Rewriting { drops_thinking, ..Rewriting::default() };
+            drops |= rewriting.drops_thoughts_of(&message.json);
+            trail = trail.then(message.digest.as_bytes());
+            if let Some(json) = rewriting.apply(self.api, &message.json) {
+                sent.push(Some(place), &json);
+            }
+        }
+        drops.then(|| sent.finish(trail))
     }
 }

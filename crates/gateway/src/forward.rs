@@ -167,22 +167,32 @@ impl<'g> Way<'g> {
             return self.send(Some(bytes.into())).await;
         };
         let Folded { part, whole, recall } = recorder.folded(asked).await;
-        let noted = |sent: &Sent| Instead { bytes: sent.body.len(), shown: sent.shown };
-        *instead = part.as_ref().or(whole.as_ref()).map(noted);
-        let Some(part) = part else {
-            return self.send_written(api, &bytes, whole, recall, billed).await;
-        };
-        *check = self.check(api, asked, &bytes);
-        let answer = self.send_written(api, &bytes, Some(part), recall.clone(), billed).await?;
-        let status = answer.status();
-        if !matches!(status.as_u16(), 400 | 413 | 422) {
-            return Ok(answer);
+        let mut is_left_alone = None;
+        if let Some(part) = part {
+            *instead = Some(noted(&part));
+            *check = self.check(api, asked, &bytes);
+            let answer = self.send_written(api, &bytes, Some(part), recall.clone(), billed).await?;
+            let status = answer.status().as_u16();
+            if !matches!(status, 400 | 413 | 422) {
+                return Ok(answer);
+            }
+            recorder.ledger().refused();
+            is_left_alone = Some(status);
         }
-        recorder.ledger().refused();
         *instead = whole.as_ref().map(noted);
-        let answer = self.send_written(api, &bytes, whole, recall, billed).await?;
-        if answer.status().is_success() {
-            recorder.leave_alone(asked, status.as_u16());
+        let mut answer = self.send_written(api, &bytes, whole, recall.clone(), billed).await?;
+        // Where the store has failed, it may not know that thoughts were thought behind less.
+        if answer.status() == StatusCode::BAD_REQUEST
+            && let Some(unthought) = recorder.without_thoughts(asked).await
+        {
+            let sent = noted(&unthought);
+            let again = self.send_written(api, &bytes, Some(unthought), recall, billed).await?;
+            if again.status().is_success() {
+                (*instead, answer) = (Some(sent), again);
+            }
+        }
+        if let Some(status) = is_left_alone.filter(|_| answer.status().is_success()) {
+            recorder.leave_alone(asked, status);
         }
         Ok(answer)
     }
@@ -219,9 +229,9 @@ impl<'g> Way<'g> {
         instead: &mut Option<Instead>,
     ) -> Result<Response<Body>, reqwest::Error> {
         let Some(asked) = asked else { return self.send(Some(bytes.into())).await };
-        let Folded { part, whole, recall } = self.gateway.recorder.foreseen(asked).await;
+        let Folded { part, whole, recall, .. } = self.gateway.recorder.foreseen(asked).await;
         let sent = part.or(whole).map(Arc::new);
-        *instead = sent.as_ref().map(|sent| Instead { bytes: sent.body.len(), shown: sent.shown });
+        *instead = sent.as_deref().map(noted);
         let declared = self.prepared(Api::Messages, sent.clone(), recall, &Billed::default()).await;
         let written = || sent.map(|sent| Arc::unwrap_or_clone(sent).body);
         match declared.map(|(body, _)| body).or_else(written) {
@@ -281,6 +291,10 @@ impl<'g> Way<'g> {
             request.body(body).send().boxed()
         })
     }
+}
+
+fn noted(sent: &Sent) -> Instead {
+    Instead { bytes: sent.body.len(), shown: sent.shown }
 }
 
 /// Puts a header of the gateway's own into an answer.

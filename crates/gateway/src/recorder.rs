@@ -2,6 +2,7 @@
 
 use crate::config::Reach;
 use crate::exchange::{Asked, Exchange};
+use crate::fold::Sent;
 use crate::recorder_thread::{Folded, Keeper, Unkept};
 use crate::{Api, GatewayError, Ledger, Log, SessionTodos};
 use axum::http::HeaderMap;
@@ -55,6 +56,8 @@ enum Job {
     Fold(Asked, oneshot::Sender<Folded>),
     /// The answer is what would be sent.
     Foresee(Asked, oneshot::Sender<Folded>),
+    /// The answer is all of it but the model's thoughts; nothing where it has none.
+    Unthink(Asked, oneshot::Sender<Option<Sent>>),
     LeaveAlone(Asked),
 }
 
@@ -62,9 +65,10 @@ impl Job {
     fn bytes(&self) -> usize {
         match self {
             Self::Keep(exchange) => exchange.bytes(),
-            Self::Fold(asked, _) | Self::Foresee(asked, _) | Self::LeaveAlone(asked) => {
-                asked.bytes()
-            }
+            Self::Fold(asked, _)
+            | Self::Foresee(asked, _)
+            | Self::Unthink(asked, _)
+            | Self::LeaveAlone(asked) => asked.bytes(),
         }
     }
 
@@ -73,6 +77,7 @@ impl Job {
             Self::Keep(Exchange { asked, .. })
             | Self::Fold(asked, _)
             | Self::Foresee(asked, _)
+            | Self::Unthink(asked, _)
             | Self::LeaveAlone(asked) => asked,
         }
     }
@@ -208,14 +213,19 @@ impl Recorder {
         self.answered(|answer| Job::Foresee(asked.clone(), answer)).await
     }
 
-    async fn answered(&self, job: impl FnOnce(oneshot::Sender<Folded>) -> Job) -> Folded {
+    /// A request without the model's thoughts, but those that its turn has to begin with; `None` where it has none.
+    pub(crate) async fn without_thoughts(&self, asked: &Asked) -> Option<Sent> {
+        self.answered(|answer| Job::Unthink(asked.clone(), answer)).await
+    }
+
+    async fn answered<T: Default>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> T {
         let (answer, answered) = oneshot::channel();
         self.give(job(answer));
         match tokio::time::timeout(PATIENCE, answered).await {
-            Ok(folded) => folded.unwrap_or_default(),
+            Ok(answered) => answered.unwrap_or_default(),
             Err(_) => {
                 self.log("the store is slow: a request goes as it came");
-                Folded::default()
+                T::default()
             }
         }
     }
@@ -267,7 +277,8 @@ impl State {
 
     /// Does what is to be done. Neither an error nor a bug ends the recorder.
     fn carry_out(&self, keeper: &mut Keeper, job: Job) {
-        let (bytes, only_foresees) = (job.bytes(), matches!(job, Job::Foresee(..)));
+        let bytes = job.bytes();
+        let records = !matches!(job, Job::Foresee(..) | Job::Unthink(..));
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match job {
             Job::Keep(exchange) => keeper.keep(&exchange),
             // A request that waited too long has been sent already, or its client is gone.
@@ -276,11 +287,14 @@ impl State {
             Job::Foresee(asked, answer) => {
                 keeper.foresee(&asked).map(|folded| drop(answer.send(folded)))
             }
+            Job::Unthink(asked, answer) => {
+                keeper.without_thoughts(&asked).map(|sent| drop(answer.send(sent)))
+            }
             Job::LeaveAlone(asked) => keeper.leave_alone(&asked),
         }));
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);
-        // It says nothing of whether what is asked can be recorded.
-        if only_foresees && done.is_ok() {
+        // Otherwise it says nothing of whether what is asked can be recorded.
+        if !records && done.is_ok() {
             return;
         }
         match done {

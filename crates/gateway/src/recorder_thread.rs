@@ -190,6 +190,17 @@ impl Keeper {
         })
     }
 
+    /// All of a conversation but the model's thoughts.
+    ///
+    /// # Errors
+    /// When the request cannot be read.
+    pub(crate) fn without_thoughts(&mut self, asked: &Asked) -> Result<Option<Sent>, Unkept> {
+        let conversation = self.read(asked)?;
+        let sent = conversation.without_thoughts();
+        asked.hold(conversation);
+        Ok(sent)
+    }
+
     /// Sends a conversation whole from now on: its provider refuses what was sent in its place.
     ///
     /// # Errors

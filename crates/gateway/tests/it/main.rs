@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
+mod agent;
 mod checkup;
 mod classes;
+mod failing_stores;
 mod fold_histories;
 mod folds;
 mod guarding;

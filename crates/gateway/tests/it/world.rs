@@ -1,5 +1,6 @@
 //! A gateway, a provider behind it, and a store.
 
+use foldback::kv::Kv;
 use foldback::{Memory, MemoryTool, Options};
 use foldback_core::Timestamp;
 use foldback_gateway::{
@@ -62,10 +63,7 @@ impl World {
         change: impl FnOnce(&mut GatewayConfig),
     ) -> Self {
         let now = Arc::new(AtomicI64::new(1_763_856_000_000));
-        let clock = Arc::clone(&now);
-        let options = Options::default().with_view(Keeping::view());
-        let options = options.with_clock(move || Timestamp(clock.load(Ordering::Relaxed)));
-        let memory = Memory::in_memory(options).unwrap();
+        let memory = Memory::in_memory(options_at(&now)).unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
         let mut config = GatewayConfig::new().unwrap();
         config.anthropic = Address::new(&upstream.url).unwrap();
@@ -91,15 +89,28 @@ impl World {
         self.url = url;
     }
 
+    /// As [`restart`](Self::restart), on another view of the store.
+    pub(crate) async fn restart_on(&mut self, kv: Arc<dyn Kv>) {
+        self.memory = Memory::open_on(kv, None, options_at(&self.now)).unwrap();
+        self.config.keeping = Keeping::On(self.memory.clone());
+        self.restart().await;
+    }
+
     /// Sends a body to an API, and gives its answer.
     pub(crate) async fn ask(&self, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.asked(path, body).await;
+        let sent = self.upstream.seen().pop().unwrap();
+        assert_eq!(status, 200, "{answer}\n{}", String::from_utf8_lossy(&sent.body));
+        answer
+    }
+
+    /// As [`ask`](Self::ask), with the status of the answer.
+    pub(crate) async fn asked(&self, path: &str, body: &Value) -> (u16, Value) {
         let request = self.client.post(format!("{}/v1/{path}", self.url));
         let request = request.header("anthropic-version", "1").header("session-id", "s");
         let answer = request.body(body.to_string()).send().await.unwrap();
-        let (status, text) = (answer.status(), answer.text().await.unwrap());
-        let sent = self.upstream.seen().pop().unwrap();
-        assert_eq!(status, 200, "{text}\n{}", String::from_utf8_lossy(&sent.body));
-        serde_json::from_str(&text).unwrap()
+        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        (status, serde_json::from_str(&text).unwrap())
     }
 
     /// Lets so many seconds go by.
@@ -133,6 +144,12 @@ impl World {
         self.served.await.unwrap();
         (self.memory, self.upstream.seen())
     }
+}
+
+fn options_at(now: &Arc<AtomicI64>) -> Options {
+    let clock = Arc::clone(now);
+    let options = Options::default().with_view(Keeping::view());
+    options.with_clock(move || Timestamp(clock.load(Ordering::Relaxed)))
 }
 
 /// Serves a gateway: its address, its recorder, what ends it, and what waits for that.

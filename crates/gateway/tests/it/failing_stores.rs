@@ -1,0 +1,89 @@
+//! R6, GW12: histories of agents behind a gateway whose store fails as a disk does: commits are refused, or fail before or
+//! behind the moment at which they are durable, and reads fail.
+
+use crate::agent::{Agent, Speaks, calling};
+use crate::world::{World, exports, todos};
+use foldback::kv;
+use foldback_gateway::RecallBy;
+use foldback_testkit::effort;
+use foldback_testkit::engine::Faulty;
+use std::sync::Arc;
+
+/// Every request passes, and what was recorded is what was sent. Once the store works again, the next request of a
+/// conversation has all of it recorded. Gives how many calls of the store failed.
+async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u64 {
+    let what = format!("{speaks:?} {recall:?} {seed}");
+    let truth = kv::memory();
+    let mut agent = Agent::new(speaks, recall, seed);
+    let model = calling(seed, agent.thinking.is_some());
+    let mut world = World::with(model, |config| config.recall = recall).await;
+    let mut failing = Arc::new(Faulty::new(truth.clone(), seed << 32));
+    world.restart_on(failing.clone()).await;
+    failing.fail(true);
+    let mut faults = 0;
+    for step in 0..steps {
+        match agent.random.below(20) {
+            0 => agent.rewind(),
+            1 => world.wait(400),
+            2..5 => {
+                faults += failing.faults();
+                failing = Arc::new(Faulty::new(truth.clone(), seed << 32 | step as u64 + 1));
+                world.restart_on(failing.clone()).await;
+                failing.fail(true);
+            }
+            _ => {}
+        }
+        let words = agent.words.len();
+        agent.ask(step);
+        let body = agent.body("claude-x");
+        let (status, mut answer) = world.asked(speaks.path(), &body).await;
+        // A turn has to begin with its thoughts, and only the store knows behind what they were thought.
+        if status != 200 && agent.must_think() {
+            faults += failing.faults();
+            failing = Arc::new(Faulty::new(truth.clone(), 0));
+            world.restart_on(failing.clone()).await;
+            answer = world.ask(speaks.path(), &body).await;
+        } else {
+            assert_eq!(status, 200, "{what}, step {step}: {answer}");
+        }
+        assert!(!answer.to_string().contains("foldback_load"), "{what}: {answer}");
+        agent.hear(&answer);
+        let sent = world.upstream.seen().pop().unwrap().body;
+        let sent = String::from_utf8_lossy(&sent);
+        for word in &agent.words[words..] {
+            assert!(sent.contains(word), "{what}, step {step}: {word} is new, and is not sent");
+        }
+    }
+    faults += failing.faults();
+    world.restart_on(truth).await;
+    agent.ask(steps);
+    let body = agent.body("claude-x");
+    world.ask(speaks.path(), &body).await;
+    let (memory, _) = world.end().await;
+    let body = body.to_string();
+    let is_sent = |word: &&String| body.contains(&format!("{word} "));
+    let todos = todos(&memory);
+    let branches: Vec<String> =
+        todos.iter().flat_map(|todo| exports(&memory, todo)).map(|sent| sent.concat()).collect();
+    let is_whole = |branch: &String| {
+        agent.words.iter().filter(is_sent).all(|word| branch.contains(&format!("{word} ")))
+    };
+    assert!(branches.iter().any(is_whole), "{what}: no branch is what the client sent last");
+    let findings = memory.maintenance().doctor().unwrap().findings;
+    assert_eq!(findings, Vec::<String>::new(), "{what}");
+    faults
+}
+
+/// The failures of a seed depend on how the threads of the recorder take turns; what the agent does, does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_gw12_requests_pass_while_the_store_fails_and_are_recorded_once_it_works() {
+    let mut faults = 0;
+    for seed in 0..effort(12).into() {
+        for speaks in [Speaks::Messages, Speaks::Chat, Speaks::Responses] {
+            let recall = if seed % 2 == 0 { RecallBy::Mcp } else { RecallBy::Stream };
+            faults += played(speaks, recall, seed, 25).await;
+        }
+    }
+    println!("{faults} calls of stores failed");
+    assert!(faults > 10, "{faults}");
+}
