@@ -104,6 +104,15 @@ fn gw17_aider_is_wrapped() {
         let (ran, _) = wrapped(&shell, &aider, &[&args[..], &more, &asked].concat(), &[]);
         assert_eq!(ran.code, 0, "{ran:?}");
         assert_eq!(answered(&shell).len(), 1, "{model}: {:?} {ran:?}", shell.todos());
+        let again = ["--restore-chat-history", "--message", "And again?", "a.txt"];
+        let (ran, seen) = wrapped(&shell, &aider, &[&args[..], &more, &again].concat(), &[]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(seen.len() == 1 && ran.text().contains("The port is 7001."), "{ran:?}");
+        // It writes the turn before anew, without what it had added to the question.
+        let both = answered(&shell);
+        assert_eq!(both.len(), 2, "{model}: {:?}", shell.todos());
+        let again = both[1].1["messages"].to_string();
+        assert!(again.contains("Which port is it?") && again.contains("And again?"), "{again}");
     }
 }
 
