@@ -53,6 +53,13 @@ impl Batch {
     }
 }
 
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+impl crate::group::Weight for Batch {
+    fn bytes(&self) -> usize {
+        self.put.iter().map(|(_, value)| value.len()).sum()
+    }
+}
+
 /// Compare-and-set of one todo's head.
 ///
 /// The batch is taken only if the head is `head`, and makes it `next`. A head is whatever number

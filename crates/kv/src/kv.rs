@@ -19,7 +19,8 @@ pub trait Kv: Send + Sync {
     /// Makes all of the batch durable, or none of it.
     ///
     /// Deletions come first, then the puts in their order, so one batch can replace a range; of
-    /// two puts of one key the later one stays. An empty batch is a no-op.
+    /// two puts of one key the later one stays. An empty batch is a no-op. Batches that threads commit at once may be
+    /// made durable together; each is taken or refused by itself.
     ///
     /// # Errors
     ///

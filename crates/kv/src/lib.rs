@@ -65,6 +65,8 @@ mod acknowledged;
 mod folder;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod format_repair;
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+mod group;
 #[cfg(any(feature = "redb", feature = "sled"))]
 mod guard;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
@@ -73,6 +75,11 @@ mod lock;
 mod place;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod record;
+/// The locks of `group`.
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+mod sync {
+    pub(crate) use std::sync::{Condvar, Mutex};
+}
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod witness;
 

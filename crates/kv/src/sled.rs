@@ -164,7 +164,7 @@ impl Kv for Sled {
         }
         let _turn = self.turn.lock();
         let acknowledged = self.writable()?;
-        let link = acknowledged.next(self.held()?, &batch)?;
+        let link = acknowledged.last(self.held()?)?.next(&batch);
         self.is_own()?;
         let mut changes = BTreeMap::from([(ordered::LINK, Some(link.seal()))]);
         if let Some(Expect { todo, head: expected, next }) = batch.expect {

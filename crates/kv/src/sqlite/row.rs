@@ -1,13 +1,19 @@
 //! A row of a table: the two numbers in an id, and the columns of a record.
 
 use super::table;
-use crate::Key;
 use crate::witness::Link;
+use crate::{Key, record};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::ops::RangeInclusive;
 
-pub(super) fn head_record(
+/// A todo's head, or why what is stored is none.
+pub(super) fn head(connection: &Connection, todo: u32) -> Result<Stored<u64>, rusqlite::Error> {
+    let Some(stored) = head_record(connection, i64::from(todo))? else { return Ok(Ok(0)) };
+    Ok(stored.and_then(|bytes| record::open_head(todo, &bytes)))
+}
+
+fn head_record(
     connection: &Connection,
     id: i64,
 ) -> Result<Option<Stored<Vec<u8>>>, rusqlite::Error> {
