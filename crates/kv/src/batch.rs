@@ -69,7 +69,7 @@ impl crate::group::Weight for Batch {
 pub struct Expect {
     /// The todo whose head is compared.
     pub todo: u32,
-    /// The head that the writer has seen; 0 for a new todo.
+    /// The head that the writer has seen; 0 for a new todo. A forgotten one has [another](crate::FORGOTTEN_HEAD).
     pub head: u64,
     /// The head after the batch.
     pub next: u64,

@@ -108,5 +108,5 @@ pub use crate::kv::{DAMAGED_HEAD, Kv};
 pub use crate::lost::Lost;
 pub use crate::memory::memory;
 pub use crate::open::{FORMAT_VERSION, open};
-pub use crate::registry::{Registry, Todo};
+pub use crate::registry::{FORGOTTEN_HEAD, Registry, Todo, missing_head};
 pub use crate::retry::{Contended, retry};

@@ -2,7 +2,7 @@
 
 use crate::acknowledged::{Acknowledged, Answers, Held};
 use crate::witness::Link;
-use crate::{Batch, Delete, Error, Expect, Key, ordered, record};
+use crate::{Batch, DAMAGED_HEAD, Delete, Error, Expect, Key, missing_head, ordered, record};
 use ::redb::{ReadableTable, Table};
 
 /// The link of the last batch that was written, where there is any, and what became of each.
@@ -76,7 +76,14 @@ pub(super) fn head_in(
     records: &impl ReadableTable<&'static ordered::Bytes, &'static [u8]>,
     todo: u32,
 ) -> Result<Result<u64, Error>, ::redb::Error> {
-    let Some(stored) = records.get(&ordered::head(todo))? else { return Ok(Ok(0)) };
-    let head = record::open_head(todo, stored.value());
-    Ok(head.map_err(|detail| Error::CorruptHead { todo, detail }))
+    let stored = |todo| {
+        let stored = records.get(&ordered::head(todo))?;
+        let head = stored.map(|stored| record::open_head(todo, stored.value()));
+        Ok::<_, ::redb::Error>(head)
+    };
+    if let Some(head) = stored(todo)? {
+        return Ok(head.map_err(|detail| Error::CorruptHead { todo, detail }));
+    }
+    let head = |todo| Ok(stored(todo)?.map_or(0, |head| head.unwrap_or(DAMAGED_HEAD)));
+    missing_head(todo, head, |key| Ok(records.get(&ordered::of(key))?.is_some())).map(Ok)
 }

@@ -2,15 +2,24 @@
 
 use super::table;
 use crate::witness::Link;
-use crate::{Key, record};
+use crate::{DAMAGED_HEAD, Key, missing_head, record};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::ops::RangeInclusive;
 
 /// A todo's head, or why what is stored is none.
 pub(super) fn head(connection: &Connection, todo: u32) -> Result<Stored<u64>, rusqlite::Error> {
-    let Some(stored) = head_record(connection, i64::from(todo))? else { return Ok(Ok(0)) };
-    Ok(stored.and_then(|bytes| record::open_head(todo, &bytes)))
+    let stored = |todo| head_record(connection, i64::from(todo));
+    if let Some(stored) = stored(todo)? {
+        return Ok(stored.and_then(|bytes| record::open_head(todo, &bytes)));
+    }
+    let head = |todo| {
+        let opened =
+            |bytes: Stored<Vec<u8>>| bytes.and_then(|bytes| record::open_head(todo, &bytes));
+        Ok(stored(todo)?.map_or(0, |stored| opened(stored).unwrap_or(DAMAGED_HEAD)))
+    };
+    let has = |key: Key| connection.prepare_cached(table::of(key.space).get)?.exists((id(key),));
+    missing_head(todo, head, has).map(Ok)
 }
 
 fn head_record(

@@ -24,13 +24,14 @@ pub fn conforms(open: impl Fn() -> Arc<dyn Kv>) {
 type Scenario = fn(&dyn Kv);
 
 /// Every scenario, by name.
-const SCENARIOS: [(&str, Scenario); 15] = [
+const SCENARIOS: [(&str, Scenario); 16] = [
     ("an empty store answers", empty),
     ("records come back in order", order),
     ("deletions come before puts", replace),
     ("a batch is whole or nothing", whole),
     ("heads are compared and set", heads),
     ("heads are listed", listed_heads),
+    ("a forgotten todo takes no writes", forgotten),
     ("todos and spaces are apart", apart),
     ("ranges have every shape", ranges),
     ("limits of numbers are checked", limits),
@@ -154,6 +155,56 @@ fn listed_heads(kv: &dyn Kv) {
     assert_eq!(kv.heads(3..8).unwrap(), [(3, 30), (7, 70)]);
     assert_eq!(kv.heads(5..5).unwrap(), []);
     assert_eq!(kv.heads(0..1).unwrap(), []);
+}
+
+/// A todo without a head that is not registered, though its number was given out, was forgotten. The registry's own records
+/// are those of the number 0.
+fn forgotten(kv: &dyn Kv) {
+    check(
+        kv,
+        "expect 0 0->2
+         put todo 0/1 a
+         put todo 0/2 b
+         commit
+         head 1
+         expect 1 0->7
+         commit
+         delete todo 0/1..3
+         expect 1 7->0
+         commit
+         head 0
+         head 1
+         head 2
+         head 3
+         expect 1 0->1
+         put message 1/0 back
+         commit
+         expect 2 0->0
+         put message 2/0 back
+         commit
+         expect 3 0->1
+         commit
+         expect 1 4611686018427387904->0
+         delete message 1/0..9
+         commit
+         scan message 1/0..9
+         scan message 2/0..9",
+        "ok
+         0
+         ok
+         ok
+         2
+         4611686018427387904
+         4611686018427387904
+         0
+         todo 1 has moved on: its head is 4611686018427387904, and the batch expected 0
+         todo 2 has moved on: its head is 4611686018427387904, and the batch expected 0
+         ok
+         ok
+         -
+         -",
+    );
+    assert_eq!(kv.heads(0..9).unwrap(), [(0, 2), (3, 1)]);
 }
 
 fn heads(kv: &dyn Kv) {
