@@ -291,7 +291,7 @@ impl Kv for Redb {
         acknowledged::refuse(&self.dir, self.lost()?)?;
         acknowledged.find_places()?;
         let new = self.dir.join(NEW_FILE);
-        let copied = self.read(|records| Ok(copy(records, &new)))?;
+        let copied = self.read(|records| Ok(copy(records, &self.file, &new)))?;
         copied.inspect_err(|_| drop(fs::remove_file(&new)))?;
         // From here on readers wait.
         let mut slot = self.database.write();
@@ -309,7 +309,7 @@ impl Kv for Redb {
     fn backup(&self, dir: &Path) -> Result<(), Error> {
         let dir = std::path::absolute(dir).map_err(reading("find", dir))?;
         folder::fill(&dir, Engine::Redb, || {
-            self.read(|records| Ok(copy(records, &dir.join(REDB_FILE))))??;
+            self.read(|records| Ok(copy(records, &self.file, &dir.join(REDB_FILE))))??;
             folder::sync(&dir)
         })
     }
