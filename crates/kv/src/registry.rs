@@ -156,14 +156,34 @@ impl Registry {
     /// When the store fails, and [`Error::Conflict`] when the todo's head is not `head`, because it
     /// was written to or forgotten meanwhile; then everything stays as it was.
     pub fn set(&self, todo: &Todo, head: u64, info: &[u8], attached: &[u8]) -> Result<(), Error> {
+        self.set_with(todo, head, info, attached, Batch::default())
+    }
+
+    /// As [`set`](Self::set), with what `beside` puts and deletes in the same transaction.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn set_with(
+        &self,
+        todo: &Todo,
+        head: u64,
+        info: &[u8],
+        attached: &[u8],
+        beside: Batch,
+    ) -> Result<(), Error> {
         let key = own_key(todo.no);
         let pieces = (0..).zip(attached.chunks(PIECE));
         let pieces =
             pieces.map(|(n, piece)| (Key { space: Space::Todo, todo: todo.no, n }, piece.to_vec()));
         self.kv.commit(Batch {
             expect: Some(Expect { todo: todo.no, head, next: head }),
-            put: std::iter::once((key, record(&todo.id, info))).chain(pieces).collect(),
-            delete: vec![Delete::todo(Space::Todo, todo.no)],
+            put: std::iter::once((key, record(&todo.id, info)))
+                .chain(pieces)
+                .chain(beside.put)
+                .collect(),
+            delete: std::iter::once(Delete::todo(Space::Todo, todo.no))
+                .chain(beside.delete)
+                .collect(),
         })
     }
 
