@@ -90,9 +90,7 @@ pub(crate) fn read_open(
     to: SeqNo,
 ) -> Result<Vec<Open>, Error> {
     let stored = stored_around(memory, todo, from.0..to.0)?;
-    let times = |(_, stored): &(SeqNo, Result<StoredMessage, Error>)| {
-        stored.as_ref().ok().map(|stored| stored.recorded_at)
-    };
+    let times = |(_, stored): &Read| stored.as_ref().ok().map(|stored| stored.recorded_at);
     let mut at = stored.iter().find_map(times).unwrap_or_default();
     let mut open = Vec::with_capacity(stored.len());
     for (seq, stored) in stored {
@@ -112,12 +110,15 @@ pub(crate) fn read_open(
     Ok(open)
 }
 
-/// The records of a range, and why one is damaged.
+/// A message's record, or why it is damaged.
+type Read = (SeqNo, Result<StoredMessage, Error>);
+
+/// The records of a range, and of each that is damaged why.
 pub(crate) fn stored_around(
     memory: &Shared,
     todo: &Todo,
     range: Range<u64>,
-) -> Result<Vec<(SeqNo, Result<StoredMessage, Error>)>, Error> {
+) -> Result<Vec<Read>, Error> {
     let all = memory.blocks.messages(todo, range.clone()).map_err(Error::from);
     match all {
         Err(error) if error.kind() == ErrorKind::Corrupt => {}

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use shuttle::rand::{Rng as _, thread_rng};
 
-use self::group::{Group, Turn, Unanswered, Weight};
+use self::queue::{Group, Turn, Unanswered, Weight};
 
 /// What the queue uses in the place of the standard locks.
 mod sync {
@@ -58,7 +58,7 @@ mod sync {
 }
 
 #[path = "../../src/group.rs"]
-mod group;
+mod queue;
 
 const THREADS: u32 = 4;
 const EACH: u32 = 2;
@@ -68,7 +68,7 @@ struct Item(u32);
 impl Weight for Item {
     fn bytes(&self) -> usize {
         // Three of them are more than what is done at once.
-        if self.0 % 3 == 0 { 3 << 20 } else { 1 }
+        if self.0.is_multiple_of(3) { 3 << 20 } else { 1 }
     }
 }
 
@@ -130,7 +130,7 @@ impl World {
             resume_unwind(Box::new(Stopped));
         }
         let write = |Item(n): &Item| {
-            if n % 4 == 0 {
+            if n.is_multiple_of(4) {
                 return Answer::Refused(*n);
             }
             self.log.lock().unwrap().push(*n);

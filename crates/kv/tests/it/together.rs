@@ -31,8 +31,11 @@ fn step(random: &mut Random, writer: u64, todo: u32, head: u64) -> Batch {
     }
 }
 
-/// Everything that the test writes.
-fn contents(kv: &dyn Kv) -> Vec<(u32, u64, Vec<(u64, Vec<u8>)>)> {
+/// The records of a space of a todo.
+type Records = Vec<(u64, Vec<u8>)>;
+
+/// Everything that the test writes: of each todo and space.
+fn contents(kv: &dyn Kv) -> Vec<(u32, u64, Records)> {
     let spaces = [Space::Message, Space::Session, Space::Block];
     let of = |todo, space| (todo, kv.head(todo).unwrap(), kv.scan(space, todo, 0..9_999, 9_999));
     let all = (0..=TODOS).flat_map(|todo| spaces.map(|space| of(todo, space)));

@@ -4,6 +4,7 @@
 //! an empty store of its own.
 
 mod conformance;
+mod heads;
 mod script;
 
 pub use conformance::conforms;
