@@ -7,6 +7,7 @@ pub use maintenance::Maintained;
 
 use crate::disk::{Damage, DiskIndex, Fit, Folder};
 use crate::memory_index::MemoryIndex;
+use crate::omission::{NextTried, Omission};
 use crate::records::Records;
 use crate::{Error, IndexConfig, Searcher};
 use foldback_kv::{Registry, Todo};
@@ -41,6 +42,8 @@ struct Slot {
     state: Mutex<State>,
     /// How many passages the payloads of blocks have that are not indexed on disk.
     passages: Mutex<Passages>,
+    /// Which of what its index in memory lacks a search tries again.
+    next_tried: NextTried,
     /// What the slot counts in the cache.
     bytes: AtomicUsize,
 }
@@ -93,11 +96,16 @@ impl Cache {
 
     pub(crate) fn searcher(&self, todo: &Todo) -> Result<Searcher, Error> {
         let slot = self.slot(todo);
+        // Others search meanwhile.
+        let lacking = slot.state.lock().memory.clone();
+        let omissions = lacking.read().omissions().to_vec();
+        let can_read = |omission: &Omission| self.records.can_read(todo, omission.block, omission);
+        let can_read_more = slot.next_tried.any(&omissions, can_read);
         let mut state = slot.state.lock();
         // The counter is read first, so what is read behind it is at least as new.
         let changed = self.records.changed()?;
         let broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
-        let is_mended = self.records.can_read_any(todo, state.memory.read().omissions());
+        let is_mended = can_read_more && Arc::ptr_eq(&lacking, &state.memory);
         if is_mended {
             state.blocks = state.disk.as_ref().map_or(0, |disk| disk.blocks());
             state.memory = self.memory_behind(state.blocks);

@@ -1,9 +1,10 @@
 //! What an index lacks, because it could not be read when the index was made.
 
 use crate::WhyUnsearched;
-use crate::payload_texts::PayloadText;
+use crate::payload_texts::{PayloadText, READ_BYTES};
 use crate::records::Records;
 use foldback_kv::Todo;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// Something that an index lacks.
@@ -35,10 +36,45 @@ impl Omission {
             _ => None,
         }
     }
+
+    /// How many bytes of a payload are read to try it again.
+    fn bytes_tried(&self) -> u64 {
+        match self.part {
+            OmissionPart::Payload { text, from } if self.why != WhyUnsearched::NoRoom => {
+                text.end().saturating_sub(from).min(READ_BYTES)
+            }
+            _ => 0,
+        }
+    }
 }
 
-/// How many omissions each search tries again.
+/// How many omissions are tried again at once.
 pub(crate) const TRIED_AGAIN: usize = 64;
+
+/// Whose turn it is to be tried again by a search. One search at a time tries; the others do not wait for it.
+#[derive(Default)]
+pub(crate) struct NextTried(Mutex<usize>);
+
+impl NextTried {
+    /// Whether any of those omissions whose turn it is can be read by now: of as many as take no more than one reading of a
+    /// payload. Each comes up in turn.
+    pub(crate) fn any(&self, omissions: &[Omission], can_read: impl Fn(&Omission) -> bool) -> bool {
+        let Some(mut next) = self.0.try_lock() else { return false };
+        let mut bytes = 0;
+        for tried in 0..omissions.len().min(TRIED_AGAIN) {
+            let Some(omission) = omissions.get(*next % omissions.len()) else { break };
+            bytes += omission.bytes_tried();
+            if bytes > READ_BYTES && tried > 0 {
+                break;
+            }
+            *next = (*next + 1) % omissions.len();
+            if can_read(omission) {
+                return true;
+            }
+        }
+        false
+    }
+}
 
 impl Records {
     /// Whether any of what an index of a todo lacks can be read by now.

@@ -1,7 +1,7 @@
 //! A session on a branch of its conversation.
 
 use crate::live::Live;
-use crate::recovery::read_open;
+use crate::recovery::{read_open, read_pinned};
 use crate::{Close, Error, Session};
 use foldback_core::{Block, SeqNo};
 use foldback_disclosure::{Arrangement, Billed, CacheAware, LiveView, Names, Shown, recall_note};
@@ -121,7 +121,7 @@ impl Session {
             view.fold(&block);
         }
         for seq in pins {
-            let (whose, message) = crate::texts::attributed(memory, todo, *seq)?;
+            let (whose, message) = read_pinned(memory, todo, *seq)?;
             view.pin(whose, message);
         }
         view.hold(false);

@@ -3,8 +3,8 @@
 
 use crate::live::Open;
 use crate::memory::Shared;
-use crate::recovery::read_open;
-use crate::{Error, Memory, texts};
+use crate::recovery::{readable, stored_around};
+use crate::{Error, ErrorKind, Memory, texts};
 use foldback_blockstore::{Error as BlockError, Searcher};
 use foldback_chunker::{Described, describe};
 use foldback_core::{Block, BlockHeader, BlockId, CloseReason, SeqNo, SeqRange, Timestamp, TodoId};
@@ -47,11 +47,7 @@ impl Shared {
         let Some(range) = last.and_then(|last| SeqRange::new(first, last)) else {
             return Ok(None);
         };
-        let open = match read_open(self, todo, first, end) {
-            Ok(open) => open,
-            // What is no fault of single records fails here too.
-            Err(_) => self.readable_open(todo, range)?,
-        };
+        let open = self.readable_open(todo, range)?;
         let header = header_of(BlockId::new(todo.id().clone(), n), &open);
         Ok(Some(Block { header, range, close_reason: CloseReason::Open }))
     }
@@ -77,20 +73,18 @@ impl Shared {
         Ok((last + 1, SeqNo(0)))
     }
 
-    /// The messages of a range whose records can be read, whatever they carry.
+    /// The messages of a range whose records are whole, whatever they carry.
     fn readable_open(&self, todo: &Todo, range: SeqRange) -> Result<Vec<Open>, Error> {
         let mut open = Vec::new();
-        for seq in range.iter() {
-            let stored = match self.blocks.messages(todo, seq.0..seq.0 + 1) {
-                Ok(stored) => stored,
-                Err(BlockError::Corrupt { .. }) => continue,
-                Err(error) => return Err(error.into()),
+        for (seq, stored) in stored_around(self, todo, range.as_u64())? {
+            let Ok(stored) = stored else { continue };
+            let message = match readable(self, todo, seq, &stored) {
+                Err(error) if error.kind() != ErrorKind::Corrupt => {
+                    texts::light_message(todo, seq, &stored, texts::UNREADABLE)
+                }
+                message => message,
             };
-            for stored in &stored {
-                let message = texts::fill(self, todo, seq, stored, 0)
-                    .or_else(|_| texts::light_message(todo, seq, stored, texts::DAMAGED));
-                open.extend(message.ok().map(|message| Open::new(seq, &Arc::new(message), stored)));
-            }
+            open.extend(message.ok().map(|message| Open::new(seq, &Arc::new(message), &stored)));
         }
         Ok(open)
     }
@@ -124,6 +118,42 @@ mod tests {
     use super::*;
     use crate::{Options, SearchRequest};
     use foldback_core::{Message, ToolCall, ToolCallId};
+    use std::fs;
+
+    /// R4: what the system refuses now is not called damaged, and what is damaged is.
+    #[cfg(unix)]
+    #[test]
+    fn r4_what_cannot_be_read_now_is_not_called_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = Memory::open(dir.path(), Options::default()).unwrap();
+        let id = TodoId::new("quay").unwrap();
+        let mut session = memory.session(&id).unwrap();
+        session.record(Message::calls("", vec![ToolCall::new("c", "read", "{}")])).unwrap();
+        let log = "the heron flies at noon\n".repeat(10_000);
+        session.record(Message::tool_result(&ToolCallId::new("c"), &log)).unwrap();
+        let todo = memory.find(&id).unwrap();
+        let seen = || {
+            let range = SeqRange::new(SeqNo(0), SeqNo(1)).unwrap();
+            let open = memory.shared.readable_open(&todo, range).unwrap();
+            open.iter().map(|open| open.message.text()).collect::<String>()
+        };
+        assert_eq!(seen(), log);
+        let folder = dir.path().join(format!("payloads/{}", todo.no()));
+        let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let file = files.max_by_key(|file| fs::metadata(file).unwrap().len()).unwrap();
+        let aside = dir.path().join("aside");
+        fs::rename(&file, &aside).unwrap();
+        assert_eq!(seen(), texts::DAMAGED);
+        fs::rename(&aside, &file).unwrap();
+        // A link to itself, which the system refuses to follow.
+        fs::rename(&folder, &aside).unwrap();
+        std::os::unix::fs::symlink(&folder, &folder).unwrap();
+        assert_eq!(seen(), texts::UNREADABLE);
+        assert!(memory.open_block(&id).unwrap().is_some());
+        fs::remove_file(&folder).unwrap();
+        fs::rename(&aside, &folder).unwrap();
+        assert_eq!(seen(), log);
+    }
 
     /// R10: what was open when another process closed a part of it is searched to its end.
     #[test]

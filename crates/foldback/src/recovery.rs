@@ -1,16 +1,16 @@
 //! A session as the store last knew it.
 
-use crate::Error;
 use crate::error::Failure;
 use crate::live::{Live, Open, Saved};
 use crate::memory::Shared;
-use crate::texts;
+use crate::{Error, ErrorKind, texts};
 use foldback_backend_store::Error as PayloadError;
 use foldback_blockstore::Head;
 use foldback_chunker::Chunker;
 use foldback_core::{Message, SeqNo, StoredMessage};
-use foldback_disclosure::{LiveView, Shown};
+use foldback_disclosure::{Attribution, LiveView, Shown};
 use foldback_kv::Todo;
+use std::ops::Range;
 use std::sync::Arc;
 
 impl Live {
@@ -63,7 +63,7 @@ impl Live {
             let body = read_open(memory, todo, block.range.first(), block.range.last().next())?;
             closed.push((block, body.iter().map(shown).collect()));
         }
-        let pins = saved.view.pins().iter().map(|seq| texts::attributed(memory, todo, *seq));
+        let pins = saved.view.pins().iter().map(|seq| read_pinned(memory, todo, *seq));
         let pins = pins.collect::<Result<Vec<_>, Error>>()?;
         let names = saved.config.as_ref().map(|config| config.names().clone()).unwrap_or_default();
         let config = memory.view.clone().or(saved.config).unwrap_or_default().with_names(names);
@@ -81,21 +81,76 @@ impl Live {
     }
 }
 
+/// The messages of a range. In the place of one that is damaged stands a [mark](stand_in): nothing of what is recorded
+/// depends on what is seen here.
 pub(crate) fn read_open(
     memory: &Shared,
     todo: &Todo,
     from: SeqNo,
     to: SeqNo,
 ) -> Result<Vec<Open>, Error> {
-    let stored = memory.blocks.messages(todo, from.0..to.0)?;
-    (from.0..to.0)
-        .map(SeqNo)
-        .zip(&stored)
-        .map(|(seq, stored)| {
-            let message = readable(memory, todo, seq, stored)?;
-            Ok(Open::new(seq, &Arc::new(message), stored))
-        })
-        .collect()
+    let stored = stored_around(memory, todo, from.0..to.0)?;
+    let times = |(_, stored): &Read| stored.as_ref().ok().map(|stored| stored.recorded_at);
+    let mut at = stored.iter().find_map(times).unwrap_or_default();
+    let mut open = Vec::with_capacity(stored.len());
+    for (seq, stored) in stored {
+        let read = stored.and_then(|stored| {
+            at = stored.recorded_at;
+            let message = readable(memory, todo, seq, &stored)?;
+            Ok(Open::new(seq, &Arc::new(message), &stored))
+        });
+        open.push(match read {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                let message = Arc::new(stand_in(&error));
+                Open { seq, message, offloads: Vec::new(), recorded_at: at, recall: false }
+            }
+            read => read?,
+        });
+    }
+    Ok(open)
+}
+
+/// A message's record, or why it is damaged.
+type Read = (SeqNo, Result<StoredMessage, Error>);
+
+/// The records of a range, and of each that is damaged why.
+pub(crate) fn stored_around(
+    memory: &Shared,
+    todo: &Todo,
+    range: Range<u64>,
+) -> Result<Vec<Read>, Error> {
+    let all = memory.blocks.messages(todo, range.clone()).map_err(Error::from);
+    match all {
+        Err(error) if error.kind() == ErrorKind::Corrupt => {}
+        all => return Ok(range.map(SeqNo).zip(all?.into_iter().map(Ok)).collect()),
+    }
+    let mut found = Vec::new();
+    for seq in range {
+        let one = memory.blocks.messages(todo, seq..seq + 1).map_err(Error::from);
+        let one = match one {
+            Err(error) if error.kind() == ErrorKind::Corrupt => Some(Err(error)),
+            one => one?.pop().map(Ok),
+        };
+        found.extend(one.map(|one| (SeqNo(seq), one)));
+    }
+    Ok(found)
+}
+
+/// A pinned message, and whose it is.
+pub(crate) fn read_pinned(
+    memory: &Shared,
+    todo: &Todo,
+    seq: SeqNo,
+) -> Result<(Attribution, Arc<Message>), Error> {
+    let Some(open) = read_open(memory, todo, seq, seq.next())?.pop() else {
+        return texts::attributed(memory, todo, seq);
+    };
+    Ok((Attribution::find(&memory.blocks, todo, seq, &open.message)?, open.message))
+}
+
+/// What is seen where a message is damaged.
+fn stand_in(error: &Error) -> Message {
+    Message::user(&format!("[this message is damaged: {error}]"))
 }
 
 /// The exact message. A damaged payload is one text less to see, and no reason not to go on.
@@ -106,14 +161,82 @@ pub(crate) fn readable(
     stored: &StoredMessage,
 ) -> Result<Message, Error> {
     match texts::fill(memory, todo, seq, stored, 0) {
-        Err(error)
-            if matches!(
-                error.failure(),
-                Failure::Payloads(PayloadError::Corrupt { .. } | PayloadError::NotFound { .. })
-            ) =>
-        {
-            texts::light_message(todo, seq, stored, texts::DAMAGED)
-        }
+        Err(error) if is_damage(&error) => texts::light_message(todo, seq, stored, texts::DAMAGED),
         message => message,
+    }
+}
+
+/// Whether a text is gone for good, and not just now.
+fn is_damage(error: &Error) -> bool {
+    let is_missing = matches!(error.failure(), Failure::Payloads(PayloadError::NotFound { .. }));
+    is_missing || error.kind() == ErrorKind::Corrupt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Close, Memory, Options};
+    use foldback_core::{Budget, Role, TodoId, ToolCall, ToolCallId};
+    use foldback_kv::{Batch, Key, Space};
+
+    const MARK: &str = "[this message is damaged: ";
+
+    /// R4: a damaged message that is pinned, in a block in view, or open keeps its todo from nothing: a mark is seen in its
+    /// place, what comes is recorded, the damaged record stays as it is, and the doctor names it.
+    #[test]
+    fn r4_a_session_opens_around_damaged_messages() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let id = TodoId::new("quay").unwrap();
+        let mut session = memory.session(&id).unwrap();
+        session.record(Message::user("always answer in French")).unwrap();
+        session.pin(SeqNo(0)).unwrap();
+        for n in 0..30 {
+            session.record(Message::user(&format!("what is in hold {n}?"))).unwrap();
+            session.record(Message::assistant(&format!("{n} barrels of 鲱鱼"))).unwrap();
+            if n % 6 == 5 {
+                session.close(Close::End).unwrap();
+            }
+        }
+        session.record(Message::user("and in the log?")).unwrap();
+        let call = ToolCall::new("call_1", "read", "{}");
+        let asked = session.record(Message::calls("", vec![call])).unwrap().seq;
+        let result = Message::tool_result(&ToolCallId::new("call_1"), "the heron flies at noon");
+        session.record(result).unwrap();
+        let whole = session.prompt(&Budget::default());
+        let in_block = SeqNo(session.live.open.first().unwrap().seq.0 - 2);
+        drop(session);
+
+        let todo = memory.find(&id).unwrap();
+        let at = |seq: SeqNo| Key { space: Space::Message, todo: todo.no(), n: seq.0 };
+        let damaged = [SeqNo(0), in_block, asked];
+        let put = damaged.map(|seq| (at(seq), vec![0xc1, 7])).to_vec();
+        memory.shared.kv.commit(Batch { put, ..Batch::default() }).unwrap();
+
+        let mut session = memory.session(&id).unwrap();
+        let prompt = session.prompt(&Budget::default());
+        let marks = prompt.messages.iter().filter(|message| message.text().contains(MARK));
+        assert_eq!(marks.count(), 3, "{:?}", prompt.messages);
+        assert!(whole.messages.iter().all(|message| !message.text().contains(MARK)));
+        let said = prompt.messages.iter().map(|message| message.text()).collect::<String>();
+        assert!(said.contains("the heron flies at noon"), "{said}");
+        // Its call is gone, so it is no answer to one.
+        assert!(prompt.messages.iter().all(|message| *message.role() != Role::Tool));
+        let again = memory.session(&id).unwrap().prompt(&Budget::default());
+        assert_eq!(again.messages, prompt.messages);
+
+        let before = session.len();
+        session.record(Message::assistant("At noon.")).unwrap();
+        session.close(Close::End).unwrap();
+        session.record(Message::user("thank you")).unwrap();
+        drop(session);
+        assert_eq!(memory.len(&id).unwrap(), before + 2);
+        for seq in damaged {
+            assert_eq!(memory.shared.kv.get(at(seq)).unwrap(), Some(vec![0xc1, 7]));
+        }
+        let findings = memory.maintenance().doctor().unwrap().findings;
+        for seq in damaged {
+            let named = format!("message {seq}");
+            assert!(findings.iter().any(|found| found.contains(&named)), "{named}: {findings:?}");
+        }
     }
 }

@@ -203,19 +203,11 @@ impl Shared {
         Ok(Incoming { message, secrets: Arc::from([]), vectors: incoming.vectors.clone() })
     }
 
-    /// Seals what stood around a todo's messages, in place of what was sealed of it before, if the todo's head is
-    /// still `head`. `None`, or no key, leaves nothing sealed.
-    pub(crate) fn seal_envelope(
-        &self,
-        todo: &Todo,
-        head: u64,
-        came: Option<&[u8]>,
-    ) -> Result<(), Error> {
+    /// What seals what stood around a todo's messages, in place of what was sealed of it before. `None`, or no key,
+    /// leaves nothing sealed.
+    pub(crate) fn seal_envelope(&self, todo: &Todo, came: Option<&[u8]>) -> Result<Batch, Error> {
         let (key, owners) = (key(todo, ENVELOPE), self.owners_key());
-        let mut batch = Batch {
-            expect: Some(Expect { todo: todo.no(), head, next: head }),
-            ..Batch::default()
-        };
+        let mut batch = Batch::default();
         match came.zip(owners) {
             Some((came, owners)) => {
                 let text = data_encoding::BASE64.encode(came);
@@ -223,10 +215,10 @@ impl Shared {
                 batch.put.push((key, seal(owners, todo.id(), ENVELOPE, &removed)?));
             }
             // Most stores seal nothing, and need no commit to say so.
-            None if matches!(self.kv.get(key), Ok(None)) => return Ok(()),
+            None if matches!(self.kv.get(key), Ok(None)) => {}
             None => batch.delete.push(Delete::one(key)),
         }
-        Ok(self.kv.commit(batch)?)
+        Ok(batch)
     }
 
     /// What was sealed of the text around a todo's messages.

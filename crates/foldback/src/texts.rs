@@ -17,6 +17,8 @@ const MAX_DEPTH: usize = 4;
 
 /// What stands in the place of a text that is damaged.
 pub(crate) const DAMAGED: &str = "(this part is damaged)";
+/// What stands in the place of a text that cannot be read now, as on a disk that refuses.
+pub(crate) const UNREADABLE: &str = "(this part cannot be read now)";
 
 /// Where messages and their texts are read from.
 pub(crate) trait Texts {

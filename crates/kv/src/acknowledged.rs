@@ -4,9 +4,11 @@
 //! earlier ones are gone, and after it, once it is durable. What is written into files that nobody will find again is
 //! not acknowledged.
 
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+use crate::Batch;
 use crate::place::Place;
 use crate::witness::{self, Link, Witness};
-use crate::{Batch, Error, Lost};
+use crate::{Error, Lost};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 
@@ -29,14 +31,15 @@ impl Acknowledged {
         Self { dir: dir.to_owned(), witness: Witness::open(dir).ok(), places: Mutex::new(places) }
     }
 
-    /// The link of the next commit. [`Error::Lost`] where the engine does not hold the one before it.
-    pub(crate) fn next(&self, held: Held, batch: &Batch) -> Result<Link, Error> {
+    /// The commit behind which the next one may be written. [`Error::Lost`] where the engine does not hold the last that was
+    /// acknowledged.
+    pub(crate) fn last(&self, held: Held) -> Result<Link, Error> {
         // One that cannot be read says nothing.
         let last = self.witness.as_ref().and_then(|witness| witness.last().ok()?);
         // A damaged number is mended by the next one.
         let held = held.unwrap_or_else(|_| last.unwrap_or_default());
         refuse(&self.dir, last.and_then(|last| last.lost_by(held)))?;
-        Ok(held.next(batch))
+        Ok(held)
     }
 
     /// Acknowledges a commit that is durable. [`Error::Gone`] where nobody will find it.
@@ -84,3 +87,31 @@ pub(crate) fn accept_loss(dir: &Path, held: Held) -> Result<(), Error> {
 pub(crate) fn refuse(dir: &Path, lost: Option<Lost>) -> Result<(), Error> {
     lost.map_or(Ok(()), |lost| Err(Error::Lost { path: dir.to_owned(), lost }))
 }
+
+/// Commits batches together, in one transaction of an engine, and each by itself where that failed without a change: what
+/// keeps one of them from being written, as a disk that is too full for all of them, need not keep the others. `commit` gives
+/// an answer for each batch of its transaction.
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+pub(crate) fn settle(
+    dir: &Path,
+    batches: &[Batch],
+    is_poisoned: impl Fn() -> bool,
+    mut commit: impl FnMut(&[Batch]) -> Result<Answers, Error>,
+) -> Answers {
+    let error = match commit(batches) {
+        Ok(answers) => return answers,
+        Err(error) => error,
+    };
+    if batches.len() > 1 && !is_poisoned() {
+        let alone = batches.iter().map(|batch| commit(std::slice::from_ref(batch)));
+        return alone
+            .flat_map(|answers| answers.unwrap_or_else(|error| vec![Err(error)]))
+            .collect();
+    }
+    let for_others = (1..batches.len()).map(|_| Err(error.repeated(dir))).collect::<Answers>();
+    std::iter::once(Err(error)).chain(for_others).collect()
+}
+
+/// What became of each batch of a transaction.
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+pub(crate) type Answers = Vec<Result<(), Error>>;

@@ -53,6 +53,13 @@ impl Batch {
     }
 }
 
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+impl crate::group::Weight for Batch {
+    fn bytes(&self) -> usize {
+        self.put.iter().map(|(_, value)| value.len()).sum()
+    }
+}
+
 /// Compare-and-set of one todo's head.
 ///
 /// The batch is taken only if the head is `head`, and makes it `next`. A head is whatever number
@@ -62,7 +69,7 @@ impl Batch {
 pub struct Expect {
     /// The todo whose head is compared.
     pub todo: u32,
-    /// The head that the writer has seen; 0 for a new todo.
+    /// The head that the writer has seen; 0 for a new todo. A forgotten one has [another](crate::FORGOTTEN_HEAD).
     pub head: u64,
     /// The head after the batch.
     pub next: u64,

@@ -237,6 +237,29 @@ pub enum Error {
     },
 }
 
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+impl Error {
+    /// The error once more, for another batch of the transaction that failed: what the store holds of it is not known.
+    pub(crate) fn repeated(&self, dir: &Path) -> Self {
+        match self {
+            Self::Io { doing, path, source } => {
+                let source = io::Error::new(source.kind(), source.to_string());
+                Self::Io { doing, path: path.clone(), source }
+            }
+            Self::Engine { engine, path, source } => {
+                Self::Engine { engine, path: path.clone(), source: source.to_string().into() }
+            }
+            Self::Damaged { path, detail } => {
+                Self::Damaged { path: path.clone(), detail: detail.clone() }
+            }
+            Self::Gone { path } => Self::Gone { path: path.clone() },
+            Self::Full { path } => Self::Full { path: path.clone() },
+            // No other one poisons.
+            _ => Self::Poisoned { path: dir.to_owned() },
+        }
+    }
+}
+
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 /// Turns a failed change of the file system into the error that says what to do about it.
 pub(crate) fn writing<'a>(

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::{Batch, Error, Finding, Key, Lost, Space};
+use crate::{Batch, Error, FORGOTTEN_HEAD, Finding, Key, Lost, Space};
 
 /// Stands for a head that is damaged. No batch sets a head to it.
 pub const DAMAGED_HEAD: u64 = u64::MAX;
@@ -19,7 +19,8 @@ pub trait Kv: Send + Sync {
     /// Makes all of the batch durable, or none of it.
     ///
     /// Deletions come first, then the puts in their order, so one batch can replace a range; of
-    /// two puts of one key the later one stays. An empty batch is a no-op.
+    /// two puts of one key the later one stays. An empty batch is a no-op. Batches that threads commit at once may be
+    /// made durable together; each is taken or refused by itself.
     ///
     /// # Errors
     ///
@@ -43,7 +44,8 @@ pub trait Kv: Send + Sync {
         self.commit(batch)
     }
 
-    /// The todo's head as the last batch that named it left it; 0 for a todo that has none.
+    /// The todo's head as the last batch that named it left it; for a todo that has none, and for what a batch
+    /// expects of it, [`missing_head`](crate::missing_head): 0, unless it was forgotten.
     ///
     /// # Errors
     ///
@@ -61,7 +63,7 @@ pub trait Kv: Send + Sync {
         let mut found = Vec::new();
         for todo in todos.start..todos.end.min(Key::TODO_END) {
             match self.head(todo) {
-                Ok(0) => {}
+                Ok(0 | FORGOTTEN_HEAD) => {}
                 Err(Error::CorruptHead { .. }) => found.push((todo, DAMAGED_HEAD)),
                 Ok(head) => found.push((todo, head)),
                 Err(error) => return Err(error),

@@ -65,6 +65,8 @@ mod acknowledged;
 mod folder;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod format_repair;
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+mod group;
 #[cfg(any(feature = "redb", feature = "sled"))]
 mod guard;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
@@ -73,6 +75,11 @@ mod lock;
 mod place;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod record;
+/// The locks of `group`.
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+mod sync {
+    pub(crate) use std::sync::{Condvar, Mutex};
+}
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod witness;
 
@@ -101,5 +108,5 @@ pub use crate::kv::{DAMAGED_HEAD, Kv};
 pub use crate::lost::Lost;
 pub use crate::memory::memory;
 pub use crate::open::{FORMAT_VERSION, open};
-pub use crate::registry::{Registry, Todo};
+pub use crate::registry::{FORGOTTEN_HEAD, Registry, Todo, missing_head};
 pub use crate::retry::{Contended, retry};

@@ -1,13 +1,14 @@
 //! The engine for tests: ordered maps under one lock.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use crate::{Batch, Engine, Error, Finding, Key, Kv, Mode, Space};
+use crate::{Batch, Engine, Error, Finding, Key, Kv, Mode, Space, missing_head};
 
 /// A new, empty store that lives in memory and goes with its last handle.
 pub fn memory() -> Arc<dyn Kv> {
@@ -32,6 +33,17 @@ impl Memory {
     }
 }
 
+impl State {
+    fn head(&self, todo: u32) -> u64 {
+        let stored = |todo| self.heads.get(&todo).copied();
+        stored(todo).unwrap_or_else(|| {
+            let has = |key| Ok(self.records.contains_key(&key));
+            let head = missing_head(todo, |todo| Ok(stored(todo).unwrap_or(0)), has);
+            head.unwrap_or_else(|never: Infallible| match never {})
+        })
+    }
+}
+
 impl Kv for Memory {
     fn commit(&self, batch: Batch) -> Result<(), Error> {
         if self.mode == Mode::ReadOnly {
@@ -43,7 +55,7 @@ impl Kv for Memory {
         }
         let mut state = self.state.write();
         if let Some(expect) = batch.expect {
-            let found = state.heads.get(&expect.todo).copied().unwrap_or(0);
+            let found = state.head(expect.todo);
             if found != expect.head {
                 return Err(Error::Conflict { todo: expect.todo, expected: expect.head, found });
             }
@@ -67,7 +79,7 @@ impl Kv for Memory {
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
         Key { space: Space::Todo, todo, n: 0 }.check()?;
-        Ok(self.state.read().heads.get(&todo).copied().unwrap_or(0))
+        Ok(self.state.read().head(todo))
     }
 
     fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {

@@ -9,6 +9,7 @@
 //! new file and puts it in the old one's place.
 
 mod blocks;
+mod changes;
 mod check;
 mod database;
 mod overlay;
@@ -18,18 +19,19 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ::redb::{Database, ReadableDatabase, ReadableTable, Table};
+use ::redb::{Database, ReadableDatabase};
 use parking_lot::{Mutex, RwLock};
 
 use crate::acknowledged::{Acknowledged, Held};
 use crate::error::{reading, writing};
 use crate::folder::{self, REDB_FILE};
+use crate::group::{Group, Turn};
 use crate::lock::Lock;
 use crate::place::Place;
-use crate::witness::Link;
-use crate::{Batch, Delete, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space};
+use crate::{Batch, Engine, Error, Finding, Key, Kv, Lost, Mode, Space};
 use crate::{acknowledged, ordered, record};
 pub(crate) use blocks::are_in as is_store;
+use changes::{Written, change, head_in, last_commit};
 use database::{RECORDS, Records, close, connect, copy, create, guarded, remove};
 
 /// What a compaction writes, until it is renamed into the place of the old file.
@@ -40,6 +42,8 @@ pub(crate) struct Redb {
     file: PathBuf,
     /// Empty only when it was closed for good: after a failure that left nothing to be opened.
     database: RwLock<Option<Database>>,
+    /// Batches that are committed together.
+    group: Group<Batch, Result<(), Error>>,
     /// Writers take turns, and so does what must not have writers beside it.
     turn: Mutex<()>,
     commits: AtomicU64,
@@ -71,6 +75,7 @@ impl Redb {
             dir,
             file,
             database: RwLock::new(Some(database)),
+            group: Group::new(),
             turn: Mutex::new(()),
             commits: AtomicU64::new(0),
             poisoned: AtomicBool::new(false),
@@ -130,17 +135,35 @@ impl Redb {
         self.read(last_commit)
     }
 
-    fn write(&self, acknowledged: &Acknowledged, batch: &Batch) -> Result<Link, Error> {
+    /// Commits the batch of the thread whose turn it is, and with it what others brought meanwhile. Gives the answer for its
+    /// own.
+    fn lead(&self, turn: &mut Turn<'_, Batch, Result<(), Error>>) -> Result<(), Error> {
+        let _turn = self.turn.lock();
+        self.writable()?;
+        let is_poisoned = || self.poisoned.load(Ordering::Acquire);
+        let answers = acknowledged::settle(&self.dir, &turn.take(), is_poisoned, |batches| {
+            let acknowledged = self.writable()?;
+            let (link, answers) = self.write(acknowledged, batches)?;
+            if let Some(link) = link {
+                acknowledged.add(link).inspect_err(|_| drop(self.poison()))?;
+                self.commits.fetch_add(1, Ordering::AcqRel);
+            }
+            Ok(answers)
+        });
+        turn.answer(answers).unwrap_or_else(|| Err(self.poison()))
+    }
+
+    fn write(&self, acknowledged: &Acknowledged, batches: &[Batch]) -> Result<Written, Error> {
         let written = {
             let slot = self.database.read();
             let database = slot.as_ref().ok_or_else(|| self.poison())?;
             guarded(&self.file, || {
                 let transaction = database.begin_write()?;
                 let mut records = transaction.open_table(RECORDS)?;
-                let changed = change(&mut records, acknowledged, batch)?;
+                let changed = change(&mut records, acknowledged, batches)?;
                 drop(records);
                 // Without a commit it is undone.
-                if changed.is_ok() {
+                if matches!(changed, Ok((Some(_), _))) {
                     transaction.commit()?;
                 }
                 Ok(changed)
@@ -195,12 +218,9 @@ impl Kv for Redb {
         if batch.is_empty() {
             return Ok(());
         }
-        let _turn = self.turn.lock();
-        let acknowledged = self.writable()?;
-        let link = self.write(acknowledged, &batch)?;
-        acknowledged.add(link).inspect_err(|_| drop(self.poison()))?;
-        self.commits.fetch_add(1, Ordering::AcqRel);
-        Ok(())
+        self.group
+            .submit(batch, None, |turn| self.lead(turn))
+            .unwrap_or_else(|_| Err(self.poison()))
     }
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
@@ -271,7 +291,7 @@ impl Kv for Redb {
         acknowledged::refuse(&self.dir, self.lost()?)?;
         acknowledged.find_places()?;
         let new = self.dir.join(NEW_FILE);
-        let copied = self.read(|records| Ok(copy(records, &new)))?;
+        let copied = self.read(|records| Ok(copy(records, &self.file, &new)))?;
         copied.inspect_err(|_| drop(fs::remove_file(&new)))?;
         // From here on readers wait.
         let mut slot = self.database.write();
@@ -289,7 +309,7 @@ impl Kv for Redb {
     fn backup(&self, dir: &Path) -> Result<(), Error> {
         let dir = std::path::absolute(dir).map_err(reading("find", dir))?;
         folder::fill(&dir, Engine::Redb, || {
-            self.read(|records| Ok(copy(records, &dir.join(REDB_FILE))))??;
+            self.read(|records| Ok(copy(records, &self.file, &dir.join(REDB_FILE))))??;
             folder::sync(&dir)
         })
     }
@@ -312,57 +332,4 @@ impl Drop for Redb {
             close(database);
         }
     }
-}
-
-/// Makes the changes of a batch, if the head is the expected one and nothing is lost. Gives the link of its commit.
-fn change(
-    records: &mut Table<'_, &'static ordered::Bytes, &'static [u8]>,
-    acknowledged: &Acknowledged,
-    batch: &Batch,
-) -> Result<Result<Link, Error>, ::redb::Error> {
-    let link = match acknowledged.next(last_commit(records)?, batch) {
-        Ok(link) => link,
-        Err(lost) => return Ok(Err(lost)),
-    };
-    if let Some(Expect { todo, head: expected, next }) = batch.expect {
-        match head_in(records, todo)? {
-            Ok(found) if found == expected => {}
-            Ok(found) => return Ok(Err(Error::Conflict { todo, expected, found })),
-            Err(error) => return Ok(Err(error)),
-        }
-        if next == 0 {
-            records.remove(&ordered::head(todo))?;
-        } else {
-            records.insert(&ordered::head(todo), &*record::seal_head(todo, next))?;
-        }
-    }
-    for Delete { space, todo, range } in &batch.delete {
-        // The batch was checked.
-        if let Ok(Some(span)) = Key::span(*space, *todo, range) {
-            let range = ordered::span(*space, *todo, &span);
-            records.retain_in::<&ordered::Bytes, _>(range.start()..=range.end(), |_, _| false)?;
-        }
-    }
-    for (key, value) in &batch.put {
-        records.insert(&ordered::of(*key), &*record::seal(*key, value))?;
-    }
-    records.insert(&ordered::LINK, &*link.seal())?;
-    foldback_core::failpoint!("kv.commit.applied");
-    Ok(Ok(link))
-}
-
-fn last_commit(
-    records: &impl ReadableTable<&'static ordered::Bytes, &'static [u8]>,
-) -> Result<Held, ::redb::Error> {
-    let stored = records.get(&ordered::LINK)?;
-    Ok(ordered::open_link(stored.as_ref().map(|stored| stored.value())))
-}
-
-fn head_in(
-    records: &impl ReadableTable<&'static ordered::Bytes, &'static [u8]>,
-    todo: u32,
-) -> Result<Result<u64, Error>, ::redb::Error> {
-    let Some(stored) = records.get(&ordered::head(todo))? else { return Ok(Ok(0)) };
-    let head = record::open_head(todo, stored.value());
-    Ok(head.map_err(|detail| Error::CorruptHead { todo, detail }))
 }

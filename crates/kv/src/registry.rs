@@ -36,8 +36,28 @@ pub struct Registry {
     kv: Arc<dyn Kv>,
 }
 
-/// The head of a todo that is no more.
-const FORGOTTEN: u64 = 1 << 62;
+/// The head of a todo that is no more, which no writer expects.
+///
+/// Nothing is stored of it: a todo without a head whose number was given out, and which is no longer
+/// registered, was forgotten. (Stores in which a todo was forgotten before that was so have the head itself.)
+pub const FORGOTTEN_HEAD: u64 = 1 << 62;
+
+/// The head of a todo that has none of its own: 0, or [`FORGOTTEN_HEAD`]. An engine asks this wherever it finds
+/// no head, and where it compares heads, in the same transaction. `head` gives the head of a number as it is stored, 0
+/// for none and [`DAMAGED_HEAD`](crate::DAMAGED_HEAD) for a damaged one; `has` says whether there is a record, damaged or not.
+///
+/// # Errors
+/// Those of `head` and `has`.
+pub fn missing_head<E>(
+    todo: u32,
+    head: impl FnOnce(u32) -> Result<u64, E>,
+    has: impl FnOnce(Key) -> Result<bool, E>,
+) -> Result<u64, E> {
+    if todo == REGISTRY || u64::from(todo) > head(REGISTRY)? || has(own_key(todo))? {
+        return Ok(0);
+    }
+    Ok(FORGOTTEN_HEAD)
+}
 
 /// The registry's own records are keyed by this number; its head counts the todos ever made.
 const REGISTRY: u32 = 0;
@@ -93,8 +113,7 @@ impl Registry {
             let mut names = self.names(id)?;
             names.push(todo.clone());
             let mut put = begin(no);
-            let own = Key { space: Space::Todo, todo: REGISTRY, n: u64::from(no) };
-            put.extend([(name_key(id), write_names(&names)), (own, record(id, info))]);
+            put.extend([(name_key(id), write_names(&names)), (own_key(no), record(id, info))]);
             let batch = Batch {
                 expect: Some(Expect { todo: REGISTRY, head, next: head + 1 }),
                 put,
@@ -110,7 +129,7 @@ impl Registry {
     /// # Errors
     /// When the store fails, or the record is missing or damaged.
     pub fn info(&self, todo: &Todo) -> Result<Vec<u8>, Error> {
-        let key = Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) };
+        let key = own_key(todo.no);
         let value = self.kv.get(key)?.unwrap_or_default();
         match parse(&value) {
             Some((_, info)) => Ok(info.to_vec()),
@@ -137,14 +156,34 @@ impl Registry {
     /// When the store fails, and [`Error::Conflict`] when the todo's head is not `head`, because it
     /// was written to or forgotten meanwhile; then everything stays as it was.
     pub fn set(&self, todo: &Todo, head: u64, info: &[u8], attached: &[u8]) -> Result<(), Error> {
-        let key = Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) };
+        self.set_with(todo, head, info, attached, Batch::default())
+    }
+
+    /// As [`set`](Self::set), with what `beside` puts and deletes in the same transaction.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn set_with(
+        &self,
+        todo: &Todo,
+        head: u64,
+        info: &[u8],
+        attached: &[u8],
+        beside: Batch,
+    ) -> Result<(), Error> {
+        let key = own_key(todo.no);
         let pieces = (0..).zip(attached.chunks(PIECE));
         let pieces =
             pieces.map(|(n, piece)| (Key { space: Space::Todo, todo: todo.no, n }, piece.to_vec()));
         self.kv.commit(Batch {
             expect: Some(Expect { todo: todo.no, head, next: head }),
-            put: std::iter::once((key, record(&todo.id, info))).chain(pieces).collect(),
-            delete: vec![Delete::todo(Space::Todo, todo.no)],
+            put: std::iter::once((key, record(&todo.id, info)))
+                .chain(pieces)
+                .chain(beside.put)
+                .collect(),
+            delete: std::iter::once(Delete::todo(Space::Todo, todo.no))
+                .chain(beside.delete)
+                .collect(),
         })
     }
 
@@ -160,7 +199,7 @@ impl Registry {
             .map(|(n, value)| {
                 let no = u32::try_from(n).unwrap_or(u32::MAX);
                 let id = parse(&value).map(|(id, _)| id);
-                let key = Key { space: Space::Todo, todo: REGISTRY, n };
+                let key = own_key(no);
                 id.map(|id| Todo { no, id }).ok_or_else(|| corrupt(key))
             })
             .collect()
@@ -183,20 +222,20 @@ impl Registry {
         };
         let made = u32::try_from(made).unwrap_or(u32::MAX);
         let mut heads = self.kv.heads(REGISTRY + 1..made.saturating_add(1))?;
-        heads.retain(|(_, head)| *head != FORGOTTEN);
+        heads.retain(|(_, head)| *head != FORGOTTEN_HEAD);
         Ok(heads)
     }
 
     /// Takes the todo out of the registry, together with `delete` (its records elsewhere), in one
-    /// transaction. Its head goes to a number that no writer expects, so that one that still holds
-    /// the todo is told of a conflict.
+    /// transaction. What is left has the [head](FORGOTTEN_HEAD) that no writer expects, so that one that still
+    /// holds the todo is told of a conflict.
     ///
     /// # Errors
     /// When the store fails; then nothing is gone, or where the [disk is full](Kv::erase) some of the records:
     /// the todo is there by half, and can be removed again.
     pub fn remove(&self, todo: &Todo, mut delete: Vec<Delete>) -> Result<(), Error> {
         let name = name_key(&todo.id);
-        delete.push(Delete::one(Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) }));
+        delete.push(Delete::one(own_key(todo.no)));
         delete.push(Delete::todo(Space::Todo, todo.no));
         // What somebody writes to the todo meanwhile goes too.
         retry(|| {
@@ -209,7 +248,7 @@ impl Registry {
             } else {
                 put.push((name, write_names(&names)));
             }
-            let expect = Some(Expect { todo: todo.no, head, next: FORGOTTEN });
+            let expect = Some(Expect { todo: todo.no, head, next: 0 });
             self.kv.erase(Batch { expect, put, delete })
         })
     }
@@ -220,6 +259,11 @@ impl Registry {
         let Some(value) = self.kv.get(key)? else { return Ok(Vec::new()) };
         read_names(&value).ok_or_else(|| corrupt(key))
     }
+}
+
+/// The registry's record of a todo.
+fn own_key(todo: u32) -> Key {
+    Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo) }
 }
 
 /// 63 bits of the id's hash.
@@ -322,9 +366,15 @@ mod tests {
         let first = registry.create(&a, b"").unwrap();
         registry.remove(&first, Vec::new()).unwrap();
         assert_eq!(registry.find(&a).unwrap(), None);
-        let stale = Expect { todo: first.no(), head: 0, next: 1 };
-        let late = registry.kv.commit(Batch { expect: Some(stale), ..Batch::default() });
-        assert!(matches!(late, Err(Error::Conflict { .. })), "a forgotten todo takes no more");
+        // Whether a writer saw it empty, with something in it, or as it is now.
+        for (head, next) in [(0, 1), (0, 0), (7, 8)] {
+            let stale = Some(Expect { todo: first.no(), head, next });
+            let late = registry.kv.commit(Batch { expect: stale, ..Batch::default() });
+            assert!(matches!(late, Err(Error::Conflict { .. })), "a forgotten todo takes no more");
+        }
+        assert_eq!(registry.kv.head(first.no()).unwrap(), FORGOTTEN_HEAD);
+        assert_eq!(registry.kv.heads(0..9).unwrap(), [(REGISTRY, 1)], "and leaves nothing");
+        registry.remove(&first, Vec::new()).unwrap();
         let again = registry.create(&a, b"").unwrap();
         let other = registry.create(&b, b"").unwrap();
         assert_ne!(first.no(), again.no());

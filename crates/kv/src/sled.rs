@@ -30,7 +30,7 @@ use crate::folder::{self, SLED_FOLDER};
 use crate::lock::Lock;
 use crate::place::Place;
 use crate::{Batch, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space};
-use crate::{acknowledged, ordered, record};
+use crate::{DAMAGED_HEAD, acknowledged, missing_head, ordered, record};
 use compaction::{NEW_FOLDER, OLD_FOLDER, mend, remove};
 use copies::{Missing, PrivateCopy, connect_for_reading, connect_for_writing, connect_whole};
 use database::{Database, connect, guarded, until_closed};
@@ -164,7 +164,7 @@ impl Kv for Sled {
         }
         let _turn = self.turn.lock();
         let acknowledged = self.writable()?;
-        let link = acknowledged.next(self.held()?, &batch)?;
+        let link = acknowledged.last(self.held()?)?.next(&batch);
         self.is_own()?;
         let mut changes = BTreeMap::from([(ordered::LINK, Some(link.seal()))]);
         if let Some(Expect { todo, head: expected, next }) = batch.expect {
@@ -197,11 +197,17 @@ impl Kv for Sled {
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
         Key { space: Space::Todo, todo, n: 0 }.check()?;
-        match self.read(|database| database.get(ordered::head(todo)))? {
-            Some(stored) => record::open_head(todo, &stored)
-                .map_err(|detail| Error::CorruptHead { todo, detail }),
-            None => Ok(0),
+        let stored = |todo| {
+            let stored = self.read(|database| database.get(ordered::head(todo)))?;
+            Ok::<_, Error>(stored.map(|stored| record::open_head(todo, &stored)))
+        };
+        if let Some(head) = stored(todo)? {
+            return head.map_err(|detail| Error::CorruptHead { todo, detail });
         }
+        let head = |todo| Ok(stored(todo)?.map_or(0, |head| head.unwrap_or(DAMAGED_HEAD)));
+        missing_head(todo, head, |key| {
+            self.read(|database| database.contains_key(ordered::of(key)))
+        })
     }
 
     fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {

@@ -34,9 +34,10 @@ use rusqlite::config::DbConfig;
 use self::checkpoint::Checkpointer;
 use self::connection::{Access, PATIENCE};
 use self::publish::publish;
-use self::row::{blob, head_record, id, ids, low};
-use self::writer::{Writer, roll_back};
+use self::row::{blob, id, ids, low};
+use self::writer::Writer;
 use crate::folder::{self, SQLITE_FILE};
+use crate::group::{Group, Turn, Unanswered};
 use crate::{
     Batch, DAMAGED_HEAD, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Lost, Mode, Space,
 };
@@ -54,6 +55,8 @@ pub(crate) struct Sqlite {
     access: Access,
     /// The file's format version as last seen; spaces that came later are empty.
     format: AtomicU64,
+    /// Batches that are committed together.
+    group: Group<Batch, Result<(), Error>>,
     writer: Mutex<Option<Writer>>,
     readers: Mutex<Vec<Connection>>,
     /// A connection that never writes, so that `data_version` moves for this process too.
@@ -100,6 +103,7 @@ impl Sqlite {
             file,
             access,
             format: AtomicU64::new(format),
+            group: Group::new(),
             writer: Mutex::new(None),
             readers: Mutex::new(Vec::new()),
             watcher: Mutex::new(None),
@@ -203,23 +207,13 @@ impl Kv for Sqlite {
         if batch.is_empty() {
             return Ok(());
         }
-        self.write("others wrote", |writer| {
-            let connection = &writer.connection;
-            table::run(connection, "BEGIN IMMEDIATE", ())
-                .map_err(|error| self.refused(error, false))?;
-            let applied =
-                writer.turn.give().and_then(|()| self.apply(writer, &batch)).and_then(|link| {
-                    let committed = table::run(connection, "COMMIT", ());
-                    committed.map(|_| link).map_err(|error| self.refused(error, true))
-                });
-            if applied.is_err() {
-                roll_back(connection);
-            }
-            self.acknowledge(writer, applied?)
-        })?;
-        self.commits.fetch_add(1, Ordering::AcqRel);
-        self.checkpointer.committed(&batch);
-        Ok(())
+        let lead = |turn: &mut Turn<'_, _, _>| self.lead(turn);
+        self.group.submit(batch, Some(PATIENCE), lead).unwrap_or_else(|unanswered| {
+            Err(match unanswered {
+                Unanswered::Late => Error::Busy { path: self.dir.clone(), doing: "others wrote" },
+                Unanswered::Abandoned => self.poison(),
+            })
+        })
     }
 
     fn erase(&self, batch: Batch) -> Result<(), Error> {
@@ -231,12 +225,8 @@ impl Kv for Sqlite {
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
         Key { space: Space::Todo, todo, n: 0 }.check()?;
-        match self.read(|connection| head_record(connection, i64::from(todo)))? {
-            Some(stored) => stored
-                .and_then(|bytes| record::open_head(todo, &bytes))
-                .map_err(|detail| Error::CorruptHead { todo, detail }),
-            None => Ok(0),
-        }
+        let head = self.read(|connection| row::head(connection, todo))?;
+        head.map_err(|detail| Error::CorruptHead { todo, detail })
     }
 
     fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {

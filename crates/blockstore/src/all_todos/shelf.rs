@@ -6,7 +6,7 @@ use crate::Error;
 use crate::block_doc::{BlockDoc, PassageDoc};
 use crate::disk::DiskIndex;
 use crate::memory_index::MemoryIndex;
-use crate::omission::Omission;
+use crate::omission::{NextTried, Omission};
 use crate::parts::Parts;
 use crate::payload_texts::PayloadText;
 use crate::records::Records;
@@ -27,6 +27,8 @@ pub(super) struct Shelf {
     index: Index,
     /// What a volume lacks of payloads, where it could be read since.
     filled_in: MemoryIndex,
+    /// Which of its omissions a search tries again.
+    pub(super) next_tried: NextTried,
     /// Each run and the number of its first block here.
     runs: Vec<(u32, Run)>,
     pub(super) origins: Vec<Origin>,
@@ -113,7 +115,8 @@ impl Shelf {
             blocks += run.blocks();
         }
         let filled_in = MemoryIndex::starting_at(blocks + 1, 0);
-        Self { number, index, filled_in, runs: placed, origins, blocks }
+        let next_tried = NextTried::default();
+        Self { number, index, filled_in, next_tried, runs: placed, origins, blocks }
     }
 
     pub(super) fn parts(&self) -> Parts<'_> {

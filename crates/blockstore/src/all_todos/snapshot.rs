@@ -5,7 +5,6 @@ use super::catalogue::{self, Catalogue, Covered, Run, volume_folder};
 use super::shelf::{Numbering, Shelf, run_of};
 use crate::disk::{DiskIndex, OF_MANY};
 use crate::memory_index::MemoryIndex;
-use crate::omission::TRIED_AGAIN;
 use crate::records::pages;
 use crate::{Error, Head};
 use foldback_kv::{DAMAGED_HEAD, Todo};
@@ -75,17 +74,19 @@ impl AllTodos {
         let changed = self.records.changed()?;
         let stamp = self.folder.as_ref().and_then(|folder| stamp(&catalogue::path(folder)));
         let broken = before.volumes.iter().any(|shelf| is_broken(shelf));
-        let mended = before.volumes.iter().any(|shelf| self.is_mended(shelf));
+        let mended = before.volumes.iter().filter(|shelf| self.is_mended(shelf));
+        let mended: FxHashSet<u64> = mended.map(|shelf| shelf.number).collect();
         let tail = before.tail.as_ref().filter(|tail| !self.is_mended(tail));
-        let is_same = !broken && !mended && tail.is_some() == before.tail.is_some();
+        let is_same = !broken && mended.is_empty() && tail.is_some() == before.tail.is_some();
         if before.changed == Some(changed) && before.stamp == stamp && is_same {
             return Ok(before);
         }
         // Nothing is locked here: several threads may do the same at once, and the last one stays.
-        let is_known = before.stamp == stamp && before.changed.is_some() && !broken && !mended;
+        let is_known =
+            before.stamp == stamp && before.changed.is_some() && !broken && mended.is_empty();
         let mut now = match is_known {
             true => Snapshot { changed: Some(changed), ..before.as_ref().clone() },
-            false => self.opened(&before, stamp),
+            false => self.opened(&before, stamp, &mended),
         };
         now.changed = Some(changed);
         let heads = self.registry.heads().map_err(Error::Kv)?;
@@ -103,8 +104,8 @@ impl AllTodos {
     }
 
     /// The volumes that the catalogue names, each checked to its last byte. What cannot be used is left
-    /// out. Volumes that were open before are used again.
-    fn opened(&self, before: &Snapshot, stamp: Stamp) -> Snapshot {
+    /// out. Volumes that were open before are used again, and what is lacking of those that are mended is looked for.
+    fn opened(&self, before: &Snapshot, stamp: Stamp, mended: &FxHashSet<u64>) -> Snapshot {
         let Some(folder) = &self.folder else { return Snapshot::default() };
         let mut tries = 3;
         loop {
@@ -119,7 +120,7 @@ impl AllTodos {
                 };
                 let known = before.volumes.iter().find(is_same);
                 let shelf = match known.filter(|known| !is_broken(known)) {
-                    Some(known) if !self.is_mended(known) => return Some(known.clone()),
+                    Some(known) if !mended.contains(&known.number) => return Some(known.clone()),
                     Some(known) => known.opened_again()?,
                     None => {
                         let folder = volume_folder(folder, volume.number);
@@ -194,9 +195,9 @@ impl AllTodos {
         Ok(self.registry.find(&id).ok().flatten().filter(of_number))
     }
 
-    /// Whether a shelf lacks something that can be read by now.
+    /// Whether a shelf lacks something that can be read by now, as far as its turn has come.
     fn is_mended(&self, shelf: &Shelf) -> bool {
-        shelf.open_omissions().iter().take(TRIED_AGAIN).any(|omission| {
+        shelf.next_tried.any(shelf.open_omissions(), |omission| {
             let Some((run, n)) = shelf.place(omission.block) else { return false };
             let todo = self.todo(run.todo).ok().flatten();
             todo.is_some_and(|todo| self.records.can_read(&todo, n, omission))

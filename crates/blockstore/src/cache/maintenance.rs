@@ -38,6 +38,10 @@ impl Cache {
             return Ok(done);
         }
         let last = self.records.last_block_n(todo)?;
+        if last == 0 {
+            // There is nothing to index, or it was forgotten: then it has no place in the cache.
+            return Ok(done);
+        }
         let slot = self.slot(todo);
         let known = slot.state.lock().disk.clone();
         let known = known.filter(|disk| !disk.is_broken() && folder.holds_index());
@@ -46,7 +50,7 @@ impl Cache {
             && !self.is_due(todo, &slot, known.as_deref(), last)?
         {
             done.graph_due = known.is_some_and(|disk| self.due_graph(&disk).is_some());
-            return Ok(done);
+            return self.unless_forgotten(todo, &folder, Ok(done));
         }
         let done = match Lock::take(&folder) {
             Ok(Some(lock)) => self.index(todo, &slot, &folder, &lock, known.as_deref()),
@@ -107,6 +111,9 @@ impl Cache {
     pub(crate) fn build_graph(&self, todo: &Todo) -> Result<Maintained, Error> {
         let mut done = Maintained::default();
         let Some(folder) = self.folder(todo) else { return Ok(done) };
+        if self.records.last_block_n(todo)? == 0 {
+            return Ok(done);
+        }
         let slot = self.slot(todo);
         let known = slot.state.lock().disk.clone().filter(|disk| !disk.is_broken());
         let disk = match known {
@@ -204,7 +211,7 @@ impl Cache {
 
     /// Whether a todo of so many blocks is large enough for an index on disk.
     pub(crate) fn is_worth_an_index(&self, todo: &Todo, last: u32) -> Result<bool, Error> {
-        self.is_due(todo, &self.slot(todo), None, last)
+        Ok(last > 0 && self.is_due(todo, &self.slot(todo), None, last)?)
     }
 
     /// Whether the blocks behind those that `disk` holds are to be indexed on disk: there are many, or

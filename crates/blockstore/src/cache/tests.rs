@@ -6,7 +6,7 @@ use foldback_core::{
     Block, BlockHeader, BlockId, BlockType, CloseReason, Message, Piece, SeqNo, SeqRange,
     StoredMessage, TodoId, Vectors,
 };
-use foldback_kv::Kv;
+use foldback_kv::{Delete, Kv, Space};
 
 /// A todo of 40 blocks, each of one message and one vector.
 fn filled(kv: &Arc<dyn Kv>, records: &Records, id: &str) -> Todo {
@@ -141,4 +141,34 @@ fn c8_a_graph_counts_once_it_is_loaded() {
     let (held, bytes) = state();
     assert_eq!(held, 1, "a graph takes more room than there is, and its todo is in use");
     assert!(bytes >= graphs / 3, "the graph is counted: {bytes}");
+}
+
+/// C7: a todo that was forgotten has no place in the cache, also where the upkeep comes to it afterwards, as it does in the
+/// background.
+#[test]
+fn c7_a_forgotten_todo_takes_no_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let kv = foldback_kv::memory();
+    let records = Records::new(kv.clone(), None);
+    let registry = Registry::new(kv.clone());
+    let config = IndexConfig { index_after_blocks: 10, batch_blocks: 1, ..IndexConfig::default() };
+    let cache = Cache::new(records.clone(), registry.clone(), Some(dir.path().into()), config);
+    let kept = filled(&kv, &records, "kept");
+    cache.searcher(&kept).unwrap();
+    for n in 0..20 {
+        let todo = filled(&kv, &records, &format!("gone-{n}"));
+        cache.searcher(&todo).unwrap();
+        if n % 2 == 0 {
+            cache.maintain(&todo).unwrap();
+        }
+        let spaces = [Space::Message, Space::Block, Space::Vector, Space::Session, Space::Index];
+        let delete = spaces.map(|space| Delete::todo(space, todo.no())).to_vec();
+        registry.remove(&todo, delete).unwrap();
+        cache.remove_index(&todo).unwrap();
+        assert_eq!(cache.maintain(&todo).unwrap(), Maintained::default());
+        assert!(!cache.build_graph(&todo).unwrap().graph_due);
+        assert!(!cache.is_worth_an_index(&todo, 0).unwrap());
+        assert_eq!(cache.slots.lock().by_todo.len(), 1, "after {} of them", n + 1);
+    }
+    assert!(cache.slots.lock().by_todo.contains(&kept.no()));
 }

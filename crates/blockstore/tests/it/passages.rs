@@ -8,7 +8,7 @@ use foldback_blockstore::{
 use foldback_core::{Check, PayloadRef, Timestamp};
 use foldback_kv::Todo;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,13 +18,19 @@ use std::sync::Arc;
 struct Shelf {
     texts: Mutex<BTreeMap<u64, Vec<u8>>>,
     read: Mutex<u64>,
-    /// The payload that cannot be read now.
-    fails: Mutex<Option<u64>>,
+    /// The payloads that cannot be read now.
+    fails: Mutex<BTreeSet<u64>>,
+    /// Which of them were asked for, and how many bytes.
+    refused: Mutex<Vec<(u64, u64)>>,
+    /// Whoever asks for one of them waits for it.
+    gate: Mutex<()>,
 }
 
 impl PayloadTexts for Shelf {
     fn read(&self, _: &Todo, n: u64, bytes: Range<u64>) -> Result<Vec<u8>, WhyUnsearched> {
-        if *self.fails.lock() == Some(n) {
+        if self.fails.lock().contains(&n) {
+            self.refused.lock().push((n, bytes.end - bytes.start));
+            drop(self.gate.lock());
             return Err(WhyUnsearched::Unreadable("too many open files".to_owned()));
         }
         let texts = self.texts.lock();
@@ -382,7 +388,7 @@ fn r4_bs7_a_payload_that_cannot_be_read_now_is_named_and_tried_again() {
             let told = told.iter().map(|told| (*told).to_owned()).collect::<Vec<_>>();
             assert_eq!(answer(store, query), (found.to_vec(), told), "{query} {index:?}");
         };
-        *place.shelf.fails.lock() = Some(1);
+        *place.shelf.fails.lock() = BTreeSet::from([1]);
         if is_indexed_without {
             assert_eq!(store.maintain(todo).unwrap().indexed, 2);
         }
@@ -392,7 +398,7 @@ fn r4_bs7_a_payload_that_cannot_be_read_now_is_named_and_tried_again() {
         check(store, "lease expired", &[], &[&told]);
         check(store, "quota exceeded", &[2], &[&told]);
         // It is found by those that know the index, and by those that open it now.
-        *place.shelf.fails.lock() = None;
+        *place.shelf.fails.lock() = BTreeSet::new();
         let reader = place.reader(index.as_deref(), eager());
         for store in [store, &reader] {
             check(store, "lease expired", &[1], &[]);
@@ -406,6 +412,45 @@ fn r4_bs7_a_payload_that_cannot_be_read_now_is_named_and_tried_again() {
         assert_eq!(*place.shelf.read.lock() == 0, index.is_some(), "the index holds it");
         assert_eq!(store.doctor(todo, false).unwrap(), []);
     }
+}
+
+/// A search tries at most a megabyte of what could not be read again, and each payload in its turn; others that search the
+/// todo do not wait for that.
+#[test]
+fn r4_bs7_a_search_tries_again_no_more_than_a_megabyte() {
+    const PAYLOADS: u64 = 6;
+    let mut place = Place::in_memory();
+    place.shelf.fails.lock().extend(1..=PAYLOADS);
+    for n in 1..=PAYLOADS {
+        let text = format!("needle-{n}\n{}", log_with("lease expired", 40).repeat(30));
+        assert!(text.len() > 1 << 20);
+        place.block("read the log", n, &text);
+    }
+    let is_found = &|| place.ask("needle-4").iter().any(|hit| !hit.passages.is_empty());
+    assert!(!is_found());
+    place.shelf.refused.lock().clear();
+    (0..PAYLOADS).for_each(|_| assert!(!is_found()));
+    let refused = std::mem::take(&mut *place.shelf.refused.lock());
+    assert_eq!(refused.len() as u64, PAYLOADS, "one for each search");
+    assert!(refused.iter().all(|(_, bytes)| *bytes <= 1 << 20));
+    let tried = refused.iter().map(|(n, _)| *n).collect::<BTreeSet<_>>();
+    assert_eq!(tried, (1..=PAYLOADS).collect());
+
+    let gate = place.shelf.gate.lock();
+    std::thread::scope(|scope| {
+        scope.spawn(|| place.ask("needle-4"));
+        while place.shelf.refused.lock().is_empty() {
+            std::thread::yield_now();
+        }
+        let (done, beside) = std::sync::mpsc::channel();
+        scope.spawn(move || done.send(is_found()));
+        let found = beside.recv_timeout(std::time::Duration::from_secs(60));
+        drop(gate);
+        assert_eq!(found, Ok(false), "a search waits for the other's payloads");
+    });
+
+    place.shelf.fails.lock().remove(&4);
+    assert!((0..PAYLOADS).any(|_| is_found()));
 }
 
 /// Of a payload that is damaged in its middle what stands before is found, on disk and in memory; and once

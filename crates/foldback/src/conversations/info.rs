@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::{Error, ErrorKind};
 use foldback_blockstore::Origin;
 use foldback_core::{Timestamp, TodoId};
-use foldback_kv::{Registry, Todo, retry};
+use foldback_kv::{Batch, Expect, Registry, Todo, retry};
 use foldback_transcript::{Conversation, Envelope};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -165,8 +165,8 @@ impl Conversations<'_> {
         bytes.map(|bytes| read(todo.id(), &bytes)).transpose()
     }
 
-    /// Keeps id and envelope of the conversation that goes into the todo, in one transaction, if the
-    /// todo's head is still `head`. What is sealed of the envelope is written before it.
+    /// Keeps id and envelope of the conversation that goes into the todo, and what is sealed of that, in one
+    /// transaction, if the todo's head is still `head`.
     pub(super) fn keep(
         self,
         todo: &Todo,
@@ -186,12 +186,17 @@ impl Conversations<'_> {
         })?;
         let is_new = self.memory.registry.info(todo)? != info;
         let is_redacted = kept != came;
-        if is_new || (is_redacted && !self.is_sealed(todo, came)) {
+        let sealed = if is_new || (is_redacted && !self.is_sealed(todo, came)) {
             let came = is_redacted.then(|| write(came)).transpose()?;
-            self.memory.seal_envelope(todo, head, came.as_deref())?;
-        }
+            self.memory.seal_envelope(todo, came.as_deref())?
+        } else {
+            Batch::default()
+        };
         if is_new {
-            self.memory.registry.set(todo, head, &info, &envelope)?;
+            self.memory.registry.set_with(todo, head, &info, &envelope, sealed)?;
+        } else if !sealed.is_empty() {
+            let expect = Some(Expect { todo: todo.no(), head, next: head });
+            self.memory.kv.commit(Batch { expect, ..sealed })?;
         }
         Ok(())
     }
@@ -253,7 +258,7 @@ fn read<T: Default + for<'a> Deserialize<'a>>(todo: &TodoId, bytes: &[u8]) -> Re
 mod tests {
     use super::*;
     use crate::{Memory, Options};
-    use foldback_kv::{Batch, Delete, Key, Space};
+    use foldback_kv::{Delete, Key, Space};
     use foldback_transcript::read_bytes;
 
     /// A conversation of so many messages, and a key beside them of so many bytes.

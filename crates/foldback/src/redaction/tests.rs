@@ -282,6 +282,28 @@ fn s8_what_is_revealed_around_a_conversation_is_of_its_last_import() {
     assert_eq!(import(Some(OWNERS), 6, "none"), came(6, "none"));
 }
 
+/// What is sealed of the text around a conversation and what is kept of it are one commit: a process that is killed leaves
+/// both or neither.
+#[test]
+fn s8_an_envelope_and_its_seal_are_one_commit() {
+    let memory = Memory::in_memory(options(Some(OWNERS))).unwrap();
+    let import = |token: &str| {
+        let line = format!(
+            r#"{{"id":"t","token":"{token}","messages":[{{"role":"user","content":"0"}}]}}"#
+        );
+        let came = read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap();
+        let before = memory.shared.kv.changed().unwrap();
+        memory.conversations().continue_import(&todo("t"), &came).unwrap();
+        assert_eq!(memory.conversations().export_revealed(&todo("t")).unwrap(), came);
+        memory.shared.kv.changed().unwrap() - before
+    };
+    import("none");
+    // Its message is there; what stands around it becomes another text, with a secret in it and then without.
+    assert_eq!(import(GITHUB), 1);
+    assert_eq!(import(&format!("{}AB", &GITHUB[..GITHUB.len() - 2])), 1);
+    assert_eq!(import("none"), 1);
+}
+
 /// A damaged record of the numbers keeps nobody from reading; a new secret is recorded once they are made again.
 #[test]
 fn s8_damaged_numbers_keep_no_todo_closed() {

@@ -47,22 +47,31 @@ pub(super) fn close(database: Database) {
     let _ = unpanicked(|| database.close());
 }
 
-/// Copies every record, as it is stored, into a new database, durably.
-pub(super) fn copy(records: &Records, to: &Path) -> Result<(), Error> {
+/// Copies every record of the database in `from`, as it is stored, into a new one, durably.
+pub(super) fn copy(records: &Records, from: &Path, to: &Path) -> Result<(), Error> {
     let mut target = create(to)?;
-    // Whatever the copying meets, the database is closed where a panic of that is caught.
+    // Whatever the copying meets, the database is closed where a panic of that is caught. A page of the source is read
+    // by itself, so that what is wrong with it is said of the source.
     guarded(to, move || {
         let transaction = target.begin_write()?;
         let mut copied = transaction.open_table(RECORDS)?;
-        for item in records.iter()? {
-            let (key, stored) = item?;
-            copied.insert(key.value(), stored.value())?;
+        let mut items = match guarded(from, || Ok(records.iter()?)) {
+            Ok(items) => items,
+            Err(error) => return Ok(Err(error)),
+        };
+        loop {
+            match guarded(from, || Ok(items.next().transpose()?)) {
+                Ok(Some((key, stored))) => copied.insert(key.value(), stored.value())?,
+                Ok(None) => break,
+                Err(error) => return Ok(Err(error)),
+            };
         }
         drop(copied);
         transaction.commit()?;
         target.compact()?;
-        Ok(target.close()?)
-    })
+        target.close()?;
+        Ok(Ok(()))
+    })?
 }
 
 /// Removes a file, if it is there.

@@ -1,13 +1,28 @@
 //! A row of a table: the two numbers in an id, and the columns of a record.
 
 use super::table;
-use crate::Key;
 use crate::witness::Link;
+use crate::{DAMAGED_HEAD, Key, missing_head, record};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::ops::RangeInclusive;
 
-pub(super) fn head_record(
+/// A todo's head, or why what is stored is none.
+pub(super) fn head(connection: &Connection, todo: u32) -> Result<Stored<u64>, rusqlite::Error> {
+    let stored = |todo| head_record(connection, i64::from(todo));
+    if let Some(stored) = stored(todo)? {
+        return Ok(stored.and_then(|bytes| record::open_head(todo, &bytes)));
+    }
+    let head = |todo| {
+        let opened =
+            |bytes: Stored<Vec<u8>>| bytes.and_then(|bytes| record::open_head(todo, &bytes));
+        Ok(stored(todo)?.map_or(0, |stored| opened(stored).unwrap_or(DAMAGED_HEAD)))
+    };
+    let has = |key: Key| connection.prepare_cached(table::of(key.space).get)?.exists((id(key),));
+    missing_head(todo, head, has).map(Ok)
+}
+
+fn head_record(
     connection: &Connection,
     id: i64,
 ) -> Result<Option<Stored<Vec<u8>>>, rusqlite::Error> {

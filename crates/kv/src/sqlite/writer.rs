@@ -1,9 +1,10 @@
 //! The one connection of a process that writes, and whose turn it is.
 
 use super::connection::{Access, PATIENCE};
-use super::row::{head_record, id, ids, last_commit};
-use super::{Sqlite, checkpoint, connection, fault, table};
-use crate::acknowledged::Acknowledged;
+use super::row::{id, ids, last_commit};
+use super::{Sqlite, checkpoint, connection, fault, row, table};
+use crate::acknowledged::{self, Acknowledged, Answers};
+use crate::group::Turn;
 use crate::lock::Lock;
 use crate::place::Place;
 use crate::witness::Link;
@@ -73,7 +74,7 @@ impl Sqlite {
     }
 
     /// Acknowledges a commit that is durable.
-    pub(super) fn acknowledge(&self, writer: &Writer, link: Link) -> Result<(), Error> {
+    fn acknowledge(&self, writer: &Writer, link: Link) -> Result<(), Error> {
         writer.acknowledged.add(link).inspect_err(|_| {
             // A log without a name is brought into the file, should that still have one: what was acknowledged
             // before is saved then.
@@ -82,25 +83,108 @@ impl Sqlite {
         })
     }
 
-    /// Writes the batch. Gives the link of its commit.
-    pub(super) fn apply(&self, writer: &Writer, batch: &Batch) -> Result<Link, Error> {
+    /// Commits the batch of the thread whose turn it is, and with it what others brought by the time that the store is
+    /// its own. Gives the answer for its own.
+    pub(super) fn lead(&self, turn: &mut Turn<'_, Batch, Result<(), Error>>) -> Result<(), Error> {
+        self.write("others wrote", |writer| {
+            self.begin(writer)?;
+            let batches = turn.take();
+            let mut has_begun = true;
+            let answers = acknowledged::settle(
+                &self.dir,
+                &batches,
+                || self.poisoned.load(Ordering::Acquire),
+                |batches| {
+                    if !std::mem::take(&mut has_begun) {
+                        self.begin(writer)?;
+                    }
+                    self.commit_together(writer, batches)
+                },
+            );
+            turn.answer(answers).unwrap_or_else(|| Err(self.poison()))
+        })
+    }
+
+    pub(super) fn poison(&self) -> Error {
+        self.poisoned.store(true, Ordering::Release);
+        Error::Poisoned { path: self.dir.clone() }
+    }
+
+    /// Waits until no other process writes. The next one may queue up from now on.
+    fn begin(&self, writer: &Writer) -> Result<(), Error> {
+        if self.poisoned.load(Ordering::Acquire) {
+            return Err(self.poison());
+        }
+        let connection = &writer.connection;
+        table::run(connection, "BEGIN IMMEDIATE", ())
+            .map_err(|error| self.refused(error, false))?;
+        writer.turn.give().inspect_err(|_| roll_back(connection))
+    }
+
+    /// Ends a transaction that has begun: those batches are durable whose answer is `Ok`, and the others have changed nothing.
+    fn commit_together(&self, writer: &Writer, batches: &[Batch]) -> Result<Answers, Error> {
+        let connection = &writer.connection;
+        let ended = self.apply(writer, batches).and_then(|(link, answers)| {
+            let Some(link) = link else { return Ok((None, answers)) };
+            let committed = table::run(connection, "COMMIT", ());
+            committed.map(|_| (Some(link), answers)).map_err(|error| self.refused(error, true))
+        });
+        // A committed one is left as it is.
+        roll_back(connection);
+        let (link, answers) = ended?;
+        let Some(link) = link else { return Ok(answers) };
+        self.acknowledge(writer, link)?;
+        self.commits.fetch_add(1, Ordering::AcqRel);
+        batches.iter().for_each(|batch| self.checkpointer.committed(batch));
+        Ok(answers)
+    }
+
+    /// Writes those batches that find the heads that they expect. Gives the link of the last one, where there is any.
+    fn apply(&self, writer: &Writer, batches: &[Batch]) -> Result<(Option<Link>, Answers), Error> {
         let connection = &writer.connection;
         foldback_core::failpoint!("kv.commit.begun");
         let refused = |error| self.refused(error, false);
-        let link = writer.acknowledged.next(last_commit(connection).map_err(refused)?, batch)?;
-        if let Some(Expect { todo, head: expected, next }) = batch.expect {
-            let found = match head_record(connection, i64::from(todo)).map_err(refused)? {
-                Some(stored) => stored
-                    .and_then(|bytes| record::open_head(todo, &bytes))
-                    .map_err(|detail| Error::CorruptHead { todo, detail })?,
-                None => 0,
-            };
-            if found != expected {
-                return Err(Error::Conflict { todo, expected, found });
+        let held = writer.acknowledged.last(last_commit(connection).map_err(refused)?)?;
+        let mut link = held;
+        let mut answers = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let answer = self.check_head(connection, batch)?;
+            if answer.is_ok() {
+                self.write_batch(connection, batch)?;
+                link = link.next(batch);
             }
+            answers.push(answer);
+        }
+        if link == held {
+            return Ok((None, answers));
+        }
+        table::run(connection, table::HEADS.put, (table::LAST_COMMIT, link.seal()))
+            .map_err(refused)?;
+        foldback_core::failpoint!("kv.commit.applied");
+        Ok((Some(link), answers))
+    }
+
+    /// Whether the head is the one that the batch expects.
+    fn check_head(
+        &self,
+        connection: &Connection,
+        batch: &Batch,
+    ) -> Result<Result<(), Error>, Error> {
+        let Some(Expect { todo, head: expected, .. }) = batch.expect else { return Ok(Ok(())) };
+        let head = row::head(connection, todo).map_err(|error| self.refused(error, false))?;
+        Ok(match head {
+            Ok(found) if found == expected => Ok(()),
+            Ok(found) => Err(Error::Conflict { todo, expected, found }),
+            Err(detail) => Err(Error::CorruptHead { todo, detail }),
+        })
+    }
+
+    fn write_batch(&self, connection: &Connection, batch: &Batch) -> Result<(), Error> {
+        let refused = |error| self.refused(error, false);
+        if let Some(Expect { todo, head, next }) = batch.expect {
             if next == 0 {
                 table::run(connection, table::HEADS.delete, (todo, todo)).map_err(refused)?;
-            } else if next != found {
+            } else if next != head {
                 let sealed = record::seal_head(todo, next);
                 table::run(connection, table::HEADS.put, (todo, sealed)).map_err(refused)?;
             }
@@ -124,10 +208,7 @@ impl Sqlite {
             let sql = table::of(key.space).put;
             table::run(connection, sql, (id(*key), sealed)).map_err(refused)?;
         }
-        table::run(connection, table::HEADS.put, (table::LAST_COMMIT, link.seal()))
-            .map_err(refused)?;
-        foldback_core::failpoint!("kv.commit.applied");
-        Ok(link)
+        Ok(())
     }
 }
 

@@ -164,6 +164,35 @@ fn flip_bits(engine: Engine) {
     assert!(refused <= 20, "{refused} of 200 flips cost the whole store");
 }
 
+/// A backup that meets a bad page says that it is the store's, not the copy's.
+#[cfg(feature = "redb")]
+#[test]
+fn r4_a_backup_names_the_file_with_the_bad_page() {
+    /// Where the blocks of the file begin, and what each takes.
+    const BLOCKS: (usize, usize) = (4 * 4096, 4096 + 8);
+    let (store, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    build(store.path(), Engine::Redb);
+    let file = store.path().join("store.redb");
+    let sound = fs::read(&file).unwrap();
+    let mut named = 0;
+    for at in (BLOCKS.0..sound.len()).step_by(BLOCKS.1) {
+        let mut bad = sound.clone();
+        bad[at + 100] ^= 4;
+        fs::write(&file, bad).unwrap();
+        let Ok(kv) = open(store.path(), Engine::Redb, Mode::ReadOnly) else { continue };
+        let copy = target.path().join(at.to_string());
+        match kv.backup(&copy) {
+            Ok(()) => {}
+            Err(Error::Damaged { path, detail }) => {
+                assert_eq!(path, file, "{detail}");
+                named += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(named > 5, "{named}");
+}
+
 #[test]
 fn the_rest_stays_readable_around_a_bad_record() {
     let dir = tempfile::tempdir().unwrap();

@@ -17,6 +17,8 @@ mod folder;
 mod forget;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod golden;
+#[cfg(any(feature = "sqlite", feature = "redb"))]
+mod group;
 #[cfg(all(unix, feature = "sqlite"))]
 mod lost;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
@@ -27,5 +29,7 @@ mod refusals;
 mod silence;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod syncs;
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+mod together;
 #[cfg(all(unix, any(feature = "sqlite", feature = "redb", feature = "sled")))]
 mod unwritten;

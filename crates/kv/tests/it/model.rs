@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use foldback_kv::{Batch, Delete, Engine, Error, Expect, Key, Kv, Mode, Space, open};
+use foldback_kv::{
+    Batch, Delete, Engine, Error, Expect, FORGOTTEN_HEAD, Key, Kv, Mode, Space, open,
+};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -19,13 +21,24 @@ struct Model {
 }
 
 impl Model {
+    fn head(&self, todo: u32) -> u64 {
+        let made = self.heads.get(&0).copied().unwrap_or(0);
+        let own = Key { space: Space::Todo, todo: 0, n: u64::from(todo) };
+        match self.heads.get(&todo) {
+            Some(head) => *head,
+            None if todo == 0 || u64::from(todo) > made || self.records.contains_key(&own) => 0,
+            None => FORGOTTEN_HEAD,
+        }
+    }
+
     /// Whether the batch is taken.
     fn commit(&mut self, batch: Batch) -> bool {
         if let Some(Expect { todo, head, next }) = batch.expect {
-            if self.heads.get(&todo).copied().unwrap_or(0) != head {
+            if self.head(todo) != head {
                 return false;
             }
             self.heads.insert(todo, next);
+            self.heads.retain(|_, head| *head != 0);
         }
         for Delete { space, todo, range } in batch.delete {
             self.records.retain(|key, _| {
@@ -51,17 +64,13 @@ impl Model {
                     assert_eq!(kv.get(key).unwrap().as_ref(), Some(value));
                 }
                 assert_eq!(kv.scan(space, todo, 0..Key::N_END, 100).unwrap(), expected);
-                assert_eq!(
-                    kv.head(todo).unwrap(),
-                    self.heads.get(&todo).copied().unwrap_or(0),
-                    "head of {todo}"
-                );
+                assert_eq!(kv.head(todo).unwrap(), self.head(todo), "head of {todo}");
             }
         }
     }
 }
 
-const SPACES: [Space; 3] = [Space::Meta, Space::Message, Space::File];
+const SPACES: [Space; 4] = [Space::Meta, Space::Todo, Space::Message, Space::File];
 const TODOS: [u32; 3] = [0, 1, Key::TODO_END - 1];
 
 fn run(engine: Engine, steps: Vec<Step>) {

@@ -8,6 +8,7 @@ use foldback_kv::{Batch, Engine, Expect, Key, Mode, Space, open};
 use crate::folder::engines;
 
 const COMMITS: &str = "FOLDBACK_KV_TEST_COMMITS";
+const WRITERS: &str = "FOLDBACK_KV_TEST_WRITERS";
 const ENGINE: &str = "FOLDBACK_KV_TEST_ENGINE";
 const STORE: &str = "FOLDBACK_KV_TEST_STORE";
 
@@ -16,23 +17,29 @@ fn the_child() {
     let (Ok(commits), Ok(engine)) = (std::env::var(COMMITS), std::env::var(ENGINE)) else { return };
     let store = std::env::var(STORE).unwrap();
     let kv = open(Path::new(&store), engine.parse().unwrap(), Mode::ReadWrite).unwrap();
-    for head in 0..commits.parse().unwrap() {
-        let key = |space, n| Key { space, todo: 1, n };
+    let writers: u32 = std::env::var(WRITERS).unwrap().parse().unwrap();
+    let commits: u64 = commits.parse().unwrap();
+    let commit = |todo, head| {
+        let key = |space, n| Key { space, todo, n };
         kv.commit(Batch {
-            expect: Some(Expect { todo: 1, head, next: head + 1 }),
+            expect: Some(Expect { todo, head, next: head + 1 }),
             put: vec![
                 (key(Space::Message, head), vec![head as u8; 600]),
                 (key(Space::Session, 0), vec![head as u8; 2_000]),
             ],
             delete: Vec::new(),
         })
-        .unwrap();
-    }
+    };
+    std::thread::scope(|scope| {
+        for todo in 1..=writers {
+            scope.spawn(move || (0..commits).for_each(|head| commit(todo, head).unwrap()));
+        }
+    });
 }
 
-/// The fsyncs and fdatasyncs of a process that makes a store, commits so often, and closes it; `None`
-/// where processes cannot be traced.
-fn syncs(engine: Engine, commits: u64) -> Option<u64> {
+/// The fsyncs and fdatasyncs of a process that makes a store, commits so often from each of so many threads, and closes it;
+/// `None` where processes cannot be traced.
+fn syncs(engine: Engine, writers: u64, commits: u64) -> Option<u64> {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("trace");
     let output = Command::new("strace")
@@ -41,6 +48,7 @@ fn syncs(engine: Engine, commits: u64) -> Option<u64> {
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "syncs::the_child"])
         .env(COMMITS, commits.to_string())
+        .env(WRITERS, writers.to_string())
         .env(ENGINE, engine.name())
         .env(STORE, dir.path().join("store"))
         .output()
@@ -55,12 +63,26 @@ fn syncs(engine: Engine, commits: u64) -> Option<u64> {
 #[test]
 fn p1_a_commit_is_one_sync() {
     for engine in engines() {
-        let (Some(none), Some(many)) = (syncs(engine, 0), syncs(engine, 400)) else {
+        let (Some(none), Some(many)) = (syncs(engine, 1, 0), syncs(engine, 1, 400)) else {
             eprintln!("SKIPPED: strace is not here, or may not trace");
             return;
         };
         let each = (many - none) as f64 / 400.0;
         eprintln!("{engine}: {each:.3} syncs a commit, {none} to make, open and close a store");
         assert!((1.0..=1.1).contains(&each), "{engine}: {each:.3} syncs a commit");
+    }
+}
+
+/// P2: 64 threads that commit at once share their syncs: at most a tenth of one for each commit.
+#[test]
+fn p2_commits_at_once_share_their_syncs() {
+    for engine in engines().into_iter().filter(|engine| *engine != Engine::Sled) {
+        let (Some(none), Some(many)) = (syncs(engine, 64, 0), syncs(engine, 64, 25)) else {
+            eprintln!("SKIPPED: strace is not here, or may not trace");
+            return;
+        };
+        let each = (many - none) as f64 / (64.0 * 25.0);
+        eprintln!("{engine}: {each:.3} syncs a commit of 64 threads");
+        assert!(each <= 0.1, "{engine}: {each:.3} syncs a commit");
     }
 }

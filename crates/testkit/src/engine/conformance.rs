@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a suite says so by stopping")]
 
+use super::heads::{forgotten, heads, listed_heads};
 use super::script::check;
 use foldback_kv::{Batch, Delete, Error, Expect, Key, Kv, MAX_VALUE_BYTES, Space};
 use std::sync::Arc;
@@ -24,13 +25,14 @@ pub fn conforms(open: impl Fn() -> Arc<dyn Kv>) {
 type Scenario = fn(&dyn Kv);
 
 /// Every scenario, by name.
-const SCENARIOS: [(&str, Scenario); 15] = [
+const SCENARIOS: [(&str, Scenario); 16] = [
     ("an empty store answers", empty),
     ("records come back in order", order),
     ("deletions come before puts", replace),
     ("a batch is whole or nothing", whole),
     ("heads are compared and set", heads),
     ("heads are listed", listed_heads),
+    ("a forgotten todo takes no writes", forgotten),
     ("todos and spaces are apart", apart),
     ("ranges have every shape", ranges),
     ("limits of numbers are checked", limits),
@@ -135,57 +137,6 @@ fn whole(kv: &dyn Kv) {
          -
          1",
     );
-}
-
-fn listed_heads(kv: &dyn Kv) {
-    let set = |todo, head, next| {
-        let expect = Some(Expect { todo, head, next });
-        kv.commit(Batch { expect, ..Batch::default() }).unwrap();
-    };
-    for (todo, head) in [(3, 30), (1, 10), (Key::TODO_END - 1, 50), (7, 70), (4, 40)] {
-        set(todo, 0, head);
-    }
-    set(4, 40, 0);
-    // An engine may look at each number of a range, so none is wide.
-    assert_eq!(kv.heads(0..100).unwrap(), [(1, 10), (3, 30), (7, 70)]);
-    let end = Key::TODO_END;
-    assert_eq!(kv.heads(end - 100..end).unwrap(), [(end - 1, 50)]);
-    assert_eq!(kv.heads(2..7).unwrap(), [(3, 30)]);
-    assert_eq!(kv.heads(3..8).unwrap(), [(3, 30), (7, 70)]);
-    assert_eq!(kv.heads(5..5).unwrap(), []);
-    assert_eq!(kv.heads(0..1).unwrap(), []);
-}
-
-fn heads(kv: &dyn Kv) {
-    check(
-        kv,
-        "expect 7 0->18446744073709551615
-         commit
-         head 7
-         head 8
-         expect 7 18446744073709551615->18446744073709551615
-         put message 7/0 a check only
-         commit
-         head 7
-         expect 7 18446744073709551615->0
-         commit
-         head 7
-         expect 7 1->2
-         commit
-         head 7",
-        "ok
-         18446744073709551615
-         0
-         ok
-         18446744073709551615
-         ok
-         0
-         todo 7 has moved on: its head is 0, and the batch expected 1
-         0",
-    );
-    let conflict =
-        kv.commit(Batch { expect: Some(Expect { todo: 7, head: 3, next: 4 }), ..Batch::default() });
-    assert!(matches!(conflict, Err(Error::Conflict { todo: 7, expected: 3, found: 0 })));
 }
 
 fn apart(kv: &dyn Kv) {

@@ -5,6 +5,7 @@
 
 mod conformance;
 mod faulty;
+mod heads;
 mod script;
 
 pub use conformance::conforms;
