@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use foldback_kv::{Batch, Delete, Engine, Error, Expect, Key, Kv, Mode, Space, open};
+use foldback_kv::{
+    Batch, Delete, EncryptionKey, Engine, Error, Expect, Key, Kv, Mode, Space, open_with,
+};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -65,8 +67,14 @@ const SPACES: [Space; 3] = [Space::Meta, Space::Message, Space::File];
 const TODOS: [u32; 3] = [0, 1, Key::TODO_END - 1];
 
 fn run(engine: Engine, steps: Vec<Step>) {
+    run_with(engine, steps.clone(), None);
+    run_with(engine, steps, Some(EncryptionKey::new([7; 32])));
+}
+
+fn run_with(engine: Engine, steps: Vec<Step>, key: Option<EncryptionKey>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+    let open = |mode| open_with(dir.path(), engine, mode, key.as_ref()).unwrap();
+    let mut kv = open(Mode::ReadWrite);
     let mut model = Model::default();
     for step in steps {
         match step {
@@ -82,14 +90,14 @@ fn run(engine: Engine, steps: Vec<Step>) {
             Step::Reopen if engine == Engine::Memory => {}
             Step::Reopen => {
                 drop(kv);
-                kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+                kv = open(Mode::ReadWrite);
             }
         }
     }
     model.compare(&*kv);
     if engine != Engine::Memory {
         drop(kv);
-        let kv = open(dir.path(), engine, Mode::ReadOnly).unwrap();
+        let kv = open(Mode::ReadOnly);
         model.compare(&*kv);
         assert_eq!(kv.check().unwrap(), []);
     }
