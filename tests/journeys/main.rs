@@ -16,6 +16,7 @@ mod cjk;
 mod context_engineering;
 mod crash;
 mod dependencies;
+mod encryption;
 mod examples;
 mod fuzzing;
 mod golden;

@@ -7,6 +7,7 @@ use crate::body::Body;
 use crate::error::{NO_BYTES, NO_FILE};
 use crate::excerpt::{self, Failure, Matching};
 use crate::file::reader::Reader;
+use crate::file::sealing::Sealing;
 use crate::folder::Folder;
 use crate::{BackendConfig, Error, Excerpt, Fault, Meta, Pending, Position};
 use foldback_core::PayloadRef;
@@ -237,8 +238,10 @@ impl BackendStore {
             let files = self.files.as_ref().ok_or_else(|| {
                 gone("it is a file, and the store was opened without a folder for files")
             })?;
-            let file = files.open(todo.no(), &meta.hash)?.ok_or_else(|| gone(NO_FILE))?;
-            return Reader::open(file, &meta.hash, meta.bytes, Some(seal))
+            let sealing = self.sealing(todo.no())?;
+            let name = name_of(sealing.as_ref(), &meta.hash);
+            let file = files.open(todo.no(), &name)?.ok_or_else(|| gone(NO_FILE))?;
+            return Reader::open(file, &meta.hash, meta.bytes, Some(seal), sealing)
                 .map(|reader| Body::File(Box::new(reader)))
                 .map_err(|fault| self.blame(todo, meta, fault));
         }
@@ -248,7 +251,9 @@ impl BackendStore {
     }
 
     fn blame(&self, todo: &Todo, meta: &Meta, fault: Fault) -> Error {
-        let path = self.files.as_ref().map(|files| files.path(todo.no(), &meta.hash));
+        let sealing = self.sealing(todo.no()).ok().flatten();
+        let name = name_of(sealing.as_ref(), &meta.hash);
+        let path = self.files.as_ref().map(|files| files.path(todo.no(), &name));
         fault.of(meta.n, path.unwrap_or_default())
     }
 
@@ -265,6 +270,11 @@ impl BackendStore {
         }
     }
 
+    /// What the todo's files are sealed with, where the store is encrypted.
+    pub(crate) fn sealing(&self, todo: u32) -> Result<Option<Sealing>, Error> {
+        Ok(self.kv.cipher(todo)?.map(|cipher| Sealing::new(cipher, todo)))
+    }
+
     /// The greatest payload.
     fn most(&self) -> u64 {
         // One byte of a record says how the others are packed.
@@ -276,6 +286,11 @@ impl BackendStore {
         let most = self.most();
         if bytes > most { Err(Error::TooLarge { bytes, most }) } else { Ok(()) }
     }
+}
+
+/// What the file of a payload of this hash is named by.
+pub(crate) fn name_of(sealing: Option<&Sealing>, hash: &[u8; 32]) -> [u8; 32] {
+    sealing.map_or(*hash, |sealing| sealing.name(hash))
 }
 
 /// Why a payload could not be passed on.

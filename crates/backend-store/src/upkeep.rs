@@ -1,6 +1,6 @@
 //! Checking payloads, removing what nobody names, forgetting, copying.
 
-use crate::store::PAGE;
+use crate::store::{PAGE, name_of};
 use crate::{BackendStore, Error, Finding, Meta, Usage};
 use foldback_kv::{Delete, Key, Space, Todo};
 use std::{
@@ -47,6 +47,7 @@ impl BackendStore {
     /// the disk fails.
     pub fn sweep(&self, todo: &Todo, older_than: Duration, now: SystemTime) -> Result<u64, Error> {
         let Some(files) = &self.files else { return Ok(0) };
+        let sealing = self.sealing(todo.no())?;
         let mut wanted = BTreeSet::new();
         let mut from = 1;
         loop {
@@ -56,11 +57,11 @@ impl BackendStore {
             for (n, value) in &found {
                 let meta = Meta::read(*n, value).map_err(|fault| fault.of(*n, "record"))?;
                 if meta.in_file() {
-                    wanted.insert(meta.hash);
+                    wanted.insert(name_of(sealing.as_ref(), &meta.hash));
                 }
             }
         }
-        files.sweep(todo.no(), older_than, now, |hash| wanted.contains(hash))
+        files.sweep(todo.no(), older_than, now, |name| wanted.contains(name))
     }
 
     /// Removes the folders of todos that are no more, which a writer may leave behind whose todo

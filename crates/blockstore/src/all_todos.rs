@@ -25,7 +25,7 @@ mod upkeep;
 pub use request::{AllTodosAnswer, AllTodosRequest, Origin, Origins};
 pub use upkeep::CaughtUp;
 
-use crate::disk::Folder;
+use crate::disk::{Folder, Indexed};
 use crate::records::Records;
 use crate::{IndexConfig, PayloadTexts};
 use foldback_kv::{Kv, Registry};
@@ -70,11 +70,14 @@ impl AllTodos {
         index_dir: Option<PathBuf>,
         config: IndexConfig,
     ) -> Self {
+        let registry = Registry::new(kv.clone());
+        let records = Records::new(kv, Some(texts));
+        let sealing = records.sealing(0, Indexed::Catalogue);
         Self {
-            registry: Registry::new(kv.clone()),
-            records: Records::new(kv, Some(texts)),
+            registry,
+            records,
             origins,
-            folder: index_dir.map(|dir| Folder::at(dir.join(NAME))),
+            folder: index_dir.map(|dir| Folder::at(dir.join(NAME), sealing)),
             config,
             known: Mutex::default(),
             stopped: AtomicBool::new(false),

@@ -5,7 +5,7 @@ mod removal;
 
 pub use maintenance::Maintained;
 
-use crate::disk::{Damage, DiskIndex, Fit, Folder};
+use crate::disk::{Damage, DiskIndex, Fit, Folder, Indexed};
 use crate::memory_index::MemoryIndex;
 use crate::omission::{NextTried, Omission};
 use crate::records::Records;
@@ -88,8 +88,12 @@ impl Cache {
         records: Records,
         registry: Registry,
         index_dir: Option<PathBuf>,
-        config: IndexConfig,
+        mut config: IndexConfig,
     ) -> Self {
+        if records.sealing(0, Indexed::Catalogue).is_some() {
+            // The library that builds graphs writes them itself.
+            config.hnsw_after_vectors = usize::MAX;
+        }
         let slots = Mutex::new(Slots { by_todo: LruCache::unbounded(), bytes: 0 });
         Self { records, registry, index_dir, config, slots, stopped: AtomicBool::new(false) }
     }
@@ -137,7 +141,11 @@ impl Cache {
 
     /// Where the todo's indexes are; `None` when none are kept.
     pub(crate) fn folder(&self, todo: &Todo) -> Option<Folder> {
-        self.index_dir.as_ref().map(|dir| Folder::new(dir, todo.no()))
+        self.index_dir.as_ref().map(|dir| self.folder_of(dir, todo.no()))
+    }
+
+    fn folder_of(&self, dir: &Path, no: u32) -> Folder {
+        Folder::new(dir, no, self.records.sealing(no, Indexed::Todo(no)))
     }
 
     fn slot(&self, todo: &Todo) -> Arc<Slot> {

@@ -16,12 +16,17 @@
 //! every segment and chunk is verified when it is opened, and the manifest names the last block's
 //! record as it stood in the truth. Whatever does not fit is passed over, and what it held is
 //! searched from the truth.
+//!
+//! In an encrypted store every file of tantivy and every chunk of vectors is sealed by itself, bound to its folder and its name
+//! or place there. It is read into memory where it is mapped otherwise, and no graph is built.
 
 mod code_file;
 mod codes;
 mod graph;
 mod manifest;
 mod reader;
+mod sealed_directory;
+mod sealing;
 mod volume;
 mod writer;
 
@@ -30,10 +35,15 @@ pub(crate) use codes::{CodeGroup, Estimate, Query};
 pub(crate) use graph::Graph;
 pub(crate) use manifest::Fit;
 pub(crate) use reader::{DiskIndex, TermsOf};
+pub(crate) use sealing::{Indexed, Sealing};
 pub(crate) use volume::VolumeWriter;
 pub(crate) use writer::{IndexWriter, Lock};
 
+use sealed_directory::SealedDirectory;
 use std::path::{Path, PathBuf};
+use tantivy::directory::MmapDirectory;
+use tantivy::schema::Schema;
+use tantivy::{Index, IndexSettings};
 
 /// In place of a todo's number, in the manifest of an index of blocks of many todos. No todo has it.
 pub(crate) const OF_MANY: u32 = 0;
@@ -45,19 +55,45 @@ pub(crate) type Damage = String;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Folder {
     root: PathBuf,
+    /// Where the store is encrypted.
+    sealing: Option<Sealing>,
 }
 
 /// A volume of all todos stands so deep: its own folder, `all`, `index`, and the store's.
 const FOLDERS: usize = 4;
 
 impl Folder {
-    pub(crate) fn new(index_dir: &Path, todo_no: u32) -> Self {
-        Self { root: index_dir.join(todo_no.to_string()) }
+    pub(crate) fn new(index_dir: &Path, todo_no: u32, sealing: Option<Sealing>) -> Self {
+        Self { root: index_dir.join(todo_no.to_string()), sealing }
     }
 
     /// The folder of an index that is not one todo's.
-    pub(crate) fn at(root: PathBuf) -> Self {
-        Self { root }
+    pub(crate) fn at(root: PathBuf, sealing: Option<Sealing>) -> Self {
+        Self { root, sealing }
+    }
+
+    pub(crate) fn sealing(&self) -> Option<&Sealing> {
+        self.sealing.as_ref()
+    }
+
+    /// The index of tantivy that is there.
+    fn open_index(&self) -> tantivy::Result<Index> {
+        match &self.sealing {
+            None => Index::open_in_dir(self.tantivy()),
+            Some(sealing) => Index::open(self.sealed(sealing)?),
+        }
+    }
+
+    /// A new index of tantivy.
+    fn create_index(&self, schema: Schema) -> tantivy::Result<Index> {
+        match &self.sealing {
+            None => Index::create_in_dir(self.tantivy(), schema),
+            Some(sealing) => Index::create(self.sealed(sealing)?, schema, IndexSettings::default()),
+        }
+    }
+
+    fn sealed(&self, sealing: &Sealing) -> tantivy::Result<SealedDirectory> {
+        Ok(SealedDirectory::new(MmapDirectory::open(self.tantivy())?, sealing.clone()))
     }
 
     pub(crate) fn root(&self) -> &Path {

@@ -6,6 +6,7 @@ mod texts;
 pub(crate) use scanned::Scanned;
 pub(crate) use texts::pages;
 
+use crate::disk::{Indexed, Sealing};
 use crate::omission::Omission;
 use crate::payload_texts::PayloadTexts;
 use crate::vectors::{self, MessageVectors};
@@ -36,6 +37,15 @@ pub(crate) struct Records {
 impl Records {
     pub(crate) fn new(kv: Arc<dyn Kv>, texts: Option<Arc<dyn PayloadTexts>>) -> Self {
         Self { kv, texts }
+    }
+
+    /// What seals the indexes of a todo, or with 0 those of many, where the store is encrypted.
+    pub(crate) fn sealing(&self, todo: u32, folder: Indexed) -> Option<Sealing> {
+        match self.kv.cipher(todo) {
+            Ok(cipher) => cipher.map(|cipher| Sealing::new(Some(cipher), folder)),
+            // It is forgotten, or its key cannot be read: nothing is searched or written without.
+            Err(_) => Some(Sealing::new(None, folder)),
+        }
     }
 
     pub(crate) fn changed(&self) -> Result<u64, Error> {

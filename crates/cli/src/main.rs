@@ -8,6 +8,7 @@ mod chat;
 mod cli;
 mod commands;
 mod demo;
+mod encryption_key;
 mod error;
 mod gateway;
 mod outfile;

@@ -1,6 +1,7 @@
 //! Which store a command works on, and opening it.
 
 use crate::cli::Globals;
+use crate::encryption_key::{self, encryption_key};
 use crate::error::CliError;
 use crate::output::{self, Output};
 use crate::run::Outfit;
@@ -58,7 +59,11 @@ fn open_to_write(globals: &Globals, out: &Output, options: Options) -> Result<Me
 
 /// Opens the store, and says if it has lost writes.
 fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
-    let memory = Memory::open(&folder(globals)?, options)?;
+    let has_key = options.encryption.is_some();
+    let memory = Memory::open(&folder(globals)?, options).map_err(|error| match error.kind() {
+        ErrorKind::Key if !has_key => CliError::Usage(format!("{error}; {}", key_places())),
+        _ => error.into(),
+    })?;
     let lost = memory.maintenance().lost().unwrap_or_else(|error| {
         output::warn(globals, format_args!("no lost writes can be looked for: {error}"));
         None
@@ -83,9 +88,10 @@ fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
 pub(crate) fn accept_loss(globals: &Globals) -> Result<Option<Lost>, CliError> {
     let dir = folder(globals)?;
     // Opening for reading says whether there is a store, without making one.
-    let found = foldback_kv::open(&dir, globals.engine(), Mode::ReadOnly);
-    drop(found.map_err(|error| not_opened(error.into(), &dir))?);
-    let kv = foldback_kv::open(&dir, globals.engine(), Mode::ReadWrite)?;
+    let key = encryption_key(globals)?;
+    let open = |mode| foldback_kv::open_with(&dir, globals.engine(), mode, key.as_ref());
+    drop(open(Mode::ReadOnly).map_err(|error| not_opened(error.into(), &dir))?);
+    let kv = open(Mode::ReadWrite)?;
     let lost = kv.lost()?;
     kv.accept_loss()?;
     Ok(lost)
@@ -114,6 +120,10 @@ pub(crate) fn open_for_run(
     let globals = &Globals { door: Some("run"), ..globals.clone() };
     let view = globals.settings.view.of(view);
     let options = outfit.options(options(globals, Mode::ReadWrite)?, view);
+    if options.encryption.is_some() {
+        let what = "what the run itself keeps in the folder runs, its journal and its trajectory, is not encrypted";
+        output::warn(globals, what);
+    }
     let memory = open(globals, options)?;
     check_embedder(&memory, globals, Mode::ReadWrite)?;
     Ok(memory)
@@ -173,7 +183,7 @@ fn open_so(globals: &Globals, options: Options) -> Result<Memory, CliError> {
         return Err(CliError::NotFound(what.to_owned()));
     }
     let options = options.with_engine(engine).with_audit(audit(globals));
-    let options = options.with_mode(Mode::ReadOnly);
+    let options = options.with_mode(Mode::ReadOnly).with_encryption(encryption_key(globals)?);
     match open(globals, options) {
         Err(CliError::Memory(error)) => Err(not_opened(error, &dir)),
         opened => opened,
@@ -190,6 +200,14 @@ fn not_opened(error: foldback::Error, dir: &Path) -> CliError {
         )),
         _ => error.into(),
     }
+}
+
+/// What gives a key, as the rest of a sentence.
+fn key_places() -> String {
+    format!(
+        "{}, memory.encryption_key_file or memory.encryption_key_command gives it",
+        encryption_key::VARIABLE
+    )
 }
 
 /// A store of its own for one conversation, gone with the value.
@@ -255,7 +273,7 @@ fn bytes_where(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> u64 {
 fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
     let (engine, embedder) = (globals.engine(), named_embedder(globals)?);
     let options = shaped(globals).with_engine(engine).with_mode(mode).with_embedder(embedder);
-    let options = options.with_audit(audit(globals));
+    let options = options.with_audit(audit(globals)).with_encryption(encryption_key(globals)?);
     Ok(match globals.settings.memory.redact {
         true => options.with_redaction(Redaction::default().with_key(redaction_key(globals)?)),
         false => options,

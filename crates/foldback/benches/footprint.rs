@@ -5,10 +5,10 @@
 //! cargo bench -p foldback --bench footprint [-- PART ...]
 //! ```
 //!
-//! PART is `append` (P1), `bulk` (P3), `cold` (P7, P8, P9), `payload` (P10), `prompt` (P11) or
-//! `embed` (P12); without one, all but the 100,000 blocks of P11, which `prompt-100k` adds. Each part
-//! runs in a process of its own, so that what one leaves behind does not count for the next. Syncs
-//! are counted by `strace` where it is installed.
+//! PART is `append` (P1) or `bulk` (P3), each with `-encrypted` behind it for an encrypted store (S14), `cold` (P7, P8,
+//! P9), `payload` (P10), `prompt` (P11) or `embed` (P12); without one, all but the 100,000 blocks of P11, which
+//! `prompt-100k` adds. Each part runs in a process of its own, so that what one leaves behind does not count for the next.
+//! Syncs are counted by `strace` where it is installed.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
 
@@ -22,7 +22,17 @@ mod parts;
 use std::process::Command;
 
 /// In this order they are run and printed.
-const PARTS: [&str; 7] = ["append", "bulk", "cold", "payload", "prompt", "prompt-100k", "embed"];
+const PARTS: [&str; 9] = [
+    "append",
+    "append-encrypted",
+    "bulk",
+    "bulk-encrypted",
+    "cold",
+    "payload",
+    "prompt",
+    "prompt-100k",
+    "embed",
+];
 
 fn main() {
     // `cargo bench` adds a flag of its own.

@@ -1,6 +1,7 @@
 //! What was asked of a store, and what it gave: an append-only log that tells of its own changes.
 
 mod check;
+mod coding;
 mod line;
 mod log;
 
@@ -12,9 +13,11 @@ use crate::error::Failure;
 use crate::memory::Shared;
 use crate::secret::Secret;
 use crate::{Error, Memory};
+use coding::Coding;
 use foldback_blockstore::Hit;
 use foldback_core::{Reference, TodoId, ToolCall};
 use foldback_disclosure::Answer;
+use foldback_kv::Kv;
 use line::Asked;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -206,12 +209,14 @@ pub(crate) fn log_of(
     audit: Option<&Audit>,
     dir: Option<&PathBuf>,
     secret: Option<&Secret>,
+    kv: &dyn Kv,
     is_writable: bool,
 ) -> Result<Option<Log>, Error> {
     let Some(audit) = audit else { return Ok(None) };
     let Some(dir) = dir else { return Err(Failure::NoAuditFolder.into()) };
     let Some(secret) = secret else { return Err(Failure::NoAuditSecret.into()) };
-    Log::open(&dir.join(FILE), &audit.door, key_of(secret), is_writable).map(Some)
+    let coding = Coding::of(kv)?;
+    Log::open(&dir.join(FILE), &audit.door, key_of(secret), coding, is_writable).map(Some)
 }
 
 /// What is asked of a log: what names it without its words.

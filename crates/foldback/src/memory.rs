@@ -107,13 +107,16 @@ impl Memory {
     /// Opens the store in `dir`; a new one is made where there is none.
     ///
     /// # Errors
-    /// When the folder cannot be used, another engine or version wrote it, or it is damaged.
+    /// When the folder cannot be used, another engine or version wrote it, or it is damaged; with
+    /// [`ErrorKind::Key`](crate::ErrorKind::Key) when it is encrypted and [`Options::encryption`] is not its key, or is not
+    /// encrypted and there is one.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         if options.engine == Engine::Memory {
             return Self::in_memory(options);
         }
-        let kv = foldback_kv::open(dir, options.engine, options.mode)?;
-        Self::open_on(kv, Some(dir), options)
+        let key = options.encryption.as_ref();
+        let kv = foldback_kv::open_with(dir, options.engine, options.mode, key)?;
+        Self::open_so(kv, Some(dir), options)
     }
 
     /// A store that lives as long as the value.
@@ -127,11 +130,20 @@ impl Memory {
     /// Opens a store on a storage engine of the caller's own: anything that keeps what [`Kv`] promises.
     /// `dir` is the folder for what is not kept in records: large payloads and indexes. Without a folder
     /// payloads are kept in the records, and indexes in memory. The caller sees to it that records and
-    /// folder belong together; [`Options::engine`] is ignored.
+    /// folder belong together; [`Options::engine`] is ignored. With [`Options::encryption`] the engine is given sealed values.
     ///
     /// # Errors
     /// When the folder cannot be used, or the engine fails.
     pub fn open_on(kv: Arc<dyn Kv>, dir: Option<&Path>, options: Options) -> Result<Self, Error> {
+        let kv = match &options.encryption {
+            Some(key) => foldback_kv::seal(kv, dir, options.mode, key)?,
+            None => kv,
+        };
+        Self::open_so(kv, dir, options)
+    }
+
+    /// Opens a store whose records are sealed already, if they are to be.
+    fn open_so(kv: Arc<dyn Kv>, dir: Option<&Path>, options: Options) -> Result<Self, Error> {
         let dir = dir.map(Path::to_owned);
         if let Some(path) = dir.as_ref().filter(|_| options.mode == Mode::ReadWrite) {
             let made = std::fs::create_dir_all(path);
@@ -163,7 +175,8 @@ impl Memory {
         let is_writable = options.mode == Mode::ReadWrite;
         let has_kept_secret = is_given || is_kept(kv.as_ref(), &secret);
         let kept = has_kept_secret.then_some(&secret);
-        let audit = audit::log_of(options.audit.as_ref(), dir.as_ref(), kept, is_writable)?;
+        let audit =
+            audit::log_of(options.audit.as_ref(), dir.as_ref(), kept, kv.as_ref(), is_writable)?;
         let shared = Shared {
             reembedder: Reembedder::default(),
             indexer,

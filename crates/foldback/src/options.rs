@@ -5,7 +5,7 @@ use foldback_blockstore::IndexConfig;
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Embedder, Estimate, Timestamp, TokenCounter};
 use foldback_disclosure::ViewConfig;
-use foldback_kv::{Engine, Mode};
+use foldback_kv::{EncryptionKey, Engine, Mode};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -51,6 +51,9 @@ pub struct Options {
     /// Whether secrets are replaced by marks before anything of them is stored, indexed, embedded or counted: `None`,
     /// which is the default, keeps every message as it came.
     pub redaction: Option<Redaction>,
+    /// The key that everything in the store's folder is sealed with: `None`, the default, opens a store that is not
+    /// encrypted. A new store is encrypted where there is one.
+    pub encryption: Option<EncryptionKey>,
     /// Whether each load, search and tool call is noted in a log in the store's folder: `None`, the default, notes
     /// nothing.
     pub audit: Option<Audit>,
@@ -74,6 +77,7 @@ impl Default for Options {
             embedder: None,
             secret: None,
             redaction: None,
+            encryption: None,
             audit: None,
             quota: Quota::default(),
             tokens: Arc::new(Estimate),
@@ -143,6 +147,13 @@ impl Options {
     #[must_use]
     pub fn with_redaction(mut self, redaction: impl Into<Option<Redaction>>) -> Self {
         self.redaction = redaction.into();
+        self
+    }
+
+    /// The same, with the [key](Self::encryption) of an encrypted store; `None` for one that is not.
+    #[must_use]
+    pub fn with_encryption(mut self, key: impl Into<Option<EncryptionKey>>) -> Self {
+        self.encryption = key.into();
         self
     }
 

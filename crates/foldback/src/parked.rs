@@ -88,7 +88,9 @@ impl Memory {
     /// Where a name's record stands or would stand, and what it holds. Of names that begin alike the later ones stand
     /// in the slots behind.
     fn slot(&self, todo: u32, name: &ParkedName) -> Result<(Key, Option<String>), Error> {
-        let [a, b, c, d, ..] = *name;
+        // The name is a digest of what a client said: in an encrypted store not even a part of it is a number of a record.
+        let cipher = self.shared.kv.cipher(todo)?;
+        let [a, b, c, d, ..] = cipher.map_or(*name, |cipher| cipher.digest(name));
         let mut key =
             Key { space: Space::Parked, todo, n: u64::from(u32::from_le_bytes([a, b, c, d])) };
         while let Some(bytes) = self.shared.kv.get(key)? {

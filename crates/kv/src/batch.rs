@@ -71,8 +71,17 @@ pub struct Expect {
     pub todo: u32,
     /// The head that the writer has seen; 0 for a new todo. A forgotten one has [another](crate::FORGOTTEN_HEAD).
     pub head: u64,
-    /// The head after the batch.
+    /// The head after the batch. One that makes it that of a forgotten todo takes the todo out of the registry as well.
     pub next: u64,
+}
+
+impl Expect {
+    /// The head that an engine stores with the batch; `None` where there is none afterwards. What was
+    /// [forgotten](crate::FORGOTTEN_HEAD) is known without one.
+    #[must_use]
+    pub fn stored(&self) -> Option<u64> {
+        Some(self.next).filter(|next| !matches!(*next, 0 | crate::FORGOTTEN_HEAD))
+    }
 }
 
 /// A range of records to delete.

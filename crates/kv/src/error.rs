@@ -1,9 +1,7 @@
 //! What can go wrong, cut by what the caller can do about it.
 
 use std::io;
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{Engine, Key, Lost, Space};
 
@@ -158,6 +156,37 @@ pub enum Error {
         /// The store's folder.
         path: PathBuf,
     },
+    /// The store is encrypted, and was opened without its key.
+    #[error(
+        "the store at {} is encrypted; the key that it was encrypted with was expected, and none is given",
+        path.display()
+    )]
+    NoKey {
+        /// The store's folder.
+        path: PathBuf,
+    },
+    /// The store is encrypted with another key than the one that was given.
+    #[error(
+        "the store at {} is encrypted with another key than the one that is given, or the record of its key is damaged",
+        path.display()
+    )]
+    WrongKey {
+        /// The store's folder.
+        path: PathBuf,
+    },
+    /// A key was given for a store that is not encrypted.
+    #[error(
+        "the store at {} is not encrypted, and a key is given; open it without one, or export its todos and import them \
+         into a new store, which is encrypted from the beginning",
+        path.display()
+    )]
+    NotEncrypted {
+        /// The store's folder.
+        path: PathBuf,
+    },
+    /// Something could not be sealed.
+    #[error("a record could not be sealed: {0}")]
+    Cipher(#[from] foldback_cipher::Error),
     /// There is no store in the folder, and it was opened for reading.
     #[error("there is no store at {}", path.display())]
     NotFound {
@@ -260,7 +289,6 @@ impl Error {
     }
 }
 
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 /// Turns a failed change of the file system into the error that says what to do about it.
 pub(crate) fn writing<'a>(
     doing: &'static str,

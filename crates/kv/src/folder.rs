@@ -2,7 +2,8 @@
 //!
 //! `FORMAT` is a text of three lines, the first thing written: the words `foldback store`,
 //! `version 4`, and `engine` with a name. While the engine's files are being made it has a fourth
-//! line, `unfinished`; the next opener for writing then makes them again. A folder whose format
+//! line, `unfinished`; the next opener for writing then makes them again. A store that is encrypted states `version 5` and
+//! has the fourth line `encrypted`, so that programs which know of no encryption refuse it; the rest of it is of version 4. A folder whose format
 //! file is whole and whose database is missing is damaged, and is never filled with an empty one.
 
 use std::fs::{self, File};
@@ -17,6 +18,9 @@ use crate::{Engine, Error, FORMAT_VERSION, Mode};
 const MAGIC: &str = "foldback store";
 const FORMAT: &str = "FORMAT";
 const UNFINISHED: &str = "unfinished";
+const ENCRYPTED: &str = "encrypted";
+/// The version that an encrypted store states.
+const ENCRYPTED_VERSION: u64 = 5;
 /// How long one creator waits for another.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long one waits for a process that has the whole store to itself.
@@ -138,6 +142,24 @@ enum State {
     Finished,
 }
 
+/// Whether the store in a folder says that it is encrypted. What is wrong with its format file is for who opens it to say.
+///
+/// # Errors
+///
+/// [`Error::Io`] when its format file cannot be read.
+pub fn is_encrypted(dir: &Path) -> Result<bool, Error> {
+    let text = text(dir)?.unwrap_or_default();
+    Ok(parse(dir, &text).is_ok() && text.lines().nth(3) == Some(ENCRYPTED))
+}
+
+/// Lets the format file of a whole store say that it is encrypted.
+pub(crate) fn mark_encrypted(dir: &Path) -> Result<(), Error> {
+    let text = text(dir)?.ok_or_else(|| Error::NotFound { path: dir.to_owned() })?;
+    let (_, engine, _) = parse(dir, &text)?;
+    let marked = format!("{MAGIC}\nversion {ENCRYPTED_VERSION}\nengine {engine}\n{ENCRYPTED}\n");
+    if text == marked { Ok(()) } else { replace(dir, &marked) }
+}
+
 /// Whether the folder's format file is sound, whichever engine it states. [`Error::NotFound`] where there is neither
 /// one nor a database.
 pub(crate) fn judge(dir: &Path) -> Result<(), Error> {
@@ -196,8 +218,11 @@ fn parse(dir: &Path, text: &str) -> Result<(u64, Engine, State), Error> {
         return Err(wrong(format!("its {FORMAT} file does not begin with {MAGIC:?}")));
     }
     let version = lines.next().and_then(|line| line.strip_prefix("version ")?.parse().ok());
-    let version: u64 =
+    let stated: u64 =
         version.ok_or_else(|| wrong(format!("its {FORMAT} file states no version")))?;
+    // Such a store is one of the version before but for its values.
+    let is_encrypted = stated == ENCRYPTED_VERSION && text.lines().nth(3) == Some(ENCRYPTED);
+    let version = if is_encrypted { FORMAT_VERSION } else { stated };
     if !(1..=FORMAT_VERSION).contains(&version) {
         let (path, expected) = (dir.to_owned(), FORMAT_VERSION);
         return Err(Error::FormatVersion { path, found: version, expected });
@@ -209,6 +234,7 @@ fn parse(dir: &Path, text: &str) -> Result<(u64, Engine, State), Error> {
     })?;
     match (lines.next(), lines.next()) {
         (None, None) => Ok((version, engine, State::Finished)),
+        (Some(ENCRYPTED), None) if is_encrypted => Ok((version, engine, State::Finished)),
         (Some(UNFINISHED), None) => Ok((version, engine, State::Unfinished)),
         _ => Err(wrong(format!("its {FORMAT} file has lines of no meaning in this version"))),
     }
@@ -221,14 +247,19 @@ fn write(dir: &Path, engine: Engine, version: u64, state: State) -> Result<u64, 
         text.push_str(UNFINISHED);
         text.push('\n');
     }
+    replace(dir, &text)?;
+    Ok(version)
+}
+
+/// Puts a format file in the place of the one that is there.
+fn replace(dir: &Path, text: &str) -> Result<(), Error> {
     let new = dir.join("FORMAT.new");
     let mut file = File::create(&new).map_err(writing("create", &new))?;
     file.write_all(text.as_bytes()).map_err(writing("write", &new))?;
     file.sync_all().map_err(writing("sync", &new))?;
     let path = dir.join(FORMAT);
     fs::rename(&new, &path).map_err(writing("rename into", &path))?;
-    sync(dir)?;
-    Ok(version)
+    sync(dir)
 }
 
 /// Makes the folder if there is none, and closes it to everybody but its owner.

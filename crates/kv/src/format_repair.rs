@@ -2,7 +2,9 @@
 
 use crate::error::reading;
 use crate::folder::{self, REDB_FILE, SLED_FOLDER, SQLITE_FILE};
-use crate::{Engine, Error, FORMAT_VERSION};
+use crate::open::open_engine;
+use crate::sealed::is_sealed;
+use crate::{Engine, Error, FORMAT_VERSION, Mode};
 use std::path::Path;
 
 /// Writes the format file of a store again where it is damaged or gone, and what stands beside it says itself what
@@ -42,6 +44,10 @@ pub fn repair_format(dir: &Path) -> Result<Option<Engine>, Error> {
         }
     };
     folder::restore(dir, engine, version)?;
+    // Whether it is encrypted is said by its records alone.
+    if open_engine(dir, engine, Mode::ReadOnly).is_ok_and(|kv| is_sealed(kv.as_ref())) {
+        folder::mark_encrypted(dir)?;
+    }
     Ok(Some(engine))
 }
 

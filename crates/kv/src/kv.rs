@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::{Batch, Error, FORGOTTEN_HEAD, Finding, Key, Lost, Space};
+use crate::{Batch, Cipher, Error, FORGOTTEN_HEAD, Finding, Key, Lost, Space};
 
 /// Stands for a head that is damaged. No batch sets a head to it.
 pub const DAMAGED_HEAD: u64 = u64::MAX;
@@ -148,4 +148,15 @@ pub trait Kv: Send + Sync {
     /// Damage is a [`Finding`], not an error: the call goes on past it as far as it can. An empty
     /// answer means that everything that is there is sound, and that no commit is [`lost`](Self::lost).
     fn check(&self) -> Result<Vec<Finding>, Error>;
+
+    /// What seals the files that are kept beside the records of a todo, and hides what they are named by; of what is not one
+    /// todo's, that of todo 0. `None` where the store is not encrypted, as none is that another crate's engine keeps.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read, or the todo was forgotten, with its key.
+    fn cipher(&self, todo: u32) -> Result<Option<Cipher>, Error> {
+        let _ = todo;
+        Ok(None)
+    }
 }

@@ -18,6 +18,8 @@
 //! [`Todo`], so that no record can be read without the todo's id, and it gives out and retires the
 //! numbers in the same transactions as any writer. Its own records are all that it reads.
 //!
+//! Where the caller gives a key ([`open_with`]), every value is sealed before an engine has it, and opened behind it.
+//!
 //! [`ForeignFile`] is beside all that: it reads the SQLite file of another program, because SQLite enters here and
 //! nowhere else.
 //!
@@ -58,6 +60,7 @@ mod lost;
 mod open;
 mod registry;
 mod retry;
+mod sealed;
 
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod acknowledged;
@@ -99,6 +102,8 @@ pub use crate::batch::{Batch, Delete, Expect, MAX_VALUE_BYTES};
 pub use crate::engine::{Engine, Mode};
 pub use crate::error::Error;
 pub use crate::finding::Finding;
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+pub use crate::folder::is_encrypted;
 #[cfg(feature = "sqlite")]
 pub use crate::foreign::ForeignFile;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
@@ -107,6 +112,8 @@ pub use crate::key::{Key, Space};
 pub use crate::kv::{DAMAGED_HEAD, Kv};
 pub use crate::lost::Lost;
 pub use crate::memory::memory;
-pub use crate::open::{FORMAT_VERSION, open};
+pub use crate::open::{FORMAT_VERSION, open, open_with, rekey};
 pub use crate::registry::{FORGOTTEN_HEAD, Registry, Todo, missing_head};
 pub use crate::retry::{Contended, retry};
+pub use crate::sealed::{change_key, seal};
+pub use foldback_cipher::{Cipher, EncryptionKey};

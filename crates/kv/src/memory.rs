@@ -59,11 +59,10 @@ impl Kv for Memory {
             if found != expect.head {
                 return Err(Error::Conflict { todo: expect.todo, expected: expect.head, found });
             }
-            if expect.next == 0 {
-                state.heads.remove(&expect.todo);
-            } else {
-                state.heads.insert(expect.todo, expect.next);
-            }
+            match expect.stored() {
+                None => state.heads.remove(&expect.todo),
+                Some(next) => state.heads.insert(expect.todo, next),
+            };
         }
         for delete in batch.delete {
             let Some(bounds) = bounds(delete.space, delete.todo, &delete.range)? else { continue };

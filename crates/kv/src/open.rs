@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::memory::Memory;
-use crate::{Engine, Error, Kv, Mode};
+use crate::sealed::seal_as;
+use crate::{EncryptionKey, Engine, Error, Kv, Mode};
 
 /// The version of the store's layout on disk that this crate writes. It reads every earlier one, and
 /// brings a store that it opens for writing up to this one.
@@ -34,8 +35,58 @@ pub const FORMAT_VERSION: u64 = 4;
 /// [`Error::NotFound`] when there is none to read; [`Error::Locked`] within a second when a store of
 /// redb or sled is in use; [`Error::ReadOnly`] when the folder cannot be written and
 /// [`Mode::ReadWrite`] was asked for; [`Error::Unsupported`] when the engine was left out of this
-/// build.
+/// build; [`Error::NoKey`] when the store is encrypted.
 pub fn open(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
+    open_with(dir, engine, mode, None)
+}
+
+/// As [`open`], with the key of an encrypted store. A new store is encrypted where a key is given; one that is there stays what
+/// it is.
+///
+/// # Errors
+///
+/// As [`open`]; [`Error::WrongKey`] when the store is encrypted with another key, and [`Error::NotEncrypted`] when it is
+/// not encrypted at all.
+pub fn open_with(
+    dir: &Path,
+    engine: Engine,
+    mode: Mode,
+    key: Option<&EncryptionKey>,
+) -> Result<Arc<dyn Kv>, Error> {
+    let says = match engine {
+        #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+        Engine::Sqlite | Engine::Redb | Engine::Sled => Some(crate::folder::is_encrypted(dir)?),
+        _ => None,
+    };
+    match key {
+        Some(key) => {
+            let kv = open_engine(dir, engine, mode)?;
+            seal_as(kv, says.map(|_| dir), mode, key, says)
+        }
+        None if says == Some(true) => Err(Error::NoKey { path: dir.to_owned() }),
+        None => open_engine(dir, engine, mode),
+    }
+}
+
+/// Seals the keys of an encrypted store with another key of the caller's, and compacts it, so that what the old key opened is in
+/// none of its files. What is sealed with those keys stays as it is. Who has the store open meanwhile is not disturbed.
+///
+/// # Errors
+///
+/// As [`open_with`] and [`Kv::compact`]; where it could not be compacted, the new key is the store's.
+pub fn rekey(
+    dir: &Path,
+    engine: Engine,
+    key: &EncryptionKey,
+    new: &EncryptionKey,
+) -> Result<(), Error> {
+    let kv = open_engine(dir, engine, Mode::ReadWrite)?;
+    crate::sealed::change_key(kv.as_ref(), dir, key, new)?;
+    kv.compact()
+}
+
+/// What an engine keeps, sealed or not.
+pub(crate) fn open_engine(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
     match engine {
         #[cfg(feature = "sqlite")]
         Engine::Sqlite => Ok(Arc::new(crate::sqlite::Sqlite::open(dir, mode)?)),

@@ -113,7 +113,10 @@ impl Registry {
             let mut names = self.names(id)?;
             names.push(todo.clone());
             let mut put = begin(no);
-            put.extend([(name_key(id), write_names(&names)), (own_key(no), record(id, info))]);
+            put.extend([
+                (name_key(self.kv.as_ref(), id)?, write_names(&names)),
+                (own_key(no), record(id, info)),
+            ]);
             let batch = Batch {
                 expect: Some(Expect { todo: REGISTRY, head, next: head + 1 }),
                 put,
@@ -234,7 +237,7 @@ impl Registry {
     /// When the store fails; then nothing is gone, or where the [disk is full](Kv::erase) some of the records:
     /// the todo is there by half, and can be removed again.
     pub fn remove(&self, todo: &Todo, mut delete: Vec<Delete>) -> Result<(), Error> {
-        let name = name_key(&todo.id);
+        let name = name_key(self.kv.as_ref(), &todo.id)?;
         delete.push(Delete::one(own_key(todo.no)));
         delete.push(Delete::todo(Space::Todo, todo.no));
         // What somebody writes to the todo meanwhile goes too.
@@ -248,14 +251,14 @@ impl Registry {
             } else {
                 put.push((name, write_names(&names)));
             }
-            let expect = Some(Expect { todo: todo.no, head, next: 0 });
+            let expect = Some(Expect { todo: todo.no, head, next: FORGOTTEN_HEAD });
             self.kv.erase(Batch { expect, put, delete })
         })
     }
 
     /// The todos whose ids share a hash with `id`: hardly ever more than one.
     fn names(&self, id: &TodoId) -> Result<Vec<Todo>, Error> {
-        let key = name_key(id);
+        let key = name_key(self.kv.as_ref(), id)?;
         let Some(value) = self.kv.get(key)? else { return Ok(Vec::new()) };
         read_names(&value).ok_or_else(|| corrupt(key))
     }
@@ -266,11 +269,25 @@ fn own_key(todo: u32) -> Key {
     Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo) }
 }
 
-/// 63 bits of the id's hash.
-fn name_key(id: &TodoId) -> Key {
-    let hash = xxhash_rust::xxh3::xxh3_64(id.as_str().as_bytes());
+/// 63 bits of the id's hash; where the store is encrypted, of one that says nothing of the id.
+fn name_key(kv: &dyn Kv, id: &TodoId) -> Result<Key, Error> {
+    let id = id.as_str().as_bytes();
+    let hash = match kv.cipher(REGISTRY)? {
+        Some(cipher) => {
+            let digest = cipher.digest(id);
+            digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        }
+        None => xxhash_rust::xxh3::xxh3_64(id),
+    };
     let todo = (hash >> 33) as u32;
-    Key { space: Space::Name, todo, n: hash & 0xffff_ffff }
+    Ok(Key { space: Space::Name, todo, n: hash & 0xffff_ffff })
+}
+
+/// Whether a todo is found by the id that it is registered with.
+pub(crate) fn is_found(kv: &dyn Kv, no: u32, record: &[u8]) -> Result<bool, Error> {
+    let Some((id, _)) = parse(record) else { return Ok(false) };
+    let names = kv.get(name_key(kv, &id)?)?.unwrap_or_default();
+    Ok(read_names(&names).is_some_and(|names| names.iter().any(|todo| todo.no == no)))
 }
 
 fn write_names(names: &[Todo]) -> Vec<u8> {

@@ -167,12 +167,13 @@ impl Kv for Sled {
         let link = acknowledged.last(self.held()?)?.next(&batch);
         self.is_own()?;
         let mut changes = BTreeMap::from([(ordered::LINK, Some(link.seal()))]);
-        if let Some(Expect { todo, head: expected, next }) = batch.expect {
+        if let Some(expect) = batch.expect {
+            let Expect { todo, head: expected, .. } = expect;
             let found = self.head(todo)?;
             if found != expected {
                 return Err(Error::Conflict { todo, expected, found });
             }
-            let stored = (next != 0).then(|| record::seal_head(todo, next));
+            let stored = expect.stored().map(|next| record::seal_head(todo, next));
             changes.insert(ordered::head(todo), stored);
         }
         for delete in &batch.delete {

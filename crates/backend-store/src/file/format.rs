@@ -10,6 +10,8 @@ pub(crate) const FOOTER: usize = 96;
 
 const MAGIC: &[u8; 7] = b"FBPAYLD";
 const VERSION: u8 = 1;
+/// The version of a file that is sealed.
+const SEALED_VERSION: u8 = 2;
 const COMPRESSED: u32 = 1 << 31;
 
 /// How many chunks a payload of this size has.
@@ -17,21 +19,25 @@ pub(crate) fn chunks_of(bytes: u64) -> u64 {
     bytes.div_ceil(CHUNK as u64)
 }
 
-pub(crate) fn header() -> [u8; HEADER] {
+pub(crate) fn header(is_sealed: bool) -> [u8; HEADER] {
     let mut out = [0; HEADER];
-    let fields = MAGIC.iter().copied().chain([VERSION]).chain((CHUNK as u32).to_le_bytes());
+    let version = if is_sealed { SEALED_VERSION } else { VERSION };
+    let fields = MAGIC.iter().copied().chain([version]).chain((CHUNK as u32).to_le_bytes());
     out.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
     out
 }
 
 /// Refuses a header of another format, naming the version where there is one.
-pub(crate) fn check_header(found: &[u8; HEADER]) -> Result<(), Fault> {
+pub(crate) fn check_header(found: &[u8; HEADER], is_sealed: bool) -> Result<(), Fault> {
+    let expected = if is_sealed { SEALED_VERSION } else { VERSION };
     match found.strip_prefix(MAGIC) {
         None => Fault::damaged("its file does not begin as a payload's file does"),
-        Some([version, ..]) if *version != VERSION => Fault::damaged(format!(
-            "its file has format version {version}, and this program reads version {VERSION}"
+        Some([version, ..]) if *version != expected => Fault::damaged(format!(
+            "its file has format version {version}, and version {expected} was expected"
         )),
-        Some(_) if *found != header() => Fault::damaged("the header of its file is damaged"),
+        Some(_) if *found != header(is_sealed) => {
+            Fault::damaged("the header of its file is damaged")
+        }
         Some(_) => Ok(()),
     }
 }
@@ -99,9 +105,9 @@ impl Footer {
 }
 
 /// The hash that binds everything in the file but the chunks' own bytes.
-pub(crate) fn seal(table: &[u8], footer: &[u8]) -> [u8; 32] {
+pub(crate) fn seal(is_sealed: bool, table: &[u8], footer: &[u8]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&header()).update(table).update(footer);
+    hasher.update(&header(is_sealed)).update(table).update(footer);
     *hasher.finalize().as_bytes()
 }
 

@@ -22,7 +22,11 @@
 //! fields can disagree.
 //!
 //! The length of the file must be exactly what the table adds up to.
+//!
+//! In an encrypted store the version is 2. Each chunk is sealed by itself with the key of its todo, bound to its number, and is
+//! 40 bytes longer; so are table and footer together. What the table checks are the sealed bytes.
 
 pub(crate) mod format;
 pub(crate) mod reader;
+pub(crate) mod sealing;
 pub(crate) mod writer;

@@ -3,6 +3,7 @@
 use super::format::{
     CHUNK, ENTRY, Entry, FOOTER, Footer, HEADER, check_header, check_of, chunks_of, seal,
 };
+use super::sealing::Sealing;
 use crate::Fault;
 use std::{
     fs::File,
@@ -16,6 +17,7 @@ pub(crate) struct Reader {
     hash: [u8; 32],
     seal: [u8; 32],
     chunks: Vec<Chunk>,
+    sealing: Option<Sealing>,
     decompressor: zstd::bulk::Decompressor<'static>,
     /// The chunk that was read last.
     at: Option<usize>,
@@ -39,28 +41,37 @@ impl Reader {
         hash: &[u8; 32],
         bytes: u64,
         sealed: Option<&[u8; 32]>,
+        sealing: Option<Sealing>,
     ) -> Result<Self, Fault> {
         let count = chunks_of(bytes);
         let table_size = count * ENTRY as u64;
-        let length = file.metadata()?.len();
-        let Some(table_at) = length.checked_sub(table_size + FOOTER as u64) else {
+        let overhead = if sealing.is_some() { Sealing::OVERHEAD } else { 0 };
+        let end_size = table_size + (FOOTER + overhead) as u64;
+        let Some(table_at) = file.metadata()?.len().checked_sub(end_size) else {
             return Fault::damaged("its file is cut short");
         };
         let mut head = [0; HEADER];
         file.read_exact(&mut head)?;
-        check_header(&head)?;
+        check_header(&head, sealing.is_some())?;
 
         // What is allocated follows from the payload's size, and the file was seen to be as long.
         file.seek(SeekFrom::Start(table_at))?;
-        let mut table = vec![0; table_size as usize];
-        file.read_exact(&mut table)?;
-        let mut footer = [0; FOOTER];
-        file.read_exact(&mut footer)?;
+        let mut end = vec![0; end_size as usize];
+        file.read_exact(&mut end)?;
+        if let Some(sealing) = &sealing {
+            end = match sealing.open_table(&end) {
+                Some(end) => end,
+                None => return Fault::damaged("the table of its file does not open"),
+            };
+        }
+        let Some((table, footer)) = end.split_at_checked(table_size as usize) else {
+            return Fault::damaged("its file is cut short");
+        };
         let (before_seal, _) = footer.split_at(FOOTER - 32);
-        let Some((fields, found_seal)) = Footer::read(&footer) else {
+        let Some((fields, found_seal)) = Footer::read(footer) else {
             return Fault::damaged("the end of its file cannot be read");
         };
-        if seal(&table, before_seal) != found_seal {
+        if seal(sealing.is_some(), table, before_seal) != found_seal {
             return Fault::damaged("the table of its file does not agree with its seal");
         }
         if fields.hash != *hash || fields.bytes != bytes || fields.chunks != count {
@@ -77,7 +88,8 @@ impl Reader {
                 return Fault::damaged("the table of its file cannot be read");
             };
             let raw = raw_size(bytes, i);
-            if entry.stored as usize > raw || (!entry.compressed && entry.stored as usize != raw) {
+            let stored = (entry.stored as usize).checked_sub(overhead);
+            if !stored.is_some_and(|stored| stored == raw || entry.compressed && stored < raw) {
                 return Fault::damaged(format!("the size of chunk {i} of its file is wrong"));
             }
             chunks.push(Chunk { offset, feeds_before, entry });
@@ -93,6 +105,7 @@ impl Reader {
             hash: *hash,
             seal: found_seal,
             chunks,
+            sealing,
             decompressor: zstd::bulk::Decompressor::new()?,
             at: None,
             raw: Vec::new(),
@@ -183,6 +196,12 @@ impl Reader {
                 "{} bytes at {offset} of its file do not agree with their check",
                 entry.stored
             ));
+        }
+        if let Some(sealing) = &self.sealing {
+            self.packed = match sealing.open_chunk(i as u64, &self.packed) {
+                Some(packed) => packed,
+                None => return Fault::damaged(format!("chunk {i} of its file does not open")),
+            };
         }
         let size = raw_size(self.bytes, i);
         if entry.compressed {

@@ -1,6 +1,7 @@
 //! Writes a payload's file, chunk by chunk.
 
 use super::format::{CHUNK, ENTRY, Entry, Footer, check_of, header, seal};
+use super::sealing::Sealing;
 use std::io::{self, Write};
 
 /// Takes a payload in pieces of any size and writes its file.
@@ -12,6 +13,7 @@ pub(crate) struct Writer<W> {
     packed: Vec<u8>,
     table: Vec<u8>,
     hasher: blake3::Hasher,
+    sealing: Option<Sealing>,
     bytes: u64,
     feeds: u64,
     written: u64,
@@ -27,8 +29,8 @@ pub(crate) struct Written {
 }
 
 impl<W: Write> Writer<W> {
-    pub(crate) fn new(mut out: W, level: i32) -> io::Result<Self> {
-        let header = header();
+    pub(crate) fn new(mut out: W, level: i32, sealing: Option<Sealing>) -> io::Result<Self> {
+        let header = header(sealing.is_some());
         out.write_all(&header)?;
         Ok(Self {
             out,
@@ -37,6 +39,7 @@ impl<W: Write> Writer<W> {
             packed: Vec::with_capacity(CHUNK),
             table: Vec::new(),
             hasher: blake3::Hasher::new(),
+            sealing,
             bytes: 0,
             feeds: 0,
             written: header.len() as u64,
@@ -74,12 +77,14 @@ impl<W: Write> Writer<W> {
         let hash = *self.hasher.finalize().as_bytes();
         let chunks = (self.table.len() / ENTRY) as u64;
         let footer = Footer { chunks, bytes: self.bytes, feeds: self.feeds, hash }.write();
-        let seal = seal(&self.table, &footer);
-        self.out.write_all(&self.table)?;
-        self.out.write_all(&footer)?;
-        self.out.write_all(&seal)?;
+        let seal = seal(self.sealing.is_some(), &self.table, &footer);
+        let mut end = [&self.table, &footer, &seal[..]].concat();
+        if let Some(sealing) = &self.sealing {
+            end = sealing.seal_table(&end)?;
+        }
+        self.out.write_all(&end)?;
         self.out.flush()?;
-        let stored = self.written + (self.table.len() + footer.len() + seal.len()) as u64;
+        let stored = self.written + end.len() as u64;
         Ok((self.out, Written { hash, seal, bytes: self.bytes, stored }))
     }
 
@@ -99,6 +104,10 @@ impl<W: Write> Writer<W> {
         let packed = self.compressor.compress_to_buffer(raw, self.packed.as_mut_slice());
         let packed = packed.ok().and_then(|size| self.packed.get(..size));
         let stored = packed.unwrap_or(raw);
+        let number = (self.table.len() / ENTRY) as u64;
+        let sealed = self.sealing.as_ref().map(|sealing| sealing.seal_chunk(number, stored));
+        let sealed = sealed.transpose()?;
+        let stored = sealed.as_deref().unwrap_or(stored);
         let feeds = raw.iter().filter(|&&byte| byte == b'\n').count();
         let entry = Entry {
             stored: stored.len() as u32,

@@ -1,7 +1,7 @@
 //! Bytes made ready to be committed.
 
-use super::BackendStore;
 use super::packed::pack;
+use super::{BackendStore, name_of};
 use crate::file::format::CHUNK;
 use crate::file::reader::Reader;
 use crate::file::writer::{Writer, Written};
@@ -34,9 +34,10 @@ impl BackendStore {
         else {
             return self.keep_record(pending, hash, &sniffer, bytes);
         };
+        let sealing = self.sealing(pending.todo.no())?;
         let mut temp = files.temp(pending.todo.no())?;
         let path = temp.path.clone();
-        let written = Writer::new(temp.file()?, self.config.level)
+        let written = Writer::new(temp.file()?, self.config.level, sealing)
             .and_then(|mut writer| {
                 writer.push(bytes)?;
                 writer.finish()
@@ -70,11 +71,13 @@ impl BackendStore {
             return self.prepare(pending, &first);
         }
 
+        let sealing = self.sealing(pending.todo.no())?;
         let mut temp = files.temp(pending.todo.no())?;
         let path = temp.path.clone();
         let write_error = |error| Error::io("write", &path, error);
         let mut sniffer = Sniffer::new();
-        let mut writer = Writer::new(temp.file()?, self.config.level).map_err(write_error)?;
+        let mut writer =
+            Writer::new(temp.file()?, self.config.level, sealing).map_err(write_error)?;
         sniffer.push(&first);
         writer.push(&first).map_err(write_error)?;
         let mut size = first.len() as u64;
@@ -131,7 +134,7 @@ impl BackendStore {
 
     /// The numbers that share a hash key with these bytes.
     fn bucket(&self, pending: &Pending, hash: &[u8; 32]) -> Result<Vec<u64>, Error> {
-        let key = hash_key(&pending.todo, hash);
+        let key = self.hash_key(&pending.todo, hash)?;
         if let Some(numbers) = pending.buckets.get(&key.n) {
             return Ok(numbers.clone());
         }
@@ -172,7 +175,7 @@ impl BackendStore {
             seal,
         };
         let record = meta.write().map_err(|fault| fault.of(n, "record"))?;
-        let key = hash_key(&pending.todo, &hash);
+        let key = self.hash_key(&pending.todo, &hash)?;
         let mut numbers = self.bucket(pending, &hash)?;
         if !numbers.contains(&n) {
             numbers.push(n);
@@ -217,20 +220,23 @@ impl BackendStore {
         sniffer: &Sniffer,
     ) -> Result<Prepared, Error> {
         let Written { hash, bytes, .. } = written;
+        let sealing = self.sealing(pending.todo.no())?;
+        let name = name_of(sealing.as_ref(), &hash);
         let good = |file: File| {
             let stored = file.metadata().ok()?.len();
-            let mut reader = Reader::open(file, &hash, bytes, None).ok()?;
+            let mut reader = Reader::open(file, &hash, bytes, None, sealing).ok()?;
             reader.whole(|_| Ok::<(), Fault>(())).ok()?;
             Some((reader.seal(), stored))
         };
-        let found = files.publish(temp, pending.todo.no(), &hash, good)?;
+        let found = files.publish(temp, pending.todo.no(), &name, good)?;
         let (seal, stored) = found.unwrap_or((written.seal, written.stored));
         self.keep(pending, sniffer, hash, bytes, stored, Some(seal), None)
     }
-}
 
-fn hash_key(todo: &Todo, hash: &[u8; 32]) -> Key {
-    let [a, b, c, d, ..] = *hash;
-    let n = u64::from(u32::from_le_bytes([a, b, c, d]));
-    Key { space: Space::PayloadHash, todo: todo.no(), n }
+    /// Where the numbers stand of the payloads whose hashes begin alike.
+    fn hash_key(&self, todo: &Todo, hash: &[u8; 32]) -> Result<Key, Error> {
+        let [a, b, c, d, ..] = name_of(self.sealing(todo.no())?.as_ref(), hash);
+        let n = u64::from(u32::from_le_bytes([a, b, c, d]));
+        Ok(Key { space: Space::PayloadHash, todo: todo.no(), n })
+    }
 }

@@ -2,9 +2,10 @@
 
 use super::Origin;
 use crate::Error;
-use crate::disk::{Damage, Folder};
+use crate::disk::{Damage, Folder, Indexed};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::ops::RangeInclusive;
@@ -14,6 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 /// What a catalogue begins with; its checksum follows, and itself as MessagePack. It changes with the
 /// format of anything below.
 const MAGIC: &[u8; 8] = b"fball-01";
+
+const CATALOGUE: &str = "catalogue";
 
 /// Which volumes there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,14 +95,24 @@ impl Catalogue {
         if u64::from_le_bytes(*sum) != xxh3_64(body) {
             return Err("the checksum of the catalogue does not hold".to_owned());
         }
-        rmp_serde::from_slice(body)
+        let opened = match folder.sealing() {
+            None => Cow::Borrowed(body),
+            Some(sealing) => {
+                let opened = sealing.open(&CATALOGUE, body);
+                Cow::Owned(opened.ok_or_else(|| "the catalogue does not open".to_owned())?)
+            }
+        };
+        rmp_serde::from_slice(&opened)
             .map_err(|error| format!("the catalogue cannot be read: {error}"))
     }
 
     /// Puts this catalogue in the place of the one that is there, in one step.
     pub(super) fn write(&self, folder: &Folder) -> Result<(), Error> {
         let write = || {
-            let body = rmp_serde::to_vec(self).map_err(std::io::Error::other)?;
+            let mut body = rmp_serde::to_vec(self).map_err(std::io::Error::other)?;
+            if let Some(sealing) = folder.sealing() {
+                body = sealing.seal(&CATALOGUE, &body)?;
+            }
             let new = path(folder).with_extension("new");
             let mut file = File::create(&new)?;
             file.write_all(MAGIC)?;
@@ -173,12 +186,13 @@ impl Covered {
 
 /// The file of the catalogue.
 pub(super) fn path(folder: &Folder) -> PathBuf {
-    folder.root().join("catalogue")
+    folder.root().join(CATALOGUE)
 }
 
 /// The folder of a volume.
 pub(super) fn volume_folder(folder: &Folder, number: u64) -> Folder {
-    Folder::at(folder.root().join(number.to_string()))
+    let sealing = folder.sealing().map(|sealing| sealing.of(Indexed::Volume(number)));
+    Folder::at(folder.root().join(number.to_string()), sealing)
 }
 
 #[cfg(test)]
@@ -227,7 +241,7 @@ mod tests {
     #[test]
     fn no_flipped_byte_of_a_catalogue_is_believed() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path().to_owned());
+        let folder = Folder::at(dir.path().to_owned(), None);
         assert_eq!(Catalogue::read(&folder), Ok(Catalogue::default()));
         catalogue().write(&folder).unwrap();
         assert_eq!(Catalogue::read(&folder), Ok(catalogue()));

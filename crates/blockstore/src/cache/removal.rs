@@ -47,7 +47,7 @@ impl Cache {
             let name = entry.file_name().into_string().unwrap_or_default();
             let gone = name.strip_suffix(GONE).and_then(|name| name.strip_suffix('.'));
             let Ok(no) = gone.unwrap_or(&name).parse::<u32>() else { continue };
-            let folder = Folder::new(dir, no);
+            let folder = self.folder_of(dir, no);
             if gone.is_some() {
                 delete(&gone_root(&folder))
                     .map_err(|error| index_error(&folder, "deleted", error.to_string()))?;

@@ -9,6 +9,7 @@
 
 use super::Damage;
 use super::codes::{CodeGroup, Codes, Columns, error_of};
+use super::sealing::Sealing;
 use crate::block_doc::{BlockDoc, DocVectors};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -88,6 +89,7 @@ impl NewCodes {
         path: &Path,
         at: u64,
         (first_block, last_block): (u32, u32),
+        sealing: Option<&Sealing>,
     ) -> std::io::Result<u64> {
         let groups = self.groups.iter().map(|group| {
             let (model_id, dim, rows) = (group.model_id.clone(), group.dim, group.columns.len());
@@ -100,6 +102,9 @@ impl NewCodes {
         for group in &self.groups {
             group.columns.write(&mut body);
             body.extend_from_slice(&group.codes);
+        }
+        if let Some(sealing) = sealing {
+            body = sealing.seal(&at, &body)?;
         }
         let mut head = [0u8; CHUNK_HEAD];
         head[..8].copy_from_slice(MAGIC);
@@ -162,7 +167,12 @@ impl NewGroup {
 impl Codes {
     /// The rows in the first `bytes` bytes of the file, which hold the blocks 1 to `blocks`. Every
     /// checksum is verified; the codes stay in the file, which is mapped.
-    pub(crate) fn read(path: &Path, bytes: u64, blocks: u32) -> Result<Self, Damage> {
+    pub(crate) fn read(
+        path: &Path,
+        bytes: u64,
+        blocks: u32,
+        sealing: Option<&Sealing>,
+    ) -> Result<Self, Damage> {
         let damage = |what: &str| format!("vectors.i8 {what}");
         let mapped = map(path).map_err(|error| damage(&format!("cannot be read: {error}")))?;
         let len = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -173,8 +183,15 @@ impl Codes {
         let (mut at, mut last) = (0, 0);
         while at < len {
             let rest = mapped.slice(at..len);
-            let (body, sum) = read_chunk(&rest).map_err(|what| damage(&what))?;
-            at += CHUNK_HEAD + body.len();
+            let (mut body, sum) = read_chunk(&rest).map_err(|what| damage(&what))?;
+            let next = at + CHUNK_HEAD + body.len();
+            if let Some(sealing) = sealing {
+                let opened = sealing.open(&at, &body);
+                body = OwnedBytes::new(
+                    opened.ok_or_else(|| damage("has a chunk that does not open"))?,
+                );
+            }
+            at = next;
             last = codes.append(&body, last + 1).map_err(|what| damage(&what))?;
             codes.chunks.push((at as u64, sum));
         }
@@ -268,10 +285,10 @@ pub(super) mod tests {
             let mut new = NewCodes::default();
             docs.iter().for_each(|doc| new.push(doc));
             let to = last + docs.len() as u32;
-            at = new.append_to(path, at, (last + 1, to)).unwrap();
+            at = new.append_to(path, at, (last + 1, to), None).unwrap();
             last = to;
         }
-        Codes::read(path, at, last).unwrap()
+        Codes::read(path, at, last, None).unwrap()
     }
 
     #[test]
@@ -295,13 +312,13 @@ pub(super) mod tests {
             let mut flipped = whole.clone();
             flipped[at] ^= 0x10;
             std::fs::write(&other, &flipped).unwrap();
-            assert!(Codes::read(&other, bytes, 3).is_err(), "byte {at}");
+            assert!(Codes::read(&other, bytes, 3, None).is_err(), "byte {at}");
             std::fs::write(&other, &whole[..at]).unwrap();
-            assert!(Codes::read(&other, bytes, 3).is_err(), "cut at {at}");
+            assert!(Codes::read(&other, bytes, 3, None).is_err(), "cut at {at}");
         }
         // What is behind the manifest's length is left over from a write that was cut short.
         std::fs::write(&other, [whole.as_slice(), b"torn"].concat()).unwrap();
-        assert!(all.are(&Codes::read(&other, bytes, 3).unwrap()));
+        assert!(all.are(&Codes::read(&other, bytes, 3, None).unwrap()));
         // Other rows are told apart.
         let mut less = NewCodes::default();
         docs[..2].iter().for_each(|doc| less.push(doc));
@@ -333,13 +350,13 @@ pub(super) mod tests {
                 let at = kept.checked_sub(1).map_or(0, |last| mapped.chunks[last].0);
                 let to = kept as u32 + 1;
                 let next = doc(to, &rows[..2]);
-                let end = new(&[next]).append_to(&path, at, (to, to)).unwrap();
+                let end = new(&[next]).append_to(&path, at, (to, to), None).unwrap();
                 assert!(new(&docs).are(&mapped), "{kept} chunks kept");
                 assert!(old.metadata().unwrap().len() >= before, "{kept} chunks kept");
                 assert_eq!(std::fs::metadata(&path).unwrap().len(), end);
-                let read = Codes::read(&path, end, to).unwrap();
+                let read = Codes::read(&path, end, to, None).unwrap();
                 assert_eq!(read.groups()[0].len(), 2 * (kept + 1));
-                let after = new(&docs).append_to(&path, end + 1, (to + 1, to + 3));
+                let after = new(&docs).append_to(&path, end + 1, (to + 1, to + 3), None);
                 assert!(after.unwrap_err().to_string().contains("expected"));
             }
         }

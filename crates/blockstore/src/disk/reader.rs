@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocSet, Index, SegmentReader, Term};
+use tantivy::{DocSet, SegmentReader, Term};
 
 /// An index on disk as it was when it was opened and checked. It holds the blocks from 1 on
 /// without a gap.
@@ -73,7 +73,7 @@ impl DiskIndex {
             return Ok(None);
         }
         let words = |error: tantivy::TantivyError| error.to_string();
-        let index = Index::open_in_dir(folder.tantivy()).map_err(words)?;
+        let index = folder.open_index().map_err(words)?;
         let fields = Fields::of(&index.schema())?;
         let metas = index.load_metas().map_err(words)?;
         if metas.payload.is_none() && metas.segments.is_empty() {
@@ -125,7 +125,8 @@ impl DiskIndex {
         if metas.iter().map(|meta| u64::from(meta.len)).sum::<u64>() != manifest.terms {
             return Err("its blocks are not of the length that its manifest says".to_owned());
         }
-        let codes = Codes::read(&folder.vectors(), manifest.vector_bytes, manifest.blocks)?;
+        let (bytes, blocks) = (manifest.vector_bytes, manifest.blocks);
+        let codes = Codes::read(&folder.vectors(), bytes, blocks, folder.sealing())?;
         let graph = Graph::open(folder, &codes, graph);
         let broken = AtomicBool::new(false);
         Ok(Some(Self {
@@ -145,7 +146,7 @@ impl DiskIndex {
     /// What an index lacks, whose other files are not looked at; nothing where there is none.
     pub(crate) fn omissions_of(folder: &Folder, number: u32) -> Vec<Omission> {
         let read = || {
-            let index = Index::open_in_dir(folder.tantivy()).ok()?;
+            let index = folder.open_index().ok()?;
             let payload = index.load_metas().ok()?.payload;
             Some(Manifest::read(payload.as_deref(), number).ok()?.omissions)
         };
@@ -317,13 +318,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let id = TodoId::new("t").unwrap();
         let todo = Registry::new(foldback_kv::memory()).create(&id, b"").unwrap();
-        let folder = Folder::new(dir.path(), todo.no());
+        let folder = Folder::new(dir.path(), todo.no(), None);
         let open = || DiskIndex::open(&folder, todo.no(), None);
         assert!(matches!(open(), Ok(None)));
         std::fs::create_dir_all(folder.tantivy()).unwrap();
         assert!(matches!(open(), Ok(None)));
         let schema = Fields::schema().0;
-        let index = Index::create_in_dir(folder.tantivy(), schema.clone()).unwrap();
+        let index = folder.create_index(schema.clone()).unwrap();
         assert!(matches!(open(), Ok(None)));
         let writer: IndexWriter = index.writer_with_num_threads(1, 15_000_000).unwrap();
         let mut document = TantivyDocument::new();

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::block_doc::{BlockDoc, PassageDoc};
 use crate::omission::Omission;
 use tantivy::indexer::NoMergePolicy;
-use tantivy::{Index, IndexWriter, TantivyDocument};
+use tantivy::{IndexWriter, TantivyDocument};
 
 /// What the writer may hold before it writes a segment: a volume has a few of them.
 const WRITER_BYTES: usize = 64_000_000;
@@ -34,10 +34,10 @@ impl<'a> VolumeWriter<'a> {
     /// Begins an index in an empty folder.
     pub(crate) fn create(folder: &'a Folder) -> Result<Self, Error> {
         let (schema, fields) = Fields::schema();
-        let path = folder.tantivy();
-        std::fs::create_dir_all(&path).map_err(|error| index_error(folder, "created", &error))?;
+        std::fs::create_dir_all(folder.tantivy())
+            .map_err(|error| index_error(folder, "created", &error))?;
         let failed = |error: tantivy::TantivyError| index_error(folder, "written", &error);
-        let index = Index::create_in_dir(path, schema).map_err(failed)?;
+        let index = folder.create_index(schema).map_err(failed)?;
         let writer: IndexWriter<TantivyDocument> =
             index.writer_with_num_threads(1, WRITER_BYTES).map_err(failed)?;
         writer.set_merge_policy(Box::new(NoMergePolicy));
@@ -93,6 +93,7 @@ impl<'a> VolumeWriter<'a> {
             &self.folder.vectors(),
             self.totals.vector_bytes,
             (self.written + 1, self.last),
+            self.folder.sealing(),
         );
         self.totals.vector_bytes = written.map_err(|error| self.failed(&error))?;
         self.written = self.last;

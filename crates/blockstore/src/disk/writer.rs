@@ -219,7 +219,12 @@ impl<'a> IndexWriter<'a> {
             }
             // The vectors are there before the commit that counts on them.
             totals.vector_bytes = codes
-                .append_to(&self.folder.vectors(), totals.vector_bytes, (first, to))
+                .append_to(
+                    &self.folder.vectors(),
+                    totals.vector_bytes,
+                    (first, to),
+                    self.folder.sealing(),
+                )
                 .map_err(|error| index_error(self.folder, "written", &error))?;
             if std::mem::take(&mut is_new) {
                 let synced = self.folder.sync();
@@ -243,13 +248,12 @@ impl<'a> IndexWriter<'a> {
     /// files behind that nobody removes.
     fn open_or_create(&self) -> Result<(Index, Fields), Error> {
         let (schema, fields) = Fields::schema();
-        let path = self.folder.tantivy();
         let index = if self.folder.holds_index() {
-            Index::open_in_dir(path)
+            self.folder.open_index()
         } else {
-            std::fs::create_dir_all(&path)
+            std::fs::create_dir_all(self.folder.tantivy())
                 .map_err(|error| index_error(self.folder, "created", &error))?;
-            Index::create_in_dir(path, schema)
+            self.folder.create_index(schema)
         };
         Ok((index.map_err(|error| self.failed(&error))?, fields))
     }

@@ -2,6 +2,7 @@
 
 use super::command::COMMANDS;
 use crate::cli::Globals;
+use crate::encryption_key::encryption_key;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::store;
@@ -28,7 +29,8 @@ pub(super) enum Input {
     /// A person at a terminal.
     Edited {
         editor: Box<Editor<Typing, FileHistory>>,
-        history: PathBuf,
+        /// Where what is typed is kept: nowhere beside an encrypted store.
+        history: Option<PathBuf>,
         /// Whether secrets are replaced in what is kept of it.
         redacts: bool,
     },
@@ -54,9 +56,12 @@ impl Input {
         let config = Config::builder().max_history_size(HISTORY).map_err(failed)?;
         let mut editor = Editor::with_config(config.build()).map_err(failed)?;
         editor.set_helper(Some(Typing));
-        let history = store::folder(globals)?.join("chat_history");
+        let history = match encryption_key(globals)? {
+            None => Some(store::folder(globals)?.join("chat_history")),
+            Some(_) => None,
+        };
         // There is none yet, or none that can be read.
-        drop(editor.load_history(&history));
+        drop(history.as_ref().map(|history| editor.load_history(history)));
         let redacts = globals.settings.memory.redact;
         Ok(Self::Edited { editor: Box::new(editor), history, redacts })
     }
@@ -86,7 +91,7 @@ impl Input {
 
     /// Keeps what was typed for the next time.
     pub(super) fn keep(&mut self) {
-        if let Self::Edited { editor, history, .. } = self
+        if let Self::Edited { editor, history: Some(history), .. } = self
             && editor.append_history(history).is_err()
         {
             // Where there is no store yet, it is kept later.

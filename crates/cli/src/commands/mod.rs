@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod doctor;
 mod embedder;
+mod encryption;
 mod export;
 mod forget;
 mod gateway;
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Grant(grant::Grant),
     Forget(forget::Forget),
     Embedder(embedder::Embedder),
+    Encryption(encryption::Encryption),
     #[command(subcommand)]
     Model(model::Model),
     Bench(bench::Bench),
@@ -115,6 +117,7 @@ pub(crate) fn run(
         Command::Grant(grant) => grant.run(globals, out),
         Command::Forget(forget) => forget.run(globals, out),
         Command::Embedder(embedder) => embedder.run(globals, out),
+        Command::Encryption(encryption) => encryption.run(globals, out),
         Command::Model(model) => model.run(globals, out),
         Command::Bench(bench) => bench.run(globals, out),
         Command::Config(config) => config.run(globals, out),

@@ -6,6 +6,7 @@ use super::screen::Screen;
 use super::search_in::SearchIn;
 use super::settings::RunSettings;
 use crate::cli::Globals;
+use crate::encryption_key::encryption_key;
 use crate::error::CliError;
 use crate::output::text;
 use crate::store;
@@ -86,10 +87,16 @@ async fn documents(
     around: &Surroundings<'_>,
 ) -> Result<DocumentFolder, CliError> {
     let store = store::folder(around.globals)?.join("documents");
+    // Beside an encrypted store nothing of them is kept.
+    let is_kept = encryption_key(around.globals)?.is_none();
     let of = folder.to_owned();
     // It may take a while, in which the run can be stopped.
     let opening = tokio::task::spawn_blocking(move || {
-        DocumentFolder::open_with_store(&of, DocumentSettings::default(), &store)
+        let settings = DocumentSettings::default();
+        match is_kept {
+            true => DocumentFolder::open_with_store(&of, settings, &store),
+            false => DocumentFolder::open(&of, settings),
+        }
     });
     let documents = opening.await.map_err(|error| CliError::Io {
         what: format!("the documents in {} could not be read", folder.display()),

@@ -14,8 +14,13 @@ use toml_edit::{ImDocument, TableLike};
 pub(super) type Layer = Vec<(Key, Value, Source)>;
 
 /// The settings that name a file or a folder. One in a file is seen from that file.
-const PATHS: [&str; 4] =
-    ["memory.store", "memory.redaction_key_file", "tools.mcp", "tools.documents"];
+const PATHS: [&str; 5] = [
+    "memory.store",
+    "memory.redaction_key_file",
+    "memory.encryption_key_file",
+    "tools.mcp",
+    "tools.documents",
+];
 
 /// The setting that may name a folder.
 const EMBEDDER: &str = "memory.embedder";

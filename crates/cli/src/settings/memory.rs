@@ -21,6 +21,10 @@ pub(crate) struct MemorySettings {
     pub(crate) redact: bool,
     /// The file of the key that what is replaced is sealed with.
     pub(crate) redaction_key_file: Option<PathBuf>,
+    /// The file of the key that the store is encrypted with.
+    pub(crate) encryption_key_file: Option<PathBuf>,
+    /// The command that prints that key.
+    pub(crate) encryption_key_command: Option<String>,
     /// Whether each load, search and tool call is noted.
     pub(crate) audit: bool,
     /// The most messages of a todo.
@@ -67,6 +71,8 @@ impl Default for MemorySettings {
             embedder: None,
             redact: false,
             redaction_key_file: None,
+            encryption_key_file: None,
+            encryption_key_command: None,
             audit: false,
             max_messages: None,
             max_blocks: None,

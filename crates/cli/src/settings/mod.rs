@@ -72,10 +72,18 @@ impl Settings {
     /// These as a run has kept them, with the models and the store of today, and how that is kept.
     pub(crate) fn going_on(self, kept: Kept) -> Self {
         let Kept { memory, view, agent, flow, tools, search } = kept;
-        let MemorySettings { store, engine, embedder, redact, redaction_key_file, audit, .. } =
-            self.memory;
-        let today =
-            MemorySettings { store, engine, embedder, redact, redaction_key_file, audit, ..memory };
+        let today = self.memory;
+        let today = MemorySettings {
+            store: today.store,
+            engine: today.engine,
+            embedder: today.embedder,
+            redact: today.redact,
+            redaction_key_file: today.redaction_key_file,
+            encryption_key_file: today.encryption_key_file,
+            encryption_key_command: today.encryption_key_command,
+            audit: today.audit,
+            ..memory
+        };
         Self { memory: today, view, agent, flow, tools, search, ..self }
     }
 

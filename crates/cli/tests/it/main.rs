@@ -35,6 +35,7 @@ mod damage;
 mod demo;
 mod durable;
 mod embedder;
+mod encryption;
 mod engines;
 mod face;
 #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 use crate::machine::{self, Times};
 use crate::messages::{chat, large_result};
 use foldback::core::{Budget, Embedder as _, Message, TodoId, TokenCounter as _};
-use foldback::{Memory, Options, SearchRequest, Session};
+use foldback::{EncryptionKey, Memory, Options, SearchRequest, Session};
 use foldback_embedder::StaticEmbedder;
 use foldback_testkit::Random;
 use std::hint::black_box;
@@ -13,9 +13,12 @@ use std::time::Instant;
 /// Runs one part.
 pub(crate) fn run(part: &str, arguments: &[String]) {
     match part {
-        "append" => append(),
-        "append-only" => append_only(arguments.first().and_then(|n| n.parse().ok()).unwrap()),
-        "bulk" => bulk(),
+        "append" => append(Options::default()),
+        "append-encrypted" => append(encrypted()),
+        "append-only" => append_only(count(arguments), Options::default()),
+        "append-only-encrypted" => append_only(count(arguments), encrypted()),
+        "bulk" => bulk(&Options::default()),
+        "bulk-encrypted" => bulk(&encrypted()),
         "cold" => cold(),
         "cold-open" => cold_open(Path::new(arguments.first().unwrap())),
         "payload" => payload(),
@@ -26,21 +29,33 @@ pub(crate) fn run(part: &str, arguments: &[String]) {
     }
 }
 
+fn count(arguments: &[String]) -> usize {
+    arguments.first().and_then(|n| n.parse().ok()).unwrap()
+}
+
 fn todo() -> TodoId {
     TodoId::new("bench").unwrap()
 }
 
+fn encrypted() -> Options {
+    Options::default().with_encryption(EncryptionKey::new([7; 32]))
+}
+
 fn session(dir: &Path) -> (Memory, Session) {
-    let memory = Memory::open(dir, Options::default()).unwrap();
+    session_with(dir, Options::default())
+}
+
+fn session_with(dir: &Path, options: Options) -> (Memory, Session) {
+    let memory = Memory::open(dir, options).unwrap();
     let session = memory.session(&todo()).unwrap();
     (memory, session)
 }
 
 /// P1: one durable message.
-fn append() {
+fn append(options: Options) {
     const COUNT: usize = 2_000;
     let dir = tempfile::tempdir().unwrap();
-    let (_memory, mut session) = session(dir.path());
+    let (_memory, mut session) = session_with(dir.path(), options);
     let mut messages = chat(COUNT + 100).into_iter();
     messages.by_ref().take(100).for_each(|message| drop(session.record(message).unwrap()));
     let before = machine::written();
@@ -58,17 +73,17 @@ fn append() {
     }
 }
 
-fn append_only(count: usize) {
+fn append_only(count: usize, options: Options) {
     let dir = tempfile::tempdir().unwrap();
-    let (_memory, mut session) = session(dir.path());
+    let (_memory, mut session) = session_with(dir.path(), options);
     chat(count).into_iter().for_each(|message| drop(session.record(message).unwrap()));
 }
 
 /// P3: many messages, a transaction for every 256.
-fn bulk() {
+fn bulk(options: &Options) {
     for (name, count) in [("short", 20_000), ("420 bytes", 20_000)] {
         let dir = tempfile::tempdir().unwrap();
-        let (memory, mut session) = session(dir.path());
+        let (memory, mut session) = session_with(dir.path(), options.clone());
         let messages = match name {
             "short" => (0..count).map(short).collect(),
             _ => chat(count),

@@ -1,5 +1,6 @@
 //! Reading the log, and whether it is what was written.
 
+use super::coding::Coding;
 use super::line::{AuditLine, End, LINES_LOST, digest, read};
 use super::log::anchor_of;
 use super::{AuditLog, FILE, key_of};
@@ -64,6 +65,7 @@ impl AuditLog<'_> {
             return Ok(report);
         };
         let io = |source| Error::from(Failure::Io { path: path.clone(), source });
+        let coding = Coding::of(self.memory.kv.as_ref())?;
         let key = key_of(&self.memory.secret());
         let query = filter.query.as_deref().map(|query| digest(&key, query));
         let is_wanted = |line: &AuditLine| {
@@ -91,7 +93,8 @@ impl AuditLog<'_> {
             }
             place += 1;
             let is_whole = bytes.pop_if(|byte| *byte == b'\n').is_some();
-            let line = match read(&key, &bytes) {
+            let opened = coding.read(&bytes).ok_or_else(|| "it does not open".to_owned());
+            let line = match opened.and_then(|line| read(&key, &line)) {
                 _ if !self.memory.has_kept_secret => Err(format!("it cannot be checked: {lost}")),
                 Ok(_) if !is_whole => Err("its end is missing".to_owned()),
                 line => line,

@@ -1,6 +1,7 @@
 //! Adding to the log.
 
 use super::AuditEvent;
+use super::coding::Coding;
 use super::line::{AuditLine, End, LINES_LOST, write};
 use crate::Error;
 use crate::error::Failure;
@@ -25,6 +26,7 @@ pub(crate) struct Log {
     path: PathBuf,
     door: String,
     key: [u8; 32],
+    coding: Coding,
     /// Whether the store's records can be written.
     is_writable: bool,
     state: Mutex<State>,
@@ -44,11 +46,12 @@ impl Log {
         path: &Path,
         door: &str,
         key: [u8; 32],
+        coding: Coding,
         is_writable: bool,
     ) -> Result<Self, Error> {
         let (path, door) = (path.to_owned(), door.to_owned());
         let state = Mutex::new(State { length: None, end: End::begin(), anchored: 0 });
-        let log = Self { path, door, key, is_writable, state };
+        let log = Self { path, door, key, coding, is_writable, state };
         // What cannot be noted later is refused now.
         log.file().map_err(|source| Failure::Io { path: log.path.clone(), source })?;
         Ok(log)
@@ -86,7 +89,7 @@ impl Log {
             state.end = known;
         }
         let (mut end, is_begun) = match is_read {
-            true => end_of(&mut file, length).map_err(io)?,
+            true => end_of(&mut file, length, &self.coding).map_err(io)?,
             false => (state.end.clone(), false),
         };
         // What was being written when a process died stays a line of its own, which the check names.
@@ -117,7 +120,7 @@ impl Log {
         let written = write(&self.key, end, at, &self.door, event);
         let (line, end) =
             written.map_err(|_| Failure::Internal("a line of the log has no text"))?;
-        lines.push_str(&line);
+        lines.push_str(&self.coding.write(line)?);
         Ok(end)
     }
 
@@ -164,7 +167,7 @@ pub(super) fn anchor_of(kv: &dyn Kv) -> Result<Option<End>, Error> {
 }
 
 /// Where a log of this length in bytes ends, and whether its last line is incomplete.
-fn end_of(file: &mut File, length: u64) -> io::Result<(End, bool)> {
+fn end_of(file: &mut File, length: u64, coding: &Coding) -> io::Result<(End, bool)> {
     let mut tail = TAIL;
     loop {
         let from = length.saturating_sub(tail);
@@ -173,7 +176,7 @@ fn end_of(file: &mut File, length: u64) -> io::Result<(End, bool)> {
         io::Read::by_ref(file).take(length - from).read_to_end(&mut bytes)?;
         let is_begun = !bytes.is_empty() && !bytes.ends_with(b"\n");
         // The last line that is one. What stands before it is for the check.
-        let read = |line: &[u8]| serde_json::from_slice::<AuditLine>(line).ok();
+        let read = |line: &[u8]| serde_json::from_slice::<AuditLine>(&coding.read(line)?).ok();
         if let Some(line) = bytes.split(|byte| *byte == b'\n').rev().find_map(read) {
             return Ok((End { n: line.n, check: line.check }, is_begun));
         }

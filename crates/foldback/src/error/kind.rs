@@ -34,6 +34,8 @@ pub enum ErrorKind {
     SourceChanged,
     /// The store was made by another engine or in another format, or this build cannot do what was asked.
     Unsupported,
+    /// The store is encrypted, and the key was not given or is another one; or it is not encrypted, and a key was given.
+    Key,
     /// An argument, a setting or a text makes no sense.
     InvalidInput,
     /// A todo was to grant or return what is not its to give, or a key opens nothing.
@@ -137,6 +139,9 @@ fn of_kv(error: &KvError) -> ErrorKind {
         KvError::Lost { .. } => ErrorKind::Lost,
         KvError::ReadOnly { .. } | KvError::PendingLog { .. } => ErrorKind::ReadOnly,
         KvError::NotFound { .. } => ErrorKind::NotFound,
+        KvError::NoKey { .. } | KvError::WrongKey { .. } | KvError::NotEncrypted { .. } => {
+            ErrorKind::Key
+        }
         KvError::NotEmpty { .. } => ErrorKind::AlreadyExists,
         KvError::FormatVersion { .. }
         | KvError::FormatEngine { .. }

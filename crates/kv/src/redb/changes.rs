@@ -40,16 +40,18 @@ fn change_one(
     records: &mut Table<'_, &'static ordered::Bytes, &'static [u8]>,
     batch: &Batch,
 ) -> Result<Result<(), Error>, ::redb::Error> {
-    if let Some(Expect { todo, head: expected, next }) = batch.expect {
+    if let Some(expect) = batch.expect {
+        let Expect { todo, head: expected, .. } = expect;
         match head_in(records, todo)? {
             Ok(found) if found == expected => {}
             Ok(found) => return Ok(Err(Error::Conflict { todo, expected, found })),
             Err(error) => return Ok(Err(error)),
         }
-        if next == 0 {
-            records.remove(&ordered::head(todo))?;
-        } else {
-            records.insert(&ordered::head(todo), &*record::seal_head(todo, next))?;
+        match expect.stored() {
+            None => drop(records.remove(&ordered::head(todo))?),
+            Some(next) => {
+                records.insert(&ordered::head(todo), &*record::seal_head(todo, next))?;
+            }
         }
     }
     for Delete { space, todo, range } in &batch.delete {

@@ -181,12 +181,17 @@ impl Sqlite {
 
     fn write_batch(&self, connection: &Connection, batch: &Batch) -> Result<(), Error> {
         let refused = |error| self.refused(error, false);
-        if let Some(Expect { todo, head, next }) = batch.expect {
-            if next == 0 {
-                table::run(connection, table::HEADS.delete, (todo, todo)).map_err(refused)?;
-            } else if next != head {
-                let sealed = record::seal_head(todo, next);
-                table::run(connection, table::HEADS.put, (todo, sealed)).map_err(refused)?;
+        if let Some(expect) = batch.expect {
+            let Expect { todo, head, .. } = expect;
+            match expect.stored() {
+                None => {
+                    table::run(connection, table::HEADS.delete, (todo, todo)).map_err(refused)?;
+                }
+                Some(next) if next == head => {}
+                Some(next) => {
+                    let sealed = record::seal_head(todo, next);
+                    table::run(connection, table::HEADS.put, (todo, sealed)).map_err(refused)?;
+                }
             }
         }
         for delete in &batch.delete {

@@ -1,6 +1,6 @@
 //! Every engine passes the suite.
 
-use foldback_kv::{Engine, Mode, open};
+use foldback_kv::{EncryptionKey, Engine, Mode, open_with};
 use foldback_testkit::engine;
 
 #[test]
@@ -26,11 +26,15 @@ fn sled_conforms() {
     conforms(Engine::Sled);
 }
 
+/// So does what is sealed.
 fn conforms(kind: Engine) {
     let dir = tempfile::tempdir().unwrap();
     let stores = std::cell::Cell::new(0);
-    engine::conforms(|| {
-        let store = stores.replace(stores.get() + 1);
-        open(&dir.path().join(store.to_string()), kind, Mode::ReadWrite).unwrap()
-    });
+    for key in [None, Some(EncryptionKey::new([7; 32]))] {
+        engine::conforms(|| {
+            let store = stores.replace(stores.get() + 1);
+            let dir = dir.path().join(store.to_string());
+            open_with(&dir, kind, Mode::ReadWrite, key.as_ref()).unwrap()
+        });
+    }
 }

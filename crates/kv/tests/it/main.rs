@@ -6,6 +6,7 @@ mod conformance;
 #[cfg(all(unix, any(feature = "redb", feature = "sled")))]
 mod disk_errors;
 mod model;
+mod sealed;
 #[cfg(all(feature = "sqlite", feature = "sled"))]
 mod upgrade;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use foldback_kv::{
-    Batch, Delete, Engine, Error, Expect, FORGOTTEN_HEAD, Key, Kv, Mode, Space, open,
+    Batch, Delete, EncryptionKey, Engine, Error, Expect, FORGOTTEN_HEAD, Finding, Key, Kv, Mode,
+    Space, open_with,
 };
 use proptest::prelude::*;
 
@@ -74,8 +75,14 @@ const SPACES: [Space; 4] = [Space::Meta, Space::Todo, Space::Message, Space::Fil
 const TODOS: [u32; 3] = [0, 1, Key::TODO_END - 1];
 
 fn run(engine: Engine, steps: Vec<Step>) {
+    run_with(engine, steps.clone(), None);
+    run_with(engine, steps, Some(EncryptionKey::new([7; 32])));
+}
+
+fn run_with(engine: Engine, steps: Vec<Step>, key: Option<EncryptionKey>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+    let open = |mode| open_with(dir.path(), engine, mode, key.as_ref()).unwrap();
+    let mut kv = open(Mode::ReadWrite);
     let mut model = Model::default();
     for step in steps {
         match step {
@@ -91,16 +98,22 @@ fn run(engine: Engine, steps: Vec<Step>) {
             Step::Reopen if engine == Engine::Memory => {}
             Step::Reopen => {
                 drop(kv);
-                kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+                kv = open(Mode::ReadWrite);
             }
         }
     }
     model.compare(&*kv);
     if engine != Engine::Memory {
         drop(kv);
-        let kv = open(dir.path(), engine, Mode::ReadOnly).unwrap();
+        let kv = open(Mode::ReadOnly);
         model.compare(&*kv);
-        assert_eq!(kv.check().unwrap(), []);
+        let mut findings = kv.check().unwrap();
+        // Sealed, what is registered has to be the record of a todo, which these are not.
+        let is_registered = |finding: &Finding| {
+            matches!(finding, Finding::Record { key: Key { space: Space::Todo, todo: 0, .. }, .. })
+        };
+        findings.retain(|finding| key.is_none() || !is_registered(finding));
+        assert_eq!(findings, []);
     }
 }
 

@@ -1,0 +1,108 @@
+//! `foldback encryption`.
+
+use crate::cli::Globals;
+use crate::encryption_key::{VARIABLE, encryption_key, read};
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use crate::store;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// See whether the store is encrypted, and give it another key
+///
+/// A new store is encrypted where a key is given: FOLDBACK_ENCRYPTION_KEY, memory.encryption_key_file or
+/// memory.encryption_key_command. docs/encryption.md says what that covers
+#[derive(Args)]
+pub(crate) struct Encryption {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    Status(Status),
+    Rekey(Rekey),
+}
+
+/// Say whether the store is encrypted, and whether the key opens it
+///
+/// JSON: {"encrypted", "key_given"}
+#[derive(Args)]
+struct Status {}
+
+/// Give the store another key
+///
+/// What is stored stays as it is; only its keys are sealed anew. Backups keep the key that they were made with.
+///
+/// JSON: {"rekeyed"}
+#[derive(Args)]
+struct Rekey {
+    /// The file of the new key: 32 bytes, as 64 hexadecimal digits or in base64
+    #[arg(long, value_name = "FILE")]
+    new_key_file: PathBuf,
+}
+
+#[derive(Serialize)]
+struct StatusJson {
+    encrypted: bool,
+    key_given: bool,
+}
+
+#[derive(Serialize)]
+struct RekeyJson {
+    rekeyed: bool,
+}
+
+impl Encryption {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        match self.command {
+            Task::Status(_) => status(globals, out),
+            Task::Rekey(rekey) => rekey.run(globals, out),
+        }
+    }
+}
+
+fn status(globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+    let dir = store::folder(globals)?;
+    let encrypted = foldback_kv::is_encrypted(&dir)?;
+    let key_given = encryption_key(globals)?.is_some();
+    if !encrypted || key_given {
+        // Says whether there is a store, and whether it is its key.
+        drop(store::open_for_reading(globals)?);
+    }
+    if out.is_json() {
+        out.json(&StatusJson { encrypted, key_given })?;
+    } else {
+        out.line(match (encrypted, key_given) {
+            (false, _) => "the store is not encrypted".to_owned(),
+            (true, true) => "the store is encrypted, and the key opens it".to_owned(),
+            (true, false) => format!("the store is encrypted; no key is given ({VARIABLE})"),
+        })?;
+    }
+    Ok(Outcome::Done)
+}
+
+impl Rekey {
+    fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let dir = store::folder(globals)?;
+        let file = self.new_key_file.display().to_string();
+        let text = std::fs::read_to_string(&self.new_key_file).map_err(|source| CliError::Io {
+            what: format!("the key at {file} could not be read"),
+            source,
+        })?;
+        let new = read(&file, &text)?;
+        // Says whether there is a store, and whether the key of now opens it.
+        drop(store::open_for_reading(globals)?);
+        let Some(key) = encryption_key(globals)? else {
+            return Err(foldback_kv::Error::NotEncrypted { path: dir }.into());
+        };
+        foldback_kv::rekey(&dir, globals.engine(), &key, &new)?;
+        if out.is_json() {
+            out.json(&RekeyJson { rekeyed: true })?;
+        } else {
+            out.line("the store has the new key, and the old one opens it no more")?;
+        }
+        Ok(Outcome::Done)
+    }
+}

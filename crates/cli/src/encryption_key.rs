@@ -1,0 +1,61 @@
+//! The key of an encrypted store: in the environment, in a file, or what a command prints.
+
+use crate::cli::Globals;
+use crate::error::CliError;
+use foldback::EncryptionKey;
+use foldback_kv::Engine;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Holds the key.
+pub(crate) const VARIABLE: &str = "FOLDBACK_ENCRYPTION_KEY";
+
+/// The key that the environment or the settings give, if any. A command is run once for each run of the program.
+pub(crate) fn encryption_key(globals: &Globals) -> Result<Option<EncryptionKey>, CliError> {
+    if globals.engine() == Engine::Memory {
+        // Nothing of it is on a disk.
+        return Ok(None);
+    }
+    let settings = &globals.settings.memory;
+    if let Some(text) = std::env::var(VARIABLE).ok().filter(|key| !key.trim().is_empty()) {
+        return read(VARIABLE, &text).map(Some);
+    }
+    if let Some(file) = &settings.encryption_key_file {
+        let text = std::fs::read_to_string(file).map_err(|source| CliError::Io {
+            what: format!("the key at {} could not be read", file.display()),
+            source,
+        })?;
+        return read(&file.display().to_string(), &text).map(Some);
+    }
+    let Some(command) = &settings.encryption_key_command else { return Ok(None) };
+    static PRINTED: Mutex<Option<EncryptionKey>> = Mutex::new(None);
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if printed.is_none() {
+        *printed = Some(of_command(command)?);
+    }
+    Ok(printed.clone())
+}
+
+/// The key that a command of the shell prints. What it asks its user goes through the terminal.
+fn of_command(command: &str) -> Result<EncryptionKey, CliError> {
+    let shell = if cfg!(windows) { ["cmd", "/C"] } else { ["sh", "-c"] };
+    let [program, flag] = shell;
+    let ran = Command::new(program).args([flag, command]).stderr(Stdio::inherit()).output();
+    let ran = ran.map_err(|source| CliError::Io {
+        what: format!("memory.encryption_key_command could not be run: {command}"),
+        source,
+    })?;
+    if !ran.status.success() {
+        return Err(CliError::Usage(format!(
+            "memory.encryption_key_command ended with {}, and was expected to print a key: {command}",
+            ran.status
+        )));
+    }
+    // Never the text itself, which may be most of a key.
+    read("memory.encryption_key_command", &String::from_utf8_lossy(&ran.stdout))
+}
+
+/// Reads a key. `from` is where it was found.
+pub(crate) fn read(from: &str, text: &str) -> Result<EncryptionKey, CliError> {
+    text.parse().map_err(|error| CliError::Usage(format!("{from}: {error}")))
+}

@@ -1,0 +1,299 @@
+//! A store that seals what another store keeps.
+//!
+//! Every value is sealed with the key of its todo (`foldback-cipher`) and opens under its own [`Key`] alone, so a record
+//! that was changed, cut short or put in another's place is damaged. What is written once cannot be replaced by what it
+//! was before. Of a record that was written over, a *ledger* knows which writing was the last: each todo has one, with
+//! the head that it had then, and one sum goes over all ledgers. So an older value in the place of a newer one, and a record
+//! that was taken away, are damage for who reads them; a whole todo of an earlier time is a finding of
+//! [`check`](Kv::check).
+//!
+//! ```text
+//! meta TODO_END-14/0   the store's id, and its key, sealed with the caller's
+//! meta TODO_END-14/1   the sum over the ledgers, sealed with the store's key
+//! meta TODO_END-16/T   the key of todo T, random, sealed with the store's; deleted when T is forgotten
+//! meta TODO_END-15/T   the ledger of todo T, sealed with the store's; deleted with it
+//! ```
+//!
+//! Numbers of keys and heads of todos stand in the engine as they are: how many todos there are, and how many records each
+//! has of which length, is not hidden.
+
+mod check;
+mod draft;
+mod keys;
+mod ledger;
+mod opening;
+mod turn;
+
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+pub(crate) use self::opening::is_sealed;
+pub(crate) use self::opening::seal_as;
+pub use self::opening::{change_key, seal};
+
+use self::draft::Draft;
+use self::keys::Keys;
+use self::ledger::{Ledger, domain_of, is_noted};
+use self::turn::Turn;
+use crate::{Batch, Error, FORGOTTEN_HEAD, Finding, Key, Kv, Lost, Mode, Space};
+use foldback_cipher::Cipher;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// From this todo on, records are the sealing's own, or of no todo.
+const RESERVED: u32 = Key::TODO_END - 16;
+/// The keys of todos, by their numbers.
+const KEYS: u32 = Key::TODO_END - 16;
+/// The ledgers of todos, by their numbers.
+const LEDGERS: u32 = Key::TODO_END - 15;
+const STORE: u32 = Key::TODO_END - 14;
+/// The store's id, and its key, sealed.
+const STORE_KEY: Key = Key { space: Space::Meta, todo: STORE, n: 0 };
+/// The sum over all ledgers.
+const SUM: Key = Key { space: Space::Meta, todo: STORE, n: 1 };
+
+pub(crate) struct Sealed {
+    inner: Arc<dyn Kv>,
+    keys: Keys,
+    mode: Mode,
+    turn: Turn,
+    /// Whether its folder says that it is encrypted. Then that of a copy has to say so, too.
+    is_marked: bool,
+}
+
+impl Sealed {
+    fn write(
+        &self,
+        batch: Batch,
+        write: fn(&dyn Kv, Batch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        batch.check()?;
+        if batch.is_empty() {
+            return self.inner.commit(batch);
+        }
+        // What is read of the ledgers here holds until it is written. A store that can only be read refuses below.
+        let _turn = match self.mode {
+            Mode::ReadWrite => Some(self.turn.take()?),
+            Mode::ReadOnly => None,
+        };
+        let mut draft = Draft::new(self);
+        let batch = draft.seal(batch)?;
+        write(self.inner.as_ref(), batch)?;
+        draft.done();
+        Ok(())
+    }
+
+    /// Reads something of a domain that must agree with its ledger. Where it does not, and the ledger is another one by then,
+    /// it was written meanwhile, and is read again.
+    fn settled<T>(
+        &self,
+        domain: u32,
+        read: impl Fn(&Ledger) -> Result<Result<T, Error>, Error>,
+    ) -> Result<T, Error> {
+        let stored = || ledger::stored(self.inner.as_ref(), domain).map_err(|e| of_head(domain, e));
+        loop {
+            let before = stored()?;
+            let ledger = ledger::open(&self.keys, domain, before.as_deref());
+            match read(&ledger.map_err(|error| of_head(domain, error))?)? {
+                Ok(found) => return Ok(found),
+                Err(wrong) if stored()? == before => return Err(wrong),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Opens a record; `None` where it is gone by now, with the key of its todo.
+    fn open(&self, key: Key, sealed: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let keys = self.keys.of(self.inner.as_ref(), domain_of(key));
+        // It is this record that cannot be read, and others may be.
+        let keys = keys.map_err(|error| match error {
+            Error::Corrupt { detail, .. } => {
+                corrupt(key, &format!("the key of its todo is damaged: {detail}"))
+            }
+            error => error,
+        });
+        let Some(keys) = keys? else {
+            return match self.inner.get(key)? {
+                None => Ok(None),
+                Some(_) => Err(corrupt(key, "there is no key to open it")),
+            };
+        };
+        keys.open(&self.keys, key, sealed).map(Some).ok_or_else(|| corrupt(key, NOT_OPENED))
+    }
+
+    /// Records that an engine gave, opened.
+    fn open_all(
+        &self,
+        space: Space,
+        todo: u32,
+        found: &[(u64, Vec<u8>)],
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let mut opened = Vec::with_capacity(found.len());
+        for (n, sealed) in found {
+            if let Some(value) = self.open(Key { space, todo, n: *n }, sealed)? {
+                opened.push((*n, value));
+            }
+        }
+        Ok(opened)
+    }
+
+    /// The todos that are registered, each held against its own ledger.
+    fn open_registered(&self, found: &[(u64, Vec<u8>)]) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let mut opened = Vec::with_capacity(found.len());
+        for (n, _) in found {
+            let key = Key { space: Space::Todo, todo: 0, n: *n };
+            if let Some(value) = self.get(key)? {
+                opened.push((*n, value));
+            }
+        }
+        Ok(opened)
+    }
+}
+
+impl Kv for Sealed {
+    fn commit(&self, batch: Batch) -> Result<(), Error> {
+        self.write(batch, |kv, batch| kv.commit(batch))
+    }
+
+    fn erase(&self, batch: Batch) -> Result<(), Error> {
+        self.write(batch, |kv, batch| kv.erase(batch))
+    }
+
+    fn head(&self, todo: u32) -> Result<u64, Error> {
+        Key { space: Space::Todo, todo, n: 0 }.check()?;
+        self.settled(todo, |ledger| {
+            let head = self.inner.head(todo)?;
+            let wrong = || Error::CorruptHead { todo, detail: NOT_LAST.to_owned() };
+            // Of one that was forgotten neither has anything.
+            let is_last = head == ledger.head || ledger.head == 0 && head == FORGOTTEN_HEAD;
+            Ok(if is_last { Ok(head) } else { Err(wrong()) })
+        })
+    }
+
+    fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {
+        let mut heads = self.inner.heads(todos)?;
+        heads.retain(|(todo, _)| *todo != STORE);
+        Ok(heads)
+    }
+
+    fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
+        key.check()?;
+        if !is_noted(key.space) {
+            let found = self.inner.get(key)?;
+            return found.map_or(Ok(None), |sealed| self.open(key, &sealed));
+        }
+        let sealed = self.settled(domain_of(key), |ledger| {
+            let found = self.inner.get(key)?;
+            Ok(ledger.judge(key, found.as_deref()).map(|()| found))
+        });
+        let sealed = sealed.map_err(|error| match error {
+            // What is registered of a todo is damaged by itself, and that of others is not.
+            Error::CorruptHead { detail, .. } if (key.space, key.todo) == (Space::Todo, 0) => {
+                corrupt(key, &detail)
+            }
+            error => error,
+        })?;
+        sealed.map_or(Ok(None), |sealed| self.open(key, &sealed))
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        todo: u32,
+        range: Range<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let scan = || self.inner.scan(space, todo, range.clone(), limit);
+        if !is_noted(space) {
+            return self.open_all(space, todo, &scan()?);
+        }
+        if (space, todo) == (Space::Todo, 0) {
+            return self.open_registered(&scan()?);
+        }
+        let found = self.settled(todo, |ledger| {
+            let found = scan()?;
+            let end = match found.last() {
+                Some((last, _)) if found.len() >= limit => last + 1,
+                _ if limit == 0 => range.start,
+                _ => range.end,
+            };
+            Ok(ledger.judge_all((space, todo), range.start..end, &found).map(|()| found))
+        })?;
+        self.open_all(space, todo, &found)
+    }
+
+    fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let read = || self.inner.last(space, todo);
+        let found = if !is_noted(space) || (space, todo) == (Space::Todo, 0) {
+            read()?
+        } else {
+            self.settled(todo, |ledger| {
+                let found = read()?;
+                let from = found.as_ref().map_or(0, |(n, _)| *n);
+                let one: Vec<_> = found.iter().cloned().collect();
+                Ok(ledger.judge_all((space, todo), from..Key::N_END, &one).map(|()| found))
+            })?
+        };
+        let Some((n, sealed)) = found else { return Ok(None) };
+        let value = match (space, todo) {
+            (Space::Todo, 0) => self.get(Key { space, todo, n })?,
+            _ => self.open(Key { space, todo, n }, &sealed)?,
+        };
+        Ok(value.map(|value| (n, value)))
+    }
+
+    fn changed(&self) -> Result<u64, Error> {
+        self.inner.changed()
+    }
+
+    fn lost(&self) -> Result<Option<Lost>, Error> {
+        self.inner.lost()
+    }
+
+    fn accept_loss(&self) -> Result<(), Error> {
+        self.inner.accept_loss()
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        self.inner.compact()
+    }
+
+    fn backup(&self, dir: &Path) -> Result<(), Error> {
+        self.inner.backup(dir)?;
+        match self.is_marked {
+            #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+            true => crate::folder::mark_encrypted(dir),
+            _ => Ok(()),
+        }
+    }
+
+    fn check(&self) -> Result<Vec<Finding>, Error> {
+        check::check(self)
+    }
+
+    fn cipher(&self, todo: u32) -> Result<Option<Cipher>, Error> {
+        let keys = self.keys.of(self.inner.as_ref(), todo)?;
+        let missing = || {
+            let key = Key { space: Space::Meta, todo: KEYS, n: u64::from(todo) };
+            corrupt(key, "there is no key of this todo")
+        };
+        keys.map(|keys| Some(keys.files().clone())).ok_or_else(missing)
+    }
+}
+
+/// What is said of a record that no key opens.
+const NOT_OPENED: &str =
+    "it was not sealed for this place with the key of its todo, or was changed since";
+/// What is said of a record that is not the last one that was written in its place.
+const NOT_LAST: &str = "it is not what was written last in its place";
+
+/// The error of a ledger: it is damaged for the whole todo, as its head is.
+fn of_head(todo: u32, error: Error) -> Error {
+    match error {
+        Error::Corrupt { detail, .. } => Error::CorruptHead { todo, detail },
+        error => error,
+    }
+}
+
+fn corrupt(key: Key, detail: &str) -> Error {
+    Error::Corrupt { key, detail: detail.to_owned() }
+}

@@ -1,0 +1,116 @@
+//! Opening a store that is encrypted, making one, and giving one another key.
+
+use super::keys::{Keys, Kind, wrapped_again};
+use super::turn::Turn;
+use super::{STORE, STORE_KEY, SUM, Sealed};
+use crate::{Batch, Error, Expect, Key, Kv, Mode, Space, retry};
+use foldback_cipher::EncryptionKey;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Seals whatever is kept in `kv` from now on, with keys that `key` opens: see [`open_with`](crate::open_with). `dir` is the
+/// folder that the processes share which have the store open.
+///
+/// # Errors
+/// [`Error::WrongKey`] where another key opens it; [`Error::NotEncrypted`] where it holds anything already that is not
+/// sealed.
+pub fn seal(
+    kv: Arc<dyn Kv>,
+    dir: Option<&Path>,
+    mode: Mode,
+    key: &EncryptionKey,
+) -> Result<Arc<dyn Kv>, Error> {
+    seal_as(kv, dir, mode, key, None)
+}
+
+/// As [`seal`]; `says` is whether the format file of the folder says that the store is encrypted, where there is one.
+pub(crate) fn seal_as(
+    kv: Arc<dyn Kv>,
+    dir: Option<&Path>,
+    mode: Mode,
+    key: &EncryptionKey,
+    says: Option<bool>,
+) -> Result<Arc<dyn Kv>, Error> {
+    let path = || dir.map(Path::to_owned).unwrap_or_default();
+    let keys = match kv.get(STORE_KEY)? {
+        Some(record) => read(&record, key, path)?,
+        None if !is_new(kv.as_ref())? && says == Some(true) => {
+            let detail = "the record of its key is missing".to_owned();
+            return Err(Error::Damaged { path: path(), detail });
+        }
+        None if mode == Mode::ReadOnly || !is_new(kv.as_ref())? => {
+            return Err(Error::NotEncrypted { path: path() });
+        }
+        None => {
+            // The folder says it first, so that nobody takes the store for one that is not.
+            if says.is_some() {
+                mark(dir)?;
+            }
+            make(kv.as_ref(), key, path)?
+        }
+    };
+    if mode == Mode::ReadWrite && says == Some(false) {
+        mark(dir)?;
+    }
+    let (turn, is_marked) = (Turn::new(dir), says.is_some());
+    Ok(Arc::new(Sealed { inner: kv, keys, mode, turn, is_marked }))
+}
+
+/// Seals the keys of a store with another key of the caller's. What is sealed with them stays as it is. [`compact`](Kv::compact) it
+/// then: what the old key opened is in no file afterwards.
+///
+/// # Errors
+/// [`Error::WrongKey`], and [`Error::NotEncrypted`].
+pub fn change_key(
+    kv: &dyn Kv,
+    dir: &Path,
+    key: &EncryptionKey,
+    new: &EncryptionKey,
+) -> Result<(), Error> {
+    let path = || dir.to_owned();
+    let record = kv.get(STORE_KEY)?.ok_or_else(|| Error::NotEncrypted { path: path() })?;
+    let record =
+        wrapped_again(&record, key, new).ok_or_else(|| Error::WrongKey { path: path() })?;
+    kv.commit(Batch { put: vec![(STORE_KEY, record?)], ..Batch::default() })
+}
+
+/// Whether the records of a store are sealed, whatever its folder says.
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+pub(crate) fn is_sealed(kv: &dyn Kv) -> bool {
+    matches!(kv.get(STORE_KEY), Ok(Some(_)) | Err(Error::Corrupt { .. }))
+}
+
+/// Makes the key of a new store, or takes that of another process which came first.
+fn make(kv: &dyn Kv, key: &EncryptionKey, path: impl Fn() -> PathBuf) -> Result<Keys, Error> {
+    retry(|| {
+        let head = kv.head(STORE)?;
+        if let Some(record) = kv.get(STORE_KEY)? {
+            return read(&record, key, &path);
+        }
+        let (keys, record) = Keys::make(key)?;
+        let sum = keys.seal(&keys.own, Kind::Sum, SUM, &[0; 32])?;
+        let expect = Some(Expect { todo: STORE, head, next: head + 1 });
+        let put = vec![(STORE_KEY, record), (SUM, sum)];
+        kv.commit(Batch { expect, put, ..Batch::default() })?;
+        Ok(keys)
+    })
+}
+
+fn read(record: &[u8], key: &EncryptionKey, path: impl Fn() -> PathBuf) -> Result<Keys, Error> {
+    Keys::read(record, key).ok_or_else(|| Error::WrongKey { path: path() })
+}
+
+/// Whether nothing was ever written.
+fn is_new(kv: &dyn Kv) -> Result<bool, Error> {
+    Ok(kv.head(0)? == 0
+        && kv.last(Space::Meta, 0)?.is_none()
+        && kv.heads(0..Key::TODO_END)?.is_empty())
+}
+
+fn mark(dir: Option<&Path>) -> Result<(), Error> {
+    match dir {
+        #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+        Some(dir) => crate::folder::mark_encrypted(dir),
+        _ => Ok(()),
+    }
+}
