@@ -89,6 +89,7 @@ mod witness;
 #[cfg(feature = "sqlite")]
 mod foreign;
 mod memory;
+mod missing_head;
 #[cfg(any(feature = "redb", feature = "sled"))]
 mod ordered;
 #[cfg(feature = "redb")]
@@ -112,8 +113,9 @@ pub use crate::key::{Key, Space};
 pub use crate::kv::{DAMAGED_HEAD, Kv};
 pub use crate::lost::Lost;
 pub use crate::memory::memory;
+pub use crate::missing_head::{FORGOTTEN_HEAD, missing_head};
 pub use crate::open::{FORMAT_VERSION, open, open_with, rekey};
-pub use crate::registry::{FORGOTTEN_HEAD, Registry, Todo, missing_head};
+pub use crate::registry::{Registry, Todo};
 pub use crate::retry::{Contended, retry};
 pub use crate::sealed::{change_key, seal};
 pub use foldback_cipher::{Cipher, EncryptionKey};

@@ -27,7 +27,7 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u6
             1 => world.wait(400),
             2..5 => {
                 faults += failing.faults();
-                failing = Arc::new(Faulty::new(truth.clone(), seed << 32 | step as u64 + 1));
+                failing = Arc::new(Faulty::new(truth.clone(), (seed << 32) | (step as u64 + 1)));
                 world.restart_on(failing.clone()).await;
                 failing.fail(true);
             }
