@@ -167,34 +167,46 @@ impl<'g> Way<'g> {
             return self.send(Some(bytes.into())).await;
         };
         let Folded { part, whole, recall } = recorder.folded(asked).await;
-        let mut is_left_alone = None;
+        // A turn that was billed is not played again.
+        let is_begun = || !billed.lock().is_empty();
+        let mut refused = None;
         if let Some(part) = part {
             *instead = Some(noted(&part));
             *check = self.check(api, asked, &bytes);
             let answer = self.send_written(api, &bytes, Some(part), recall.clone(), billed).await?;
             let status = answer.status().as_u16();
-            if !matches!(status, 400 | 413 | 422) {
+            if !matches!(status, 400 | 413 | 422) || is_begun() {
                 return Ok(answer);
             }
             recorder.ledger().refused();
-            is_left_alone = Some(status);
+            refused = Some(status);
         }
         *instead = whole.as_ref().map(noted);
-        let mut answer = self.send_written(api, &bytes, whole, recall.clone(), billed).await?;
-        // Where the store has failed, it may not know that thoughts were thought behind less.
-        if answer.status() == StatusCode::BAD_REQUEST
-            && let Some(unthought) = recorder.without_thoughts(asked).await
-        {
-            let sent = noted(&unthought);
-            let again = self.send_written(api, &bytes, Some(unthought), recall, billed).await?;
-            if again.status().is_success() {
-                (*instead, answer) = (Some(sent), again);
+        let answer = self.send_written(api, &bytes, whole, recall.clone(), billed).await?;
+        if answer.status().is_success() {
+            if let Some(status) = refused {
+                recorder.leave_alone(asked, status);
             }
+            return Ok(answer);
         }
-        if let Some(status) = is_left_alone.filter(|_| answer.status().is_success()) {
-            recorder.leave_alone(asked, status);
+        if api != Api::Messages || answer.status() != StatusCode::BAD_REQUEST || is_begun() {
+            return Ok(answer);
         }
-        Ok(answer)
+        // While the store failed, it may not have noted behind what thoughts were thought.
+        let (answer, is_of_thoughts) = speaks_of_thoughts(answer).await;
+        let unthought = match is_of_thoughts {
+            true => recorder.without_thoughts(asked).await,
+            false => None,
+        };
+        let Some(unthought) = unthought else { return Ok(answer) };
+        let sent = noted(&unthought);
+        match self.send_written(api, &bytes, Some(unthought), recall, billed).await {
+            Ok(again) if again.status().is_success() => {
+                *instead = Some(sent);
+                Ok(again)
+            }
+            _ => Ok(answer),
+        }
     }
 
     /// Has the client's own body counted, where that is due.
@@ -229,7 +241,7 @@ impl<'g> Way<'g> {
         instead: &mut Option<Instead>,
     ) -> Result<Response<Body>, reqwest::Error> {
         let Some(asked) = asked else { return self.send(Some(bytes.into())).await };
-        let Folded { part, whole, recall, .. } = self.gateway.recorder.foreseen(asked).await;
+        let Folded { part, whole, recall } = self.gateway.recorder.foreseen(asked).await;
         let sent = part.or(whole).map(Arc::new);
         *instead = sent.as_deref().map(noted);
         let declared = self.prepared(Api::Messages, sent.clone(), recall, &Billed::default()).await;
@@ -290,6 +302,23 @@ impl<'g> Way<'g> {
             let request = http.request(method.clone(), url.clone()).headers(headers.clone());
             request.body(body).send().boxed()
         })
+    }
+}
+
+/// A refusal as it came, and whether it speaks of a model's thoughts.
+async fn speaks_of_thoughts(answer: Response<Body>) -> (Response<Body>, bool) {
+    let (head, body) = answer.into_parts();
+    match read(body).await {
+        Read::Whole(bytes) => {
+            let text = unpacked(&head.headers, &bytes).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).to_lowercase();
+            let is_of_thoughts = text.contains("thinking") || text.contains("signature");
+            (Response::from_parts(head, Body::from(bytes)), is_of_thoughts)
+        }
+        Read::Begun(begun, rest) => {
+            let body = stream::once(async { Ok(begun) }).chain(rest);
+            (Response::from_parts(head, Body::from_stream(body)), false)
+        }
     }
 }
 

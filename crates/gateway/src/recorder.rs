@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use tokio::time::error::Elapsed;
 
 /// So many bytes may wait to be recorded. What comes beyond that is not recorded now: the next request of the same
 /// conversation holds it again.
@@ -205,29 +206,35 @@ impl Recorder {
     /// Records what is asked, and gives what is sent in its place: what the client sent, where it takes too long to
     /// say.
     pub(crate) async fn folded(&self, asked: &Asked) -> Folded {
-        self.answered(|answer| Job::Fold(asked.clone(), answer)).await
+        self.said(|answer| Job::Fold(asked.clone(), answer)).await
     }
 
     /// What would be sent in place of a request whose tokens are counted. Nothing is recorded.
     pub(crate) async fn foreseen(&self, asked: &Asked) -> Folded {
-        self.answered(|answer| Job::Foresee(asked.clone(), answer)).await
+        self.said(|answer| Job::Foresee(asked.clone(), answer)).await
     }
 
     /// A request without the model's thoughts, but those that its turn has to begin with; `None` where it has none.
     pub(crate) async fn without_thoughts(&self, asked: &Asked) -> Option<Sent> {
-        self.answered(|answer| Job::Unthink(asked.clone(), answer)).await
+        self.answered(|answer| Job::Unthink(asked.clone(), answer)).await.ok().flatten()
     }
 
-    async fn answered<T: Default>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> T {
+    async fn said(&self, job: impl FnOnce(oneshot::Sender<Folded>) -> Job) -> Folded {
+        self.answered(job).await.unwrap_or_else(|_| {
+            self.log("the store is slow: a request goes as it came");
+            Folded::default()
+        })
+    }
+
+    /// The answer to a job, or a default where it cannot be done; an error where that takes too long.
+    async fn answered<T: Default>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<T>) -> Job,
+    ) -> Result<T, Elapsed> {
         let (answer, answered) = oneshot::channel();
         self.give(job(answer));
-        match tokio::time::timeout(PATIENCE, answered).await {
-            Ok(answered) => answered.unwrap_or_default(),
-            Err(_) => {
-                self.log("the store is slow: a request goes as it came");
-                T::default()
-            }
-        }
+        let answered = tokio::time::timeout(PATIENCE, answered).await?;
+        Ok(answered.unwrap_or_default())
     }
 
     /// Sends a conversation whole from now on: its provider has refused a part of it with this status.

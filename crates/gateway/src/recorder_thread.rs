@@ -190,13 +190,14 @@ impl Keeper {
         })
     }
 
-    /// All of a conversation but the model's thoughts.
+    /// All of a conversation but the model's thoughts; `None` where it has none that may leave, or nothing was ever left
+    /// out of it.
     ///
     /// # Errors
     /// When the request cannot be read.
     pub(crate) fn without_thoughts(&mut self, asked: &Asked) -> Result<Option<Sent>, Unkept> {
         let conversation = self.read(asked)?;
-        let sent = conversation.without_thoughts();
+        let sent = conversation.terms.load.as_ref().and_then(|_| conversation.without_thoughts());
         asked.hold(conversation);
         Ok(sent)
     }

@@ -2,11 +2,13 @@
 //! behind the moment at which they are durable, and reads fail.
 
 use crate::agent::{Agent, Speaks, calling};
-use crate::world::{World, exports, todos};
+use crate::world::{World, body, exports, todos};
 use foldback::kv;
 use foldback_gateway::RecallBy;
 use foldback_testkit::effort;
 use foldback_testkit::engine::Faulty;
+use foldback_testkit::upstream::{Answer, Raw, Said};
+use serde_json::json;
 use std::sync::Arc;
 
 /// Every request passes, and what was recorded is what was sent. Once the store works again, the next request of a
@@ -86,4 +88,40 @@ async fn r6_gw12_requests_pass_while_the_store_fails_and_are_recorded_once_it_wo
     }
     println!("{faults} calls of stores failed");
     assert!(faults > 10, "{faults}");
+}
+
+/// What a provider refuses for another reason is not sent again, and its words reach the client.
+#[tokio::test]
+async fn gw12_only_a_refusal_that_speaks_of_thoughts_is_sent_again_without_them() {
+    for (why, is_again) in [
+        ("messages.3: Invalid `signature` in `thinking` block", true),
+        ("max_tokens is too large", false),
+    ] {
+        let error = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": why } });
+        let raw = Raw {
+            status: 400,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            pieces: vec![error.to_string().into_bytes()],
+        };
+        let world = World::with(
+            move |seen| match String::from_utf8_lossy(&seen.body).contains("\"thinking\"") {
+                true => Answer::Raw(raw.clone()),
+                false => Answer::Said(Said::text("It is port 七.")),
+            },
+            |config| config.recall = RecallBy::Stream,
+        )
+        .await;
+        let long = "word ".repeat(6_000);
+        let thought = json!({ "type": "thinking", "thinking": "Hm.", "signature": "s" });
+        let sent = body(json!([
+            { "role": "user", "content": long },
+            { "role": "assistant", "content": [thought, { "type": "text", "text": "Done." }] },
+            { "role": "user", "content": "Which port?" },
+        ]));
+        let answer = world.messages(&sent).send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        let (_, seen) = world.end().await;
+        assert_eq!((status == 200, seen.len()), (is_again, 1 + usize::from(is_again)), "{text}");
+        assert_eq!(text.contains(why), !is_again, "{text}");
+    }
 }
