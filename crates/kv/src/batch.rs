@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Error, Key, Space};
+use crate::{Error, FORGOTTEN_HEAD, Key, Space};
 
 /// The largest value that a record holds, in bytes (512 MiB). SQLite's own limit is 10^9.
 pub const MAX_VALUE_BYTES: usize = 512 << 20;
@@ -35,6 +35,11 @@ impl Batch {
     pub fn check(&self) -> Result<(), Error> {
         if let Some(expect) = self.expect {
             Key { space: Space::Todo, todo: expect.todo, n: 0 }.check()?;
+            // What was forgotten takes nothing more, also of a writer that has seen as much.
+            let (todo, head) = (expect.todo, expect.head);
+            if head == FORGOTTEN_HEAD && self.put.iter().any(|(key, _)| key.todo == todo) {
+                return Err(Error::Conflict { todo, expected: head, found: head });
+            }
         }
         for (key, value) in &self.put {
             key.check()?;
@@ -80,7 +85,7 @@ impl Expect {
     /// [forgotten](crate::FORGOTTEN_HEAD) is known without one.
     #[must_use]
     pub fn stored(&self) -> Option<u64> {
-        Some(self.next).filter(|next| !matches!(*next, 0 | crate::FORGOTTEN_HEAD))
+        Some(self.next).filter(|next| !matches!(*next, 0 | FORGOTTEN_HEAD))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{EncryptionKey, Engine, Error, Kv, Mode};
 /// | 2 | the spaces `grant` and `plan` |
 /// | 3 | the spaces `sent` and `parked` |
 /// | 4 | the number and digest of the last commit, in the engine and in the file `WITNESS`; the engine `redb` |
+/// | 5 | of encrypted stores alone: the line `encrypted`, and sealed values |
 pub const FORMAT_VERSION: u64 = 4;
 
 /// Opens the store in a folder, and with [`Mode::ReadWrite`] creates it if there is none.
@@ -64,16 +65,24 @@ pub fn open_with(
             seal_as(kv, says.map(|_| dir), mode, key, says)
         }
         None if says == Some(true) => Err(Error::NoKey { path: dir.to_owned() }),
-        None => open_engine(dir, engine, mode),
+        None => {
+            let kv = open_engine(dir, engine, mode)?;
+            // Its records say so even where its folder does not.
+            match says.is_some() && crate::sealed::is_sealed(kv.as_ref()) {
+                true => Err(Error::NoKey { path: dir.to_owned() }),
+                false => Ok(kv),
+            }
+        }
     }
 }
 
-/// Seals the keys of an encrypted store with another key of the caller's, and compacts it, so that what the old key opened is in
-/// none of its files. What is sealed with those keys stays as it is. Who has the store open meanwhile is not disturbed.
+/// Seals the keys of an encrypted store with another key of the caller's. What is sealed with those keys stays as it is, and
+/// nobody who has the store open is disturbed. [Compact](Kv::compact) it then, so that what the old key opened is in none of its
+/// files.
 ///
 /// # Errors
 ///
-/// As [`open_with`] and [`Kv::compact`]; where it could not be compacted, the new key is the store's.
+/// As [`open_with`]; [`Error::Conflict`] when another process changes the key at once.
 pub fn rekey(
     dir: &Path,
     engine: Engine,
@@ -81,8 +90,7 @@ pub fn rekey(
     new: &EncryptionKey,
 ) -> Result<(), Error> {
     let kv = open_engine(dir, engine, Mode::ReadWrite)?;
-    crate::sealed::change_key(kv.as_ref(), dir, key, new)?;
-    kv.compact()
+    crate::sealed::change_key(kv.as_ref(), dir, key, new)
 }
 
 /// What an engine keeps, sealed or not.

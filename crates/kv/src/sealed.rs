@@ -185,11 +185,9 @@ impl Kv for Sealed {
             let found = self.inner.get(key)?;
             Ok(ledger.judge(key, found.as_deref()).map(|()| found))
         });
+        // A damaged ledger is damage of what is read, and others may be read.
         let sealed = sealed.map_err(|error| match error {
-            // What is registered of a todo is damaged by itself, and that of others is not.
-            Error::CorruptHead { detail, .. } if (key.space, key.todo) == (Space::Todo, 0) => {
-                corrupt(key, &detail)
-            }
+            Error::CorruptHead { detail, .. } => corrupt(key, &detail),
             error => error,
         })?;
         sealed.map_or(Ok(None), |sealed| self.open(key, &sealed))

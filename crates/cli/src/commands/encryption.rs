@@ -6,6 +6,7 @@ use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use crate::store;
 use clap::{Args, Subcommand};
+use foldback_kv::Mode;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -65,12 +66,14 @@ impl Encryption {
 
 fn status(globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
     let dir = store::folder(globals)?;
-    let encrypted = foldback_kv::is_encrypted(&dir)?;
     let key_given = encryption_key(globals)?.is_some();
-    if !encrypted || key_given {
+    let is_marked = foldback_kv::is_encrypted(&dir)?;
+    if !is_marked || key_given {
         // Says whether there is a store, and whether it is its key.
         drop(store::open_for_reading(globals)?);
     }
+    // With a key no other store opens.
+    let encrypted = is_marked || key_given;
     if out.is_json() {
         out.json(&StatusJson { encrypted, key_given })?;
     } else {
@@ -97,12 +100,21 @@ impl Rekey {
         let Some(key) = encryption_key(globals)? else {
             return Err(foldback_kv::Error::NotEncrypted { path: dir }.into());
         };
-        foldback_kv::rekey(&dir, globals.engine(), &key, &new)?;
+        let engine = globals.engine();
+        foldback_kv::rekey(&dir, engine, &key, &new)?;
+        let compacted = foldback_kv::open_with(&dir, engine, Mode::ReadWrite, Some(&new))
+            .and_then(|kv| kv.compact());
         if out.is_json() {
             out.json(&RekeyJson { rekeyed: true })?;
         } else {
-            out.line("the store has the new key, and the old one opens it no more")?;
+            out.line(match &compacted {
+                Ok(()) => "the store has the new key, and the old one opens it no more",
+                Err(_) => {
+                    "the store has the new key; its files still hold what the old one opens, until `foldback compact` is done"
+                }
+            })?;
         }
+        compacted?;
         Ok(Outcome::Done)
     }
 }

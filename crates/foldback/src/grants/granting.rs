@@ -76,7 +76,7 @@ impl Granting {
     /// Where `holder` keeps the record, or may keep it, and the record as it is now.
     fn slot(&self, memory: &Shared, holder: &Todo, wanted: Record) -> Result<(Key, Record), Error> {
         let mut free = None;
-        for key in slots(holder.no(), &wanted) {
+        for key in slots(memory, holder.no(), &wanted)? {
             let held = match self.records.get(&key) {
                 Some(record) => Slot::Held(record.clone()),
                 None => held(memory, key)?,

@@ -64,18 +64,31 @@ impl Record {
 pub(super) const SLOTS: u64 = 8;
 
 /// Where `holder` may keep the record.
-pub(super) fn slots(holder: u32, record: &Record) -> impl Iterator<Item = Key> + use<> {
-    slots_of(holder, (record.from, record.to), &record.reference)
+pub(super) fn slots(
+    memory: &Shared,
+    holder: u32,
+    record: &Record,
+) -> Result<impl Iterator<Item = Key> + use<>, Error> {
+    slots_of(memory, holder, (record.from, record.to), &record.reference)
 }
 
 fn slots_of(
+    memory: &Shared,
     holder: u32,
     (from, to): (u32, u32),
     reference: &Reference,
-) -> impl Iterator<Item = Key> + use<> {
+) -> Result<impl Iterator<Item = Key> + use<>, Error> {
     let name = format!("{from} {to} {reference}");
-    let first = xxhash_rust::xxh3::xxh3_64(name.as_bytes()) % (Key::N_END - SLOTS);
-    (first..first + SLOTS).map(move |n| Key { space: Space::Grant, todo: holder, n })
+    // The name of a block has that of its todo: in an encrypted store no number tells it.
+    let hash = match memory.kv.cipher(holder)? {
+        Some(cipher) => cipher
+            .digest(name.as_bytes())
+            .first_chunk()
+            .map_or(0, |first| u64::from_le_bytes(*first)),
+        None => xxhash_rust::xxh3::xxh3_64(name.as_bytes()),
+    };
+    let first = hash % (Key::N_END - SLOTS);
+    Ok((first..first + SLOTS).map(move |n| Key { space: Space::Grant, todo: holder, n }))
 }
 
 /// What stands under a number.
@@ -107,7 +120,7 @@ pub(super) fn lookup(
     (from, to): (u32, u32),
     reference: &Reference,
 ) -> Result<Option<(Key, Record)>, Error> {
-    for key in slots_of(holder, (from, to), reference) {
+    for key in slots_of(memory, holder, (from, to), reference)? {
         if let Slot::Held(record) = held(memory, key)?
             && (record.from, record.to, &record.reference) == (from, to, reference)
         {

@@ -32,27 +32,37 @@ pub(crate) fn seal_as(
     says: Option<bool>,
 ) -> Result<Arc<dyn Kv>, Error> {
     let path = || dir.map(Path::to_owned).unwrap_or_default();
-    let keys = match kv.get(STORE_KEY)? {
-        Some(record) => read(&record, key, path)?,
-        None if !is_new(kv.as_ref())? && says == Some(true) => {
+    let (turn, is_marked) = (Turn::new(dir), says.is_some());
+    let mut record = kv.get(STORE_KEY)?;
+    let mut made = None;
+    if record.is_none() && mode == Mode::ReadWrite && is_new(kv.as_ref())? {
+        // One process makes it, and the others find it.
+        let _turn = turn.take()?;
+        record = kv.get(STORE_KEY)?;
+        if record.is_none() {
+            // The folder says it first, so that nobody takes the store for one that is not.
+            if is_marked {
+                mark(dir)?;
+            }
+            made = Some(make(kv.as_ref(), key, path)?);
+        }
+    } else if record.is_none() {
+        // Another process may have made it meanwhile.
+        record = kv.get(STORE_KEY)?;
+    }
+    let keys = match (made, record) {
+        (Some(keys), _) => keys,
+        (None, Some(record)) => read(&record, key, path)?,
+        (None, None) if says == Some(true) && !is_new(kv.as_ref())? => {
             let detail = "the record of its key is missing".to_owned();
             return Err(Error::Damaged { path: path(), detail });
         }
-        None if mode == Mode::ReadOnly || !is_new(kv.as_ref())? => {
-            return Err(Error::NotEncrypted { path: path() });
-        }
-        None => {
-            // The folder says it first, so that nobody takes the store for one that is not.
-            if says.is_some() {
-                mark(dir)?;
-            }
-            make(kv.as_ref(), key, path)?
-        }
+        (None, None) => return Err(Error::NotEncrypted { path: path() }),
     };
     if mode == Mode::ReadWrite && says == Some(false) {
+        let _turn = turn.take()?;
         mark(dir)?;
     }
-    let (turn, is_marked) = (Turn::new(dir), says.is_some());
     Ok(Arc::new(Sealed { inner: kv, keys, mode, turn, is_marked }))
 }
 
@@ -60,7 +70,7 @@ pub(crate) fn seal_as(
 /// then: what the old key opened is in no file afterwards.
 ///
 /// # Errors
-/// [`Error::WrongKey`], and [`Error::NotEncrypted`].
+/// [`Error::WrongKey`], [`Error::NotEncrypted`], and [`Error::Conflict`] when another one changes it at once.
 pub fn change_key(
     kv: &dyn Kv,
     dir: &Path,
@@ -68,10 +78,13 @@ pub fn change_key(
     new: &EncryptionKey,
 ) -> Result<(), Error> {
     let path = || dir.to_owned();
+    // Of two that change it at once the second one's key opens nothing by then.
+    let head = kv.head(STORE)?;
     let record = kv.get(STORE_KEY)?.ok_or_else(|| Error::NotEncrypted { path: path() })?;
     let record =
         wrapped_again(&record, key, new).ok_or_else(|| Error::WrongKey { path: path() })?;
-    kv.commit(Batch { put: vec![(STORE_KEY, record?)], ..Batch::default() })
+    let expect = Some(Expect { todo: STORE, head, next: head + 1 });
+    kv.commit(Batch { expect, put: vec![(STORE_KEY, record?)], ..Batch::default() })
 }
 
 /// Whether the records of a store are sealed, whatever its folder says.

@@ -27,7 +27,9 @@ impl Sqlite {
 
     fn erase_rows(&self, batch: &Batch) -> Result<(), Error> {
         let mut rows = MOST_ROWS;
-        for delete in &batch.delete {
+        // Single records tell what there is: they go with the head, at the end.
+        let is_range = |delete: &&Delete| delete.range.end > delete.range.start.saturating_add(1);
+        for delete in batch.delete.iter().filter(is_range) {
             loop {
                 match self.erase_some(delete, rows) {
                     Ok(true) => {}

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use foldback_kv::{Batch, Engine, Error, Expect, Key, Kv, Mode, Space, open};
+use foldback_kv::{
+    Batch, EncryptionKey, Engine, Error, Expect, Key, Kv, Mode, Space, open, open_with,
+};
 
 const ROLE: &str = "FOLDBACK_KV_TEST_ROLE";
 const STORE: &str = "FOLDBACK_KV_TEST_STORE";
@@ -37,11 +39,12 @@ fn the_child() {
     println!();
     let (role, rest) = role.split_once(' ').unwrap_or((&role, ""));
     match role {
-        "create" => {
+        "create" | "create-sealed" => {
             while !store.with_extension("go").exists() {
                 std::hint::spin_loop();
             }
-            let kv = open(store, Engine::Sqlite, Mode::ReadWrite).unwrap();
+            let key = (role == "create-sealed").then(key);
+            let kv = open_with(store, Engine::Sqlite, Mode::ReadWrite, key.as_ref()).unwrap();
             append(&*kv, 1, rest.as_bytes());
         }
         "append" => {
@@ -63,8 +66,9 @@ fn the_child() {
             }
             println!(">{count} {}", worst.as_millis());
         }
-        "forever" => {
-            let kv = open(store, Engine::Sqlite, Mode::ReadWrite).unwrap();
+        "forever" | "forever-sealed" => {
+            let key = (role == "forever-sealed").then(key);
+            let kv = open_with(store, Engine::Sqlite, Mode::ReadWrite, key.as_ref()).unwrap();
             loop {
                 let seq = append(&*kv, 1, b"x");
                 println!(">{seq}");
@@ -155,6 +159,72 @@ fn eight_processes_create_one_store() {
         children.into_iter().for_each(|child| drop(said(child)));
         let kv = open(&store, Engine::Sqlite, Mode::ReadOnly).unwrap();
         assert_eq!(kv.head(1).unwrap(), 8, "round {round}");
+    }
+}
+
+fn key() -> EncryptionKey {
+    EncryptionKey::new([7; 32])
+}
+
+/// S14: as many processes make and open an encrypted store at once.
+#[test]
+fn s14_eight_processes_create_one_encrypted_store() {
+    for round in 0..5 {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let children: Vec<Child> =
+            (0..8).map(|who| child(&format!("create-sealed {who}"), &store)).collect();
+        std::thread::sleep(Duration::from_millis(100));
+        std::fs::write(store.with_extension("go"), "").unwrap();
+        children.into_iter().for_each(|child| drop(said(child)));
+        let kv = open_with(&store, Engine::Sqlite, Mode::ReadOnly, Some(&key())).unwrap();
+        assert_eq!(kv.head(1).unwrap(), 8, "round {round}");
+        assert_eq!(kv.check().unwrap(), []);
+    }
+}
+
+/// S14: a writer that is killed at any time, also while it makes the store, loses nothing, and every ledger is right.
+#[test]
+fn s14_a_killed_writer_of_an_encrypted_store_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    for cycle in 0..16_u64 {
+        // Every fourth store is a new one.
+        let store = dir.path().join(format!("store-{}", cycle / 4));
+        let mut child = child("forever-sealed", &store);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let enough = if cycle % 4 == 0 { 0 } else { 3 + cycle % 7 };
+        let seqs = |line: std::io::Result<String>| line.ok()?.strip_prefix('>')?.parse().ok();
+        let mut acknowledged: Option<u64> =
+            lines.by_ref().filter_map(seqs).take(enough as usize).last();
+        std::thread::sleep(Duration::from_micros(cycle * 1_331 % 9_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        acknowledged = lines.filter_map(seqs).last().or(acknowledged);
+        let kv = open_with(&store, Engine::Sqlite, Mode::ReadWrite, Some(&key())).unwrap();
+        let head = kv.head(1).unwrap();
+        assert!(acknowledged.is_none_or(|seq| head > seq), "cycle {cycle}: {head}");
+        assert_eq!(kv.check().unwrap(), [], "cycle {cycle}");
+    }
+}
+
+/// S14: a store whose folder does not say that it is encrypted opens with its key alone all the same.
+#[test]
+fn s14_a_store_that_lost_its_mark_opens_with_its_key_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    for engine in [Engine::Sqlite, Engine::Redb] {
+        let store = dir.path().join(engine.name());
+        let open = |mode, key: Option<&EncryptionKey>| open_with(&store, engine, mode, key);
+        append(&*open(Mode::ReadWrite, Some(&key())).unwrap(), 1, b"one");
+        let format = store.join("FORMAT");
+        let text = std::fs::read_to_string(&format).unwrap();
+        let plain = text.replace("version 5", "version 4").replace("\nencrypted", "");
+        assert_ne!(plain, text);
+        std::fs::write(&format, plain).unwrap();
+        for mode in [Mode::ReadOnly, Mode::ReadWrite] {
+            assert!(matches!(open(mode, None), Err(Error::NoKey { .. })));
+        }
+        assert_eq!(open(Mode::ReadWrite, Some(&key())).unwrap().head(1).unwrap(), 1);
+        assert_eq!(std::fs::read_to_string(&format).unwrap(), text, "it says so again");
     }
 }
 
