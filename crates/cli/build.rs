@@ -2,6 +2,7 @@
 //! of the same machine code are there once (1 MB).
 
 use std::env::var;
+use std::path::Path;
 use std::process::Command;
 
 /// The first glibc whose loader reads them: an older one starts no such program.
@@ -19,11 +20,19 @@ fn main() {
     }
 }
 
-/// Whether the program is linked with what Rust brings along for this target. Other linkers may not know every option.
+/// Whether the program is linked with the linker that Rust brings along for this target. Others may not know every option.
 fn links_with_lld() -> bool {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
     let flags = var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let is_chosen = var("RUSTC_LINKER").is_ok() || flags.contains("link");
-    var("TARGET").as_deref() == Ok("x86_64-unknown-linux-gnu") && !is_chosen
+    let comes_along = || {
+        let rustc = var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+        let printed = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?.stdout;
+        let sysroot = String::from_utf8(printed).ok()?;
+        let linker = format!("lib/rustlib/{TARGET}/bin/gcc-ld/ld.lld");
+        Some(Path::new(sysroot.trim()).join(linker).exists())
+    };
+    var("TARGET").as_deref() == Ok(TARGET) && !is_chosen && comes_along().unwrap_or(false)
 }
 
 /// The version of this machine's glibc.

@@ -81,8 +81,8 @@ impl Live {
     }
 }
 
-/// The messages of a range. In the place of one that is damaged stands a [mark](stand_in): nothing of what is recorded
-/// depends on what is seen here.
+/// The messages of a range. In the place of one that is damaged stands a [mark](stand_in). It is not recorded as a message; what
+/// describes a block that closes around it is made of it, though.
 pub(crate) fn read_open(
     memory: &Shared,
     todo: &Todo,

@@ -115,3 +115,79 @@ pub(crate) fn settle(
 /// What became of each batch of a transaction.
 #[cfg(any(feature = "sqlite", feature = "redb"))]
 pub(crate) type Answers = Vec<Result<(), Error>>;
+
+#[cfg(all(test, any(feature = "sqlite", feature = "redb")))]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::io;
+
+    fn full() -> Error {
+        Error::Full { path: "store".into() }
+    }
+
+    fn said(answers: &Answers) -> Vec<&'static str> {
+        let word = |answer: &Result<(), Error>| match answer {
+            Ok(()) => "ok",
+            Err(Error::Full { .. }) => "full",
+            Err(Error::Io { .. }) => "io",
+            Err(Error::Poisoned { .. }) => "poisoned",
+            Err(_) => "other",
+        };
+        answers.iter().map(word).collect()
+    }
+
+    /// R3: where a transaction of several failed without a change, each batch is committed by itself, and has its own answer.
+    #[test]
+    fn r3_what_fails_together_is_tried_alone() {
+        let batches = vec![Batch::default(); 3];
+        let calls = Cell::new(0);
+        let answers = settle(
+            Path::new("store"),
+            &batches,
+            || false,
+            |batches| {
+                calls.set(calls.get() + 1);
+                // Together there is no room, and none for the second alone.
+                if batches.len() > 1 || calls.get() == 3 { Err(full()) } else { Ok(vec![Ok(())]) }
+            },
+        );
+        assert_eq!((said(&answers), calls.get()), (vec!["ok", "full", "ok"], 4));
+    }
+
+    /// R3: where it is not known what became of a transaction, each batch has the same error, and none is tried again.
+    #[test]
+    fn r3_what_may_be_durable_is_not_tried_again() {
+        let (is_poisoned, calls) = (Cell::new(false), Cell::new(0));
+        let broken = || Error::Io {
+            doing: "write",
+            path: "store".into(),
+            source: io::Error::from_raw_os_error(5),
+        };
+        let commit = |_: &[Batch]| {
+            is_poisoned.set(true);
+            calls.set(calls.get() + 1);
+            Err(broken())
+        };
+        let batches = vec![Batch::default(); 3];
+        let answers = settle(Path::new("store"), &batches, || is_poisoned.get(), commit);
+        assert_eq!((said(&answers), calls.get()), (vec!["io"; 3], 1));
+        // One that is poisoned half way answers the rest as the engine does.
+        let calls = Cell::new(0);
+        let answers = settle(
+            Path::new("store"),
+            &batches,
+            || false,
+            |batches| {
+                calls.set(calls.get() + 1);
+                match (batches.len(), calls.get()) {
+                    (1, 2) => Ok(vec![Ok(())]),
+                    (1, 3) => Err(broken()),
+                    (1, _) => Err(Error::Poisoned { path: "store".into() }),
+                    _ => Err(full()),
+                }
+            },
+        );
+        assert_eq!(said(&answers), ["ok", "io", "poisoned"]);
+    }
+}

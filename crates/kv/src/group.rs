@@ -1,7 +1,7 @@
 //! Commits of several threads at once, made durable together.
 //!
 //! A thread that finds nobody at work leads: it takes what others have brought meanwhile along with its own, does all of it
-//! at once, and gives each its answer. Whoever comes while somebody leads waits. When the leader is done, the first that
+//! at once, and gives each its answer. A thread that comes while another leads waits. When the leader is done, the first that
 //! still waits leads next. So a lone thread waits for nobody, and each of many pays its share of one sync.
 //!
 //! Nothing here knows what is done: a leader gets items, and gives back one answer for each. `super::sync` has the locks, so

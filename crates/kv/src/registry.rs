@@ -208,7 +208,7 @@ impl Registry {
 
     /// Takes the todo out of the registry, together with `delete` (its records elsewhere), in one
     /// transaction. What is left has the [head](FORGOTTEN_HEAD) that no writer expects, so that one that still
-    /// holds the todo is told of a conflict.
+    /// holds the todo gets a conflict.
     ///
     /// # Errors
     /// When the store fails; then nothing is gone, or where the [disk is full](Kv::erase) some of the records:

@@ -22,7 +22,7 @@ struct Shelf {
     fails: Mutex<BTreeSet<u64>>,
     /// Which of them were asked for, and how many bytes.
     refused: Mutex<Vec<(u64, u64)>>,
-    /// Whoever asks for one of them waits for it.
+    /// A reader of one of them waits for it.
     gate: Mutex<()>,
 }
 

@@ -123,14 +123,20 @@ fn p2_commits_that_wait_are_one() {
     // Another process that writes.
     let other = std::fs::File::open(dir.path().join("LOCK")).unwrap();
     other.lock().unwrap();
+    let begun = std::sync::atomic::AtomicU32::new(0);
     let expecting = |n: u32| {
+        begun.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let expect = Some(Expect { todo: 1 + n / 4, head: 0, next: 7 });
         let put = vec![(message(2, u64::from(n)), vec![n as u8])];
         kv.commit(Batch { expect, put, delete: vec![] })
     };
     let taken = std::thread::scope(|scope| {
+        let expecting = &expecting;
         let threads = (0..64).map(|n| scope.spawn(move || expecting(n))).collect::<Vec<_>>();
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        while begun.load(std::sync::atomic::Ordering::SeqCst) < 64 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
         other.unlock().unwrap();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
