@@ -113,11 +113,12 @@ async fn gw12_only_a_refusal_that_speaks_of_thoughts_is_sent_again_without_them(
         .await;
         let long = "word ".repeat(6_000);
         let thought = json!({ "type": "thinking", "thinking": "Hm.", "signature": "s" });
-        let sent = body(json!([
+        let mut sent = body(json!([
             { "role": "user", "content": long },
             { "role": "assistant", "content": [thought, { "type": "text", "text": "Done." }] },
             { "role": "user", "content": "Which port?" },
         ]));
+        sent["tools"] = json!([{ "name": "read", "input_schema": { "type": "object" } }]);
         let answer = world.messages(&sent).send().await.unwrap();
         let (status, text) = (answer.status(), answer.text().await.unwrap());
         let (_, seen) = world.end().await;
