@@ -102,7 +102,8 @@ impl SoundStore {
     #[must_use]
     pub fn kv(&self, changes: &[(Key, Option<Vec<u8>>)]) -> Arc<dyn Kv> {
         let kv = foldback::kv::memory();
-        for &(todo, head) in &self.heads {
+        // The registry's last: a todo without a head whose number was given out counts as forgotten.
+        for &(todo, head) in self.heads.iter().rev() {
             self.set_head(kv.as_ref(), todo, 0, head);
         }
         let is_changed = |key: &Key| changes.iter().any(|(changed, _)| changed == key);
