@@ -24,10 +24,8 @@ mod ledger;
 mod opening;
 mod turn;
 
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
-pub(crate) use self::opening::is_sealed;
-pub(crate) use self::opening::seal_as;
 pub use self::opening::{change_key, seal};
+pub(crate) use self::opening::{is_sealed, seal_as};
 
 use self::draft::Draft;
 use self::keys::Keys;

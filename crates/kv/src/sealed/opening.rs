@@ -88,7 +88,6 @@ pub fn change_key(
 }
 
 /// Whether the records of a store are sealed, whatever its folder says.
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 pub(crate) fn is_sealed(kv: &dyn Kv) -> bool {
     matches!(kv.get(STORE_KEY), Ok(Some(_)) | Err(Error::Corrupt { .. }))
 }
