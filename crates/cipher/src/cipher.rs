@@ -85,7 +85,7 @@ impl Cipher {
         Ok(sealed)
     }
 
-    /// What was sealed for this place; `None` for anything else, whoever wrote it.
+    /// What was sealed for this place; `None` for anything else.
     #[must_use]
     pub fn open(&self, place: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;

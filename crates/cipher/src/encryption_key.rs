@@ -35,12 +35,17 @@ impl FromStr for EncryptionKey {
 
     /// Reads 32 bytes, as 64 hexadecimal digits or in base64.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let text = text.trim().as_bytes();
-        let read = HEXLOWER_PERMISSIVE.decode(text).or_else(|_| BASE64.decode(text));
-        let read = read.or_else(|_| BASE64_NOPAD.decode(text));
-        let key = read.ok().and_then(|read| <[u8; 32]>::try_from(read).ok());
-        key.map(Self).ok_or(Error::NoKey)
+        read_key(text).map(Self).ok_or(Error::NoKey)
     }
+}
+
+/// The 32 bytes of a key that is written as 64 hexadecimal digits or in base64; `None` for anything else.
+#[must_use]
+pub fn read_key(text: &str) -> Option<[u8; 32]> {
+    let text = text.trim().as_bytes();
+    let read = HEXLOWER_PERMISSIVE.decode(text).or_else(|_| BASE64.decode(text));
+    let read = read.or_else(|_| BASE64_NOPAD.decode(text));
+    read.ok()?.try_into().ok()
 }
 
 #[cfg(test)]

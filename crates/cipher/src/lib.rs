@@ -23,5 +23,5 @@ mod encryption_key;
 mod error;
 
 pub use cipher::{Cipher, NONCE_BYTES, OVERHEAD_BYTES};
-pub use encryption_key::EncryptionKey;
+pub use encryption_key::{EncryptionKey, read_key};
 pub use error::Error;

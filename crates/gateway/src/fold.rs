@@ -98,21 +98,15 @@ impl Fold<'_> {
         let mut moved = HashSet::new();
         for ((place, message), standing) in asked().zip(self.standing) {
             if standing.behind != standing.trail && !self.conversation.must_think(place) {
-                let rewriting = self.rewriting(place, false, true, &Shown::new());
+                let rewriting = self.conversation.thoughts(message, true);
                 moved.extend(rewriting.drops_thoughts_of(&message.json).then_some(place));
             }
         }
         if moved.is_empty() {
             return None;
         }
-        let mut sent = Sending::new(self.conversation)?;
-        for (place, message) in asked() {
-            let rewriting = self.rewriting(place, false, moved.contains(&place), &Shown::new());
-            if let Some(json) = rewriting.apply(self.conversation.api, &message.json) {
-                sent.push(Some(place), &json);
-            }
-        }
         let (last, behind) = (self.conversation.asked().last()?, self.standing.last()?);
+        let sent = self.conversation.without_thoughts_at(|place| moved.contains(&place))?;
         Some(sent.finish(behind.trail.then(last.digest.as_bytes())))
     }
 
@@ -143,19 +137,18 @@ impl Fold<'_> {
         let Some(message) = self.conversation.messages.get(place) else {
             return Rewriting::default();
         };
-        let drops_thinking =
-            is_moved && self.conversation.api == Api::Messages && message.is_models;
+        let thoughts = self.conversation.thoughts(message, is_moved);
         let (Some(parts), Some(Standing { recorded: range, .. })) =
             (shown.get(&place), self.standing.get(place))
         else {
             // It says nothing, so no view shows it. The client sends it all the same.
-            return Rewriting { drops_thinking, ..Rewriting::default() };
+            return thoughts;
         };
         let instead = parts.iter().filter_map(|(_, instead)| instead.cloned()).collect();
         let is_whole = parts.len() as u64 == range.end - range.start;
         let stays = (is_first && !is_whole && message.is_result)
             .then(|| stays(&message.messages().unwrap_or_default(), range, parts));
-        Rewriting { instead, stays, drops_thinking }
+        Rewriting { instead, stays, ..thoughts }
     }
 }
 
@@ -264,17 +257,33 @@ impl Conversation {
 
     /// All of it but the model's thoughts; `None` where it has none that may leave.
     pub(crate) fn without_thoughts(&self) -> Option<Sent> {
-        let (mut sent, mut trail, mut drops) = (Sending::new(self)?, Trail::default(), false);
+        let leaves = |place| !self.must_think(place);
+        let mut asked = self.asked().iter().enumerate();
+        if !asked.any(|(place, message)| {
+            leaves(place) && self.thoughts(message, true).drops_thoughts_of(&message.json)
+        }) {
+            return None;
+        }
+        let digests = self.asked().iter().map(|message| message.digest);
+        let trail = digests.fold(Trail::default(), |trail, digest| trail.then(digest.as_bytes()));
+        Some(self.without_thoughts_at(leaves)?.finish(trail))
+    }
+
+    /// All of it but the thoughts of the messages at these places.
+    fn without_thoughts_at(&self, leave: impl Fn(usize) -> bool) -> Option<Sending<'_>> {
+        let mut sent = Sending::new(self)?;
         for (place, message) in self.asked().iter().enumerate() {
-            let drops_thinking =
-                self.api == Api::Messages && message.is_models && !self.must_think(place);
-            let rewriting = Rewriting { drops_thinking, ..Rewriting::default() };
-            drops |= rewriting.drops_thoughts_of(&message.json);
-            trail = trail.then(message.digest.as_bytes());
-            if let Some(json) = rewriting.apply(self.api, &message.json) {
+            if let Some(json) = self.thoughts(message, leave(place)).apply(self.api, &message.json)
+            {
                 sent.push(Some(place), &json);
             }
         }
-        drops.then(|| sent.finish(trail))
+        Some(sent)
+    }
+
+    /// What becomes of a message whose thoughts leave, if they do.
+    fn thoughts(&self, message: &ClientMessage, leave: bool) -> Rewriting {
+        let drops_thinking = leave && self.api == Api::Messages && message.is_models;
+        Rewriting { drops_thinking, ..Rewriting::default() }
     }
 }

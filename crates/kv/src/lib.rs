@@ -118,4 +118,4 @@ pub use crate::open::{FORMAT_VERSION, open, open_with, rekey};
 pub use crate::registry::{Registry, Todo};
 pub use crate::retry::{Contended, retry};
 pub use crate::sealed::{change_key, seal};
-pub use foldback_cipher::{Cipher, EncryptionKey};
+pub use foldback_cipher::{Cipher, EncryptionKey, OVERHEAD_BYTES};

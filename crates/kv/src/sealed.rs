@@ -38,7 +38,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// From this todo on, records are the sealing's own, or of no todo.
-const RESERVED: u32 = Key::TODO_END - 16;
+const RESERVED: u32 = KEYS;
 /// The keys of todos, by their numbers.
 const KEYS: u32 = Key::TODO_END - 16;
 /// The ledgers of todos, by their numbers.

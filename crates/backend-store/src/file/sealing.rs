@@ -1,6 +1,6 @@
 //! What a payload's file is sealed with, where the store is encrypted.
 
-use foldback_kv::Cipher;
+use foldback_kv::{Cipher, OVERHEAD_BYTES};
 use std::io;
 
 /// The key of a todo's files.
@@ -15,13 +15,13 @@ const TABLE: u64 = u64::MAX;
 
 impl Sealing {
     /// By how many bytes a chunk, or the table with the footer, is longer.
-    pub(crate) const OVERHEAD: usize = 40;
+    pub(crate) const OVERHEAD: usize = OVERHEAD_BYTES;
 
     pub(crate) fn new(cipher: Cipher, todo: u32) -> Self {
         Self { cipher, todo }
     }
 
-    /// What the file of a payload of this hash is named by: nobody without the key can tell of which bytes it is.
+    /// What the file of a payload of this hash is named by: without the key it does not say which bytes are in it.
     pub(crate) fn name(&self, hash: &[u8; 32]) -> [u8; 32] {
         self.cipher.digest(hash)
     }

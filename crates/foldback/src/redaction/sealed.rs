@@ -3,7 +3,7 @@
 use super::bound_to;
 use crate::Error;
 use crate::error::Failure;
-use data_encoding::{BASE64, BASE64_NOPAD, HEXLOWER_PERMISSIVE};
+use foldback_cipher::read_key;
 use foldback_core::TodoId;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::{Deserialize, Serialize};
@@ -32,11 +32,7 @@ impl FromStr for RedactionKey {
 
     /// Reads 32 bytes, as 64 hexadecimal digits or in base64.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let text = text.trim().as_bytes();
-        let read = HEXLOWER_PERMISSIVE.decode(text).or_else(|_| BASE64.decode(text));
-        let read = read.or_else(|_| BASE64_NOPAD.decode(text));
-        let key = read.ok().and_then(|read| <[u8; 32]>::try_from(read).ok());
-        Ok(Self(key.ok_or(Failure::RedactionKey)?))
+        Ok(Self(read_key(text).ok_or(Failure::RedactionKey)?))
     }
 }
 

@@ -57,7 +57,7 @@ impl Keys {
         Ok((Self::of_store(id, &own), record))
     }
 
-    /// The keys of a store from their record; `None` where this key opens it not.
+    /// The keys of a store from their record; `None` where this key does not open it.
     pub(super) fn read(record: &[u8], key: &EncryptionKey) -> Option<Self> {
         let (id, own) = unwrapped(record, key)?;
         Some(Self::of_store(id, &own))
@@ -177,7 +177,7 @@ fn unwrapped(record: &[u8], key: &EncryptionKey) -> Option<([u8; ID_BYTES], Ciph
     Some((*id, Cipher::new(own.try_into().ok()?)))
 }
 
-/// The record of a store's key, sealed with another one; `None` where the first opens it not.
+/// The record of a store's key, sealed with another one; `None` where the first does not open it.
 pub(super) fn wrapped_again(
     record: &[u8],
     key: &EncryptionKey,

@@ -160,7 +160,8 @@ fn is_noticed(kv: &dyn Kv, key: Key) -> bool {
     let is_corrupt = |error: &Error| matches!(error, Error::Corrupt { .. });
     let noticed = one.as_ref().is_err_and(is_corrupt);
     assert_eq!(noticed, whole.as_ref().is_err_and(is_corrupt), "{key}: {one:?} and {whole:?}");
-    let _ = last;
+    let is_given = matches!(last, Ok(Some((n, _))) if n == key.n);
+    assert!(!(noticed && is_given), "{key}: the last record is given unnoticed");
     noticed
 }
 

@@ -110,7 +110,7 @@ fn work(kv: &Arc<dyn Kv>, seed: u64) -> (Vec<Batch>, usize) {
     (ordered.into_values().collect(), conflicts)
 }
 
-/// P2: what waits while others have the store is committed in one go, and what conflicts is told so alone.
+/// P2: what waits while others have the store is committed in one go, and a batch that conflicts is refused alone.
 #[test]
 #[cfg(feature = "sqlite")]
 fn p2_commits_that_wait_are_one() {
