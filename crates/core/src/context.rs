@@ -125,8 +125,32 @@ pub struct Prompt {
     /// others: the policy's own words among them, or recorded ones that it tells in a turn of its own.
     /// Instructions that came late may be missing, and of a message what is stored elsewhere.
     pub conversation: Option<Vec<Arc<Message>>>,
+    /// The messages among these that are shown in fewer tokens than their words take.
+    pub shortened: Vec<Shortened>,
     /// What did not fit into the budget, in sentences.
     pub unfit: Vec<String>,
+}
+
+/// A message that a prompt shows in fewer tokens than its words take, though nothing of it is missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shortened {
+    /// Its number.
+    pub seq: SeqNo,
+    /// How it is shortened.
+    pub how: Shortening,
+    /// As it was recorded.
+    pub whole: Arc<Message>,
+    /// As it is shown.
+    pub shown: Arc<Message>,
+}
+
+/// How a prompt shows a message in fewer tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shortening {
+    /// The same JSON value, written shorter.
+    CompactJson,
+    /// What stands elsewhere in the prompt, word for word, is named in its place.
+    Repetition,
 }
 
 impl Prompt {

@@ -62,7 +62,8 @@ pub use background_work::{BackgroundJob, BackgroundJobDone, BackgroundWork};
 pub use block::{Block, BlockHeader, BlockType, CloseReason};
 pub use content::{Content, Part};
 pub use context::{
-    Budget, ContextError, ContextManager, Prompt, Recorded, ToolAnswer, ToolDefinition,
+    Budget, ContextError, ContextManager, Prompt, Recorded, Shortened, Shortening, ToolAnswer,
+    ToolDefinition,
 };
 pub use context_layer::ContextLayer;
 pub use embedder::{EmbedError, Embedder, Scale, Vectors};

@@ -16,11 +16,18 @@ pub struct ViewConfig {
     /// Older stores end before it.
     #[serde(default)]
     pub(crate) names: Names,
+    /// Older stores end before it.
+    #[serde(default)]
+    pub(crate) compact_json: bool,
+    /// Older stores end before it.
+    #[serde(default)]
+    pub(crate) deduplicate: bool,
 }
 
 impl Default for ViewConfig {
     /// The design's window: 8,000 fresh tokens, 12 messages, 9 lines of ledger; the 3 newest
-    /// failures and consultations are kept in sight; the fold policy is `strict`.
+    /// failures and consultations are kept in sight; the fold policy is `strict`; results are shown in compact JSON and
+    /// without what stands in view already.
     fn default() -> Self {
         Self {
             fold_policy: FoldPolicy::Strict,
@@ -30,6 +37,8 @@ impl Default for ViewConfig {
             failures_max: 3,
             consulted_max: 3,
             names: Names::default(),
+            compact_json: true,
+            deduplicate: true,
         }
     }
 }
@@ -46,6 +55,21 @@ impl ViewConfig {
     #[must_use]
     pub fn with_names(self, names: Names) -> Self {
         Self { names, ..self }
+    }
+
+    /// Whether a result that holds JSON is shown without the white space of that, and its objects of the same keys
+    /// as rows, where that takes fewer tokens. Keys, strings and numbers keep their spelling; what a call gave that names a file
+    /// keeps every byte.
+    #[must_use]
+    pub fn with_compact_json(self, compact_json: bool) -> Self {
+        Self { compact_json, ..self }
+    }
+
+    /// Whether a result that stands in view already, word for word, is shown by a line that names where, and lines of
+    /// one as well. When the first place leaves the view, it is written out.
+    #[must_use]
+    pub fn with_deduplicate(self, deduplicate: bool) -> Self {
+        Self { deduplicate, ..self }
     }
 
     /// What the model calls things by.

@@ -3,9 +3,11 @@
 use crate::ViewConfig;
 use crate::called::called;
 use crate::light::light_of;
+use crate::once::{Answered, Once, text_of};
 use crate::repair::{Changes, instruction, sendable};
+use crate::repetition::Line;
 use foldback_core::{
-    Content, Estimate, Message, Offload, Role, SeqNo, TokenCounter, message_tokens,
+    Content, Estimate, Message, Offload, Role, SeqNo, Shortened, TokenCounter, message_tokens,
 };
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -45,11 +47,19 @@ struct Counted {
     message: Arc<Message>,
     tokens: OnceLock<usize>,
     estimate: OnceLock<u64>,
+    lines: OnceLock<Vec<Line>>,
+    compact: OnceLock<Option<Form>>,
 }
 
 impl Form {
     pub(crate) fn new(message: Arc<Message>) -> Self {
-        Self(Arc::new(Counted { message, tokens: OnceLock::new(), estimate: OnceLock::new() }))
+        Self(Arc::new(Counted {
+            message,
+            tokens: OnceLock::new(),
+            estimate: OnceLock::new(),
+            lines: OnceLock::new(),
+            compact: OnceLock::new(),
+        }))
     }
 
     pub(crate) fn message(&self) -> &Arc<Message> {
@@ -64,6 +74,22 @@ impl Form {
     /// Its estimated tokens, whatever the view is counted with.
     pub(crate) fn estimate(&self) -> u64 {
         *self.0.estimate.get_or_init(|| message_tokens(&Estimate, &self.0.message) as u64)
+    }
+
+    /// The lines of its one text, found once.
+    pub(crate) fn lines(&self) -> &[Line] {
+        self.0.lines.get_or_init(|| text_of(&self.0.message).map_or(Vec::new(), Line::of))
+    }
+
+    /// The same with its JSON in fewer tokens, as it was made once.
+    pub(crate) fn compact(&self, make: impl FnOnce() -> Option<Self>) -> Option<&Self> {
+        self.0.compact.get_or_init(make).as_ref()
+    }
+
+    /// The same message with another content.
+    pub(crate) fn with_content(&self, content: Content) -> Self {
+        let changes = Changes { content: Some(content), ..Changes::default() };
+        Self::new(Arc::new(changes.apply(self.message())))
     }
 }
 
@@ -104,6 +130,10 @@ pub(crate) struct Entry {
     pub(crate) stored: Option<String>,
     /// Its calls, as lines for once it has left.
     pub(crate) called: Arc<[String]>,
+    /// The call that it answers.
+    pub(crate) answered: Option<Arc<Answered>>,
+    /// How it is shown where that takes fewer tokens.
+    once: Option<Arc<Once>>,
 }
 
 impl Entry {
@@ -135,10 +165,12 @@ impl Entry {
             is_noted: false,
             stored: None,
             called: message.tool_calls().iter().filter_map(called).collect(),
+            answered: None,
+            once: None,
         };
         if let Some(note) = &shown.recall {
             let text = if note.trim().is_empty() { "(recalled text)" } else { note };
-            entry.note = Some(with_content(&sent, Content::Text(text.to_owned())));
+            entry.note = Some(entry.form.with_content(Content::Text(text.to_owned())));
         } else if !shown.offloads.is_empty() {
             // The places of the parts are those of the exact message.
             let lightened = |offloads: &[&Offload]| {
@@ -175,10 +207,12 @@ impl Entry {
 
     /// How it is shown now; `None` where something pinned stands elsewhere.
     pub(crate) fn form(&self, light: bool) -> Option<Cow<'_, Form>> {
-        let form = self.unpinned(light);
         if !self.pinned {
-            return Some(Cow::Borrowed(form));
+            return Some(Cow::Borrowed(
+                self.once().map_or(self.unpinned(light), |once| &once.form),
+            ));
         }
+        let form = self.unpinned(light);
         // What holds calls and results together stays. It is made of the form of now, so that it
         // does not depend on when the message was pinned.
         let content = match self.kind {
@@ -186,7 +220,32 @@ impl Entry {
             Kind::Result => Content::Text("(pinned: it stands at the beginning)".to_owned()),
             Kind::Calls => Content::Empty,
         };
-        Some(Cow::Owned(with_content(form.message(), content)))
+        Some(Cow::Owned(form.with_content(content)))
+    }
+
+    /// How it is shown where it stands with every word that was recorded.
+    pub(crate) fn whole(&self, light: bool) -> Option<&Form> {
+        let is_light = light && self.light.is_some();
+        let is_whole = !self.pinned && !self.is_cut && !self.is_noted && self.note.is_none();
+        (is_whole && !is_light).then_some(&self.form)
+    }
+
+    /// How it is shown where that takes fewer tokens.
+    pub(crate) fn once(&self) -> Option<&Once> {
+        self.once.as_deref()
+    }
+
+    /// What a prompt says of that.
+    pub(crate) fn shortened(&self) -> Option<Shortened> {
+        let once = self.once().filter(|_| !self.pinned)?;
+        let (seq, how) = (self.seq, once.how);
+        let (whole, shown) = (self.form.message().clone(), once.form.message().clone());
+        Some(Shortened { seq, how, whole, shown })
+    }
+
+    /// It is shown so from now on.
+    pub(crate) fn show_once(&mut self, once: Option<Arc<Once>>) {
+        self.once = once;
     }
 
     /// The message as it is shown now, where it is shown in its place and as its speaker's.
@@ -218,9 +277,9 @@ impl Entry {
         }
     }
 
-    /// Whether it is shown in its place, with every word that was recorded.
+    /// Whether it is shown in its place, as it was recorded.
     pub(crate) fn is_exact(&self) -> bool {
-        !self.pinned && !self.is_cut && !self.is_noted
+        !self.pinned && !self.is_cut && !self.is_noted && self.once.is_none()
     }
 
     /// Whether it is still shown as it was when it was new, and will not always be.
@@ -275,9 +334,4 @@ impl Entry {
     pub(crate) fn pin(&mut self) {
         self.pinned = true;
     }
-}
-
-fn with_content(message: &Message, content: Content) -> Form {
-    let changes = Changes { content: Some(content), ..Changes::default() };
-    Form::new(Arc::new(changes.apply(message)))
 }

@@ -3,10 +3,12 @@
 use crate::contents::{Contents, visible};
 use crate::entry::Entry;
 use crate::fold_policy::Policy;
+use crate::once::{Rules, once_of_all};
 use crate::opening::BEGINNING;
 use crate::suffix::suffix;
 use crate::turns::Turns;
 use foldback_core::{Budget, Message, Prompt, SeqNo, TokenCounter, thousands};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How much of the contents is laid out.
@@ -86,13 +88,15 @@ impl<'v> Layout<'v> {
         }
         cache_marks.set_behind(turns.messages.len());
         let mut stable = None;
-        for entry in self.entries(extent) {
+        let mut shortened = Vec::new();
+        for entry in &*self.shown_once(extent) {
             if extent.once_from == Some(entry.seq) {
                 stable = Some(turns.messages.len());
             }
             if let Some(form) = entry.form(extent.light) {
                 turns.push(entry.seq, entry.kind, &form);
             }
+            shortened.extend(entry.shortened());
         }
         let stable = stable.unwrap_or(turns.messages.len());
         cache_marks.set_behind(stable);
@@ -113,8 +117,20 @@ impl<'v> Layout<'v> {
             pinned: contents.pins.len(),
             cache_marks: cache_marks.0,
             conversation: Some(self.conversation(extent)),
+            shortened,
             unfit: Vec::new(),
         }
+    }
+
+    /// The messages that are shown in their place, each thing once: where something is hidden, among those that are shown.
+    fn shown_once(self, extent: Extent) -> Vec<Cow<'v, Entry>> {
+        let mut shown: Vec<Cow<'v, Entry>> = self.entries(extent).map(Cow::Borrowed).collect();
+        if extent.from > 0 || extent.light {
+            let rules = Rules { light: extent.light, ..self.contents.rules() };
+            let forms = once_of_all(shown.iter().map(AsRef::as_ref), rules);
+            shown.iter_mut().zip(forms).for_each(|(entry, once)| entry.to_mut().show_once(once));
+        }
+        shown
     }
 
     /// The messages that are shown in their place.

@@ -76,6 +76,10 @@ mod entry;
 mod light;
 mod repair;
 
+mod compact_json;
+mod once;
+mod repetition;
+
 mod called;
 mod failure;
 mod failures;

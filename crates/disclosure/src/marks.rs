@@ -61,6 +61,11 @@ impl Marks {
         format!("</{self}>")
     }
 
+    /// A word with the nonce, as `same-kdmt`: a name of what the view says in the middle of recorded text.
+    pub(crate) fn name(self, word: &str) -> String {
+        format!("{word}{}", self.to_string().trim_start_matches(MARK))
+    }
+
     /// Recorded text in marks, as one text.
     pub(crate) fn quoted(self, origin: &Origin<'_>, text: &str) -> String {
         format!("{}\n{}\n{}", self.open(origin), escaped(text), self.close())

@@ -130,10 +130,12 @@ impl Keeping {
     }
 
     /// What a store is opened with for a gateway: blocks leave when that is cheaper than reading them again, and
-    /// what is new is whole, whatever its size.
+    /// what is new is whole, whatever its size. Nothing is shown in another form: while nothing leaves, the provider gets
+    /// the client's own bytes.
     #[must_use]
     pub fn view() -> ViewConfig {
         let policy = FoldPolicy::CacheAware(CacheAware::default());
-        ViewConfig::default().with_fold_policy(policy).with_fresh_tokens(u64::MAX)
+        let view = ViewConfig::default().with_fold_policy(policy).with_fresh_tokens(u64::MAX);
+        view.with_compact_json(false).with_deduplicate(false)
     }
 }

@@ -104,6 +104,22 @@ impl FactCounts {
     }
 }
 
+/// Results that a policy showed in fewer tokens than their words take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ShortenedResults {
+    /// How many.
+    pub results: u64,
+    /// By so many tokens fewer the prompts are, all calls together.
+    pub tokens: u64,
+}
+
+impl ShortenedResults {
+    fn add(&mut self, other: Self) {
+        self.results += other.results;
+        self.tokens += other.tokens;
+    }
+}
+
 /// What a policy sent, and what it kept at hand.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
@@ -141,6 +157,10 @@ pub struct Figures {
     pub output_tokens: u64,
     /// What was sent without the recalls.
     pub without_recalls: Usage,
+    /// Results whose JSON was shown in fewer tokens.
+    pub compact_json: ShortenedResults,
+    /// Results of which something stood in view already, and was named in its place.
+    pub repetitions: ShortenedResults,
 }
 
 impl Figures {
@@ -159,6 +179,8 @@ impl Figures {
         self.side_output_tokens += other.side_output_tokens;
         self.output_tokens += other.output_tokens;
         self.without_recalls.add(&other.without_recalls);
+        self.compact_json.add(other.compact_json);
+        self.repetitions.add(other.repetitions);
     }
 
     /// Finds what follows from the rest, and rounds it.

@@ -9,8 +9,9 @@ use super::values::Values;
 use super::{Config, Fate, Miss};
 use crate::means::Means;
 use crate::{BenchError, Calls, Case, Counts, Driven, Meter, measured_context};
-use foldback_core::{Budget, Message, Role, TodoId, ToolCall};
+use foldback_core::{Budget, Message, Role, SeqNo, Shortened, Shortening, TodoId, ToolCall};
 use foldback_policies::Policy;
+use std::collections::BTreeSet;
 
 /// A conversation under measurement, and what its policies share.
 pub(crate) struct Subject<'a> {
@@ -77,6 +78,7 @@ impl<'a> Subject<'a> {
             figures: Figures::default(),
             curve: Vec::new(),
             misses: Vec::new(),
+            shortened: BTreeSet::new(),
         };
         for (at, message) in messages.iter().enumerate() {
             if calls.is_before(at, message) {
@@ -99,6 +101,8 @@ struct Run {
     figures: Figures,
     curve: Vec<u64>,
     misses: Vec<Miss>,
+    /// The messages that were shown in fewer tokens.
+    shortened: BTreeSet<(Shortening, SeqNo)>,
 }
 
 impl Run {
@@ -107,6 +111,7 @@ impl Run {
     fn call(&mut self, subject: &mut Subject<'_>, at: usize) -> Result<(), BenchError> {
         let prompt = self.context.prompt();
         self.curve.push(self.meter.call(&mut subject.counts, &prompt));
+        self.count_shortened(&prompt.shortened, &mut subject.counts);
         if subject.facts.needs(at).is_empty() {
             return Ok(());
         }
@@ -156,6 +161,17 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    fn count_shortened(&mut self, shortened: &[Shortened], counts: &mut Counts) {
+        for Shortened { seq, how, whole, shown } in shortened {
+            let sum = match how {
+                Shortening::CompactJson => &mut self.figures.compact_json,
+                Shortening::Repetition => &mut self.figures.repetitions,
+            };
+            sum.results += u64::from(self.shortened.insert((*how, *seq)));
+            sum.tokens += counts.shared(whole).saturating_sub(counts.shared(shown));
+        }
     }
 
     /// Searches once, and looks once at a place that the search told of. What is brought leaves

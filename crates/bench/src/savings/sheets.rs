@@ -13,6 +13,7 @@ impl Savings {
         for of_kind in &self.kinds {
             sheets.push(sent(of_kind));
             sheets.extend(facts(of_kind));
+            sheets.extend(shortened(of_kind));
         }
         for of_kind in &self.kinds {
             sheets.extend(self.saved(of_kind.kind));
@@ -119,6 +120,10 @@ impl Savings {
             "calls_without_recalls",
             "input_tokens_without_recalls",
             "cost_units_without_recalls",
+            "compact_json_results",
+            "compact_json_tokens",
+            "repetition_results",
+            "repetition_tokens",
         ];
         let mut sheet = Sheet::new("savings", &["id", "file", "kind", "policy"], &numbers);
         for one in &self.conversations {
@@ -209,6 +214,23 @@ fn facts(of_kind: &OfKind) -> Option<Sheet> {
     has_facts.then_some(sheet)
 }
 
+/// What each policy showed in fewer tokens; `None` where none did.
+fn shortened(of_kind: &OfKind) -> Option<Sheet> {
+    let title = format!("{}: results shown in fewer tokens", of_kind.kind.title());
+    let numbers = ["compact JSON", "tokens saved", "repetitions", "tokens saved"];
+    let mut sheet = Sheet::new(&title, &["policy"], &numbers);
+    let mut is_any = false;
+    for (name, Figures { compact_json, repetitions, .. }) in of_kind.policies.iter() {
+        let some =
+            [compact_json.results, compact_json.tokens, repetitions.results, repetitions.tokens];
+        if some.iter().any(|some| *some > 0) {
+            is_any = true;
+            sheet.row([name.to_owned()].into_iter().chain(some.map(thousands)));
+        }
+    }
+    is_any.then_some(sheet)
+}
+
 /// What all targets tell, `n` among it.
 fn told(target: &Target, n: u64) -> [String; 6] {
     let bound = if target.at_most { "<=" } else { ">=" };
@@ -261,6 +283,9 @@ fn all(figures: &Figures) -> Vec<String> {
     ];
     cells.extend(counts.map(|number| number.to_string()));
     cells.push(without_recalls.cost_units.to_string());
+    let (json, same) = (figures.compact_json, figures.repetitions);
+    let shortened = [json.results, json.tokens, same.results, same.tokens];
+    cells.extend(shortened.map(|number| number.to_string()));
     cells
 }
 

@@ -13,7 +13,7 @@ use figment::value::Value;
 use std::path::{Path, PathBuf};
 
 /// What a project may say: what permits nothing.
-pub(super) const MAY_SAY: [&str; 30] = [
+pub(super) const MAY_SAY: [&str; 32] = [
     "memory.offload_tokens",
     "memory.offload_tool_tokens",
     "memory.block_min",
@@ -26,6 +26,8 @@ pub(super) const MAY_SAY: [&str; 30] = [
     "view.window_messages",
     "view.fresh_tokens",
     "view.ledger_lines",
+    "view.compact_json",
+    "view.deduplicate",
     "view.cache_aware_messages",
     "view.cache_aware_tokens",
     "agent.strategy",

@@ -24,6 +24,10 @@ pub(crate) struct ViewSettings {
     pub(crate) fresh_tokens: u64,
     /// The most blocks that the ledger lists.
     pub(crate) ledger_lines: usize,
+    /// Whether JSON in results is shown in fewer tokens.
+    pub(crate) compact_json: bool,
+    /// Whether what stands in view already is shown once.
+    pub(crate) deduplicate: bool,
     /// The most messages in view under `cache-aware`.
     pub(crate) cache_aware_messages: usize,
     /// The most tokens of messages in view under `cache-aware`.
@@ -40,6 +44,8 @@ impl Default for ViewSettings {
             window_messages: 12,
             fresh_tokens: 8_000,
             ledger_lines: 9,
+            compact_json: true,
+            deduplicate: true,
             cache_aware_messages: 256,
             cache_aware_tokens: 32_000,
         }
@@ -80,6 +86,7 @@ impl ViewSettings {
             policy => policy,
         };
         let view = view.with_fold_policy(policy).with_fresh_tokens(self.fresh_tokens);
+        let view = view.with_compact_json(self.compact_json).with_deduplicate(self.deduplicate);
         let view = view.with_window_max(self.window_messages);
         let view = view.map_err(|error| ("view.window_messages", error.to_string()))?;
         let view = view.with_ledger_max_lines(self.ledger_lines);

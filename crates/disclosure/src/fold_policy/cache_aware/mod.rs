@@ -73,6 +73,7 @@ impl CacheAwarePolicy {
         let whole = std::mem::take(&mut account.whole);
         let light = |entry: &&mut Entry| whole.binary_search(&entry.seq).is_err();
         contents.entries_mut().filter(light).for_each(|entry| entry.settle(true));
+        contents.show_once();
         let mut policy = Self { account, ..Self::new(settings) };
         policy.declare(policy.account.declared);
         policy.write_ledger();
@@ -269,6 +270,7 @@ impl CacheAwarePolicy {
             let once = contents.entries_mut().filter(|entry| entry.seq >= from);
             once.filter(|entry| entry.light_estimate().is_some())
                 .for_each(|entry| entry.settle(false));
+            contents.show_once();
         }
     }
 }

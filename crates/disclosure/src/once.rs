@@ -1,0 +1,270 @@
+//! Each thing once: a result in fewer tokens, where what is left out stands in the view anyway.
+//!
+//! A result that stands above, word for word, is a line that names where; so are lines of it. JSON stands without white space, and
+//! objects of the same keys as rows ([`compact_json`](mod@crate::compact_json)). How a message is shown is told by the messages in front of it
+//! and by how those are shown, so it is the same in every prompt until one of these leaves or becomes light; then the prompt
+//! changes from there on in any case.
+
+use crate::called::called;
+use crate::compact_json::{compact_json, note};
+use crate::cut::one_line;
+use crate::entry::{Entry, Form, Kind};
+use crate::marks::Marks;
+use crate::repetition::{Run, Standing};
+use crate::tools::is_recall_tool;
+use foldback_core::{Content, Estimate, Message, Part, Role, Shortening, TokenCounter, ToolCall};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A form that saves fewer estimated tokens is not worth its note.
+const TOKENS_LEAST: u64 = 24;
+
+/// A compact form that saves less than one part in so many of a message leaves it as it is.
+const SHARE_LEAST: u64 = 10;
+
+/// The greatest length in characters of a call's name and values in a note.
+const CALL_CHARS: usize = 60;
+
+/// How a message is shown where that takes fewer tokens than its words.
+#[derive(Clone, Debug)]
+pub(crate) struct Once {
+    pub(crate) form: Form,
+    pub(crate) how: Shortening,
+    /// The lines in whose place a note stands.
+    gone: Vec<Range<usize>>,
+    /// Whether nothing of it stands here.
+    is_elsewhere: bool,
+}
+
+/// What a view shows once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) marks: Marks,
+    pub(crate) compact_json: bool,
+    pub(crate) deduplicate: bool,
+    /// Whether parts that are stored outside are shown by their notice, though they are fresh.
+    pub(crate) light: bool,
+}
+
+/// The call that a result answers, as far as its form depends on that.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    /// Its name and values.
+    label: String,
+    /// Whether its arguments name a file: an edit may depend on every byte of what it gave.
+    names_file: bool,
+}
+
+impl Answered {
+    /// `None` of a recall tool, whose answers are shown as they are.
+    pub(crate) fn new(call: &ToolCall) -> Option<Self> {
+        if is_recall_tool(&call.name) {
+            return None;
+        }
+        let line = called(call);
+        let label =
+            line.as_deref().map_or(call.name.as_str(), |line| line.trim_start_matches("- "));
+        let label = one_line(label, CALL_CHARS);
+        Some(Self { label, names_file: names_file(&call.arguments) })
+    }
+}
+
+/// How each of the entries is shown once, in their order.
+pub(crate) fn once_of_all<'e>(
+    entries: impl Iterator<Item = &'e Entry>,
+    rules: Rules,
+) -> Vec<Option<Arc<Once>>> {
+    let entries: Vec<&Entry> = entries.collect();
+    let mut shown = Vec::with_capacity(entries.len());
+    let mut standing = Standing::default();
+    for (n, entry) in entries.iter().enumerate() {
+        let once = rules.once(&entries, n, &standing).map(Arc::new);
+        rules.stand(&mut standing, n, entry, once.as_deref());
+        shown.push(once);
+    }
+    shown
+}
+
+/// How the last of the entries is shown once, where it is known of the others.
+pub(crate) fn once_of_last<'e>(
+    entries: impl Iterator<Item = &'e Entry>,
+    rules: Rules,
+) -> Option<Arc<Once>> {
+    let entries: Vec<&Entry> = entries.collect();
+    let (last, before) = entries.split_last()?;
+    let form = rules.may_be_short(last)?;
+    let mut standing = Standing::wanting(form.lines());
+    if rules.deduplicate {
+        for (n, entry) in before.iter().enumerate() {
+            rules.stand(&mut standing, n, entry, entry.once());
+        }
+    }
+    rules.once(&entries, before.len(), &standing).map(Arc::new)
+}
+
+impl Rules {
+    /// The exact form of a result that may be shown in another.
+    fn may_be_short(self, entry: &Entry) -> Option<&Form> {
+        let form = entry.whole(self.light)?;
+        let is_result = entry.kind == Kind::Result && entry.answered.is_some();
+        (is_result && form.estimate() > TOKENS_LEAST).then_some(form)
+    }
+
+    fn once(self, entries: &[&Entry], n: usize, standing: &Standing<'_>) -> Option<Once> {
+        let entry = *entries.get(n)?;
+        let form = self.may_be_short(entry)?;
+        let text = text_of(form.message())?;
+        let repeated = || standing.whole(text).filter(|_| self.deduplicate);
+        if let Some(source) = repeated() {
+            let place = place_of(entries, n, source);
+            let note = self.note("same", &format!("word for word {place}"));
+            let short = with_text(form, note);
+            return saves(form, &short, 0).then_some(Once {
+                form: short,
+                how: Shortening::Repetition,
+                gone: Vec::new(),
+                is_elsewhere: true,
+            });
+        }
+        let names_file = entry.answered.as_ref().is_none_or(|call| call.names_file);
+        if self.compact_json
+            && !names_file
+            && let Some(short) = form.compact(|| self.compact(form, text))
+        {
+            return Some(Once {
+                form: short.clone(),
+                how: Shortening::CompactJson,
+                gone: Vec::new(),
+                is_elsewhere: false,
+            });
+        }
+        if !self.deduplicate {
+            return None;
+        }
+        self.without_runs(entries, n, standing.runs(text, form.lines()))
+    }
+
+    /// The message with its JSON in fewer tokens.
+    fn compact(self, form: &Form, text: &str) -> Option<Form> {
+        let compact = compact_json(text)?;
+        let note = self.note("compact", note(compact.has_rows));
+        let short = with_text(form, format!("{note}\n{}", compact.text));
+        saves(form, &short, form.estimate() / SHARE_LEAST).then_some(short)
+    }
+
+    /// The message with notes in the place of runs of lines.
+    fn without_runs(self, entries: &[&Entry], n: usize, runs: Vec<Run>) -> Option<Once> {
+        let form = entries.get(n)?.whole(self.light)?;
+        let (text, lines) = (text_of(form.message())?, form.lines());
+        let (mut short, mut gone, mut at) = (String::new(), Vec::new(), 0);
+        for Run { lines: run, source, from } in runs {
+            let start = lines.get(run.start)?.place().start;
+            let end = lines.get(run.end.checked_sub(1)?)?.place().end;
+            let of = format!("lines {}-{} of", from + 1, from + run.len());
+            let place = place_of(entries, n, source);
+            let note = format!("{} lines, word for word {of} {place}", run.len());
+            let note = self.note("same", &note);
+            let words = text.get(start..end)?;
+            if Estimate.count(words) as u64 >= Estimate.count(&note) as u64 + TOKENS_LEAST {
+                short.push_str(text.get(at..start)?);
+                short.push_str(&note);
+                at = end;
+                gone.push(run);
+            }
+        }
+        if gone.is_empty() {
+            return None;
+        }
+        short.push_str(text.get(at..)?);
+        let form = with_text(form, short);
+        Some(Once { form, how: Shortening::Repetition, gone, is_elsewhere: false })
+    }
+
+    /// What the view says of a text that it shows otherwise. Its nonce tells it from what a tool wrote.
+    fn note(self, word: &str, text: &str) -> String {
+        format!("[{}: {text}]", self.marks.name(word))
+    }
+
+    /// Adds what stands of an entry that is shown so.
+    fn stand<'e>(
+        self,
+        standing: &mut Standing<'e>,
+        n: usize,
+        entry: &'e Entry,
+        once: Option<&Once>,
+    ) {
+        let Some(form) = entry.whole(self.light).filter(|_| entry.kind != Kind::Instruction) else {
+            return;
+        };
+        let Some(text) = text_of(form.message()) else { return };
+        match once {
+            Some(once) if once.is_elsewhere => {}
+            Some(once) if once.how == Shortening::CompactJson => standing.add_whole(n, text),
+            Some(once) => standing.add(n, text, form.lines(), once.gone.clone()),
+            None => standing.add(n, text, form.lines(), Vec::new()),
+        }
+    }
+}
+
+/// Whether a form saves enough, and at least so many tokens.
+fn saves(form: &Form, short: &Form, least: u64) -> bool {
+    short.estimate() + least.max(TOKENS_LEAST) <= form.estimate()
+}
+
+/// What an entry is called by those behind it.
+fn label(entry: &Entry) -> (&str, &str) {
+    match &entry.answered {
+        Some(call) => ("the result of ", &call.label),
+        None if *entry.message().role() == Role::Assistant => ("the assistant's message", ""),
+        None => ("the user's message", ""),
+    }
+}
+
+/// Where the entry `source` stands, for the entry `n`.
+fn place_of(entries: &[&Entry], n: usize, source: usize) -> String {
+    let Some(entry) = entries.get(source) else { return String::new() };
+    let name = label(entry);
+    let between = entries.get(source + 1..n).unwrap_or_default();
+    let back = match between.iter().filter(|entry| label(entry) == name).count() {
+        0 => String::new(),
+        more => format!(", {} such back", more + 1),
+    };
+    format!("{}{} above{back}", name.0, name.1)
+}
+
+/// The one text of a message.
+pub(crate) fn text_of(message: &Message) -> Option<&str> {
+    let mut texts = message.content().texts();
+    texts.next().filter(|_| texts.next().is_none())
+}
+
+/// The message with another text in the place of its one.
+fn with_text(form: &Form, text: String) -> Form {
+    let content = match form.message().content() {
+        Content::Parts(parts) => {
+            let parts = parts.iter().map(|part| match part {
+                Part::Text(_) => Part::Text(text.clone()),
+                Part::Other(json) => Part::Other(json.clone()),
+            });
+            Content::Parts(parts.collect())
+        }
+        Content::Empty | Content::Text(_) => Content::Text(text),
+    };
+    form.with_content(content)
+}
+
+/// Whether one of the words is a path or a name with an extension, and no address of a page.
+fn names_file(arguments: &str) -> bool {
+    let ends = |c: char| c.is_whitespace() || "\"'`,;:=|<>(){}[]".contains(c);
+    let pages = arguments.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+    let words = pages.filter(|word| !word.contains("://")).flat_map(|word| word.split(ends));
+    words.filter(|word| !word.contains('@')).any(|word| {
+        let has_extension = word.rsplit_once('.').is_some_and(|(stem, extension)| {
+            stem.ends_with(char::is_alphanumeric)
+                && extension.len() <= 8
+                && extension.starts_with(|c: char| c.is_ascii_alphabetic())
+                && extension.chars().all(|c| c.is_ascii_alphanumeric())
+        });
+        has_extension || word.trim_start_matches('\\').contains('/')
+    })
+}
