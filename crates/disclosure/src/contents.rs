@@ -5,7 +5,6 @@ use crate::entry::{Entry, Form, Kind, Shown};
 use crate::failures::{Failures, OpenCall};
 use crate::fold_policy::Account;
 use crate::ledger::{Ledger, ledger_line};
-use crate::once::{Answered, Rules, once_of_all, once_of_last};
 use crate::opening::Pinned;
 use crate::repair::sendable;
 use crate::{Attribution, Marks, Snapshot, ViewConfig};
@@ -220,28 +219,6 @@ impl Contents {
         self.show_once();
     }
 
-    /// What is shown once, and how.
-    pub(crate) fn rules(&self) -> Rules {
-        let ViewConfig { compact_json, deduplicate, .. } = self.config;
-        Rules { marks: self.marks, compact_json, deduplicate, light: false }
-    }
-
-    /// Shows each thing once, after something has left or has become light.
-    pub(crate) fn show_once(&mut self) {
-        let rules = self.rules();
-        if rules.compact_json || rules.deduplicate {
-            let shown = once_of_all(self.entries(), rules);
-            self.entries_mut().zip(shown).for_each(|(entry, once)| entry.show_once(once));
-        }
-    }
-
-    /// The call that a result answers.
-    fn answered_by(&self, result: &Entry) -> Option<Answered> {
-        let id = result.message().tool_call_id().filter(|_| result.kind == Kind::Result)?;
-        let mut calls = self.entries().rev().flat_map(|entry| entry.message().tool_calls());
-        calls.find(|call| call.id == *id).and_then(Answered::new)
-    }
-
     /// Whether a block holds messages of other branches alone.
     fn is_of_others(&self, block: &Block) -> bool {
         let (first, last) = (block.range.first().0, block.range.last().0);
@@ -285,15 +262,7 @@ impl Contents {
         }
         entry.answered = self.answered_by(&entry).map(Arc::new);
         self.open_tail.push(entry);
-        let rules = self.rules();
-        if rules.compact_json || rules.deduplicate {
-            let once = once_of_last(self.entries(), rules);
-            self.open_tail
-                .iter_mut()
-                .next_back()
-                .into_iter()
-                .for_each(|last| last.show_once(once.clone()));
-        }
+        self.show_last_once();
         answered
     }
 

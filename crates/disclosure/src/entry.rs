@@ -235,6 +235,11 @@ impl Entry {
         self.once.as_deref()
     }
 
+    /// The estimated tokens that this saves.
+    pub(crate) fn once_saved(&self) -> u64 {
+        self.once().map_or(0, |once| self.form.estimate().saturating_sub(once.form.estimate()))
+    }
+
     /// What a prompt says of that.
     pub(crate) fn shortened(&self) -> Option<Shortened> {
         let once = self.once().filter(|_| !self.pinned)?;
@@ -290,6 +295,15 @@ impl Entry {
     /// Its estimated tokens as it is shown now.
     pub(crate) fn estimate(&self) -> u64 {
         self.form(false).map_or(0, |form| form.estimate())
+    }
+
+    /// Its estimated tokens where nothing is shown shorter.
+    pub(crate) fn words(&self, light: bool) -> u64 {
+        if self.pinned {
+            self.form(light).map_or(0, |form| form.estimate())
+        } else {
+            self.unpinned(light).estimate()
+        }
     }
 
     /// Its estimated tokens once it is no longer fresh, where those are others.

@@ -124,6 +124,7 @@ impl LiveView {
     /// Goes on under `cache-aware` with these settings: another model has other prices.
     pub fn set_cache_aware(&mut self, settings: CacheAware) {
         self.contents.config.fold_policy = FoldPolicy::CacheAware(settings);
+        self.contents.show_once();
         match &mut self.policy {
             ActivePolicy::CacheAware(policy) => policy.set(settings),
             ActivePolicy::Strict(_) => {

@@ -5,10 +5,13 @@
 //! and by how those are shown, so it is the same in every prompt until one of these leaves or becomes light; then the prompt
 //! changes from there on in any case.
 
+use crate::ViewConfig;
 use crate::called::called;
 use crate::compact_json::{compact_json, note};
+use crate::contents::Contents;
 use crate::cut::one_line;
 use crate::entry::{Entry, Form, Kind};
+use crate::fold_policy::FoldPolicy;
 use crate::marks::Marks;
 use crate::repetition::{Run, Standing};
 use crate::tools::is_recall_tool;
@@ -44,6 +47,9 @@ pub(crate) struct Rules {
     pub(crate) deduplicate: bool,
     /// Whether parts that are stored outside are shown by their notice, though they are fresh.
     pub(crate) light: bool,
+    /// So many tokens have to stand in a prompt up to a message that is shown shorter: one that is too short for a provider's
+    /// cache is dearer than one with more words.
+    pub(crate) tokens_least: u64,
 }
 
 /// The call that a result answers, as far as its form depends on that.
@@ -69,6 +75,50 @@ impl Answered {
     }
 }
 
+impl Contents {
+    /// What is shown once, and how.
+    pub(crate) fn rules(&self) -> Rules {
+        let ViewConfig { compact_json, deduplicate, .. } = self.config;
+        // What a fold leaves is long enough in any case.
+        let least = match self.config.fold_policy {
+            FoldPolicy::CacheAware(settings) if self.ledger.folds() == 0 => {
+                settings.tokens_cached()
+            }
+            FoldPolicy::CacheAware(_) | FoldPolicy::Strict => 0,
+        };
+        let system_prompt: u64 = self.system_prompt.iter().map(|(_, form)| form.estimate()).sum();
+        let tokens_least = least.saturating_sub(system_prompt);
+        Rules { marks: self.marks, compact_json, deduplicate, light: false, tokens_least }
+    }
+
+    /// Shows each thing once, after something has left or has become light.
+    pub(crate) fn show_once(&mut self) {
+        let rules = self.rules();
+        if rules.compact_json || rules.deduplicate {
+            let shown = once_of_all(self.entries(), rules);
+            self.entries_mut().zip(shown).for_each(|(entry, once)| entry.show_once(once));
+        }
+    }
+
+    /// Shows the last message once, after it came.
+    pub(crate) fn show_last_once(&mut self) {
+        let rules = self.rules();
+        if rules.compact_json || rules.deduplicate {
+            let once = once_of_last(self.entries(), rules);
+            if let Some(last) = self.open_tail.last_mut() {
+                last.show_once(once);
+            }
+        }
+    }
+
+    /// The call that a result answers.
+    pub(crate) fn answered_by(&self, result: &Entry) -> Option<Answered> {
+        let id = result.message().tool_call_id().filter(|_| result.kind == Kind::Result)?;
+        let mut calls = self.entries().rev().flat_map(|entry| entry.message().tool_calls());
+        calls.find(|call| call.id == *id).and_then(Answered::new)
+    }
+}
+
 /// How each of the entries is shown once, in their order.
 pub(crate) fn once_of_all<'e>(
     entries: impl Iterator<Item = &'e Entry>,
@@ -76,9 +126,10 @@ pub(crate) fn once_of_all<'e>(
 ) -> Vec<Option<Arc<Once>>> {
     let entries: Vec<&Entry> = entries.collect();
     let mut shown = Vec::with_capacity(entries.len());
-    let mut standing = Standing::default();
+    let (mut standing, mut before) = (Standing::default(), 0);
     for (n, entry) in entries.iter().enumerate() {
-        let once = rules.once(&entries, n, &standing).map(Arc::new);
+        let once = rules.once(&entries, n, before, &standing).map(Arc::new);
+        before += once.as_ref().map_or(entry.words(rules.light), |once| once.form.estimate());
         rules.stand(&mut standing, n, entry, once.as_deref());
         shown.push(once);
     }
@@ -99,7 +150,8 @@ pub(crate) fn once_of_last<'e>(
             rules.stand(&mut standing, n, entry, entry.once());
         }
     }
-    rules.once(&entries, before.len(), &standing).map(Arc::new)
+    let tokens = before.iter().map(|entry| entry.estimate()).sum();
+    rules.once(&entries, before.len(), tokens, &standing).map(Arc::new)
 }
 
 impl Rules {
@@ -110,12 +162,24 @@ impl Rules {
         (is_result && form.estimate() > TOKENS_LEAST).then_some(form)
     }
 
-    fn once(self, entries: &[&Entry], n: usize, standing: &Standing<'_>) -> Option<Once> {
+    /// How the entry `n` is shown behind so many tokens and what stands there.
+    fn once(
+        self,
+        entries: &[&Entry],
+        n: usize,
+        before: u64,
+        standing: &Standing<'_>,
+    ) -> Option<Once> {
+        let once = self.shorter(entries, n, standing)?;
+        (before + once.form.estimate() >= self.tokens_least).then_some(once)
+    }
+
+    /// The same, however few tokens stand in front of it.
+    fn shorter(self, entries: &[&Entry], n: usize, standing: &Standing<'_>) -> Option<Once> {
         let entry = *entries.get(n)?;
         let form = self.may_be_short(entry)?;
         let text = text_of(form.message())?;
-        let repeated = || standing.whole(text).filter(|_| self.deduplicate);
-        if let Some(source) = repeated() {
+        if let Some(source) = standing.whole(text).filter(|_| self.deduplicate) {
             let place = place_of(entries, n, source);
             let note = self.note("same", &format!("word for word {place}"));
             let short = with_text(form, note);
@@ -193,9 +257,12 @@ impl Rules {
         entry: &'e Entry,
         once: Option<&Once>,
     ) {
-        let Some(form) = entry.whole(self.light).filter(|_| entry.kind != Kind::Instruction) else {
-            return;
+        let stands = match entry.kind {
+            Kind::Result => entry.answered.is_some(),
+            Kind::Plain | Kind::Calls => true,
+            Kind::Instruction => false,
         };
+        let Some(form) = entry.whole(self.light).filter(|_| stands) else { return };
         let Some(text) = text_of(form.message()) else { return };
         match once {
             Some(once) if once.is_elsewhere => {}

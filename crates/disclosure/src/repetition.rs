@@ -1,6 +1,6 @@
 //! Text that stands in the view already: whole texts, and runs of lines.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
@@ -59,10 +59,10 @@ pub(crate) struct Run {
 #[derive(Default)]
 pub(crate) struct Standing<'t> {
     texts: Vec<Source<'t>>,
-    places: HashMap<u64, Vec<(usize, usize)>>,
-    wholes: HashMap<&'t str, usize>,
+    places: BTreeMap<u64, Vec<(usize, usize)>>,
+    wholes: BTreeMap<&'t str, usize>,
     /// Where only the lines of one text are looked for: these.
-    wanted: Option<HashSet<u64>>,
+    wanted: Option<BTreeSet<u64>>,
 }
 
 struct Source<'t> {
@@ -218,7 +218,7 @@ mod tests {
         let text = numbered(1..20);
         let lines = Line::of(&text);
         let mut index = Standing::default();
-        index.add(3, &text, &lines, vec![8..30]);
+        index.add(3, &text, &lines, vec![0..0, 8..30]);
         assert_eq!(index.whole(&text), None);
         let runs = index.runs(&text, &lines);
         assert_eq!(

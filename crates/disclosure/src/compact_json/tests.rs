@@ -242,7 +242,7 @@ proptest! {
     fn the_value_can_be_written_again((spaced, plain) in json()) {
         let mut shown = String::new();
         table::write(&Node::read(&spaced).unwrap(), &mut shown);
-        prop_assert_eq!(rebuilt(&shown), plain.clone());
+        prop_assert_eq!(&rebuilt(&shown), &plain);
         let mut again = String::new();
         table::write(&Node::read(&spaced).unwrap(), &mut again);
         prop_assert!(again == shown && shown.len() <= plain.len());

@@ -9,6 +9,7 @@
 mod aware;
 mod laws;
 mod library;
+mod once;
 mod payload_search;
 mod play;
 mod prompt;

@@ -139,7 +139,7 @@ impl Account {
     /// The tokens of a prefix that is cached where it is long enough: that has to be sure where it is known what was
     /// counted, for the rest of it is estimated.
     pub(crate) fn surely_cached(&self, tokens: u64, settings: &CacheAware) -> u64 {
-        let is_sure = self.counted.is_empty() || tokens >= settings.least_cached * 11 / 10;
+        let is_sure = self.counted.is_empty() || tokens >= settings.tokens_cached();
         if is_sure { tokens } else { 0 }
     }
 

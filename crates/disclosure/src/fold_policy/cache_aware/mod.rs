@@ -91,6 +91,7 @@ impl CacheAwarePolicy {
         if closed > 0 {
             contents.ledger.take_back();
         }
+        contents.show_once();
         let mut policy = Self::new(settings);
         policy.declare(Declared::All);
         policy.account.folded = folded;
@@ -315,8 +316,14 @@ impl Policy for CacheAwarePolicy {
         }
     }
 
+    /// Keeping everything would keep it in the form in which it is shown: what that saves pays for no fold.
     fn place(&mut self, contents: &mut Contents, shown: &Shown) -> Option<OpenCall> {
-        contents.place(shown)
+        let answered = contents.place(shown);
+        let saved = contents.open_tail.last().filter(|last| last.seq == shown.seq);
+        let saved = saved.map_or(0, Entry::once_saved);
+        let history = &mut self.account.history;
+        *history = history.saturating_sub(self.account.counted.of(SeqNo(u64::MAX), saved));
+        answered
     }
 
     fn fold(&mut self, contents: &mut Contents, block: ClosedBlock) {

@@ -69,7 +69,7 @@ impl CacheAwarePolicy {
         let (plan, stay) = self.keeping(contents, self.due(contents));
         // By an estimate it has to be sure that what is kept is cached from now on. A tool that comes
         // later, when something wants it, moves all that is in front of it.
-        let is_cached = account.history >= settings.least_cached * 11 / 10;
+        let is_cached = account.history >= settings.tokens_cached();
         if plan.declared != Declared::Nothing || !is_cached || settings.tools_elsewhere {
             return (plan, stay);
         }

@@ -137,6 +137,11 @@ impl CacheAware {
         Ok(Self { messages_max: messages, tokens_max: tokens, ..self })
     }
 
+    /// A prefix of so many estimated tokens is surely cached.
+    pub(crate) fn tokens_cached(&self) -> u64 {
+        self.least_cached * 11 / 10
+    }
+
     /// The low mark in tokens: a fold leaves a prefix that is still cached, with some room.
     pub(crate) fn tokens_min(&self) -> u64 {
         self.least_cached + self.least_cached / 4
