@@ -11,6 +11,9 @@
 //! Which blocks leave the view, and when, is decided by its [`FoldPolicy`]: with each block that closes,
 //! or several at once when that is cheaper than reading them again from a provider's cache.
 //!
+//! Each thing is shown once: a result that stands in view already is a line that names where, and JSON has no white space
+//! and its objects of the same keys as rows. The recorded messages stay as they are.
+//!
 //! It is **not** a store: it reads, and never writes. It decides neither what is stored outside nor
 //! where a block ends; it is told, as it is told the [`Marks`] that recorded text stands between. And
 //! nothing in it depends on clock, files, environment or chance: the same messages give the same bytes.

@@ -54,10 +54,11 @@ pub(crate) fn compact_json(text: &str) -> Option<CompactJson> {
 
 /// Where the first JSON array or object of some length stands that begins a line.
 fn value_in(text: &str) -> Option<Range<usize>> {
-    let begins = text.match_indices(['{', '[']).map(|(at, _)| at).filter(|at| {
-        let before = text.get(..*at).unwrap_or_default();
-        before.is_empty() || before.ends_with('\n') || before.trim_start().is_empty()
-    });
+    let first = text.len() - text.trim_start().len();
+    let begins = text
+        .match_indices(['{', '['])
+        .map(|(at, _)| at)
+        .filter(|at| *at == first || text.get(..*at).is_some_and(|before| before.ends_with('\n')));
     begins.take(TRIES).find_map(|start| {
         let rest = text.get(start..)?;
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
