@@ -18,7 +18,7 @@ pub struct Arrangement {
 pub enum Piece {
     /// A recorded message, as it was recorded.
     Recorded(SeqNo),
-    /// What is shown in the place of a recorded message: its large parts are elsewhere.
+    /// What is shown in the place of a recorded message: its large parts are elsewhere, or it takes fewer tokens so.
     Instead(SeqNo, Arc<Message>),
     /// A message that nobody recorded: what the view says about blocks that left.
     Written(Arc<Message>),

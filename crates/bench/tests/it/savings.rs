@@ -410,3 +410,43 @@ fn sums_are_those_of_the_conversations() {
             .all(|sheet| { sheet.rows.iter().all(|row| row.len() == sheet.columns.len()) })
     );
 }
+
+/// What is shown in fewer tokens is counted apart, and a value that stands in what was not written out again is visible where it stands.
+#[test]
+fn what_is_shown_once_is_counted_apart() {
+    let lines: String =
+        (1..30).map(|n| format!("  gauge {n} 港口: level-{}\n", n * 7919)).collect();
+    let rows = (1..9).map(|n| format!("{{\"gauge\": \"pier {n}\", \"opened\": \"19{n}0-04-01\"}}"));
+    let rows = rows.collect::<Vec<_>>().join(", ");
+    let script = format!(
+        "user: what do the gauges say\n\
+         assistant> read({{\"day\": \"monday\"}})\n\
+         tool: they say\n{lines}\
+         assistant> read({{\"day\": \"tuesday\"}})\n\
+         tool: they say\n{lines}\
+         assistant> list({{\"of\": \"all\"}})\n\
+         tool: [{rows}]\n\
+         assistant> note({{\"value\": \"level-{}\"}})\n\
+         tool: noted\n\
+         assistant: done\n",
+        17 * 7919
+    );
+    let savings = measured(&script);
+    let foldback = figures(&savings, "foldback");
+    assert_eq!((foldback.compact_json.results, foldback.repetitions.results), (1, 1));
+    assert!(foldback.compact_json.tokens > 50 && foldback.repetitions.tokens > 300);
+    assert_eq!(fates(&foldback.facts), [1, 0, 0, 0]);
+    let full = figures(&savings, "full");
+    assert_eq!((full.compact_json, full.repetitions), Default::default());
+    let sheets = savings.sheets();
+    let told = sheets.iter().find(|sheet| sheet.title.ends_with("results shown in fewer tokens"));
+    assert_eq!(told.unwrap().rows.len(), 1);
+    // Without them the prompts are longer by what was saved.
+    let view = foldback::ViewConfig::default().with_compact_json(false).with_deduplicate(false);
+    let options = Config::default().options.with_view(view);
+    let whole = Config { options, ..Config::default() };
+    let whole = measure(&[case("one", &script)], &whole, &|_| {}).unwrap();
+    let tokens = figures(&whole, "foldback").without_recalls.input_tokens;
+    let saved = foldback.compact_json.tokens + foldback.repetitions.tokens;
+    assert_eq!(tokens, foldback.without_recalls.input_tokens + saved);
+}
