@@ -406,6 +406,8 @@ fn check_brought(requests: &[ChatRequest], world: &World, number: usize, payload
     let told = results(own.next_back().unwrap()).join("\n");
     let forms: BTreeSet<String> = forms(payload).into_iter().collect();
     let brought: usize = forms.iter().map(|form| told.matches(form.as_str()).count()).sum();
+    // What one way brings word for word as another did is a line that names the other.
+    let brought = brought + told.matches(": word for word the result of ").count();
     // A person and a server; a file and the sub-agent that reads it, unless a byte of it is no text's; a
     // command.
     let is_text = !payload.contains('\0');
