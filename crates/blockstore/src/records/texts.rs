@@ -226,8 +226,12 @@ pub(crate) fn pages(blocks: RangeInclusive<u32>) -> impl Iterator<Item = RangeIn
 /// These are threads of its own, and not those of a shared pool: a pool's thread that waits takes
 /// up other work meanwhile, and when that searches the same todo it would wait for itself.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&[T]) -> Vec<R> + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.min(items.len() / WORTH_A_THREAD);
+    let worth = items.len() / WORTH_A_THREAD;
+    if worth < 2 {
+        return work(items);
+    }
+    // Counting cores reads the files of control groups, which takes longer than a search of a small todo.
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(worth);
     if threads < 2 {
         return work(items);
     }
