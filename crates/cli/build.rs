@@ -11,11 +11,11 @@ const PACKED_SINCE: (u32, u32) = (2, 36);
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let here = var("HOST") == var("TARGET");
-    let small = matches!(var("OPT_LEVEL").as_deref(), Ok("s" | "z"));
-    if here && small && glibc().is_some_and(|version| version >= PACKED_SINCE) {
+    let ships = var("OPT_LEVEL").is_ok_and(|level| level != "0");
+    if here && ships && glibc().is_some_and(|version| version >= PACKED_SINCE) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
-    if here && small && links_with_lld() {
+    if here && ships && links_with_lld() {
         println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
     }
 }
