@@ -22,6 +22,7 @@ mod fuzzing;
 mod golden;
 mod grants;
 mod hand_over;
+mod hints;
 mod hostile_queries;
 mod indexes;
 mod injections;

@@ -127,6 +127,9 @@ pub struct Prompt {
     pub conversation: Option<Vec<Arc<Message>>>,
     /// The messages among these that are shown in fewer tokens than their words take.
     pub shortened: Vec<Shortened>,
+    /// Earlier blocks that its end names: those that match what is said now, the best first, then those that hold the
+    /// calls that it lists.
+    pub hints: Vec<BlockId>,
     /// What did not fit into the budget, in sentences.
     pub unfit: Vec<String>,
 }

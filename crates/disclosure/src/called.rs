@@ -3,10 +3,11 @@
 
 use crate::cut::{cut_tokens, one_line};
 use crate::entry::Entry;
+use crate::ledger::short_id;
 use crate::quote::{escaped, is_line_end};
 use crate::raw::{RawObject, string};
 use crate::tools::is_recall_tool;
-use foldback_core::{Estimate, TokenCounter, ToolCall};
+use foldback_core::{BlockId, Estimate, TokenCounter, ToolCall};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
@@ -30,23 +31,60 @@ pub(crate) const CALLED: &str = "Called before (quoted; no instructions), the ne
 /// Stands for what is not told.
 const ELISION: &str = "…";
 
-/// The newest distinct calls that left the view, a line each, the newest last.
+/// A call that left the view, as a line, and the block that holds it and its result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Gone {
+    In(String, BlockId),
+    /// Older stores do not say in which block.
+    Somewhere(String),
+}
+
+impl Gone {
+    /// The line without the block.
+    pub(crate) fn line(&self) -> &str {
+        match self {
+            Self::In(line, _) | Self::Somewhere(line) => line,
+        }
+    }
+
+    /// The block, where it is known.
+    pub(crate) fn block(&self) -> Option<&BlockId> {
+        match self {
+            Self::In(_, block) => Some(block),
+            Self::Somewhere(_) => None,
+        }
+    }
+
+    /// What stands before the calls of its block.
+    pub(crate) fn heading(&self) -> Option<String> {
+        self.block().map(|block| format!("{}:", short_id(block.n())))
+    }
+}
+
+/// The newest distinct calls that left the view, the newest last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Called(Vec<String>);
+pub(crate) struct Called(Vec<Gone>);
 
 impl Called {
-    /// Takes the calls of messages that leave, and keeps the newest in `max` estimated tokens.
-    pub(crate) fn take<'a>(&mut self, gone: impl IntoIterator<Item = &'a Entry>, max: u64) {
-        for line in gone.into_iter().flat_map(|entry| entry.called.iter()) {
-            self.0.retain(|known| known != line);
-            self.0.push(line.clone());
+    /// Takes the calls of a block's messages, which leave, and keeps the newest in `max` estimated tokens.
+    pub(crate) fn take(&mut self, block: &BlockId, gone: &[Entry], max: u64) {
+        for line in gone.iter().flat_map(|entry| entry.called.iter()) {
+            self.0.retain(|known| known.line() != line);
+            self.0.push(Gone::In(line.clone(), block.clone()));
         }
-        let kept = newest(self.0.iter().map(String::as_str), max).len();
+        let kept = newest(self.lines(), max).len();
         self.0.drain(..self.0.len() - kept);
     }
 
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
+    /// All of them, the newest last.
+    pub(crate) fn gone(&self) -> &[Gone] {
+        &self.0
+    }
+
+    /// Their lines without the blocks.
+    pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.iter().map(Gone::line)
     }
 }
 

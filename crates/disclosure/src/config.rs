@@ -22,6 +22,9 @@ pub struct ViewConfig {
     /// Older stores end before it.
     #[serde(default)]
     pub(crate) deduplicate: bool,
+    /// Older stores end before it.
+    #[serde(default)]
+    pub(crate) hints: bool,
 }
 
 impl Default for ViewConfig {
@@ -39,6 +42,7 @@ impl Default for ViewConfig {
             names: Names::default(),
             compact_json: true,
             deduplicate: true,
+            hints: true,
         }
     }
 }
@@ -70,6 +74,13 @@ impl ViewConfig {
     #[must_use]
     pub fn with_deduplicate(self, deduplicate: bool) -> Self {
         Self { deduplicate, ..self }
+    }
+
+    /// Whether the end of a prompt names earlier blocks that match what is said now, and shows the passage that answers a
+    /// question beyond doubt. It does by default.
+    #[must_use]
+    pub fn with_hints(self, hints: bool) -> Self {
+        Self { hints, ..self }
     }
 
     /// What the model calls things by.

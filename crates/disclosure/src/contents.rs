@@ -7,7 +7,7 @@ use crate::fold_policy::Account;
 use crate::ledger::{Ledger, ledger_line};
 use crate::opening::Pinned;
 use crate::repair::sendable;
-use crate::{Attribution, Marks, Snapshot, ViewConfig};
+use crate::{Attribution, Hints, Marks, Snapshot, ViewConfig};
 use foldback_core::{Block, BlockId, Estimate, Message, Pairing, PairingTracker, Role, SeqNo};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -37,6 +37,8 @@ pub(crate) struct Contents {
     pub(crate) called: Called,
     pub(crate) todo_list: Option<String>,
     pub(crate) notices: BTreeMap<String, String>,
+    /// What earlier blocks have to do with what is said now.
+    pub(crate) hints: Hints,
     /// How often the stable part of the prompt has changed otherwise than at its end.
     pub(crate) moves: u64,
     /// Messages of other branches of the conversation.
@@ -73,6 +75,7 @@ impl Contents {
             called: Called::default(),
             todo_list: None,
             notices: BTreeMap::new(),
+            hints: Hints::default(),
             moves: 0,
             others: Vec::new(),
             kept_back: Vec::new(),

@@ -2,7 +2,8 @@
 
 use crate::contents::{Contents, visible};
 use crate::entry::Entry;
-use crate::fold_policy::Policy;
+use crate::fold_policy::{OutOfView, Policy};
+use crate::hints::Hints;
 use crate::once::{Rules, once_of_all};
 use crate::opening::BEGINNING;
 use crate::suffix::suffix;
@@ -22,6 +23,8 @@ pub(crate) struct Extent {
     pub(crate) light: bool,
     /// The first message that is shown whole this once, behind the stable part.
     pub(crate) once_from: Option<SeqNo>,
+    /// What earlier blocks have to do with what is said now is left out.
+    pub(crate) hints_nothing: bool,
 }
 
 /// The contents of a view as its policy shows them.
@@ -39,6 +42,10 @@ impl<'v> Layout<'v> {
         let mut unfit = Vec::new();
         let mut prompt = self.lay_out(extent, &unfit);
         let Some(max) = budget.tokens else { return prompt };
+        if prompt.tokens > max && !self.contents.hints.is_empty() {
+            extent.hints_nothing = true;
+            prompt = self.lay_out(extent, &[]);
+        }
         if prompt.tokens > max && extent.from < closed.len() {
             let last = closed.last().map(|latest| latest.id.to_string()).unwrap_or_default();
             extent.question = self.contents.question_of(extent.from);
@@ -101,7 +108,12 @@ impl<'v> Layout<'v> {
         let stable = stable.unwrap_or(turns.messages.len());
         cache_marks.set_behind(stable);
         turns.abandon();
-        if let Some(text) = suffix(contents, policy.out_of_view(contents, extent), unfit) {
+        let nothing = Hints::default();
+        let hints = if extent.hints_nothing { &nothing } else { &contents.hints };
+        let OutOfView { sections, mut blocks } = policy.out_of_view(contents, extent);
+        blocks.retain(|block| !hints.blocks().contains(block));
+        let told = [sections, hints.sections()].concat();
+        if let Some(text) = suffix(contents, told, unfit) {
             turns.push_new(Message::user(&text));
         }
         let tools = Some(policy.tools()).filter(|_| policy.declares_tools(extent));
@@ -118,6 +130,7 @@ impl<'v> Layout<'v> {
             cache_marks: cache_marks.0,
             conversation: Some(self.conversation(extent)),
             shortened,
+            hints: [hints.blocks().to_vec(), blocks].concat(),
             unfit: Vec::new(),
         }
     }

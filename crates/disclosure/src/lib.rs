@@ -86,6 +86,7 @@ mod repetition;
 mod called;
 mod failure;
 mod failures;
+mod hints;
 mod ledger;
 
 mod attribution;
@@ -109,6 +110,7 @@ pub use config::ViewConfig;
 pub use entry::Shown;
 pub use error::Error;
 pub use fold_policy::{Billed, CacheAware, FoldPolicy};
+pub use hints::Hints;
 pub use ledger::ledger_line;
 pub use light::light;
 pub use live_view::LiveView;

@@ -1,13 +1,14 @@
 //! What a session shows to the model.
 
 use crate::contents::Contents;
-use crate::entry::Shown;
+use crate::entry::{Entry, Shown};
 use crate::fold_policy::ActivePolicy;
 use crate::opening::Pinned;
 use crate::{
-    Arrangement, Attribution, Billed, CacheAware, FoldPolicy, Marks, Names, Snapshot, ViewConfig,
+    Arrangement, Attribution, Billed, CacheAware, FoldPolicy, Hints, Marks, Names, Snapshot,
+    ViewConfig,
 };
-use foldback_core::{Block, Budget, Message, Prompt, SeqNo, TokenCounter, ToolDefinition};
+use foldback_core::{Block, Budget, Message, Prompt, Role, SeqNo, TokenCounter, ToolDefinition};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -210,6 +211,46 @@ impl LiveView {
             Some(text) => notices.insert(about.to_owned(), text),
             None => notices.remove(about),
         };
+    }
+
+    /// The same view, whose prompts end with what earlier blocks have to do with what is said now.
+    #[must_use]
+    pub fn hinting(&self, hints: Hints) -> Self {
+        let mut view = self.clone();
+        view.contents.hints = hints;
+        view
+    }
+
+    /// Whether earlier blocks may be named at the end of its prompts: some closed block is not in view.
+    pub(crate) fn has_left(&self) -> bool {
+        match self.contents.closed.first() {
+            Some(first) => first.id.n() > 1,
+            None => self.folds() > 0,
+        }
+    }
+
+    /// Whether the block of this number is in view.
+    pub(crate) fn shows_block(&self, n: u32) -> bool {
+        self.contents.closed.iter().any(|block| block.id.n() == n)
+    }
+
+    /// The number of the block that left the view last; 0 while none has.
+    pub(crate) fn last_left(&self) -> u32 {
+        let first = self.contents.closed.first().map_or(0, |block| block.id.n());
+        first.saturating_sub(1)
+    }
+
+    /// What the model has not answered yet, with the message that it said last before it, in their order.
+    pub(crate) fn newest(&self) -> Vec<&Message> {
+        let mut newest = Vec::new();
+        for message in self.contents.entries().rev().map(Entry::message) {
+            newest.push(message);
+            if *message.role() == Role::Assistant {
+                break;
+            }
+        }
+        newest.reverse();
+        newest
     }
 
     /// What the recorded messages do not tell, for [`restore`](Self::restore).

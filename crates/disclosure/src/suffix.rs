@@ -4,7 +4,7 @@ use crate::contents::Contents;
 use crate::cut::one_line;
 use crate::quote::escaped;
 
-/// The text at the end of the prompt: what the policy says about messages that are `out_of_view`,
+/// The text at the end of the prompt: what is said about messages that are `out_of_view`,
 /// notices, and last the todo list. `None` when there is nothing to say.
 pub(crate) fn suffix(
     contents: &Contents,

@@ -148,6 +148,9 @@ impl Session {
 
     /// Makes a draft durable, in one transaction. Only then is `live` how the session stands.
     fn commit(&mut self, mut live: Live, draft: Draft) -> Result<(), Error> {
+        if let Some(hints) = self.hints.get() {
+            live.hinted = hints.blocks().iter().map(BlockId::n).collect();
+        }
         let extra = self.beside(&mut live, &draft)?;
         let payloads = draft.payloads.map(Pending::into_puts).into_iter().flatten();
         let commit = Commit {
@@ -164,6 +167,7 @@ impl Session {
         foldback_core::failpoint!("foldback.record.committed");
         live.head = live.head.after(draft.messages.len());
         self.live = live;
+        self.hints.take();
         self.answers.retain(|(id, _)| !draft.recalled.contains(id));
         self.closed = draft.blocks.into_iter().zip(draft.whys).collect();
         if !self.closed.is_empty() {

@@ -10,11 +10,11 @@ use foldback_core::{
     PayloadRef, Prompt, Recorded, Reference, SeqNo, Site, Source, SubTasks, TodoId, TodoList,
     ToolAnswer, ToolCall, ToolCallId, ToolDefinition,
 };
-use foldback_disclosure::{Answer, Fragment, LiveView, RecallSource, ViewConfig, run_tool};
+use foldback_disclosure::{Answer, Fragment, Hints, LiveView, RecallSource, ViewConfig, run_tool};
 use foldback_kv::Todo;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One todo's conversation while it goes on: it takes messages, shows the live view, and answers
 /// the calls of the memory tools.
@@ -31,6 +31,8 @@ pub struct Session {
     pub(crate) closed: Vec<(Block, String)>,
     /// Branches that are not shown, each with its view, the one that was left last at the end.
     pub(crate) aside: Vec<(Vec<Range<u64>>, LiveView)>,
+    /// What the next prompt says of earlier blocks, once that was asked.
+    pub(crate) hints: OnceLock<Hints>,
 }
 
 /// Answers that wait for being recorded are few; a loop that never records them does not make the
@@ -45,7 +47,7 @@ impl Session {
 
     pub(crate) fn with(memory: Arc<Shared>, todo: Todo, live: Live) -> Self {
         let (answers, closed, aside) = (VecDeque::new(), Vec::new(), Vec::new());
-        Self { memory, todo, live, answers, closed, aside }
+        Self { memory, todo, live, answers, closed, aside, hints: OnceLock::new() }
     }
 
     /// The todo.
@@ -99,7 +101,15 @@ impl Session {
     /// The request to send to the model now.
     #[must_use]
     pub fn prompt(&self, budget: &Budget) -> Prompt {
-        self.live.view.prompt(budget, self.memory.tokens.as_ref())
+        let tokens = self.memory.tokens.as_ref();
+        let hints = self.hints.get_or_init(|| {
+            // What cannot be searched now is not named.
+            Hints::find(&self.recall_source(), &self.live.hinted).unwrap_or_default()
+        });
+        match hints.is_empty() {
+            true => self.live.view.prompt(budget, tokens),
+            false => self.live.view.hinting(hints.clone()).prompt(budget, tokens),
+        }
     }
 
     /// Answers a call of `search_block`, `list_blocks` or `load`. A mistake of the model is an
@@ -174,6 +184,7 @@ impl Session {
             return Err(Failure::NoTodo(self.todo().clone()).into());
         }
         self.live = Live::load(&self.memory, &self.todo)?;
+        self.hints.take();
         self.aside.clear();
         Ok(())
     }

@@ -120,6 +120,25 @@ impl ShortenedResults {
     }
 }
 
+/// Earlier blocks that the ends of prompts named before the model asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pointers {
+    /// How many, all calls together.
+    pub blocks: u64,
+    /// Those that held a value which the call needed, and which its prompt did not show.
+    pub needed: u64,
+    /// Such values.
+    pub facts: u64,
+}
+
+impl Pointers {
+    fn add(&mut self, other: Self) {
+        self.blocks += other.blocks;
+        self.needed += other.needed;
+        self.facts += other.facts;
+    }
+}
+
 /// What a policy sent, and what it kept at hand.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
@@ -161,6 +180,8 @@ pub struct Figures {
     pub compact_json: ShortenedResults,
     /// Results of which something stood in view already, and was named in its place.
     pub repetitions: ShortenedResults,
+    /// Blocks that were named before the model asked.
+    pub pointers: Pointers,
 }
 
 impl Figures {
@@ -181,6 +202,7 @@ impl Figures {
         self.without_recalls.add(&other.without_recalls);
         self.compact_json.add(other.compact_json);
         self.repetitions.add(other.repetitions);
+        self.pointers.add(other.pointers);
     }
 
     /// Finds what follows from the rest, and rounds it.

@@ -47,7 +47,7 @@ mod sheets;
 mod targets;
 
 pub use compare::{Comparison, Length, Spread};
-pub use figures::{ByPolicy, FactCounts, Fate, Figures, ShortenedResults};
+pub use figures::{ByPolicy, FactCounts, Fate, Figures, Pointers, ShortenedResults};
 pub use group::Group;
 pub(crate) use sheets::percent;
 pub use targets::{Target, Worst};

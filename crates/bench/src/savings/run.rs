@@ -5,11 +5,13 @@ use super::facts::{Fact, Facts, Need};
 use super::figures::Figures;
 use super::question::question;
 use super::reach::Reach;
-use super::values::Values;
+use super::values::{Held, Values};
 use super::{Config, Fate, Miss};
-use crate::means::Means;
+use crate::means::{Means, call};
 use crate::{BenchError, Calls, Case, Counts, Driven, Meter, measured_context};
-use foldback_core::{Budget, Message, Role, SeqNo, Shortened, Shortening, TodoId, ToolCall};
+use foldback_core::{
+    BlockId, Budget, Message, Role, SeqNo, Shortened, Shortening, TodoId, ToolCall,
+};
 use foldback_policies::Policy;
 use std::collections::BTreeSet;
 
@@ -93,6 +95,9 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// What each block holds that the end of a prompt named, and whether something of that was missing.
+type Hints = Vec<(Held, bool)>;
+
 struct Run {
     policy: Policy,
     context: Driven,
@@ -112,12 +117,14 @@ impl Run {
         let prompt = self.context.prompt();
         self.curve.push(self.meter.call(&mut subject.counts, &prompt));
         self.count_shortened(&prompt.shortened, &mut subject.counts);
+        self.figures.pointers.blocks += prompt.hints.len() as u64;
         if subject.facts.needs(at).is_empty() {
             return Ok(());
         }
         let means = Means::of(&prompt.tools);
         let Subject { case, facts: Facts { values, needs }, counts, .. } = subject;
         let so_far = case.conversation.messages.get(..at).unwrap_or_default();
+        let mut hints = Hints::default();
         for need in needs.get(&at).map(Vec::as_slice).unwrap_or_default() {
             let mut missing = need.clone();
             missing.facts.retain(|fact| {
@@ -131,6 +138,7 @@ impl Run {
             if missing.facts.is_empty() {
                 continue;
             }
+            self.count_pointers(&prompt.hints, &mut hints, &missing, values)?;
             let asked = question(so_far, need, values);
             self.recall(means, &asked, &mut missing, values, counts)?;
             if missing.facts.is_empty() {
@@ -172,6 +180,34 @@ impl Run {
             sum.results += u64::from(self.shortened.insert((*how, *seq)));
             sum.tokens += counts.shared(whole).saturating_sub(counts.shared(shown));
         }
+    }
+
+    /// Counts the missing values that a block holds which the prompt named, and these blocks. `hints` is what
+    /// they hold, once it was read.
+    fn count_pointers(
+        &mut self,
+        named: &[BlockId],
+        hints: &mut Hints,
+        missing: &Need,
+        values: &Values,
+    ) -> Result<(), BenchError> {
+        if hints.is_empty() {
+            for block in named {
+                let look = call("load", serde_json::json!({ "ref": block.to_string() }));
+                let text = self.context.call(&look)?.text;
+                hints.push((values.in_text(&text), false));
+            }
+        }
+        let pointers = &mut self.figures.pointers;
+        for (held, is_needed) in &mut *hints {
+            if !*is_needed && missing.facts.iter().any(|fact| held.has(fact.value)) {
+                *is_needed = true;
+                pointers.needed += 1;
+            }
+        }
+        let is_held = |value: u32| hints.iter().any(|(held, _)| held.has(value));
+        pointers.facts += missing.facts.iter().filter(|fact| is_held(fact.value)).count() as u64;
+        Ok(())
     }
 
     /// Searches once, and looks once at a place that the search told of. What is brought leaves

@@ -14,6 +14,7 @@ impl Savings {
             sheets.push(sent(of_kind));
             sheets.extend(facts(of_kind));
             sheets.extend(shortened(of_kind));
+            sheets.extend(pointers(of_kind));
         }
         for of_kind in &self.kinds {
             sheets.extend(self.saved(of_kind.kind));
@@ -124,6 +125,9 @@ impl Savings {
             "compact_json_tokens",
             "repetition_results",
             "repetition_tokens",
+            "pointers",
+            "pointers_needed",
+            "pointed_facts",
         ];
         let mut sheet = Sheet::new("savings", &["id", "file", "kind", "policy"], &numbers);
         for one in &self.conversations {
@@ -231,6 +235,31 @@ fn shortened(of_kind: &OfKind) -> Option<Sheet> {
     is_any.then_some(sheet)
 }
 
+/// The blocks that each policy named before the model asked; `None` where none did.
+fn pointers(of_kind: &OfKind) -> Option<Sheet> {
+    let title = format!("{}: blocks named before the model asks", of_kind.kind.title());
+    let numbers = ["blocks", "needed", "not needed, per 100 calls", "facts", "visible or named"];
+    let mut sheet = Sheet::new(&title, &["policy"], &numbers);
+    let mut is_any = false;
+    for (name, Figures { pointers, facts, without_recalls, .. }) in of_kind.policies.iter() {
+        if pointers.blocks == 0 {
+            continue;
+        }
+        is_any = true;
+        let in_vain = (pointers.blocks - pointers.needed) as f64 * 100.0;
+        let had = (facts.visible + pointers.facts) as f64 / facts.facts.max(1) as f64;
+        sheet.row([
+            name.to_owned(),
+            thousands(pointers.blocks),
+            thousands(pointers.needed),
+            format!("{:.0}", in_vain / without_recalls.calls.max(1) as f64),
+            thousands(pointers.facts),
+            percent(had),
+        ]);
+    }
+    is_any.then_some(sheet)
+}
+
 /// What all targets tell, `n` among it.
 fn told(target: &Target, n: u64) -> [String; 6] {
     let bound = if target.at_most { "<=" } else { ">=" };
@@ -286,6 +315,9 @@ fn all(figures: &Figures) -> Vec<String> {
     let (json, same) = (figures.compact_json, figures.repetitions);
     let shortened = [json.results, json.tokens, same.results, same.tokens];
     cells.extend(shortened.map(|number| number.to_string()));
+    let pointers = figures.pointers;
+    let named = [pointers.blocks, pointers.needed, pointers.facts];
+    cells.extend(named.map(|number| number.to_string()));
     cells
 }
 

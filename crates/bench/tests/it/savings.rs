@@ -19,6 +19,13 @@ fn measured(script: &str) -> Savings {
     measure(&[case("one", script)], &Config::default(), &|_| {}).unwrap()
 }
 
+/// As a model has it that has to ask for everything.
+fn measured_without_hints(script: &str) -> Savings {
+    let view = foldback::ViewConfig::default().with_hints(false);
+    let options = Config::default().options.with_view(view);
+    measure(&[case("one", script)], &Config { options, ..Config::default() }, &|_| {}).unwrap()
+}
+
 #[track_caller]
 fn figures<'a>(savings: &'a Savings, policy: &str) -> &'a Figures {
     savings.policies.get(policy).unwrap_or_else(|| panic!("there is no policy {policy}"))
@@ -289,14 +296,15 @@ fn recalls_of_the_models_own_words_are_told_apart() {
          assistant: done\n",
         talk(60)
     );
-    let savings = measured(&script);
+    let savings = measured_without_hints(&script);
     let own = figures(&savings, "foldback");
     assert_eq!((own.facts.facts, own.own), (1, own.facts));
     assert_eq!((own.recalls_of_own.calls, own.recalls), (own.recalls + own.looks, 1));
     let more = own.usage.input_tokens - own.without_recalls.input_tokens;
     assert_eq!(own.recalls_of_own.input_tokens, more);
     // Had somebody else told it, nothing of it would be the model's own.
-    let given = measured(&script.replace("the pump book", "the pump book of QX-7781-K"));
+    let given =
+        measured_without_hints(&script.replace("the pump book", "the pump book of QX-7781-K"));
     let given = figures(&given, "foldback");
     assert_eq!((given.facts.facts, given.own.facts, given.recalls_of_own.calls), (1, 0, 0));
 }
@@ -449,4 +457,34 @@ fn what_is_shown_once_is_counted_apart() {
     let tokens = figures(&whole, "foldback").without_recalls.input_tokens;
     let saved = foldback.compact_json.tokens + foldback.repetitions.tokens;
     assert_eq!(tokens, foldback.without_recalls.input_tokens + saved);
+}
+
+/// A block that is named before the model asks is counted, and so is the value that it holds, where that is needed and not visible.
+#[test]
+fn blocks_that_are_named_are_counted() {
+    let script = format!(
+        "user: you keep the pump book\n\
+         assistant: I do\n\
+         user: mend the pump 泵-MRL-4471\n\
+         assistant: the pump 泵-MRL-4471 is mended, and its valve is QX-7781-K\n\
+         {}\
+         user: what is due\n\
+         assistant> due({{\"on\": \"monday\"}})\n\
+         tool: the valve of MRL-4471\n\
+         assistant> check({{\"valve\": \"QX-7781-K\"}})\n\
+         tool: ok\n\
+         assistant: done\n",
+        talk(60)
+    );
+    let savings = measured(&script);
+    let Figures { pointers, facts, .. } = figures(&savings, "foldback");
+    assert_eq!((pointers.needed, pointers.facts), (1, 1), "{pointers:?} {facts:?}");
+    assert!(pointers.blocks >= 1);
+    assert_eq!(figures(&savings, "full").pointers, Default::default());
+    let sheets = savings.sheets();
+    let named = |sheet: &&foldback_bench::Sheet| sheet.title.ends_with("before the model asks");
+    assert!(!sheets.iter().find(named).unwrap().rows.is_empty());
+    // Without them nothing is named but the blocks of calls that left.
+    let savings = measured_without_hints(&script);
+    assert_eq!(figures(&savings, "foldback").pointers.needed, 0);
 }

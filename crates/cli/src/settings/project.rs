@@ -13,7 +13,7 @@ use figment::value::Value;
 use std::path::{Path, PathBuf};
 
 /// What a project may say: what permits nothing.
-pub(super) const MAY_SAY: [&str; 32] = [
+pub(super) const MAY_SAY: [&str; 33] = [
     "memory.offload_tokens",
     "memory.offload_tool_tokens",
     "memory.block_min",
@@ -28,6 +28,7 @@ pub(super) const MAY_SAY: [&str; 32] = [
     "view.ledger_lines",
     "view.compact_json",
     "view.deduplicate",
+    "view.hints",
     "view.cache_aware_messages",
     "view.cache_aware_tokens",
     "agent.strategy",

@@ -28,6 +28,8 @@ pub(crate) struct ViewSettings {
     pub(crate) compact_json: bool,
     /// Whether what stands in view already is shown once.
     pub(crate) deduplicate: bool,
+    /// Whether prompts name earlier blocks that match what is said now.
+    pub(crate) hints: bool,
     /// The most messages in view under `cache-aware`.
     pub(crate) cache_aware_messages: usize,
     /// The most tokens of messages in view under `cache-aware`.
@@ -46,6 +48,7 @@ impl Default for ViewSettings {
             ledger_lines: 9,
             compact_json: true,
             deduplicate: true,
+            hints: true,
             cache_aware_messages: 256,
             cache_aware_tokens: 32_000,
         }
@@ -87,6 +90,7 @@ impl ViewSettings {
         };
         let view = view.with_fold_policy(policy).with_fresh_tokens(self.fresh_tokens);
         let view = view.with_compact_json(self.compact_json).with_deduplicate(self.deduplicate);
+        let view = view.with_hints(self.hints);
         let view = view.with_window_max(self.window_messages);
         let view = view.map_err(|error| ("view.window_messages", error.to_string()))?;
         let view = view.with_ledger_max_lines(self.ledger_lines);

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use tasks::Tasks;
 
 /// Mechanisms have numbers from 1 to this.
-const LAST: u32 = 116;
+const LAST: u32 = 117;
 
 /// Commands of one cell, and the rows that it shows.
 type Work<'a> = (&'a page::Ways, Vec<&'a Row>);

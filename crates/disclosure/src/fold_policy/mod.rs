@@ -13,7 +13,7 @@ use crate::failures::OpenCall;
 use crate::layout::Extent;
 use crate::opening::Pinned;
 use cache_aware::CacheAwarePolicy;
-use foldback_core::{Budget, Message, Prompt, TokenCounter};
+use foldback_core::{BlockId, Budget, Message, Prompt, TokenCounter};
 use serde::{Deserialize, Serialize};
 use strict::StrictPolicy;
 
@@ -83,11 +83,18 @@ pub(crate) trait Policy {
     /// Whether a prompt that shows this much declares them.
     fn declares_tools(&self, extent: Extent) -> bool;
 
-    /// What the end of the prompt says about messages that are not in view, as sections.
-    fn out_of_view(&self, contents: &Contents, extent: Extent) -> Vec<String>;
+    /// What the end of the prompt says about messages that are not in view.
+    fn out_of_view(&self, contents: &Contents, extent: Extent) -> OutOfView;
 
     /// What the policy saves of its own.
     fn account(&self, contents: &Contents) -> Option<Account>;
+}
+
+/// What the end of a prompt says about messages that are not in view.
+pub(crate) struct OutOfView {
+    pub(crate) sections: Vec<String>,
+    /// The blocks that are named as holding some of them, the newest first.
+    pub(crate) blocks: Vec<BlockId>,
 }
 
 /// The fold policy of one view, with its state.

@@ -21,6 +21,7 @@ pub use answer::{ANSWER_SCHEMA, Answer, recall_note};
 pub use argument::{Argument, ArgumentKind};
 pub(crate) use load::SHORTEST_TOKENS;
 pub use load::load_elsewhere;
+pub(crate) use passage::passage_of;
 pub use recall_source::{Grants, RecallSource};
 pub use search_elsewhere::SearchElsewhere;
 

@@ -1,7 +1,9 @@
 //! What a block's payloads say to a question, quoted with the lines that say it.
 
 use super::RecallSource;
+use super::block_text::BlockText;
 use super::payload_origin::PayloadOrigin;
+use super::search_block::best_message;
 use crate::ledger::shown_id;
 use crate::marks::Origin;
 use crate::quoted_text::QuotedText;
@@ -29,6 +31,27 @@ pub(crate) fn excerpts(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> Quo
         shown.append(&excerpt);
     }
     shown
+}
+
+/// The passage of a hit that answers best, in at most `room` tokens; `None` where it cannot be read, or there is no room.
+pub(crate) fn passage_of(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> Option<String> {
+    if hit.explanation.passage > 0.0 {
+        let excerpt = excerpt(recall, hit, hit.passages.first()?, room, room)?;
+        return Some(excerpt.text().to_owned());
+    }
+    let text = BlockText::read(recall, &hit.block).ok()?;
+    let (_, message) = text.messages.get(best_message(hit, &text))?;
+    let (open, close) = (text.open(), text.close());
+    let frame = recall.tokens.count(&open) + recall.tokens.count(&close) + 1;
+    let part =
+        best_part(message.text(), &mut hit.finder(), room.checked_sub(frame)?, recall.tokens)?;
+    let mut shown = QuotedText::default();
+    shown.push(&open);
+    shown.append_part(message, part);
+    let line_end = if shown.text().ends_with('\n') { "" } else { "\n" };
+    shown.push(line_end);
+    shown.push(&close);
+    Some(shown.text().to_owned())
 }
 
 /// The tokens that the place of the hit's best passage takes.

@@ -308,7 +308,7 @@ pub(crate) fn show_around(
 /// The message that holds most of the question's terms, by their rarity, itself or in the payload
 /// that it carries; between equals the one with the nearest vector, then the first. What asked the memory
 /// and what it answered repeat questions, and hold nothing.
-fn best_message(hit: &Hit, text: &BlockText) -> usize {
+pub(super) fn best_message(hit: &Hit, text: &BlockText) -> usize {
     let mut finder = hit.finder();
     let payload = hit.passages.first().map(|passage| passage.payload.to_string());
     let mut score = |seq: SeqNo, message: &str| {

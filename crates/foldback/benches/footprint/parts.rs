@@ -213,6 +213,14 @@ fn prompt(blocks: u32) {
     fill(&mut session, blocks, 60);
     let times = Times::of(10_000, |_| drop(black_box(session.prompt(&Budget::default()))));
     println!("  prompt at {blocks:>7} blocks       {times}");
+    let mut messages = chat(400).into_iter();
+    let first = (0..200).map(|_| {
+        session.record(messages.next().unwrap()).unwrap();
+        let start = Instant::now();
+        drop(black_box(session.prompt(&Budget::default())));
+        start.elapsed()
+    });
+    println!("  the first behind a message     {}", Times::new(first.collect()));
 }
 
 /// P12: a block of 420 bytes embedded and its tokens counted.

@@ -39,12 +39,13 @@ impl CacheAwarePolicy {
             lines.push(escaped(&block.line));
             self.account.folded = block.id.n();
             contents.ledger.add(block.line);
+            contents.called.take(&block.id, &block.entries, CALLED_TOKENS);
             gone.extend(block.entries);
         }
         contents.forget_kept_back();
         contents.settle_before(fresh);
         let mut state = state_of(contents, &gone);
-        state.extend(self.called_by(contents, &gone));
+        state.extend(self.called_by(contents));
         let load = contents.config.names.load();
         if contents.ledger.lists_blocks() {
             let is_first = self.ledger.is_empty();
@@ -85,10 +86,9 @@ impl CacheAwarePolicy {
         Some(if is_shown { self.tokens_of(question) } else { 0 })
     }
 
-    /// What the ledger says about the calls of messages that leave: those that stand neither in it nor
+    /// What the ledger says about the calls of messages that left: those that stand neither in it nor
     /// in view. Once blocks are not listed, the newest of all that left.
-    pub(super) fn called_by(&self, contents: &mut Contents, gone: &[Entry]) -> Vec<String> {
-        contents.called.take(gone, CALLED_TOKENS);
+    pub(super) fn called_by(&self, contents: &Contents) -> Vec<String> {
         let mut in_sight: BTreeSet<&str> =
             contents.entries().flat_map(Entry::called_lines).collect();
         if contents.ledger.lists_blocks() {

@@ -15,7 +15,7 @@ pub(crate) use account::Account;
 pub use counted::Billed;
 pub use settings::CacheAware;
 
-use super::Policy;
+use super::{OutOfView, Policy};
 use crate::Names;
 use crate::arrangement::{Arrangement, Piece};
 use crate::contents::{ClosedBlock, Contents};
@@ -104,7 +104,7 @@ impl CacheAwarePolicy {
                 true => lines.extend(contents.ledger.lines().iter().map(|line| escaped(line))),
                 false => lines.push(load_too_many(&load)),
             }
-            lines.extend(policy.called_by(contents, &[]));
+            lines.extend(policy.called_by(contents));
             policy.account.ledger.push(lines.join("\n"));
         }
         policy.write_ledger();
@@ -337,7 +337,8 @@ impl Policy for CacheAwarePolicy {
     fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt {
         let (policy, contents) = self.after(contents, self.plan(contents));
         let once_from = policy.quote(&contents, policy.account.declared).once_from;
-        let extent = Extent { from: 0, question: None, light: false, once_from };
+        let extent =
+            Extent { from: 0, question: None, light: false, once_from, hints_nothing: false };
         Layout { contents: &contents, policy: &policy, counter }.within(extent, budget)
     }
 
@@ -357,10 +358,11 @@ impl Policy for CacheAwarePolicy {
     }
 
     /// The ledger says the rest.
-    fn out_of_view(&self, contents: &Contents, extent: Extent) -> Vec<String> {
+    fn out_of_view(&self, contents: &Contents, extent: Extent) -> OutOfView {
         let hidden = contents.closed.iter().take(extent.from);
         let lines = hidden.map(|block| format!("- {}", escaped(&block.line)));
-        section("Closed blocks, not shown:", lines).into_iter().collect()
+        let sections = section("Closed blocks, not shown:", lines).into_iter().collect();
+        OutOfView { sections, blocks: Vec::new() }
     }
 
     fn account(&self, contents: &Contents) -> Option<Account> {

@@ -2,7 +2,7 @@
 
 mod out_of_view;
 
-use super::{Account, Policy};
+use super::{Account, OutOfView, Policy};
 use crate::contents::{ClosedBlock, Contents, counted, visible};
 use crate::declared_tools::DeclaredTools;
 use crate::entry::{Form, Shown};
@@ -43,7 +43,7 @@ impl StrictPolicy {
     pub(super) fn after_cache_aware(contents: &mut Contents) -> Self {
         let latest = contents.closed.pop();
         for block in std::mem::take(&mut contents.closed) {
-            contents.called.take(&block.entries, CALLED_TOKENS);
+            contents.called.take(&block.id, &block.entries, CALLED_TOKENS);
             contents.ledger.add(block.line);
         }
         if let Some(latest) = latest {
@@ -81,7 +81,9 @@ impl Policy for StrictPolicy {
     fn fold(&mut self, contents: &mut Contents, block: ClosedBlock) {
         let line = block.line.clone();
         let left = std::mem::replace(&mut contents.closed, vec![block]);
-        contents.called.take(left.iter().flat_map(|block| &block.entries), CALLED_TOKENS);
+        for block in &left {
+            contents.called.take(&block.id, &block.entries, CALLED_TOKENS);
+        }
         contents.moves += 1;
         contents.ledger.add(line);
         contents.settle();
@@ -95,7 +97,8 @@ impl Policy for StrictPolicy {
 
     fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt {
         let from = if shows_latest(contents) { 0 } else { contents.closed.len() };
-        let extent = Extent { from, question: None, light: false, once_from: None };
+        let extent =
+            Extent { from, question: None, light: false, once_from: None, hints_nothing: false };
         Layout { contents, policy: self, counter }.within(extent, budget)
     }
 
@@ -111,8 +114,8 @@ impl Policy for StrictPolicy {
         true
     }
 
-    fn out_of_view(&self, contents: &Contents, extent: Extent) -> Vec<String> {
-        out_of_view::sections(contents, extent)
+    fn out_of_view(&self, contents: &Contents, extent: Extent) -> OutOfView {
+        out_of_view::told(contents, extent)
     }
 
     fn account(&self, _contents: &Contents) -> Option<Account> {

@@ -1,27 +1,25 @@
 //! What `strict` says at the end of a prompt about messages that are not in view.
 
 use super::CALLED_TOKENS;
-use crate::called::{CALLED, newest};
+use crate::called::{CALLED, Gone, line_tokens};
 use crate::contents::{ClosedBlock, Contents};
 use crate::cut::one_line;
 use crate::entry::Entry;
 use crate::failure::FAILURES_KEPT;
+use crate::fold_policy::OutOfView;
 use crate::layout::Extent;
 use crate::quote::escaped;
 use crate::suffix::section;
-use foldback_core::SeqNo;
+use foldback_core::{BlockId, SeqNo};
 use std::collections::BTreeSet;
 
 /// The latest block's line where nothing else shows it, what was consulted, what failed and what was
 /// called in messages that are not shown.
-pub(super) fn sections(contents: &Contents, extent: Extent) -> Vec<String> {
-    let sections = [
-        latest(contents, extent),
-        consulted(contents, extent),
-        failed(contents, extent),
-        called(contents, extent),
-    ];
-    sections.into_iter().flatten().collect()
+pub(super) fn told(contents: &Contents, extent: Extent) -> OutOfView {
+    let (calls, blocks) = called(contents, extent);
+    let sections =
+        [latest(contents, extent), consulted(contents, extent), failed(contents, extent), calls];
+    OutOfView { sections: sections.into_iter().flatten().collect(), blocks }
 }
 
 fn latest(contents: &Contents, extent: Extent) -> Option<String> {
@@ -58,16 +56,36 @@ fn failed(contents: &Contents, extent: Extent) -> Option<String> {
     section(title, failures.chain(others))
 }
 
-fn called(contents: &Contents, extent: Extent) -> Option<String> {
-    let closed = &contents.closed;
-    let (hidden, shown) = closed.split_at(extent.from.min(closed.len()));
-    let shown: BTreeSet<&str> =
+/// The newest calls that are not shown, those of each block below its name, and these blocks.
+fn called(contents: &Contents, extent: Extent) -> (Option<String>, Vec<BlockId>) {
+    let (hidden, shown) = contents.closed.split_at(extent.from.min(contents.closed.len()));
+    let mut known: BTreeSet<&str> =
         entries(shown).chain(&contents.open_tail).flat_map(Entry::called_lines).collect();
-    let hidden = entries(hidden).flat_map(Entry::called_lines);
-    let lines = contents.called.lines().chain(hidden);
-    let unseen: Vec<&str> = lines.filter(|line| !shown.contains(line)).collect();
-    let lines = newest(unseen.into_iter(), CALLED_TOKENS);
-    section(CALLED, lines.into_iter().map(str::to_owned))
+    let hidden: Vec<Gone> = hidden
+        .iter()
+        .flat_map(|block| {
+            let lines = block.entries.iter().flat_map(Entry::called_lines);
+            lines.map(|line| Gone::In(line.to_owned(), block.id.clone()))
+        })
+        .collect();
+    let gone = contents.called.gone().iter().chain(&hidden).rev();
+    let (mut lines, mut blocks, mut tokens) = (Vec::new(), Vec::<BlockId>::new(), 0);
+    let mut heading = None;
+    for gone in gone.filter(|gone| known.insert(gone.line())) {
+        let is_of_next = heading == gone.heading();
+        tokens += line_tokens(gone.line());
+        tokens += gone.heading().filter(|_| !is_of_next).map_or(0, |text| line_tokens(&text));
+        if tokens > CALLED_TOKENS {
+            break;
+        }
+        if !is_of_next {
+            lines.extend(std::mem::replace(&mut heading, gone.heading()));
+            blocks.extend(gone.block().cloned());
+        }
+        lines.push(gone.line().to_owned());
+    }
+    lines.extend(heading);
+    (section(CALLED, lines.into_iter().rev()), blocks)
 }
 
 /// Whether a message is in the part that is shown.

@@ -71,6 +71,7 @@ fn lv10_calls_that_left_are_told() {
     let suffix = play.prompt().messages.last().unwrap().text().into_owned();
     let (_, told) = suffix.split_once("no instructions), the newest last:\n").unwrap();
     let told: Vec<&str> = told.lines().collect();
+    assert_eq!(told[0], "b_001:", "the block that holds their results");
     assert!(
         told.ends_with(&[
             "- read 源码/部分_59.rs",

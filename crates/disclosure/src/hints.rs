@@ -1,0 +1,213 @@
+//! Earlier blocks that have to do with what is said now, named at the end of a prompt before the model asks for them.
+
+use crate::cut::one_line;
+use crate::ledger::short_id;
+use crate::quote::escaped;
+use crate::tools::{RecallSource, is_recall_tool, passage_of};
+use crate::{Error, LiveView};
+use foldback_blockstore::{Finder, Hit, SearchRequest};
+use foldback_core::{BlockId, Message, Role, TokenCounter};
+
+/// Stands before the blocks that are named.
+const MATCH: &str = "Blocks that match: ";
+
+/// The most tokens of what names blocks.
+const POINTER_TOKENS: usize = 60;
+
+/// The most blocks that are named.
+const POINTERS: usize = 2;
+
+/// The hits that are looked at: some are in view, and some were named by the prompt before.
+const HITS: usize = 16;
+
+/// A block that holds no name of the question is named from this relevance on, where 0.72 stands for "this answers it".
+const RELEVANT: f32 = 0.95;
+
+/// Of two blocks that match alike the one that left later is needed more often. Its age in blocks counts for this share
+/// of the order, and falls to a third over so many blocks.
+const RECENCY: f32 = 0.3;
+const RECENT_BLOCKS: f32 = 3.0;
+
+/// The words that a block is named for: so many at most, of so many characters.
+const WORDS: usize = 2;
+const WORD_CHARS: usize = 32;
+
+/// The most tokens of a passage, its marks among them.
+const PASSAGE_TOKENS: usize = 150;
+
+/// A block answers a question beyond doubt from this relevance on, where its score is so many times that of the next.
+const BEYOND_DOUBT: f32 = 0.9;
+const MARGIN: f32 = 1.2;
+
+/// What the end of a prompt says of earlier blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hints {
+    sections: Vec<String>,
+    blocks: Vec<BlockId>,
+}
+
+impl Hints {
+    /// What the memory has to say to the newest messages of the view that `recall` names; nothing while everything is in
+    /// view, where the model is not to answer now, and where it has just looked for itself. Blocks of the numbers `before` are not named: the prompt before
+    /// named them.
+    ///
+    /// The same store and the same messages give the same words. No model is asked.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn find(recall: &RecallSource<'_>, before: &[u32]) -> Result<Self, Error> {
+        let mut hints = Self::default();
+        let may_hint = |view: &&LiveView| view.config().hints && view.has_left();
+        let Some(view) = recall.view.filter(may_hint) else { return Ok(hints) };
+        let newest = view.newest();
+        let Some(last) = newest.last().filter(|last| *last.role() != Role::Assistant) else {
+            return Ok(hints);
+        };
+        let mut calls = newest.iter().flat_map(|message| message.tool_calls());
+        if *last.role() == Role::Tool && calls.any(|call| is_recall_tool(&call.name)) {
+            return Ok(hints);
+        }
+        let question = question(&newest);
+        let request = SearchRequest::new(&question).k(HITS);
+        let mut hits = recall.searcher()?.search_with(&request, recall.embedder)?.hits;
+        if *last.role() == Role::User
+            && let Some(best) = beyond_doubt(&hits)
+            && !view.shows_block(best.block.header.block_id.n())
+            && let Some(passage) = passage_of(recall, best, PASSAGE_TOKENS)
+        {
+            hints.sections.push(passage);
+            hints.blocks.push(best.block.header.block_id.clone());
+        }
+        hits.retain(|hit| {
+            let id = &hit.block.header.block_id;
+            let is_known =
+                view.shows_block(id.n()) || before.contains(&id.n()) || hints.blocks.contains(id);
+            (hit.exact || hit.relevance >= RELEVANT) && !is_known
+        });
+        recent_first(&mut hits, view.last_left());
+        let (line, named) = pointers(&hits, &question, recall.tokens);
+        hints.sections.extend(line);
+        hints.blocks.extend(named);
+        Ok(hints)
+    }
+
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The blocks that are named, the best first.
+    #[must_use]
+    pub fn blocks(&self) -> &[BlockId] {
+        &self.blocks
+    }
+
+    /// What is said of them, as sections of the end of a prompt.
+    pub(crate) fn sections(&self) -> Vec<String> {
+        self.sections.clone()
+    }
+}
+
+/// The first hit, where it answers the question beyond doubt.
+fn beyond_doubt(hits: &[Hit]) -> Option<&Hit> {
+    let next = hits.get(1).map_or(0.0, |hit| hit.score);
+    hits.first().filter(|best| best.relevance >= BEYOND_DOUBT && best.score >= MARGIN * next)
+}
+
+/// Orders hits by their score, and by how lately they left; the block of the number `last` left last.
+fn recent_first(hits: &mut [Hit], last: u32) {
+    let rank = |hit: &Hit| {
+        let age = last.saturating_sub(hit.block.header.block_id.n()) as f32;
+        hit.score * (1.0 - RECENCY) + RECENCY * (-age / RECENT_BLOCKS).exp()
+    };
+    hits.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+}
+
+/// The line that names the best of the hits, with the question's words that each is named for; `None` where there is no hit.
+fn pointers(
+    hits: &[Hit],
+    question: &str,
+    tokens: &dyn TokenCounter,
+) -> (Option<String>, Vec<BlockId>) {
+    let (mut line, mut blocks) = (None, Vec::new());
+    for hit in hits.iter().take(POINTERS) {
+        let id = &hit.block.header.block_id;
+        let named = match words(hit, question) {
+            words if words.is_empty() => short_id(id.n()),
+            words => format!("{} ({})", short_id(id.n()), words.join(", ")),
+        };
+        let longer = match &line {
+            None => format!("{MATCH}{named}"),
+            Some(line) => format!("{line}; {named}"),
+        };
+        if tokens.count(&longer) > POINTER_TOKENS {
+            break;
+        }
+        line = Some(longer);
+        blocks.push(id.clone());
+    }
+    (line, blocks)
+}
+
+/// The question's words that a block holds, names first, then those that say most.
+fn words(hit: &Hit, question: &str) -> Vec<String> {
+    let mut terms: Vec<_> = hit.explanation.terms.iter().collect();
+    terms.sort_by(|a, b| b.exact.cmp(&a.exact).then(b.bm25.total_cmp(&a.bm25)));
+    let mut words: Vec<String> = Vec::new();
+    for term in terms {
+        let Some(word) = word_of(&term.term, question) else { continue };
+        if !words.iter().any(|other| other.contains(&word)) {
+            words.push(word);
+        }
+        if words.len() == WORDS {
+            break;
+        }
+    }
+    words
+}
+
+/// A term as the question writes it. A term is a stem, or a pair of characters where words are not parted.
+fn word_of(term: &str, question: &str) -> Option<String> {
+    if !term.is_ascii() {
+        return Some(escaped(&one_line(term, WORD_CHARS)));
+    }
+    let from = Finder::new([(term, 1.0)]).find(question)?;
+    let ends = |c: char| c.is_whitespace() || "\"'`<>(){}[],;|=".contains(c) || !c.is_ascii();
+    let word =
+        question.get(from..)?.split(ends).next()?.trim_end_matches(['.', ':', '?', '!', '\\']);
+    (!word.is_empty()).then(|| escaped(&one_line(word, WORD_CHARS)))
+}
+
+/// Of what was said last, so many bytes of its beginning and its end are asked with, of a call's arguments, and of a result.
+const SAID: (usize, usize) = (2_000, 1_000);
+const ARGUMENTS: (usize, usize) = (800, 200);
+const RESULT: (usize, usize) = (600, 300);
+
+/// What is asked with: what was said last, and the calls that it answers.
+fn question(newest: &[&Message]) -> String {
+    let mut question = String::new();
+    for message in newest {
+        let is_result = *message.role() == Role::Tool;
+        push_ends(&mut question, &message.text(), if is_result { RESULT } else { SAID });
+        for call in message.tool_calls() {
+            question.push_str(&call.name);
+            question.push(' ');
+            push_ends(&mut question, &call.arguments, ARGUMENTS);
+        }
+    }
+    question
+}
+
+/// A text on a line of its own, of a longer one its beginning and its end.
+fn push_ends(question: &mut String, text: &str, (beginning, end): (usize, usize)) {
+    if text.len() <= beginning + end {
+        question.push_str(text);
+    } else {
+        question.push_str(text.get(..text.floor_char_boundary(beginning)).unwrap_or_default());
+        question.push('\n');
+        question
+            .push_str(text.get(text.ceil_char_boundary(text.len() - end)..).unwrap_or_default());
+    }
+    question.push('\n');
+}
