@@ -226,6 +226,14 @@ mod tests {
     }
 
     #[test]
+    fn older_lists_have_no_blocks() {
+        let read: Called = serde_json::from_str(r#"["- a 1", ["- 乙 2", "b_t_012"]]"#).unwrap();
+        let headings: Vec<_> = read.gone().iter().map(Gone::heading).collect();
+        assert_eq!(headings, [None, Some("b_012:".to_owned())]);
+        assert_eq!(read.lines().collect::<Vec<_>>(), ["- a 1", "- 乙 2"]);
+    }
+
+    #[test]
     fn the_newest_are_kept_each_once() {
         let lines = ["- a 1", "- b 2", "- a 1", "- c 3"];
         assert_eq!(newest(lines.into_iter(), 100), ["- b 2", "- a 1", "- c 3"]);

@@ -48,10 +48,10 @@ pub struct Hints {
 
 impl Hints {
     /// What the memory has to say to the newest messages of the view that `recall` names; nothing while everything is in
-    /// view, where the model is not to answer now, and where it has just looked for itself. Blocks of the numbers `before` are not named: the prompt before
-    /// named them.
+    /// view, where the model is not to answer now, and where it has just looked for itself. Blocks of the numbers `before`
+    /// are not named: the prompt before named them.
     ///
-    /// The same store and the same messages give the same words. No model is asked.
+    /// The same store and the same messages give the same words. No model but the embedder is asked.
     ///
     /// # Errors
     /// When the store fails.
@@ -73,6 +73,7 @@ impl Hints {
         if *last.role() == Role::User
             && let Some(best) = beyond_doubt(&hits)
             && !view.shows_block(best.block.header.block_id.n())
+            && !before.contains(&best.block.header.block_id.n())
             && let Some(passage) = passage_of(recall, best, PASSAGE_TOKENS)
         {
             hints.sections.push(passage);

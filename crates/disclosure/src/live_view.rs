@@ -240,10 +240,12 @@ impl LiveView {
         first.saturating_sub(1)
     }
 
-    /// What the model has not answered yet, with the message that it said last before it, in their order.
+    /// What the model has not answered yet, with the message that it said last before it, in their order; of many the
+    /// newest.
     pub(crate) fn newest(&self) -> Vec<&Message> {
+        const MOST: usize = 12;
         let mut newest = Vec::new();
-        for message in self.contents.entries().rev().map(Entry::message) {
+        for message in self.contents.entries().rev().map(Entry::message).take(MOST) {
             newest.push(message);
             if *message.role() == Role::Assistant {
                 break;

@@ -51,7 +51,7 @@ pub(crate) fn passage_of(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> O
     let line_end = if shown.text().ends_with('\n') { "" } else { "\n" };
     shown.push(line_end);
     shown.push(&close);
-    Some(shown.text().to_owned())
+    (recall.tokens.count(shown.text()) <= room).then(|| shown.text().to_owned())
 }
 
 /// The tokens that the place of the hit's best passage takes.

@@ -36,7 +36,8 @@ JSON: {\"conversations\": [{\"id\", \"kind\", \"tokens\", \"policies\": {NAME: {
 \"peak_tokens\", \"cached_tokens\", \"cost_units\", \"calls\", \"facts\", \"visible\", \"recalled\",
 \"reachable\", \"lost\", \"ceiling\", \"payload\", \"own\", \"hit_rate\", \"in_out_ratio\",
 \"prefix_moves\", \"without_recalls\"; \"compact_json\" and \"repetitions\" count results that were shown in
-fewer tokens ({\"results\", \"tokens\"}, the tokens over all prompts). Dialogues without an assistant are summed up apart, as
+fewer tokens ({\"results\", \"tokens\"}, the tokens over all prompts), \"pointers\" the blocks that prompts named, those
+that the next call needed, and what they held of that ({\"blocks\", \"needed\", \"facts\"}). Dialogues without an assistant are summed up apart, as
 \"dialogue, users only\". The curves hold the tokens of prompts, without recalls and without the calls that
 a policy makes for its own ends. With settings of [memory] and [view], or model.prices, that are not the
 built-in ones there is \"settings_in_force\": [{\"key\", \"value\", \"source\", \"not_measured\"}]; the last
