@@ -23,8 +23,8 @@ pub(crate) struct Extent {
     pub(crate) light: bool,
     /// The first message that is shown whole this once, behind the stable part.
     pub(crate) once_from: Option<SeqNo>,
-    /// What earlier blocks have to do with what is said now is left out.
-    pub(crate) hints_nothing: bool,
+    /// Earlier blocks that match are not named.
+    pub(crate) without_hints: bool,
 }
 
 /// The contents of a view as its policy shows them.
@@ -43,7 +43,7 @@ impl<'v> Layout<'v> {
         let mut prompt = self.lay_out(extent, &unfit);
         let Some(max) = budget.tokens else { return prompt };
         if prompt.tokens > max && !self.contents.hints.is_empty() {
-            extent.hints_nothing = true;
+            extent.without_hints = true;
             prompt = self.lay_out(extent, &[]);
         }
         if prompt.tokens > max && extent.from < closed.len() {
@@ -109,7 +109,7 @@ impl<'v> Layout<'v> {
         cache_marks.set_behind(stable);
         turns.abandon();
         let nothing = Hints::default();
-        let hints = if extent.hints_nothing { &nothing } else { &contents.hints };
+        let hints = if extent.without_hints { &nothing } else { &contents.hints };
         let OutOfView { sections, mut blocks } = policy.out_of_view(contents, extent);
         blocks.retain(|block| !hints.blocks().contains(block));
         let told = [sections, hints.sections()].concat();

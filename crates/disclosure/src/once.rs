@@ -1,8 +1,8 @@
 //! Each thing once: a result in fewer tokens, where what is left out stands in the view anyway.
 //!
 //! A result that stands above, word for word, is a line that names where; so are lines of it. JSON stands without white space, and
-//! objects of the same keys as rows ([`compact_json`](mod@crate::compact_json)). How a message is shown is told by the messages in front of it
-//! and by how those are shown, so it is the same in every prompt until one of these leaves or becomes light; then the prompt
+//! objects of the same keys as rows ([`compact_json`](mod@crate::compact_json)). How a message is shown follows from the messages in front of it
+//! and from how those are shown, so it is the same in every prompt until one of these leaves or becomes light; then the prompt
 //! changes from there on in any case.
 
 use crate::ViewConfig;

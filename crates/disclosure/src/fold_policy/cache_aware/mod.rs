@@ -338,7 +338,7 @@ impl Policy for CacheAwarePolicy {
         let (policy, contents) = self.after(contents, self.plan(contents));
         let once_from = policy.quote(&contents, policy.account.declared).once_from;
         let extent =
-            Extent { from: 0, question: None, light: false, once_from, hints_nothing: false };
+            Extent { from: 0, question: None, light: false, once_from, without_hints: false };
         Layout { contents: &contents, policy: &policy, counter }.within(extent, budget)
     }
 

@@ -98,7 +98,7 @@ impl Policy for StrictPolicy {
     fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt {
         let from = if shows_latest(contents) { 0 } else { contents.closed.len() };
         let extent =
-            Extent { from, question: None, light: false, once_from: None, hints_nothing: false };
+            Extent { from, question: None, light: false, once_from: None, without_hints: false };
         Layout { contents, policy: self, counter }.within(extent, budget)
     }
 
