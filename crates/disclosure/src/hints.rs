@@ -17,7 +17,7 @@ const POINTER_TOKENS: usize = 60;
 /// The most blocks that are named.
 const POINTERS: usize = 2;
 
-/// The hits that are looked at: some are in view, and some were named by the prompt before.
+/// The hits that are looked at: some are in view.
 const HITS: usize = 16;
 
 /// A block that holds no name of the question is named from this relevance on, where 0.72 stands for "this answers it".
@@ -48,14 +48,14 @@ pub struct Hints {
 
 impl Hints {
     /// What the memory has to say to the newest messages of the view that `recall` names; nothing while everything is in
-    /// view, where the model is not to answer now, and where it has just looked for itself. Blocks of the numbers `before`
-    /// are not named: the prompt before named them.
+    /// view, where the model is not to answer now, and where it has just looked for itself. What still matches is named again:
+    /// the end of a prompt is written anew each time, so that nothing else keeps it before the model.
     ///
     /// The same store and the same messages give the same words. No model but the embedder is asked.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn find(recall: &RecallSource<'_>, before: &[u32]) -> Result<Self, Error> {
+    pub fn find(recall: &RecallSource<'_>) -> Result<Self, Error> {
         let mut hints = Self::default();
         let may_hint = |view: &&LiveView| view.config().hints && view.has_left();
         let Some(view) = recall.view.filter(may_hint) else { return Ok(hints) };
@@ -73,7 +73,6 @@ impl Hints {
         if *last.role() == Role::User
             && let Some(best) = beyond_doubt(&hits)
             && !view.shows_block(best.block.header.block_id.n())
-            && !before.contains(&best.block.header.block_id.n())
             && let Some(passage) = passage_of(recall, best, PASSAGE_TOKENS)
         {
             hints.sections.push(passage);
@@ -81,8 +80,7 @@ impl Hints {
         }
         hits.retain(|hit| {
             let id = &hit.block.header.block_id;
-            let is_known =
-                view.shows_block(id.n()) || before.contains(&id.n()) || hints.blocks.contains(id);
+            let is_known = view.shows_block(id.n()) || hints.blocks.contains(id);
             (hit.exact || hit.relevance >= RELEVANT) && !is_known
         });
         recent_first(&mut hits, view.last_left());

@@ -29,8 +29,6 @@ pub(crate) struct Live {
     pub(crate) numbers: Arc<Numbers>,
     /// How many bytes its messages have, where those are bounded; `None` where damage keeps them from being counted.
     pub(crate) bytes: Option<u64>,
-    /// The blocks that the end of the last prompt has named.
-    pub(crate) hinted: Vec<u32>,
 }
 
 /// A message of the open tail, as the description of its block will need it.
@@ -53,9 +51,6 @@ pub(crate) struct Saved {
     /// How the todo is shown. Older stores end before it.
     #[serde(default)]
     pub(crate) config: Option<ViewConfig>,
-    /// Older stores end before it.
-    #[serde(default)]
-    pub(crate) hinted: Vec<u32>,
 }
 
 impl Live {
@@ -71,7 +66,6 @@ impl Live {
             list: Arc::default(),
             numbers: Arc::default(),
             bytes: Some(0),
-            hinted: Vec::new(),
         }
     }
 
@@ -81,7 +75,6 @@ impl Live {
             view: self.view.snapshot(),
             blocks: self.blocks,
             config: Some(self.view.config().clone()),
-            hinted: self.hinted.clone(),
         };
         rmp_serde::to_vec(&saved)
             .map_err(|_| Failure::Internal("the session's state has no bytes").into())

@@ -148,9 +148,6 @@ impl Session {
 
     /// Makes a draft durable, in one transaction. Only then is `live` how the session stands.
     fn commit(&mut self, mut live: Live, draft: Draft) -> Result<(), Error> {
-        if let Some(hints) = self.hints.get() {
-            live.hinted = hints.blocks().iter().map(BlockId::n).collect();
-        }
         let extra = self.beside(&mut live, &draft)?;
         let payloads = draft.payloads.map(Pending::into_puts).into_iter().flatten();
         let commit = Commit {

@@ -77,8 +77,7 @@ impl Live {
         );
         let numbers = Arc::new(memory.numbers_of(todo)?);
         let bytes = memory.bytes_held(todo, head.messages)?;
-        let (blocks, hinted) = (saved.blocks, saved.hinted);
-        Ok(Self { head, chunker, view, open, blocks, list, numbers, bytes, hinted })
+        Ok(Self { head, chunker, view, open, blocks: saved.blocks, list, numbers, bytes })
     }
 }
 

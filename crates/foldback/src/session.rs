@@ -104,7 +104,7 @@ impl Session {
         let tokens = self.memory.tokens.as_ref();
         let hints = self.hints.get_or_init(|| {
             // What cannot be searched now is not named.
-            Hints::find(&self.recall_source(), &self.live.hinted).unwrap_or_default()
+            Hints::find(&self.recall_source()).unwrap_or_default()
         });
         match hints.is_empty() {
             true => self.live.view.prompt(budget, tokens),
