@@ -1,40 +1,44 @@
-//! Products of vectors.
+//! Products of vectors, in instructions for many numbers at a time whatever the optimisation of the program is.
 
-/// The dot product, summed in eight lanes so that the compiler vectorises it, in an order that is
-/// the same on every machine.
+use wide::{f32x8, i8x16, i16x16, i32x8};
+
+/// The dot product, summed in eight lanes, in an order that is the same on every machine.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; 8];
     let (a_chunks, a_rest) = a.as_chunks::<8>();
     let (b_chunks, b_rest) = b.as_chunks::<8>();
+    let mut sum = f32x8::ZERO;
     for (a, b) in a_chunks.iter().zip(b_chunks) {
-        for i in 0..8 {
-            lanes[i] += a[i] * b[i];
-        }
+        sum += f32x8::new(*a) * f32x8::new(*b);
     }
     let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    let [l0, l1, l2, l3, l4, l5, l6, l7] = lanes;
+    let [l0, l1, l2, l3, l4, l5, l6, l7] = sum.to_array();
     ((l0 + l4) + (l1 + l5)) + ((l2 + l6) + (l3 + l7)) + rest
 }
 
-/// The dot product of numbers of a byte, exact up to a length of 130,000. They are widened first,
-/// 32 at a time, for instructions that multiply and add pairs of 16-bit numbers: 20 ns for 256,
-/// against 34 for the plain loop.
+/// The dot product of numbers of a byte, exact up to a length of 130,000.
 pub(crate) fn dot_bytes(a: &[i8], b: &[i8]) -> i32 {
-    let (a_chunks, a_rest) = a.as_chunks::<32>();
-    let (b_chunks, b_rest) = b.as_chunks::<32>();
-    let mut sum = 0;
-    for (a_bytes, b_bytes) in a_chunks.iter().zip(b_chunks) {
-        let (mut a, mut b) = ([0i16; 32], [0i16; 32]);
-        a.iter_mut().zip(a_bytes).for_each(|(wide, byte)| *wide = i16::from(*byte));
-        b.iter_mut().zip(b_bytes).for_each(|(wide, byte)| *wide = i16::from(*byte));
-        let mut pairs = [0i32; 16];
-        for (i, pair) in pairs.iter_mut().enumerate() {
-            *pair = i32::from(a[2 * i]) * i32::from(b[2 * i])
-                + i32::from(a[2 * i + 1]) * i32::from(b[2 * i + 1]);
-        }
-        sum += pairs.iter().sum::<i32>();
-    }
-    sum + a_rest.iter().zip(b_rest).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum::<i32>()
+    let (a_chunks, a_rest) = a.as_chunks();
+    let (b_chunks, b_rest) = b.as_chunks();
+    let pairs = a_chunks.iter().zip(b_chunks).map(|(a, b)| (widened(*a), widened(*b)));
+    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| i32::from(*a) * i32::from(*b));
+    sum_of_products(pairs) + rest.sum::<i32>()
+}
+
+/// The dot product of numbers of one byte and of two. The sum must fit into 32 bits.
+pub(crate) fn dot_mixed(a: &[i8], b: &[i16]) -> i32 {
+    let (a_chunks, a_rest) = a.as_chunks();
+    let (b_chunks, b_rest) = b.as_chunks();
+    let pairs = a_chunks.iter().zip(b_chunks).map(|(a, b)| (widened(*a), i16x16::new(*b)));
+    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| i32::from(*a) * i32::from(*b));
+    sum_of_products(pairs) + rest.sum::<i32>()
+}
+
+fn sum_of_products(pairs: impl Iterator<Item = (i16x16, i16x16)>) -> i32 {
+    pairs.fold(i32x8::ZERO, |sum, (a, b)| sum + a.dot(b)).reduce_add()
+}
+
+fn widened(bytes: [i8; 16]) -> i16x16 {
+    i16x16::from_i8x16(i8x16::new(bytes))
 }
 
 #[cfg(test)]

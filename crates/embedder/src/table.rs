@@ -1,10 +1,16 @@
 //! The rows of the table, read where they lie in the program.
 
+use wide::bytemuck::cast;
+use wide::i16x16;
+
 /// How many word pieces there are.
 pub(crate) const ROWS: usize = 30_522;
 
 /// The length of a row.
 pub(crate) const DIM: usize = 256;
+
+/// How many values are added at a time, in one instruction whatever the optimisation of the program is.
+const LANES: usize = 16;
 
 /// The row of the word piece `id`; zeros for an id that has none.
 pub(crate) fn row(id: u16) -> &'static [u8; DIM] {
@@ -17,7 +23,7 @@ pub(crate) fn row(id: u16) -> &'static [u8; DIM] {
 /// The values are added in 16 bits, twice as many at a time as in 32, and carried over before they
 /// can overflow.
 pub(crate) struct Sum {
-    small: [i16; DIM],
+    small: [i16x16; DIM / LANES],
     large: [i32; DIM],
     rows_in_small: u32,
 }
@@ -27,12 +33,14 @@ impl Sum {
     const CARRY_AFTER: u32 = 256;
 
     pub(crate) fn new() -> Self {
-        Self { small: [0; DIM], large: [0; DIM], rows_in_small: 0 }
+        Self { small: [i16x16::ZERO; DIM / LANES], large: [0; DIM], rows_in_small: 0 }
     }
 
     pub(crate) fn add(&mut self, id: u16) {
-        for (sum, byte) in self.small.iter_mut().zip(row(id)) {
-            *sum += i16::from(byte.cast_signed());
+        const { assert!(DIM.is_multiple_of(LANES)) };
+        let (row, _) = row(id).as_chunks::<LANES>();
+        for (sum, bytes) in self.small.iter_mut().zip(row) {
+            *sum += i16x16::from_i8x16(cast(*bytes));
         }
         self.rows_in_small += 1;
         if self.rows_in_small == Self::CARRY_AFTER {
@@ -49,10 +57,11 @@ impl Sum {
     }
 
     fn carry(&mut self) {
-        for (large, small) in self.large.iter_mut().zip(&mut self.small) {
+        let small = self.small.iter().flat_map(i16x16::as_array);
+        for (large, small) in self.large.iter_mut().zip(small) {
             *large = large.saturating_add(i32::from(*small));
-            *small = 0;
         }
+        self.small = [i16x16::ZERO; DIM / LANES];
         self.rows_in_small = 0;
     }
 }
