@@ -83,6 +83,23 @@ fn a_passage_that_answers_is_shown_as_data() {
     }
 }
 
+/// What the model said before a question does not drown the person's words.
+#[test]
+fn a_passage_is_found_by_the_persons_own_words() {
+    let memory = in_memory();
+    let mut session = begun(&memory, "drowned");
+    let about =
+        "The tiles of the harbour office were laid again, and their colour was chosen twice. ";
+    session.record(Message::user("What of the tiles?")).unwrap();
+    session.record(Message::assistant(&about.repeat(12))).unwrap();
+    session.record(Message::user("How many crates does the depot HKG-4471 hold?")).unwrap();
+    let prompt = prompt(&session);
+    let end = end(&prompt);
+    assert!(end.contains("holds 318 crates of blue ink"), "{end}");
+    assert!(!end.contains("match:"), "what answers needs no other block beside it: {end}");
+    assert_eq!(prompt.hints.iter().map(|block| block.n()).collect::<Vec<_>>(), [1]);
+}
+
 #[test]
 fn nothing_is_named_where_nothing_matches_or_everything_is_in_view() {
     let memory = in_memory();

@@ -42,7 +42,7 @@ const MARGIN: f32 = 1.2;
 /// What the end of a prompt says of earlier blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hints {
-    sections: Vec<String>,
+    said: Option<String>,
     blocks: Vec<BlockId>,
 }
 
@@ -56,38 +56,42 @@ impl Hints {
     /// # Errors
     /// When the store fails.
     pub fn find(recall: &RecallSource<'_>) -> Result<Self, Error> {
-        let mut hints = Self::default();
         let may_hint = |view: &&LiveView| view.config().hints && view.has_left();
-        let Some(view) = recall.view.filter(may_hint) else { return Ok(hints) };
+        let Some(view) = recall.view.filter(may_hint) else { return Ok(Self::default()) };
         let newest = view.newest();
         let Some(last) = newest.last().filter(|last| *last.role() != Role::Assistant) else {
-            return Ok(hints);
+            return Ok(Self::default());
         };
         let mut calls = newest.iter().flat_map(|message| message.tool_calls());
         if *last.role() == Role::Tool && calls.any(|call| is_recall_tool(&call.name)) {
-            return Ok(hints);
+            return Ok(Self::default());
         }
-        let question = question(&newest);
-        let request = SearchRequest::new(&question).k(HITS);
-        let mut hits = recall.searcher()?.search_with(&request, recall.embedder)?.hits;
-        if *last.role() == Role::User
-            && let Some(best) = beyond_doubt(&hits)
-            && !view.shows_block(best.block.header.block_id.n())
-            && let Some(passage) = passage_of(recall, best, PASSAGE_TOKENS)
-        {
-            hints.sections.push(passage);
-            hints.blocks.push(best.block.header.block_id.clone());
+        let search = |question: &str| -> Result<Vec<Hit>, Error> {
+            let request = SearchRequest::new(question).k(HITS);
+            Ok(recall.searcher()?.search_with(&request, recall.embedder)?.hits)
+        };
+        if *last.role() == Role::User {
+            // By the person's own words: what the model said before would drown them.
+            let asked = newest.iter().copied().filter(|message| *message.role() == Role::User);
+            let hits = search(&question(asked))?;
+            if let Some(best) = beyond_doubt(&hits)
+                && !view.shows_block(best.block.header.block_id.n())
+                && let Some(passage) = passage_of(recall, best, PASSAGE_TOKENS)
+            {
+                // What answers needs no other block beside it.
+                let blocks = vec![best.block.header.block_id.clone()];
+                return Ok(Self { said: Some(passage), blocks });
+            }
         }
+        let question = question(newest);
+        let mut hits = search(&question)?;
         hits.retain(|hit| {
-            let id = &hit.block.header.block_id;
-            let is_known = view.shows_block(id.n()) || hints.blocks.contains(id);
-            (hit.exact || hit.relevance >= RELEVANT) && !is_known
+            let is_match = hit.exact || hit.relevance >= RELEVANT;
+            is_match && !view.shows_block(hit.block.header.block_id.n())
         });
         recent_first(&mut hits, view.last_left());
-        let (line, named) = pointers(&hits, &question, recall.tokens);
-        hints.sections.extend(line);
-        hints.blocks.extend(named);
-        Ok(hints)
+        let (said, blocks) = pointers(&hits, &question, recall.tokens);
+        Ok(Self { said, blocks })
     }
 
     /// Whether there is nothing to say.
@@ -102,9 +106,9 @@ impl Hints {
         &self.blocks
     }
 
-    /// What is said of them, as sections of the end of a prompt.
-    pub(crate) fn sections(&self) -> Vec<String> {
-        self.sections.clone()
+    /// What is said of them, a section of the end of a prompt.
+    pub(crate) fn section(&self) -> Option<&str> {
+        self.said.as_deref()
     }
 }
 
@@ -184,7 +188,7 @@ const ARGUMENTS: (usize, usize) = (800, 200);
 const RESULT: (usize, usize) = (600, 300);
 
 /// What is asked with: what was said last, and the calls that it answers.
-fn question(newest: &[&Message]) -> String {
+fn question<'m>(newest: impl IntoIterator<Item = &'m Message>) -> String {
     let mut question = String::new();
     for message in newest {
         let is_result = *message.role() == Role::Tool;

@@ -110,10 +110,10 @@ impl<'v> Layout<'v> {
         turns.abandon();
         let nothing = Hints::default();
         let hints = if extent.without_hints { &nothing } else { &contents.hints };
-        let OutOfView { sections, mut blocks } = policy.out_of_view(contents, extent);
+        let OutOfView { mut sections, mut blocks } = policy.out_of_view(contents, extent);
         blocks.retain(|block| !hints.blocks().contains(block));
-        let told = [sections, hints.sections()].concat();
-        if let Some(text) = suffix(contents, told, unfit) {
+        sections.extend(hints.section().map(str::to_owned));
+        if let Some(text) = suffix(contents, sections, unfit) {
             turns.push_new(Message::user(&text));
         }
         let tools = Some(policy.tools()).filter(|_| policy.declares_tools(extent));

@@ -4,6 +4,7 @@
 //!   in them are seen.
 //! - [`index`]: how quick the store is, beside others on the same files, and as it grows.
 //! - [`agent`]: one task, done by one agent with real tools under several context policies.
+//! - [`recall`]: what a real model knows of facts that were said long ago, under several context policies.
 //!
 //! It is not what users measure on their own conversations: that is `foldback-bench`, which ships with
 //! the command. `foldback` has these measurements where it is built with the feature `lab`:
@@ -30,3 +31,4 @@
 pub mod agent;
 pub mod index;
 pub mod plans;
+pub mod recall;

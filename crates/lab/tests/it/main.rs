@@ -6,3 +6,4 @@ mod agent;
 mod index;
 mod load;
 mod plans;
+mod recall;

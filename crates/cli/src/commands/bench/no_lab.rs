@@ -15,6 +15,9 @@ pub(crate) enum Lab {
     /// Have one agent do one task under several policies (needs a build with the feature lab)
     #[command(disable_help_flag = true)]
     Agent(Arguments),
+    /// Ask a model for facts that were said long ago (needs a build with the feature lab)
+    #[command(disable_help_flag = true)]
+    Recall(Arguments),
     /// Measure how quick the store is (needs a build with the feature lab)
     #[command(disable_help_flag = true)]
     Index(Arguments),
@@ -32,6 +35,7 @@ impl Lab {
         let name = match self {
             Self::Plans(_) => "plans",
             Self::Agent(_) => "agent",
+            Self::Recall(_) => "recall",
             Self::Index(_) => "index",
         };
         let arguments: Vec<String> = std::env::args_os()

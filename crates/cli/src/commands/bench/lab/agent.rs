@@ -1,6 +1,6 @@
 //! `foldback bench agent`.
 
-use super::refuse_stores;
+use super::{named_policies, refuse_stores};
 use crate::cli::Globals;
 use crate::commands::bench::{Outputs, print};
 use crate::error::{CliError, Outcome};
@@ -9,7 +9,6 @@ use clap::Args;
 use foldback_core::Prices;
 use foldback_lab::agent::{Config, POLICIES, measure};
 use foldback_llm::{ChatModel, Retrying};
-use foldback_policies::Policy;
 use foldback_providers::{ModelConfig, ModelFlags, ModelSources, RemoteModel};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,14 +53,7 @@ pub(crate) struct AgentTask {
 impl AgentTask {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         refuse_stores(globals, "bench agent keeps nothing")?;
-        let policy = |name: &String| {
-            Policy::named(name).ok_or_else(|| {
-                let known: Vec<_> = Policy::all().into_iter().map(Policy::name).collect();
-                let known = known.join(", ");
-                CliError::Usage(format!("there is no context policy {name:?}; expected {known}"))
-            })
-        };
-        let policies = self.contexts.iter().map(policy).collect::<Result<_, _>>()?;
+        let policies = named_policies(&self.contexts)?;
         let Self { services, seed, .. } = self;
         let summary_model = self.summary_model.as_deref().map(summary_model).transpose()?;
         let told = |why: &str| {

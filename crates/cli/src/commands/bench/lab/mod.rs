@@ -3,17 +3,20 @@
 mod agent;
 mod index;
 mod plans;
+mod recall;
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use clap::Subcommand;
+use foldback_policies::Policy;
 
 /// What the lab measures. `no_lab.rs` has the same commands for a build without it.
 #[derive(Subcommand)]
 pub(crate) enum Lab {
     Plans(plans::Plans),
     Agent(agent::AgentTask),
+    Recall(recall::Recall),
     Index(index::Index),
 }
 
@@ -22,6 +25,7 @@ impl Lab {
         match self {
             Self::Plans(plans) => plans.run(globals, out),
             Self::Agent(agent) => agent.run(globals, out),
+            Self::Recall(recall) => recall.run(globals, out),
             Self::Index(index) => index.run(globals, out),
         }
     }
@@ -38,4 +42,15 @@ fn refuse_stores(globals: &Globals, why: &str) -> Result<(), CliError> {
         .iter()
         .find(|(_, is_named)| *is_named)
         .map_or(Ok(()), |(option, _)| Err(CliError::Usage(format!("{why}; leave out {option}"))))
+}
+
+/// The context policies of these names.
+fn named_policies(names: &[String]) -> Result<Vec<Policy>, CliError> {
+    let policy = |name: &String| {
+        Policy::named(name).ok_or_else(|| {
+            let known = Policy::names().collect::<Vec<_>>().join(", ");
+            CliError::Usage(format!("there is no context policy {name:?}; expected {known}"))
+        })
+    };
+    names.iter().map(policy).collect()
 }
