@@ -1,4 +1,4 @@
-//! Products of vectors, in instructions for many numbers at a time whatever the optimisation of the program is.
+//! Products of vectors, with explicit vector instructions: they do not depend on the optimisation level.
 
 use wide::{f32x8, i8x16, i16x16, i32x8};
 

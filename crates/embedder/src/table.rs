@@ -9,7 +9,7 @@ pub(crate) const ROWS: usize = 30_522;
 /// The length of a row.
 pub(crate) const DIM: usize = 256;
 
-/// How many values are added at a time, in one instruction whatever the optimisation of the program is.
+/// How many values are added at a time, with explicit vector instructions.
 const LANES: usize = 16;
 
 /// The row of the word piece `id`; zeros for an id that has none.
