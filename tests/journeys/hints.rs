@@ -83,9 +83,9 @@ fn a_passage_that_answers_is_shown_as_data() {
     }
 }
 
-/// What the model said before a question does not drown the person's words.
+/// What the model said before a question does not drown the user's words.
 #[test]
-fn a_passage_is_found_by_the_persons_own_words() {
+fn a_passage_is_found_by_the_users_own_words() {
     let memory = in_memory();
     let mut session = begun(&memory, "drowned");
     let about =

@@ -48,6 +48,15 @@ mod tests {
 
     proptest! {
         #[test]
+        fn bytes_and_words_are_multiplied_as_the_plain_loop_does(
+            pairs in prop::collection::vec((any::<i8>(), -5_000i16..5_000), 0..300),
+        ) {
+            let (a, b): (Vec<i8>, Vec<i16>) = pairs.into_iter().unzip();
+            let plain: i32 = a.iter().zip(&b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+            prop_assert_eq!(dot_mixed(&a, &b), plain);
+        }
+
+        #[test]
         fn bytes_are_multiplied_as_the_plain_loop_does(
             pairs in prop::collection::vec((any::<i8>(), any::<i8>()), 0..300),
         ) {

@@ -71,7 +71,7 @@ impl Hints {
             Ok(recall.searcher()?.search_with(&request, recall.embedder)?.hits)
         };
         if *last.role() == Role::User {
-            // By the person's own words: what the model said before would drown them.
+            // By the user's own words: what the model said before would drown them.
             let asked = newest.iter().copied().filter(|message| *message.role() == Role::User);
             let hits = search(&question(asked))?;
             if let Some(best) = beyond_doubt(&hits)

@@ -170,9 +170,12 @@ fn other_scripts_are_recalled() {
     script.push_str(
         "user: 请用大阪城的门票\nassistant> use({\"编号\": \"甲乙丙丁戊\"})\ntool: ok\nassistant: 好\n",
     );
-    let savings = measured(&script);
+    let savings = measured_without_hints(&script);
     assert_eq!(fates(&figures(&savings, "sliding-window").facts), [0, 0, 0, 1]);
     assert_eq!(fates(&figures(&savings, "foldback").facts), [0, 1, 0, 0]);
+    let with_hints = measured(&script);
+    let shown = fates(&figures(&with_hints, "foldback").facts);
+    assert_eq!(shown, [1, 0, 0, 0], "the user's own words bring the passage into view");
 }
 
 #[test]

@@ -6,13 +6,16 @@ use crate::shell::Shell;
 fn what_is_left_out_names_the_command_that_has_it() {
     let shell = Shell::new();
     let help = shell.run_bare(&["bench", "--help"]);
-    for name in ["savings", "gateway", "retrieval", "segmentation", "plans", "agent", "index"] {
+    for name in
+        ["savings", "gateway", "retrieval", "segmentation", "plans", "agent", "recall", "index"]
+    {
         assert!(help.text().contains(&format!("\n  {name} ")), "{name}: {}", help.text());
     }
     for arguments in [
         ["bench", "plans", "--json", "--max", "5", "my plans/"].as_slice(),
         &["bench", "agent", "--services", "6"],
         &["bench", "index", "--workload", "W1", "--out", "it's.jsonl"],
+        &["bench", "recall", "--model", "m"],
         &["bench", "index", "--help"],
         &["--quiet", "bench", "plans"],
     ] {

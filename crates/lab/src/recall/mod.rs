@@ -67,7 +67,7 @@ pub struct Figures {
     pub right_english: u32,
     /// See [`right_english`](Self::right_english).
     pub right_chinese: u32,
-    /// The runs that came to no answer: the request did not fit, or the model repeated itself.
+    /// The runs without an answer: the request did not fit, the answer was cut off, the steps ran out, or the model failed.
     pub unanswered: u32,
     /// How often the model was asked.
     pub calls: u64,
@@ -190,7 +190,7 @@ impl Figures {
         if outcome.stop != Stop::Answered {
             return self.no_answer(outcome.stop.to_string());
         }
-        if report.answer().is_some_and(|answer| answer.contains(&needle.value)) {
+        if report.answer().is_some_and(|answer| names(answer, &needle.value)) {
             self.right += 1;
             let of_language =
                 if needle.is_chinese { &mut self.right_chinese } else { &mut self.right_english };
@@ -202,6 +202,11 @@ impl Figures {
         self.unanswered += 1;
         self.why.get_or_insert(why);
     }
+}
+
+/// Whether an answer names the value, as a number of its own, with or without a comma in it.
+fn names(answer: &str, value: &str) -> bool {
+    answer.replace(',', "").split(|c: char| !c.is_ascii_digit()).any(|number| number == value)
 }
 
 impl Recalled {
