@@ -11,6 +11,7 @@ mod demo;
 mod encryption_key;
 mod error;
 mod gateway;
+mod model_args;
 mod outfile;
 mod output;
 mod replay;

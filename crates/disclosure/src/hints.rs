@@ -70,11 +70,14 @@ impl Hints {
             let request = SearchRequest::new(question).k(HITS);
             Ok(recall.searcher()?.search_with(&request, recall.embedder)?.hits)
         };
+        let whole = question(newest.iter().copied());
+        let mut hits = None;
         if *last.role() == Role::User {
             // By the user's own words: what the model said before would drown them.
             let asked = newest.iter().copied().filter(|message| *message.role() == Role::User);
-            let hits = search(&question(asked))?;
-            if let Some(best) = beyond_doubt(&hits)
+            let asked = question(asked);
+            let found = search(&asked)?;
+            if let Some(best) = beyond_doubt(&found)
                 && !view.shows_block(best.block.header.block_id.n())
                 && let Some(passage) = passage_of(recall, best, PASSAGE_TOKENS)
             {
@@ -82,15 +85,15 @@ impl Hints {
                 let blocks = vec![best.block.header.block_id.clone()];
                 return Ok(Self { said: Some(passage), blocks });
             }
+            hits = (asked == whole).then_some(found);
         }
-        let question = question(newest);
-        let mut hits = search(&question)?;
+        let mut hits = hits.map_or_else(|| search(&whole), Ok)?;
         hits.retain(|hit| {
             let is_match = hit.exact || hit.relevance >= RELEVANT;
             is_match && !view.shows_block(hit.block.header.block_id.n())
         });
         recent_first(&mut hits, view.last_left());
-        let (said, blocks) = pointers(&hits, &question, recall.tokens);
+        let (said, blocks) = pointers(&hits, &whole, recall.tokens);
         Ok(Self { said, blocks })
     }
 

@@ -2,14 +2,12 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
+use crate::model_args::ModelArgs;
 use crate::output::Output;
 use crate::output::table::{Column, Table};
 use crate::run::model_runtime;
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use foldback_providers::{
-    CheckFinding, ModelCheck, ModelConfig, ModelFlags, ModelSources, Provider, public_url,
-};
+use foldback_providers::{CheckFinding, ModelCheck, public_url};
 use serde::Serialize;
 
 /// What the model's server takes
@@ -29,21 +27,8 @@ pub(crate) enum Model {
 /// question had no answer.
 #[derive(Args)]
 pub(crate) struct Check {
-    /// The model, as its provider knows it [env: FOLDBACK_MODEL]
-    #[arg(long, value_name = "M")]
-    model: Option<String>,
-
-    /// Where the model is served [env: FOLDBACK_BASE_URL]
-    #[arg(long, value_name = "URL")]
-    base_url: Option<String>,
-
-    /// Whose API the model is asked by [env: FOLDBACK_PROVIDER]
-    #[arg(
-        long,
-        value_name = "API",
-        value_parser = PossibleValuesParser::new(Provider::ALL.map(Provider::name)),
-    )]
-    provider: Option<String>,
+    #[command(flatten)]
+    model: ModelArgs,
 }
 
 #[derive(Serialize)]
@@ -63,7 +48,7 @@ impl Model {
 
 impl Check {
     fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let config = self.config(globals)?;
+        let config = self.model.config(globals)?;
         let check = model_runtime()?.block_on(ModelCheck::ask(&config));
         let check = check.map_err(|error| CliError::Usage(error.message))?;
         let at = public_url(&config.base_url);
@@ -96,13 +81,5 @@ impl Check {
             }
         }
         Ok(Outcome::clean_if(check.is_usable))
-    }
-
-    fn config(self, globals: &Globals) -> Result<ModelConfig, CliError> {
-        let mut flags = ModelFlags::default();
-        (flags.name, flags.base_url, flags.provider) = (self.model, self.base_url, self.provider);
-        let settings = globals.settings.model.clone();
-        let sources = ModelSources::of_process(flags, None).with_settings(settings);
-        ModelConfig::load(&sources).map_err(|error| CliError::Usage(error.message))
     }
 }

@@ -4,16 +4,14 @@ use super::{named_policies, refuse_stores};
 use crate::cli::Globals;
 use crate::commands::bench::{Outputs, print};
 use crate::error::{CliError, Outcome};
+use crate::model_args::ModelArgs;
 use crate::output::Output;
 use crate::run::model_runtime;
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use foldback_agent::ContextWindow;
 use foldback_lab::recall::{Config, measure};
 use foldback_llm::Retrying;
-use foldback_providers::{
-    ModelConfig, ModelFlags, ModelSources, Provider, RemoteModel, ServerFacts,
-};
+use foldback_providers::{RemoteModel, ServerFacts};
 use std::sync::Arc;
 
 /// Ask a model of yours for facts that were said once, long ago
@@ -27,21 +25,8 @@ JSON: {\"model\", \"needles\", \"tokens\", \"seed\", \"contexts\": [{\"context\"
 \"right_chinese\", \"unanswered\", \"calls\", \"recalls\", \"input_tokens\", \"output_tokens\", \"took_s_p50\",
 \"why\"}]}; `why` says why the first run without an answer came to none. Tokens are the provider's own.")]
 pub(crate) struct Recall {
-    /// The model, as its provider knows it [env: FOLDBACK_MODEL]
-    #[arg(long, value_name = "M")]
-    model: Option<String>,
-
-    /// Where the model is served [env: FOLDBACK_BASE_URL]
-    #[arg(long, value_name = "URL")]
-    base_url: Option<String>,
-
-    /// Whose API the model is asked by [env: FOLDBACK_PROVIDER]
-    #[arg(
-        long,
-        value_name = "API",
-        value_parser = PossibleValuesParser::new(Provider::ALL.map(Provider::name)),
-    )]
-    provider: Option<String>,
+    #[command(flatten)]
+    model: ModelArgs,
 
     /// The context policies, by their names (see `foldback bench savings --help`)
     #[arg(long, value_name = "POLICY,..", value_delimiter = ',',
@@ -88,7 +73,7 @@ impl Recall {
         }
         let policies = named_policies(&self.contexts)?;
         let usage = |error: foldback_llm::ModelError| CliError::Usage(error.message);
-        let config = self.config(globals)?;
+        let config = self.model.config(globals)?;
         let facts = model_runtime()?.block_on(ServerFacts::ask(&config)).map_err(usage)?;
         let config = config.completed_by(&facts).with_max_tokens(self.answer_tokens);
         let window = ContextWindow::new(config.context_tokens, config.max_tokens);
@@ -106,15 +91,5 @@ impl Recall {
             false => print(&found.sheet(), out)?,
         }
         Ok(Outcome::Done)
-    }
-
-    fn config(&self, globals: &Globals) -> Result<ModelConfig, CliError> {
-        let mut flags = ModelFlags::default();
-        flags.name.clone_from(&self.model);
-        flags.base_url.clone_from(&self.base_url);
-        flags.provider.clone_from(&self.provider);
-        let settings = globals.settings.model.clone();
-        let sources = ModelSources::of_process(flags, None).with_settings(settings);
-        ModelConfig::load(&sources).map_err(|error| CliError::Usage(error.message))
     }
 }
