@@ -2,7 +2,7 @@
 
 use crate::folder::engines;
 use crate::golden::copy;
-use crate::unwritten::files;
+use crate::unwritten::paths;
 use foldback_kv::{Batch, Engine, Expect, Key, Kv, Mode, Space, open};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,8 @@ fn the_child() {
 /// many calls, or processes cannot be traced.
 fn failing(call: &str, n: usize, role: &str, engine: Engine, store: &Path) -> Option<Vec<String>> {
     let trace = store.with_file_name("trace");
-    let mut names: Vec<PathBuf> = files(store).into_keys().collect();
+    // Their names alone: sled may still remove one of its files after it was closed.
+    let mut names = paths(store);
     names.extend(["store.sqlite-wal", "store.sqlite-shm"].map(|name| store.join(name)));
     let output = Command::new("strace")
         .args(["-f", "-qq", "-e", "signal=none", "-e", &format!("trace={call}"), "-e"])

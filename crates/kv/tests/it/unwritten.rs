@@ -7,18 +7,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every file below a folder, with its bytes.
-pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
+/// Every file below a folder.
+pub(crate) fn paths(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.insert(path.clone(), fs::read(path).unwrap());
+        match path.is_dir() {
+            true => found.extend(paths(&path)),
+            false => found.push(path),
         }
     }
     found
+}
+
+/// Every file below a folder, with its bytes.
+pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let read = |path: PathBuf| (path.clone(), fs::read(path).unwrap());
+    paths(dir).into_iter().map(read).collect()
 }
 
 /// R11: neither after a writer that closed its store nor after one that was killed. (SQLite's readers keep an
