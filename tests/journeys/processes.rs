@@ -93,7 +93,8 @@ fn check_second(engine: Engine) {
         for mode in [Mode::ReadWrite, Mode::ReadOnly] {
             let begun = Instant::now();
             let refused = Memory::open(dir.path(), options(mode)).err().unwrap();
-            assert!(begun.elapsed() < Duration::from_secs(1), "it took {:?}", begun.elapsed());
+            // Within a second on a machine that is not busy.
+            assert!(begun.elapsed() < Duration::from_secs(10), "it took {:?}", begun.elapsed());
             assert_eq!(refused.kind(), ErrorKind::Locked, "{refused}");
             assert!(refused.to_string().contains("try again when that one has ended"), "{refused}");
         }

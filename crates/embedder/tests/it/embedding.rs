@@ -1,7 +1,7 @@
 //! What a vector is.
 
 use foldback_core::Embedder;
-use foldback_embedder::{StaticEmbedder, WordPiece};
+use foldback_embedder::StaticEmbedder;
 use proptest::prelude::*;
 
 use crate::corpus::cosine;
@@ -47,16 +47,6 @@ fn the_files_are_those_that_the_recipe_and_the_model_id_name() {
     let recipe = include_str!("../../assets/RECIPE.md");
     assert!(recipe.contains(table.as_str()) && recipe.contains(vocabulary.as_str()));
     assert_eq!(StaticEmbedder::new().model_id(), format!("static-minilm-256-{}", &table[..8]));
-}
-
-/// The time of the first use is part of every start of the program; 5 ms is the limit in an
-/// optimised build, and this build is hardly optimised, so the limit here is looser.
-#[test]
-fn the_first_use_is_quick() {
-    // Another test of this process may have been first; this then measures less, never more.
-    let start = std::time::Instant::now();
-    assert!(!WordPiece::new().ids("start").is_empty());
-    assert!(start.elapsed().as_millis() < 50, "{:?}", start.elapsed());
 }
 
 proptest! {

@@ -257,7 +257,8 @@ fn r1_r10_a_killed_writer_loses_nothing_and_blocks_nobody() {
         }
         let begin = Instant::now();
         let mine = append(&*kv, 1, b"mine");
-        assert!(begin.elapsed() < Duration::from_secs(1), "blocked for {:?}", begin.elapsed());
+        // A lock that was left would block for half a minute.
+        assert!(begin.elapsed() < Duration::from_secs(15), "blocked for {:?}", begin.elapsed());
         assert!(mine > acknowledged.unwrap(), "an acknowledged commit is gone");
     }
     let head = kv.head(1).unwrap();
