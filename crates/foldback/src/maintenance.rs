@@ -12,7 +12,7 @@ use crate::memory::Shared;
 use crate::secret::write_again;
 use crate::{Error, ErrorKind, Memory, disk};
 use foldback_blockstore::CaughtUp;
-use foldback_kv::{Batch, Error as KvError, Lost, Todo};
+use foldback_kv::{Batch, Error as KvError, Finding as KvFinding, Lost, Todo};
 use rayon::prelude::*;
 use rebuild::rebuild;
 use serde::Serialize;
@@ -33,6 +33,12 @@ const TURN: Duration = Duration::from_millis(10);
 /// What is said of a state that was made again.
 const REBUILT: &str = "the saved state was made again from the messages; what was pinned by hand \
     is pinned no more";
+
+/// What is said where the engine's own structures are damaged.
+const UNSOUND: &str = "the structures of the database are damaged, so nothing in the store is repaired: writing could \
+    spread the damage. Go back to a backup, or export what can be read (`foldback export --lenient`) and import it \
+    into a new store";
+
 /// The upkeep of a store: checks, repairs, indexes, space, copies, and forgetting.
 ///
 /// ```
@@ -100,8 +106,23 @@ impl Maintenance<'_> {
     /// # Errors
     /// When the store cannot be read at all; damage is a finding.
     pub fn verify(self) -> Result<Checkup, Error> {
+        Ok(self.verified()?.0)
+    }
+
+    /// Whether the engine's own structures hold. Where they do not, a write may damage what is still whole, and a
+    /// memory that is open for writing writes by itself; so ask this of one that is open for reading.
+    ///
+    /// # Errors
+    /// When the store cannot be read at all.
+    pub fn is_sound(self) -> Result<bool, Error> {
+        Ok(is_sound(&self.memory.kv.check()?))
+    }
+
+    /// What [`verify`](Self::verify) gives, and whether the engine's own structures are sound.
+    fn verified(self) -> Result<(Checkup, bool), Error> {
         let mut checkup = Checkup::default();
         let findings = self.memory.kv.check()?;
+        let is_sound = is_sound(&findings);
         checkup.findings.extend(findings.iter().map(ToString::to_string));
         let report = AuditLog::of(self.memory).read(&AuditFilter::default(), |_| {})?;
         if let Some((line, why)) = report.broken {
@@ -110,7 +131,7 @@ impl Maintenance<'_> {
         self.for_each_todo(|todo| {
             TodoCheck { memory: self.memory, todo, checkup: &mut checkup, refused: None }.run()
         })?;
-        Ok(checkup)
+        Ok((checkup, is_sound))
     }
 
     /// As [`verify`](Self::verify), and compares truth and indexes exhaustively.
@@ -118,24 +139,34 @@ impl Maintenance<'_> {
     /// # Errors
     /// As [`verify`](Self::verify).
     pub fn doctor(self) -> Result<Checkup, Error> {
-        self.examine(false)
+        Ok(self.examine(false)?.0)
     }
 
     /// As [`doctor`](Self::doctor), and sets right what is derived: indexes, saved states of sessions
     /// that do not agree, and damaged counts of bytes and of secrets are made again from the truth, and files that no commit came to, grants of
     /// todos that are gone, and what killed backups have left, are removed. The findings are of before.
     ///
+    /// Where the engine's own structures are damaged, nothing is set right, since writing could spread the damage; a
+    /// finding says so.
+    ///
     /// # Errors
     /// As [`verify`](Self::verify), and when the memory can only be read.
     pub fn repair(self) -> Result<Checkup, Error> {
         self.check_writable()?;
-        let checkup = self.examine(true)?;
-        self.sweep()?;
+        let (checkup, is_sound) = self.examine(true)?;
+        if is_sound {
+            self.sweep()?;
+        }
         Ok(checkup)
     }
 
-    fn examine(self, repair: bool) -> Result<Checkup, Error> {
-        let mut checkup = self.verify()?;
+    /// What [`doctor`](Self::doctor) finds, set right with `repair`; and whether the engine's own structures are sound.
+    fn examine(self, repair: bool) -> Result<(Checkup, bool), Error> {
+        let (mut checkup, is_sound) = self.verified()?;
+        if !is_sound {
+            checkup.findings.push(UNSOUND.to_owned());
+        }
+        let repair = repair && is_sound;
         checkup.findings.extend(Embedding::of(self.memory).examine(repair)?);
         self.for_each_todo(|todo| {
             let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
@@ -162,7 +193,7 @@ impl Maintenance<'_> {
             format!("a backup was killed, and left a part of its copy in {}", folder.display())
         }));
         checkup.all_todos_lag = self.memory.all_todos.lag()?;
-        Ok(checkup)
+        Ok((checkup, is_sound))
     }
 
     /// What an error finds; a full disk ends the work, whatever it kept from being written.
@@ -321,6 +352,10 @@ impl Maintenance<'_> {
             visit(&todos)?;
         }
     }
+}
+
+fn is_sound(findings: &[KvFinding]) -> bool {
+    !findings.iter().any(|found| matches!(found, KvFinding::Engine { .. }))
 }
 
 impl Shared {

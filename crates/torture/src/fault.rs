@@ -8,6 +8,7 @@ use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use foldback::Engine;
 use foldback_testkit::Random;
+use std::io::BufReader;
 use std::process::{Command, Stdio};
 
 /// The calls that change files.
@@ -63,7 +64,7 @@ pub fn calls(
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let child = child.as_mut().map_err(|error| Error::Strace(error.to_string()))?;
         if let Some(out) = child.stdout.take() {
-            listen(out, &mut acknowledged)?;
+            listen(BufReader::new(out), &mut acknowledged)?;
         }
         let ended = child.wait().map_err(doing("wait for a child"))?;
         let trial = format!("{call} number {n}{end} with {error}");

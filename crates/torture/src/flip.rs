@@ -76,6 +76,7 @@ fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec
     let is_noticed = found.is_err()
         || !matches!(memory.maintenance().lost(), Ok(None))
         || memory.maintenance().doctor().map_or(true, |checkup| !checkup.is_clean());
+    let is_sound = memory.maintenance().is_sound().unwrap_or(false);
     drop(memory);
     if !is_same && !is_noticed {
         findings.push("what is read is not what was recorded, and nothing notices".to_owned());
@@ -85,9 +86,10 @@ fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec
         (true, true) => "nothing lost, found",
         (false, _) => "something lost, noticed",
     };
-    // A repair need not bring anything back, but it must not lose more.
+    // A repair need not bring anything back, but it must not lose more. As the command does, it begins with a look.
     if is_same
         && is_noticed
+        && is_sound
         && let Ok(memory) = open(store, setup, Mode::ReadWrite)
     {
         let _ = memory.maintenance().repair();

@@ -50,11 +50,13 @@ pub fn of_processes(
 ) -> Result<Report, Error> {
     let dir = folder()?;
     let store = dir.path().join("store");
-    drop(Memory::open(&store, Setup::of(0).options()?)?.session(&todo(SHARED))?);
+    let setup = Setup::of(seed).unguarded();
+    drop(Memory::open(&store, setup.options()?)?.session(&todo(SHARED))?);
     let mut dice = Random::new(seed);
     let mut children = Vec::new();
     for worker in 0..writers + readers {
         let mut command = program.observe(&store, worker, writers, milliseconds);
+        command.args(setup.is_encrypted.then_some("--encrypted"));
         command.arg("--seed").arg(dice.below(1 << 40).to_string());
         children.push(command.stdout(Stdio::piped()).spawn().map_err(doing("start a child"))?);
     }
@@ -70,7 +72,7 @@ pub fn of_processes(
         }
         history.extend(text.lines().filter_map(read));
     }
-    let memory = Memory::open(&store, Setup::of(0).options()?)?;
+    let memory = Memory::open(&store, setup.options()?)?;
     let id = todo(SHARED);
     let messages = memory.messages(&id, 0..memory.len(&id)?)?;
     let order: Vec<(u32, u64)> = messages.iter().filter_map(|m| named(&m.text())).collect();

@@ -3,9 +3,9 @@
 use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use foldback_testkit::Random;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -50,6 +50,7 @@ impl Program<'_> {
         let mut command = Command::new(self.0);
         command.arg("child").arg("--store").arg(store).stdin(Stdio::null());
         command.args(work.setup.is_guarded.then_some("--guarded"));
+        command.args(work.setup.is_encrypted.then_some("--encrypted"));
         command.arg("--engine").arg(work.setup.engine.name());
         for (name, value) in [
             ("--writer", u64::from(work.writer)),
@@ -89,7 +90,8 @@ const OF_ONE_STORE: u64 = 20;
 /// The longest time that children work before they are killed, in microseconds.
 const LONGEST: usize = 200_000;
 
-/// Kills two writers of one store at random times, `kills` times.
+/// Kills two writers of one store at random times, `kills` times: in turns some time after they were started, and after the
+/// first has acknowledged something, however slow the machine is.
 ///
 /// # Errors
 /// When a child cannot be started.
@@ -108,18 +110,22 @@ pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, 
             let shared = acknowledged.shared_of(writer);
             let seed = dice.below(1 << 40) as u64;
             let work = Work { writer, seed, steps: 1_000_000, shared, setup };
-            let mut command = program.work(&place, work);
-            children.push(command.stdout(Stdio::piped()).spawn().map_err(doing("start a child"))?);
+            children.push(Heard::spawn(program.work(&place, work))?);
+        }
+        let before = acknowledged.clone();
+        if kill % 2 == 1 {
+            children[0].hear_line(acknowledged)?;
         }
         let wait = dice.below(LONGEST);
         thread::sleep(Duration::from_micros(wait as u64));
-        for child in &mut children {
-            child.kill().map_err(doing("kill a child"))?;
+        for heard in &mut children {
+            heard.child.kill().map_err(doing("kill a child"))?;
         }
-        for child in children {
-            if hear(child, acknowledged)? {
-                report.count("children that worked");
-            }
+        for heard in children {
+            heard.hear_rest(acknowledged)?;
+        }
+        if *acknowledged != before {
+            report.count("kills of children that worked");
         }
         report.trials += 1;
         let findings = acknowledged.check(&place, setup);
@@ -152,8 +158,7 @@ pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Res
             if let Some(point) = point {
                 command.arg("--end-at").arg(format!("{point}:{time}"));
             }
-            let child = command.stdout(Stdio::piped()).spawn().map_err(doing("start a child"))?;
-            let ended = heard_to_end(child, &mut acknowledged)?;
+            let ended = Heard::spawn(command)?.hear_rest(&mut acknowledged)?;
             match (point, ended.success()) {
                 (Some(point), false) => report.count(point),
                 (Some(_), true) | (None, true) => {}
@@ -169,34 +174,47 @@ pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Res
     Ok(report)
 }
 
-/// Takes what a killed child has printed. Returns whether it had acknowledged anything.
-fn hear(child: Child, acknowledged: &mut Acknowledged) -> Result<bool, Error> {
-    let before = acknowledged.clone();
-    heard_to_end(child, acknowledged)?;
-    Ok(*acknowledged != before)
+/// A child, and what it prints.
+struct Heard {
+    child: Child,
+    out: BufReader<ChildStdout>,
 }
 
-fn heard_to_end(
-    mut child: Child,
-    acknowledged: &mut Acknowledged,
-) -> Result<std::process::ExitStatus, Error> {
-    if let Some(out) = child.stdout.take() {
-        listen(out, acknowledged)?;
+impl Heard {
+    fn spawn(mut command: Command) -> Result<Self, Error> {
+        let child = command.stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(doing("start a child"))?;
+        let out = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe.into());
+        Ok(Self { child, out: BufReader::new(out.map_err(doing("hear a child"))?) })
     }
-    child.wait().map_err(doing("wait for a child"))
+
+    /// Waits for one line, or for the end of the child.
+    fn hear_line(&mut self, acknowledged: &mut Acknowledged) -> Result<(), Error> {
+        hear_line(&mut self.out, acknowledged).map(drop)
+    }
+
+    /// Takes the rest of what the child prints.
+    fn hear_rest(mut self, acknowledged: &mut Acknowledged) -> Result<ExitStatus, Error> {
+        listen(&mut self.out, acknowledged)?;
+        self.child.wait().map_err(doing("wait for a child"))
+    }
 }
 
-/// Takes whole lines: the end of the process may have cut the last one short.
-pub(crate) fn listen(out: impl Read, acknowledged: &mut Acknowledged) -> Result<(), Error> {
-    let mut lines = BufReader::new(out);
-    let mut line = String::new();
-    while lines.read_line(&mut line).map_err(doing("read what a child says"))? > 0 {
-        if let Some(whole) = line.strip_suffix('\n') {
-            acknowledged.hear(whole);
-        }
-        line.clear();
-    }
+/// Takes all that a process prints.
+pub(crate) fn listen(mut out: impl BufRead, acknowledged: &mut Acknowledged) -> Result<(), Error> {
+    while hear_line(&mut out, acknowledged)? {}
     Ok(())
+}
+
+/// Takes a line; `false` where there is none any more. The end of the process may have cut the last one short, which is
+/// passed over.
+fn hear_line(out: &mut impl BufRead, acknowledged: &mut Acknowledged) -> Result<bool, Error> {
+    let mut line = String::new();
+    let read = out.read_line(&mut line).map_err(doing("read what a child says"))?;
+    if let Some(whole) = line.strip_suffix('\n') {
+        acknowledged.hear(whole);
+    }
+    Ok(read > 0)
 }
 
 pub(crate) fn folder() -> Result<tempfile::TempDir, Error> {

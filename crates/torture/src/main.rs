@@ -58,6 +58,9 @@ struct ChildArgs {
     /// Opens the store with redaction, an audit log and bounds
     #[arg(long)]
     guarded: bool,
+    /// Opens the store with a key
+    #[arg(long)]
+    encrypted: bool,
     #[arg(long)]
     engine: Engine,
     /// POINT:N ends the process when it comes to the point for the Nth time
@@ -77,6 +80,9 @@ struct ObserverArgs {
     milliseconds: u64,
     #[arg(long)]
     seed: u64,
+    /// Opens the store with a key
+    #[arg(long)]
+    encrypted: bool,
 }
 
 type Kind = fn(Program<'_>, u64) -> Result<Report, Error>;
@@ -164,8 +170,8 @@ impl ChildArgs {
             // A point that is not compiled in is never reached; the parent reports that.
             let _ = fail::cfg_callback(point, reached);
         }
-        let Self { writer, seed, steps, shared, .. } = self;
-        let setup = Setup { is_guarded: self.guarded, engine: self.engine };
+        let Self { writer, seed, steps, shared, engine, .. } = self;
+        let setup = Setup { is_guarded: self.guarded, is_encrypted: self.encrypted, engine };
         let work = Work { writer, seed, steps, shared, setup };
         work.run(&self.store, &mut std::io::stdout())?;
         Ok(ExitCode::SUCCESS)
@@ -174,10 +180,11 @@ impl ChildArgs {
 
 impl ObserverArgs {
     fn run(self) -> Result<ExitCode, Error> {
-        let Self { store, worker: number, writers, milliseconds, seed } = self;
+        let Self { store, worker: number, writers, milliseconds, seed, encrypted } = self;
+        let setup = Setup { is_encrypted: encrypted, ..Setup::of(0) };
         // In one piece at the end: a pipe that is full would make others wait.
         let mut said = Vec::new();
-        Worker { number, writers, seed, milliseconds }.run(&store, &mut said)?;
+        Worker { number, writers, seed, milliseconds, setup }.run(&store, &mut said)?;
         let written = std::io::stdout().write_all(&said);
         written.map_err(|source| Error::Io { doing: "say what was seen", source })?;
         Ok(ExitCode::SUCCESS)

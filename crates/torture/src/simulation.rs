@@ -55,6 +55,7 @@ pub fn histories(seed: u64, histories: u64, steps: u64) -> Result<Report, Error>
 
 struct Simulation {
     truth: Arc<dyn Kv>,
+    setup: Setup,
     clock: Arc<AtomicI64>,
     dice: Random,
     processes: Vec<Process>,
@@ -93,14 +94,14 @@ fn name(todo: usize) -> String {
 
 impl Simulation {
     fn new(seed: u64) -> Result<Self, Error> {
-        let truth = kv::memory();
+        let (truth, setup) = (kv::memory(), Setup::of(seed).unguarded());
         let clock = Arc::new(AtomicI64::new(1_700_000_000_000));
         let mut dice = Random::new(seed);
-        let witness = Memory::open_on(truth.clone(), None, options_at(&clock)?)?;
-        let begin = |_| Process::begin(&truth, &clock, &mut dice);
+        let witness = Memory::open_on(truth.clone(), None, options_at(setup, &clock)?)?;
+        let begin = |_| Process::begin(&truth, setup, &clock, &mut dice);
         let processes = (0..PROCESSES).map(begin).collect::<Result<_, _>>()?;
         let todos = (0..TODOS).map(|_| Held::default()).collect();
-        Ok(Self { truth, clock, dice, processes, witness, todos, faults: 0 })
+        Ok(Self { truth, setup, clock, dice, processes, witness, todos, faults: 0 })
     }
 
     /// Does one thing. Gives its name, and what is wrong after it.
@@ -117,7 +118,8 @@ impl Simulation {
             89..92 => ("compact", self.compact(process)),
             _ => {
                 self.faults += self.processes[process].kv.faults();
-                self.processes[process] = Process::begin(&self.truth, &self.clock, &mut self.dice)?;
+                let (truth, setup, clock) = (&self.truth, self.setup, &self.clock);
+                self.processes[process] = Process::begin(truth, setup, clock, &mut self.dice)?;
                 ("end a process", Vec::new())
             }
         };
@@ -284,11 +286,12 @@ impl Simulation {
 impl Process {
     fn begin(
         truth: &Arc<dyn Kv>,
+        setup: Setup,
         clock: &Arc<AtomicI64>,
         dice: &mut Random,
     ) -> Result<Self, Error> {
         let kv = Arc::new(Faulty::new(truth.clone(), dice.below(1 << 40) as u64));
-        let memory = Memory::open_on(kv.clone(), None, options_at(clock)?)?;
+        let memory = Memory::open_on(kv.clone(), None, options_at(setup, clock)?)?;
         kv.fail(true);
         Ok(Self { kv, memory, sessions: BTreeMap::new() })
     }
@@ -315,9 +318,9 @@ impl Process {
     }
 }
 
-fn options_at(clock: &Arc<AtomicI64>) -> Result<Options, foldback::Error> {
+fn options_at(setup: Setup, clock: &Arc<AtomicI64>) -> Result<Options, foldback::Error> {
     let clock = clock.clone();
-    let options = Setup::of(0).options()?;
+    let options = setup.options()?;
     Ok(options.with_clock(move || Timestamp(clock.load(Ordering::Relaxed))))
 }
 

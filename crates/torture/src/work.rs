@@ -8,8 +8,8 @@
 use crate::{Error, doing};
 use foldback::core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
 use foldback::{
-    Audit, Engine, IndexConfig, KNOWN_SECRET, Memory, Options, Quota, Redaction, RedactionKey,
-    Session,
+    Audit, EncryptionKey, Engine, IndexConfig, KNOWN_SECRET, Memory, Options, Quota, Redaction,
+    RedactionKey, Session,
 };
 use foldback_testkit::Random;
 use std::io::Write;
@@ -30,15 +30,24 @@ pub struct Setup {
     /// Whether secrets are replaced and sealed, look-ups are noted in the audit log, a todo's size is bounded (by
     /// bounds that are never reached), and the store has a secret of its own.
     pub is_guarded: bool,
+    /// Whether everything is encrypted.
+    pub is_encrypted: bool,
     /// What keeps the records.
     pub engine: Engine,
 }
 
 impl Setup {
-    /// Every other seed has a guarded store.
+    /// Of four seeds in a row each has another one: plain, guarded, encrypted, both.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        Self { is_guarded: seed % 2 == 1, engine: Engine::Sqlite }
+        let (is_guarded, is_encrypted) = (seed & 1 != 0, seed & 2 != 0);
+        Self { is_guarded, is_encrypted, engine: Engine::Sqlite }
+    }
+
+    /// The same without what guards it.
+    #[must_use]
+    pub fn unguarded(self) -> Self {
+        Self { is_guarded: false, ..self }
     }
 
     /// The same on another engine.
@@ -54,7 +63,10 @@ impl Setup {
     pub fn options(self) -> Result<Options, foldback::Error> {
         let index = IndexConfig::default().with_index_after_blocks(6).with_batch_blocks(3);
         let options = Options::default().with_engine(self.engine).with_index(index);
-        let options = options.with_clock(|| Timestamp(1_700_000_000_000));
+        let mut options = options.with_clock(|| Timestamp(1_700_000_000_000));
+        if self.is_encrypted {
+            options = options.with_encryption(EncryptionKey::new([0x51; 32]));
+        }
         if !self.is_guarded {
             return Ok(options.with_secret(KNOWN_SECRET));
         }

@@ -14,7 +14,8 @@ use serde::Serialize;
 ///
 /// Everything that `verify` checks, and every index against the records that it was made from. An
 /// index is derived: making it again loses nothing. --repair also writes the store's file FORMAT again where that is
-/// damaged and the database tells what it is, and removes what killed backups have left.
+/// damaged and the database tells what it is, and removes what killed backups have left. Where the database's own
+/// structures are damaged, it changes nothing: export what can be read, and import it into a new store.
 ///
 /// JSON: {"clean", "todos", "blocks", "payloads", "findings": [...], "index_lag", "tail", "folds",
 /// "log_bytes", "messages", "all_todos_lag", "graphs"}; `index_lag` counts closed blocks that are searched from the records
@@ -89,6 +90,8 @@ impl Doctor {
                 None => out.note("no acknowledged write is gone, so there is nothing to accept"),
             }
         }
+        // A store that is open for writing is written to, were it only by its upkeep.
+        let repair = repair && store::open_for_reading(globals)?.maintenance().is_sound()?;
         let memory =
             if repair { store::open_existing(globals)? } else { store::open_for_reading(globals)? };
         let log_bytes = store::log_bytes(&store::folder(globals)?);

@@ -74,6 +74,53 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
+/// The pages of one kind in a SQLite database, by number and place (SQLite's file format, section 1.6).
+fn pages_of(database: &[u8], kind: u8) -> Vec<(u32, usize)> {
+    let size = usize::from(u16::from_be_bytes([database[16], database[17]]));
+    let pages = (2..).zip((size..database.len()).step_by(size));
+    pages.filter(|(_, at)| database[*at] == kind).collect()
+}
+
+/// Each page that leads to others leads to a page of another table instead. Where the messages are whole all the
+/// same, they are so after a repair.
+#[test]
+fn r4_a_repair_writes_nothing_into_an_unsound_database() {
+    const LEADS_ON: u8 = 0x05;
+    const HOLDS_ROWS: u8 = 0x0d;
+    let shell = Shell::new();
+    let said = |n| Message::user(&format!("{n}: {}", "码头 quay ".repeat(60)));
+    let file = shell.write("notes.jsonl", line("notes", (0..120).map(said).collect()));
+    shell.ok(&["import", &file]);
+    let export = ["export", "--todo", "notes"];
+    let expected = shell.ok(&export).stdout;
+    let path = shell.store().join("store.sqlite");
+    let database = std::fs::read(&path).unwrap();
+    let (leading, rows) = (pages_of(&database, LEADS_ON), pages_of(&database, HOLDS_ROWS));
+    assert!(leading.len() > 1 && rows.len() > 10, "{leading:?} {rows:?}");
+    let mut tried = 0;
+    for (page, at) in &leading {
+        for (other, _) in rows.iter().step_by(rows.len().div_ceil(5)) {
+            let mut damaged = database.clone();
+            // The page that the first cell leads to.
+            let cell = at + usize::from(u16::from_be_bytes([damaged[at + 12], damaged[at + 13]]));
+            damaged[cell..cell + 4].copy_from_slice(&other.to_be_bytes());
+            if damaged == database {
+                continue;
+            }
+            std::fs::write(&path, damaged).unwrap();
+            let is_whole = shell.run(&export).stdout == expected;
+            let ran = shell.run(&["doctor", "--repair"]);
+            assert_eq!(ran.code, 1, "{ran:?}");
+            let says = format!("{}{}", ran.text(), ran.stderr);
+            assert!(says.contains("nothing in the store is repaired"), "{says}");
+            let after = shell.run(&export).stdout == expected;
+            assert_eq!(is_whole, after, "page {page} leads to {other}: {says}");
+            tried += u32::from(is_whole);
+        }
+    }
+    assert!(tried > 0, "every damage reached the messages");
+}
+
 #[test]
 fn r4_a_damaged_format_file_is_written_again() {
     for engine in ["sqlite", "sled"] {

@@ -21,6 +21,8 @@ pub struct Worker {
     pub seed: u64,
     /// How long it works.
     pub milliseconds: u64,
+    /// How the store is opened.
+    pub setup: Setup,
 }
 
 impl Worker {
@@ -45,7 +47,7 @@ impl Worker {
         end: u64,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let memory = Memory::open(store, Setup::of(0).options()?)?;
+        let memory = Memory::open(store, self.setup.options()?)?;
         let mut shared = memory.session(&todo(SHARED))?;
         let writer = self.number;
         let (mut n, mut weed) = (0, 0);
@@ -76,7 +78,7 @@ impl Worker {
         end: u64,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let memory = Memory::open(store, Setup::of(0).options()?.with_mode(Mode::ReadOnly))?;
+        let memory = Memory::open(store, self.setup.options()?.with_mode(Mode::ReadOnly))?;
         let shared = todo(SHARED);
         // What was seen last of each writer: it asks for what comes about then.
         let mut newest: Vec<u64> = vec![0; self.writers as usize];

@@ -9,12 +9,12 @@ use foldback_torture::{Error, Report, fault, flip, history, power_cut, simulatio
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// One seed for a plain store, and one for a guarded one.
-const SEEDS: [u64; 2] = [14, 15];
+/// One seed for a plain store, and one for a store that is guarded and encrypted.
+const SEEDS: [u64; 2] = [16, 15];
 
-/// A plain store, a guarded one, and one on the other engine that is meant for real work.
+/// Those two, and an encrypted store on the other engine that is meant for real work.
 const ENGINES: [(Engine, u64); 3] =
-    [(Engine::Sqlite, SEEDS[0]), (Engine::Sqlite, SEEDS[1]), (Engine::Redb, SEEDS[0])];
+    [(Engine::Sqlite, SEEDS[0]), (Engine::Sqlite, SEEDS[1]), (Engine::Redb, 14)];
 
 fn program() -> Program<'static> {
     Program(Path::new(env!("CARGO_BIN_EXE_torture")))
@@ -47,7 +47,7 @@ fn r1_writers_that_are_killed_at_any_time_lose_nothing() {
     for seed in SEEDS {
         let kills = u64::from(effort(100)).div_ceil(2);
         let report = report("kills", kill::at_random(program(), seed, kills)).unwrap();
-        assert!(report.counted("children that worked") > report.trials / 2, "{report}");
+        assert!(report.counted("kills of children that worked") >= report.trials / 2, "{report}");
     }
 }
 
