@@ -16,12 +16,8 @@ mod audit;
 mod backup_killed;
 mod bad_input;
 mod bench_gateway;
-#[cfg(feature = "lab")]
-mod bench_index;
 #[cfg(not(feature = "lab"))]
 mod bench_no_lab;
-#[cfg(feature = "lab")]
-mod bench_plans;
 mod bench_report;
 mod bench_retrieval;
 mod bench_savings;
@@ -45,6 +41,8 @@ mod grant;
 mod import_opencode;
 mod import_watch;
 mod input;
+#[cfg(feature = "lab")]
+mod lab;
 mod last_said;
 mod llama;
 mod load;
