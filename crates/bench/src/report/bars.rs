@@ -27,6 +27,22 @@ pub struct Bars {
     pub side_by_side: bool,
 }
 
+impl Bars {
+    /// Bars whose parts stand end to end, each by its name and the lengths of its parts.
+    pub fn end_to_end(
+        label: &str,
+        parts: &[&str],
+        bars: impl IntoIterator<Item = (String, Vec<f64>)>,
+    ) -> Self {
+        Self {
+            label: label.to_owned(),
+            parts: parts.iter().map(|&part| part.to_owned()).collect(),
+            bars: bars.into_iter().map(|(name, values)| Bar { name, values }).collect(),
+            side_by_side: false,
+        }
+    }
+}
+
 /// A bar.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {

@@ -1,8 +1,8 @@
 //! The page of one task under several policies.
 
-use super::Agents;
+use super::{Agents, Figures};
 use foldback_bench::BenchError;
-use foldback_bench::report::{Bar, Bars, Page, Section};
+use foldback_bench::report::{Bars, Page, Section};
 
 impl Agents {
     /// The results as a page.
@@ -13,32 +13,20 @@ impl Agents {
         let lead = "One task, done by the same agent with the same tools and the same scripted model, \
                     which knows a fact only if its request shows it. What differs is the context policy.";
         let mut page = Page::new("One task, several contexts", lead);
-        let bars =
-            |label: &str, values: &dyn Fn(&super::Figures) -> Vec<f64>, parts: &[&str]| Bars {
-                label: label.to_owned(),
-                parts: parts.iter().map(|&part| part.to_owned()).collect(),
-                bars: self
-                    .policies
-                    .iter()
-                    .map(|row| Bar { name: row.policy.clone(), values: values(row) })
-                    .collect(),
-                side_by_side: false,
-            };
+        let bars = |label: &str, parts: &[&str], values: &dyn Fn(&Figures) -> Vec<f64>| {
+            let rows = self.policies.iter().map(|row| (row.policy.clone(), values(row)));
+            Bars::end_to_end(label, parts, rows)
+        };
         let cost =
-            bars("cost, in ordinary input tokens", &|row| vec![row.usage.cost_units], &["cost"]);
+            bars("cost, in ordinary input tokens", &["cost"], &|row| vec![row.usage.cost_units]);
         let note = "With a prefix cache or without, whichever is cheaper for the whole task.";
         page.section(Section::new("What it costs").note(note).bars(&cost)?);
         let parts = ["visible", "recalled", "read again", "lost"];
-        let facts = bars(
-            "facts that were needed",
-            &|row| {
-                let facts = row.facts;
-                [facts.visible, facts.recalled, facts.read_again, facts.lost]
-                    .map(|count| count as f64)
-                    .to_vec()
-            },
-            &parts,
-        );
+        let facts = bars("facts that were needed", &parts, &|row| {
+            let facts = row.facts;
+            let counts = [facts.visible, facts.recalled, facts.read_again, facts.lost];
+            counts.map(|count| count as f64).to_vec()
+        });
         let note = "A fact is visible where it stands in the request; else the policy is asked, by one \
                     search and one look; then its source is read again; a reading that was given once \
                     cannot be had again.";

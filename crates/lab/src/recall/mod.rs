@@ -7,16 +7,18 @@ mod needle;
 mod page;
 
 use foldback::{Options, ViewConfig};
+use foldback_agent::trajectory::ModelCall;
 use foldback_agent::{
     Agent, ContextWindow, Executor, React, ReactSettings, Report, Stop, Task,
     reference_system_prompt,
 };
 use foldback_bench::{BenchError, Sheet, measured_context, quantile};
-use foldback_core::{ContextManager, Prices, TodoId, thousands};
-use foldback_llm::ChatModel;
+use foldback_core::{ContextManager, Message, Prices, TodoId, thousands};
+use foldback_llm::{ChatModel, Sampling};
 use foldback_policies::{Policy, Summaries};
 use needle::Needle;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
@@ -61,13 +63,13 @@ pub struct Recalled {
 pub struct Figures {
     /// The context.
     pub context: String,
-    /// The answers that name the value.
+    /// The runs in which the model named the value, also where its answer was cut off behind it.
     pub right: u32,
     /// Those of them to English questions, and to Chinese ones.
     pub right_english: u32,
     /// See [`right_english`](Self::right_english).
     pub right_chinese: u32,
-    /// The runs without an answer: the request did not fit, the answer was cut off, the steps ran out, or the model failed.
+    /// The other runs without an answer: the request did not fit, the steps ran out, or the model failed.
     pub unanswered: u32,
     /// How often the model was asked.
     pub calls: u64,
@@ -79,8 +81,8 @@ pub struct Figures {
     pub output_tokens: u64,
     /// The seconds from a question to its answer: the median.
     pub took_s_p50: f64,
-    /// Why the first run without an answer came to none.
-    pub why: Option<String>,
+    /// Why runs came to no answer, and how many of them.
+    pub reasons: BTreeMap<String, u32>,
 }
 
 /// Asks for each fact in each context; `asked` is called after each of the [`questions`](Config::questions).
@@ -153,7 +155,10 @@ async fn ask(
     context: &mut dyn ContextManager,
     needle: &Needle,
 ) -> Result<Report, String> {
-    let react = React::new(ReactSettings::default().with_max_steps(MAX_STEPS));
+    // The likeliest words each time, so that the same model gives the same answers again.
+    let sampling = Sampling::default().with_temperature(0.0);
+    let settings = ReactSettings::default().with_max_steps(MAX_STEPS).with_sampling(sampling);
+    let react = React::new(settings);
     let report = agent.run(&react, context, &Task::new("needle", needle.question)).await;
     report.map_err(|error| error.to_string())
 }
@@ -186,22 +191,29 @@ impl Figures {
             self.output_tokens += spent.usage.output;
         }
         self.recalls += report.trajectory.tool_calls().count() as u64;
-        let outcome = &report.trajectory.outcome;
-        if outcome.stop != Stop::Answered {
-            return self.no_answer(outcome.stop.to_string());
-        }
-        if report.answer().is_some_and(|answer| names(answer, &needle.value)) {
+        let mut said = report.trajectory.model_calls().filter_map(said);
+        if said.any(|message| names(&message.text(), &needle.value)) {
             self.right += 1;
             let of_language =
                 if needle.is_chinese { &mut self.right_chinese } else { &mut self.right_english };
             *of_language += 1;
+            return;
+        }
+        let stop = &report.trajectory.outcome.stop;
+        if *stop != Stop::Answered {
+            self.no_answer(stop.to_string());
         }
     }
 
     fn no_answer(&mut self, why: String) {
         self.unanswered += 1;
-        self.why.get_or_insert(why);
+        *self.reasons.entry(why).or_default() += 1;
     }
+}
+
+/// What the model said in one call.
+fn said(call: &ModelCall) -> Option<Message> {
+    Message::from_json(call.message.as_deref()?.get()).ok()
 }
 
 /// Whether an answer names the value, as a number of its own, with or without a comma in it.

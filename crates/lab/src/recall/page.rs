@@ -2,7 +2,7 @@
 
 use super::{Figures, Recalled};
 use foldback_bench::BenchError;
-use foldback_bench::report::{Bar, Bars, Page, Section};
+use foldback_bench::report::{Bars, Page, Section};
 
 impl Recalled {
     /// The results as a page.
@@ -15,20 +15,14 @@ impl Recalled {
             self.model, self.needles, self.tokens.0, self.tokens.1
         );
         let mut page = Page::new("Facts from long ago", &lead);
-        let bars = |label: &str, parts: &[&str], values: &dyn Fn(&Figures) -> Vec<f64>| Bars {
-            label: label.to_owned(),
-            parts: parts.iter().map(|&part| part.to_owned()).collect(),
-            bars: self
-                .contexts
-                .iter()
-                .map(|row| Bar { name: row.context.clone(), values: values(row) })
-                .collect(),
-            side_by_side: false,
+        let bars = |label: &str, parts: &[&str], values: &dyn Fn(&Figures) -> Vec<f64>| {
+            let rows = self.contexts.iter().map(|row| (row.context.clone(), values(row)));
+            Bars::end_to_end(label, parts, rows)
         };
-        let right = bars("right answers", &["English", "Chinese"], &|row| {
+        let right = bars("runs that are right", &["English", "Chinese"], &|row| {
             [row.right_english, row.right_chinese].map(f64::from).to_vec()
         });
-        let note = "An answer is right where it names the value.";
+        let note = "A run is right where the model names the value.";
         let mut knew = Section::new("What it knew").note(note);
         // Bars of no length make no picture.
         if self.contexts.iter().any(|row| row.right > 0) {

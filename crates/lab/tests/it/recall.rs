@@ -2,7 +2,7 @@
 
 use foldback_agent::ContextWindow;
 use foldback_lab::recall::{Config, Figures, Recalled, measure};
-use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_llm::{Answer, ChatRequest, ScriptedModel, StopReason};
 use foldback_policies::Policy;
 use std::sync::Arc;
 
@@ -40,10 +40,25 @@ fn hints_show_what_was_said_long_ago() {
     assert!(row(&found, "foldback, no hints").right <= 2, "{found:?}");
     assert_eq!((found.model.as_str(), found.needles), ("reader", 20));
     let html = found.page().unwrap().html();
-    assert!(html.contains("right answers") && html.contains("tokens of all requests"), "{html}");
+    assert!(
+        html.contains("runs that are right") && html.contains("tokens of all requests"),
+        "{html}"
+    );
 }
 
-/// A model that fails gives no right answer, and the table says why.
+/// A model that names the value and goes on until it is cut off knew it.
+#[test]
+fn an_answer_that_was_cut_off_counts() {
+    let model = ScriptedModel::answering(|request| reader(request).stopped(StopReason::Length));
+    let policies = vec![Policy::named("full").unwrap()];
+    let (model, window) = (Arc::new(model), ContextWindow::default());
+    let config = Config { model, window, policies, needles: 2, tokens: 100..=200, seed: 1 };
+    let found = measure(&config, || {}).unwrap();
+    let full = row(&found, "full");
+    assert_eq!((full.right, full.unanswered), (2, 0), "{full:?}");
+}
+
+/// A model that fails gives no right answer, and each reason is counted.
 #[test]
 fn a_run_without_an_answer_is_counted() {
     let model = Arc::new(ScriptedModel::new([]));
@@ -53,7 +68,7 @@ fn a_run_without_an_answer_is_counted() {
     let found = measure(&config, || {}).unwrap();
     let full = row(&found, "full");
     assert_eq!((full.right, full.unanswered), (0, 2), "{full:?}");
-    assert!(full.why.is_some());
+    assert_eq!(full.reasons.values().sum::<u32>(), 2, "{full:?}");
     assert_eq!(found.sheet().rows.len(), 1);
     assert!(found.page().unwrap().html().contains("Facts from long ago"));
 }

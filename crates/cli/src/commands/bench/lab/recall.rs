@@ -17,13 +17,14 @@ use std::sync::Arc;
 /// Ask a model of yours for facts that were said once, long ago
 ///
 /// Each fact stands at the beginning of a conversation of its own, about other things; the agent's loop asks for it
-/// at the end, under several context policies, foldback's own with hints and without. An answer is right where
-/// it names the value. What a request does not show can be looked for with the policy's tools, by a model that does so.
+/// at the end, under several context policies, foldback's own with hints and without. What a request does not show
+/// can be looked for with the policy's tools, by a model that does so. A run is right where the model names the value,
+/// also where its answer is cut off behind it. The temperature is 0.
 #[derive(Args)]
 #[command(after_long_help = "\
 JSON: {\"model\", \"needles\", \"tokens\", \"seed\", \"contexts\": [{\"context\", \"right\", \"right_english\",
 \"right_chinese\", \"unanswered\", \"calls\", \"recalls\", \"input_tokens\", \"output_tokens\", \"took_s_p50\",
-\"why\"}]}; `why` says why the first run without an answer came to none. Tokens are the provider's own.")]
+\"reasons\"}]}; `reasons` counts why runs came to no answer. Tokens are the provider's own.")]
 pub(crate) struct Recall {
     #[command(flatten)]
     model: ModelArgs,
