@@ -100,7 +100,7 @@ impl fmt::Display for Violation {
 
 /// Checks that `messages` are a valid request for the chat APIs: results directly behind their
 /// calls, every call answered, ids unique, instructions first, a user's message next, no empty
-/// content.
+/// content but a result's empty text.
 #[must_use]
 pub fn check_request<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -132,8 +132,10 @@ pub fn check_request<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec
                 found.push(Violation::FirstNotUser);
             }
         }
-        let may_be_silent =
-            !message.tool_calls().is_empty() && *message.content() == Content::Empty;
+        let may_be_silent = match message.role() {
+            Role::Tool => matches!(message.content(), Content::Text(_)),
+            _ => !message.tool_calls().is_empty() && *message.content() == Content::Empty,
+        };
         if message.content().is_blank() && !may_be_silent {
             found.push(Violation::Empty(at));
         }
@@ -185,6 +187,8 @@ mod tests {
             &[Violation::DuplicateCall(id("a"))],
         );
         check(&[Message::user(" ")], &[Violation::Empty(0)]);
+        let silent = Message::tool_result(&id("a"), "");
+        check(&[Message::user("u"), call(&["a"]), silent], &[]);
         check(&[Message::user("u"), Message::system("s")], &[Violation::LateInstruction(1)]);
         check(
             &[Message::user("u"), call(&["a"]), Message::system("s"), result("a")],

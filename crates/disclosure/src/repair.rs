@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What a tool's message says that says nothing: a result must not be empty.
+/// What stands in a block's text for a result that says nothing.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
 
 /// What stands before an instruction that a user's turn tells.
@@ -40,9 +40,13 @@ pub(crate) fn sendable(message: &Arc<Message>) -> Option<Arc<Message>> {
         }
     }
     let calls = may_call && !message.tool_calls().is_empty();
-    if message.content().is_blank() && !(calls && *message.content() == Content::Empty) {
+    let is_silent = match message.role() {
+        Role::Tool => matches!(message.content(), Content::Text(_)),
+        _ => calls && *message.content() == Content::Empty,
+    };
+    if message.content().is_blank() && !is_silent {
         changes.content = Some(match message.role() {
-            Role::Tool => Content::Text(NO_OUTPUT.to_owned()),
+            Role::Tool => Content::Text(String::new()),
             Role::Assistant if calls => Content::Empty,
             Role::Assistant => Content::Text(said_elsewhere(message)?),
             _ => return None,
@@ -289,18 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn lv3_what_says_nothing_is_left_out_or_says_so() {
+    fn lv3_what_says_nothing_is_left_out_or_is_a_silent_result() {
         check(r#"{"role":"user","content":" \n"}"#, None);
         check(r#"{"role":"assistant","content":""}"#, None);
         check(r#"{"role":"system","content":""}"#, None);
-        check(
-            r#"{"role":"tool","tool_call_id":"a","content":""}"#,
-            Some(r#"{"role":"tool","tool_call_id":"a","content":"(no output)"}"#),
-        );
-        check(
-            r#"{"role":"tool","tool_call_id":"a"}"#,
-            Some(r#"{"role":"tool","tool_call_id":"a","content":"(no output)"}"#),
-        );
+        let silent = r#"{"role":"tool","tool_call_id":"a","content":""}"#;
+        check(silent, Some(silent));
+        check(r#"{"role":"tool","tool_call_id":"a"}"#, Some(silent));
+        check(r#"{"role":"tool","tool_call_id":"a","content":[]}"#, Some(silent));
         check(
             r#"{"role":"assistant","content":null,"refusal":"I will not"}"#,
             Some(r#"{"role":"assistant","content":"I will not","refusal":"I will not"}"#),

@@ -18,6 +18,9 @@ const LONGEST_SPEAKER: usize = 64;
 /// wrote stands under this key.
 pub(crate) const RAW_ARGUMENTS: &str = "raw_arguments";
 
+/// What a result says that says nothing, where the server may not take an empty text.
+const NO_OUTPUT: &str = "(no output)";
+
 /// The greatest number of marks that are looked at. A request writes the latest four, and is served
 /// from what earlier requests wrote at the others.
 const MARKS: usize = 80;
@@ -191,6 +194,10 @@ fn write(message: &Message, is_openai: bool, names: &ToolNames) -> Value {
     }
     let calls = message.tool_calls();
     let content = match message.content() {
+        // Not every server of others takes a result without a word.
+        content if !is_openai && *message.role() == Role::Tool && content.is_blank() => {
+            json!(NO_OUTPUT)
+        }
         // Servers of others read it as text, and so do their templates.
         Content::Empty if is_openai && !calls.is_empty() => Value::Null,
         Content::Empty => json!(""),

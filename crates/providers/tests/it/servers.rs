@@ -54,6 +54,20 @@ async fn a_message_with_calls_has_a_text() {
     assert_eq!(body(&server).await["messages"][2]["content"], Value::Null, "as OpenAI has it");
 }
 
+/// Some servers refuse a result without a word. OpenAI takes it as it is.
+#[tokio::test]
+async fn a_result_that_says_nothing_is_put_into_words_for_servers_of_others() {
+    let mut request = worked();
+    let result = Arc::make_mut(request.messages.iter_mut().rev().nth(1).unwrap());
+    *result = Message::tool_result(result.tool_call_id().unwrap(), " \n");
+    let at = request.messages.len() - 2;
+    let sent = told(request.clone(), |config| config).await;
+    assert_eq!(sent["messages"][at]["content"], "(no output)");
+    let server = serve(json(HI)).await;
+    RemoteModel::new(config(&server, Provider::OpenAi)).unwrap().complete(&request).await.unwrap();
+    assert_eq!(body(&server).await["messages"][at]["content"], " \n");
+}
+
 /// Types are single, and each property says what it is.
 #[tokio::test]
 async fn schemas_are_such_as_templates_read() {
