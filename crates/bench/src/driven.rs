@@ -40,6 +40,13 @@ impl Driven {
         Counters { sizes: Arc::new(Estimate), bills: Arc::new(O200k) }
     }
 
+    /// The same, for an agent with tools of its own of so many tokens.
+    #[must_use]
+    pub fn with_agent_tools(mut self, tokens: u64) -> Self {
+        self.context.set_agent_tools(tokens);
+        self
+    }
+
     /// Takes the next message.
     ///
     /// # Errors
@@ -72,6 +79,12 @@ impl Driven {
     /// When the store behind the policy fails.
     pub fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
         self.context.call(call)
+    }
+
+    /// Says that the model recalled something by a further call that is recorded nowhere, with so many tokens behind the
+    /// last prompt.
+    pub fn recalled(&mut self, tokens: u64) {
+        self.context.recalled(tokens);
     }
 
     /// How often the policy asked a model for its own ends.

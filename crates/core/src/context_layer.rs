@@ -78,6 +78,16 @@ pub trait ContextLayer: Send {
         self.inner().prompt(budget)
     }
 
+    /// See [`ContextManager::set_agent_tools`].
+    fn set_agent_tools(&mut self, tokens: u64) {
+        self.inner_mut().set_agent_tools(tokens);
+    }
+
+    /// See [`ContextManager::recalled`].
+    fn recalled(&mut self, tokens: u64) {
+        self.inner_mut().recalled(tokens);
+    }
+
     /// See [`ContextManager::tools`].
     fn tools(&self) -> &[ToolDefinition] {
         self.inner().tools()
@@ -145,6 +155,14 @@ impl<L: ContextLayer> ContextManager for L {
 
     fn prompt(&self, budget: &Budget) -> Prompt {
         ContextLayer::prompt(self, budget)
+    }
+
+    fn set_agent_tools(&mut self, tokens: u64) {
+        ContextLayer::set_agent_tools(self, tokens);
+    }
+
+    fn recalled(&mut self, tokens: u64) {
+        ContextLayer::recalled(self, tokens);
     }
 
     fn tools(&self) -> &[ToolDefinition] {

@@ -143,6 +143,22 @@ impl LiveView {
         }
     }
 
+    /// The agent declares tools of its own, of so many tokens, in front of every prompt: `cache-aware` counts them. It is
+    /// kept with the snapshot.
+    pub fn set_agent_tools(&mut self, tokens: u64) {
+        if let ActivePolicy::CacheAware(policy) = &mut self.policy {
+            policy.set_agent_tools(tokens);
+        }
+    }
+
+    /// The model recalled something by a further call from the last prompt, with so many tokens behind it, that is recorded
+    /// nowhere: `cache-aware` takes its cost into account. Calls that are recorded count by themselves.
+    pub fn recall(&mut self, tokens: u64) {
+        if let ActivePolicy::CacheAware(policy) = &mut self.policy {
+            policy.recall(tokens);
+        }
+    }
+
     /// The provider has nothing in its cache any more of what was sent: it has to be written again in any case.
     pub fn cool(&mut self) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {

@@ -232,6 +232,14 @@ impl ContextManager for Session {
         Self::prompt(self, budget)
     }
 
+    fn set_agent_tools(&mut self, tokens: u64) {
+        self.live.view.set_agent_tools(tokens);
+    }
+
+    fn recalled(&mut self, tokens: u64) {
+        self.live.view.recall(tokens);
+    }
+
     fn tools(&self) -> &[ToolDefinition] {
         self.live.view.tools()
     }

@@ -25,5 +25,5 @@ mod policy;
 mod summary_model;
 
 pub use foldback_baselines::Summaries;
-pub use policy::Policy;
+pub use policy::{AUTO, Policy};
 pub use summary_model::SummaryModel;

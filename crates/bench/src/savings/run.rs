@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
         let context = measured_context(policy, todo, *prices, summaries, options)?;
         let mut run = Run {
             policy,
-            context: Driven::new(context).within(left),
+            context: Driven::new(context).within(left).with_agent_tools(self.own_tools),
             meter: Meter::new(*prices).with_own_tools(self.own_tools),
             reach: Reach::default(),
             figures: Figures::default(),
@@ -251,6 +251,7 @@ impl Run {
         let frame = counts.message(&Message::tool_result(&call.id, ""));
         *added += asks + frame + tokens;
         let usage = self.meter.aside(*added);
+        self.context.recalled(*added);
         if missing.facts.iter().all(|fact| fact.is_own) {
             self.figures.recalls_of_own.add(&usage);
         }

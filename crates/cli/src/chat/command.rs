@@ -8,7 +8,7 @@ use crate::run::{self, Account, Order};
 use crate::store;
 use clap::Parser as _;
 use foldback_core::TodoId;
-use foldback_policies::Policy;
+use foldback_policies::{AUTO, Policy};
 use serde::Serialize;
 
 /// The commands, each with what stands behind it and what it does.
@@ -40,6 +40,8 @@ struct CostJson<'a> {
 struct PolicyJson<'a> {
     policy: &'a str,
     about: &'a str,
+    /// Whether prices chose it.
+    auto: bool,
 }
 
 impl Chat<'_> {
@@ -127,9 +129,11 @@ impl Chat<'_> {
 
     fn policy(&mut self, name: &str) -> Result<(), CliError> {
         let mut settings = self.settings.clone();
-        if !name.is_empty() {
+        if name == AUTO {
+            settings = settings.with_context(AUTO);
+        } else if !name.is_empty() {
             let unknown = || {
-                let names = Policy::names().collect::<Vec<_>>().join(", ");
+                let names = Policy::choices().collect::<Vec<_>>().join(", ");
                 CliError::Usage(format!("there is no context policy {name:?}; there are {names}"))
             };
             let policy = Policy::named(name).ok_or_else(unknown)?;
@@ -139,10 +143,12 @@ impl Chat<'_> {
         let policy =
             run::prepare(Order { settings: settings.clone(), ..order }, &self.desk)?.policy;
         // One that was refused changes nothing.
+        let auto = settings.context()?.is_none();
         self.settings = settings;
         let (policy, about) = (policy.name(), policy.about());
         match self.desk.out.is_json() {
-            true => self.desk.out.json(&PolicyJson { policy, about }),
+            true => self.desk.out.json(&PolicyJson { policy, about, auto }),
+            false if auto => self.desk.out.line(format!("{AUTO}, by prices {policy}: {about}")),
             false => self.desk.out.line(format!("{policy}: {about}")),
         }
     }

@@ -11,7 +11,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::StrategyName;
 use foldback_deep_search::{DeepSearch, Effort};
-use foldback_policies::Policy;
+use foldback_policies::{AUTO, Policy};
 use foldback_providers::{ModelFlags, ModelSources, Provider, ToolCalls};
 use foldback_reference_agent::{STRATEGIES, check_tool_families, strategy_name};
 use foldback_tools::Permissions;
@@ -31,11 +31,11 @@ pub(crate) struct RunSettings {
     )]
     strategy: Option<String>,
 
-    /// What decides what the model is sent: foldback, or what others do
+    /// What decides what the model is sent: foldback, or what others do [default: auto]
     #[arg(
         long,
         value_name = "P",
-        value_parser = PossibleValuesParser::new(Policy::names()),
+        value_parser = PossibleValuesParser::new(Policy::choices()),
     )]
     context: Option<String>,
 
@@ -321,11 +321,13 @@ impl RunSettings {
         }
     }
 
-    /// The context policy that was asked for by name.
+    /// The context policy that was asked for by name; `None` where prices choose.
     pub(crate) fn context(&self) -> Result<Option<Policy>, CliError> {
-        let Some(name) = &self.context else { return Ok(None) };
+        let Some(name) = self.context.as_ref().filter(|name| *name != AUTO) else {
+            return Ok(None);
+        };
         let unknown = || {
-            let names = Policy::names().collect::<Vec<_>>().join(", ");
+            let names = Policy::choices().collect::<Vec<_>>().join(", ");
             CliError::Usage(format!("there is no context policy {name:?}; there are {names}"))
         };
         Policy::named(name).map(Some).ok_or_else(unknown)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ViewSettings {
-    /// The context policy, by name.
+    /// The context policy, by name; without one as with `auto`.
     pub(crate) policy: Option<String>,
     /// The model that writes the summaries of policies that have some, by its name or one of `[models]`.
     pub(crate) summary_model: Option<String>,
@@ -69,9 +69,9 @@ impl ViewSettings {
 
     pub(super) fn check(&self) -> Result<(), Wrong> {
         if let Some(name) = &self.policy
-            && Policy::named(name).is_none()
+            && !Policy::choices().any(|known| known == name)
         {
-            let names = Policy::names().collect::<Vec<_>>().join(", ");
+            let names = Policy::choices().collect::<Vec<_>>().join(", ");
             let what = format!("there is no context policy {name:?}; there are {names}");
             return Err(("view.policy", what));
         }

@@ -31,6 +31,13 @@ pub enum FoldPolicy {
 }
 
 impl FoldPolicy {
+    /// The one that costs less at the prices of these settings: `strict` where a token has one price, or no view is so
+    /// large that a provider caches it.
+    #[must_use]
+    pub fn auto(settings: CacheAware) -> Self {
+        if settings.pays() { Self::CacheAware(settings) } else { Self::Strict }
+    }
+
     /// The name, as commands print it.
     #[must_use]
     pub fn name(&self) -> &'static str {

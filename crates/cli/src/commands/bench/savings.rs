@@ -69,6 +69,11 @@ pub(crate) struct Savings {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32))]
     agent_tools: u32,
 
+    /// Measure these policies alone, their names parted by commas; auto is the one that these prices choose
+    /// [default: all]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    policies: Vec<String>,
+
     /// Write each fact that a policy neither showed nor recalled, as CSV
     #[arg(long, value_name = "OUT.csv")]
     missed: Option<PathBuf>,
@@ -104,13 +109,28 @@ impl Savings {
     /// What is measured: as the flags say, then the settings.
     fn config(&self, globals: &Globals) -> Result<Config, CliError> {
         let view = &globals.settings.view;
-        let mut policies = Policy::all();
+        let prices = self.prices(globals.settings.model.prices.unwrap_or_default())?;
+        let least_cached = globals.settings.model.least_cached_tokens.unwrap_or(1_024);
+        let mut policies: Vec<Policy> = Vec::new();
+        for name in &self.policies {
+            let policy = Policy::named_at(name, prices, least_cached).ok_or_else(|| {
+                let names = Policy::choices().collect::<Vec<_>>().join(", ");
+                CliError::Usage(format!("there is no context policy {name:?}; there are {names}"))
+            })?;
+            if policies.iter().all(|one| one.name() != policy.name()) {
+                policies.push(policy);
+            }
+        }
+        if policies.is_empty() {
+            policies = Policy::all();
+        }
         // A policy of others in another mode is measured beside them.
         let own = view.policy.as_deref().and_then(Policy::named);
+        let own = own.filter(|_| self.policies.is_empty());
         policies.extend(own.filter(|own| policies.iter().all(|one| one.name() != own.name())));
         let shown = view.of(Policy::CacheAware.view());
         Ok(Config {
-            prices: self.prices(globals.settings.model.prices.unwrap_or_default())?,
+            prices,
             agent_tools: u64::from(self.agent_tools),
             policies,
             options: store::temporary_options(globals)?.with_view(shown),

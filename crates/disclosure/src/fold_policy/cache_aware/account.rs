@@ -14,6 +14,9 @@ const UNCOUNTED: f64 = 0.001;
 /// By so much what a fold writes may be more than it is estimated at, where the rest was counted.
 const DOUBT: f64 = 0.05;
 
+/// A search and a look behind it bring so many tokens: 2,000 each, the first ones in both calls.
+const RECALL_TOKENS: u64 = 6_000;
+
 /// Which recall tools a prompt declares. It only ever becomes more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Declared {
@@ -62,6 +65,25 @@ pub(crate) struct Account {
     /// The tokens of the question that the caller shows, where it left the view. Older stores end before it.
     #[serde(default)]
     pub(crate) question: u64,
+    /// The tokens of the tools that the agent declares beside the view's. Older stores end before it.
+    #[serde(default)]
+    pub(crate) agent_tools: u64,
+    /// What recalling has cost; no part of what was spent. Older stores end before it.
+    #[serde(default)]
+    recalled: u64,
+    /// In so many calls.
+    #[serde(default)]
+    recalls: u32,
+    /// The same costs without any cache, while the provider's bills are not known. Older stores do not have them.
+    #[serde(default)]
+    plain: Option<Plain>,
+}
+
+/// What everything would have cost, and what was spent, had nothing been cached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Plain {
+    full: u64,
+    spent: u64,
 }
 
 /// A call as it was charged: by estimates.
@@ -106,6 +128,11 @@ impl Bill {
             + prices.write * (kept - read) as f64
             + prices.plain * plain as f64
     }
+
+    /// Without a cache, in thousandths.
+    fn plain_cost(self, settings: &CacheAware) -> u64 {
+        thousandths(settings.prices.plain * self.tokens() as f64)
+    }
 }
 
 pub(crate) fn cacheable(tokens: u64, settings: &CacheAware) -> u64 {
@@ -118,21 +145,78 @@ fn thousandths(cost: f64) -> u64 {
 }
 
 impl Account {
+    /// Of a conversation that has not begun.
+    pub(crate) fn new() -> Self {
+        Self { plain: Some(Plain::default()), ..Self::default() }
+    }
+
+    /// The tokens in front of all that the view knows of: what was counted, or the agent's own tools.
+    pub(crate) fn front(&self) -> u64 {
+        if self.counted.is_empty() { self.agent_tools } else { self.counted.front }
+    }
+
+    /// What it may cost to recall something once, by a search and a look: as much as it has so far, else as much as two
+    /// calls from this prompt may come to.
+    fn recall_cost(&self, bill: Bill, settings: &CacheAware) -> f64 {
+        let prices = settings.prices;
+        let again = prices.read * bill.stable as f64 + prices.plain * bill.suffix as f64;
+        match self.recalls {
+            0 => 2.0 * again + prices.write * RECALL_TOKENS as f64,
+            n => 2.0 * self.recalled as f64 / 1_000.0 / f64::from(n),
+        }
+    }
+
     /// What the next call costs where everything is kept.
     fn full_bill(&self) -> Bill {
-        let front = |tokens: u64| if tokens == 0 { 0 } else { tokens + self.counted.front };
+        let front = |tokens: u64| if tokens == 0 { 0 } else { tokens + self.front() };
         Bill { stable: front(self.history), suffix: 0, shared: front(self.sent) }
     }
 
     /// Whether the next call may be billed so.
     pub(crate) fn affords(&self, bill: Bill, settings: &CacheAware) -> bool {
-        let full = self.full + thousandths(self.full_bill().cost(settings));
+        self.affords_beside(bill, 0.0, settings)
+    }
+
+    /// Whether a fold may be billed so from which `net` is expected, and `stay` without it: what recalling may come to has to
+    /// be left over, or half of what is expected has to pay for it.
+    pub(crate) fn affords_fold(
+        &self,
+        bill: Bill,
+        stay: Bill,
+        net: f64,
+        settings: &CacheAware,
+    ) -> bool {
+        let recall = self.recall_cost(bill, settings);
+        let reserve = (recall - net.max(0.0) / 2.0).max(0.0);
+        let is_cheaper = bill.cost(settings) + reserve <= stay.cost(settings);
+        is_cheaper || self.affords_beside(bill, reserve, settings)
+    }
+
+    /// Whether keeping everything costs less with the cache than without.
+    pub(crate) fn is_cache_cheaper(&self, settings: &CacheAware) -> bool {
+        let whole = self.full_bill();
+        let full = self.full + thousandths(whole.cost(settings));
+        self.plain.is_none_or(|plain| full <= plain.full + whole.plain_cost(settings))
+    }
+
+    /// Whether the next call may be billed so, and so much be left over.
+    fn affords_beside(&self, bill: Bill, reserve: f64, settings: &CacheAware) -> bool {
+        let whole = self.full_bill();
         let new = settings.prices.write * bill.stable.saturating_sub(bill.shared) as f64;
         let (excess, doubt) = match self.counted.is_empty() {
             true => (EXCESS - UNCOUNTED, 0.0),
             false => (EXCESS, DOUBT * new),
         };
-        let spent = self.spent + thousandths(bill.cost(settings) + doubt);
+        let (mut full, mut spent) = (
+            self.full + thousandths(whole.cost(settings)),
+            self.spent + thousandths(bill.cost(settings)),
+        );
+        // Who would pay less without a cache does without.
+        if let Some(plain) = self.plain {
+            full = full.min(plain.full + whole.plain_cost(settings));
+            spent = spent.min(plain.spent + bill.plain_cost(settings));
+        }
+        let spent = spent + thousandths(doubt + reserve);
         spent as f64 <= (1.0 + excess) * full as f64
     }
 
@@ -168,34 +252,55 @@ impl Account {
         (self.sent, self.cached) = (0, 0);
     }
 
-    /// Takes the call that a prompt with this bill was made for. Of what is new in it, up to the message `next`, `estimate`
+    /// Takes the call that a prompt with this bill was made for; one that only recalls is not made where everything is
+    /// kept. Of what is new in it, up to the message `next`, `estimate`
     /// is the estimate, and `own` are the tokens in front of the messages.
     pub(crate) fn charge(
         &mut self,
         bill: Bill,
         (own, estimate, next): (u64, u64, SeqNo),
+        is_recall: bool,
         settings: &CacheAware,
     ) {
-        let full = thousandths(self.full_bill().cost(settings));
+        let whole = self.full_bill();
+        let full = thousandths(whole.cost(settings));
         let spent = thousandths(bill.cost(settings));
+        self.cached = bill.stable;
+        if is_recall {
+            self.recalled += spent;
+            self.recalls += 1;
+            return;
+        }
         self.full += full;
         self.spent += spent;
+        if let Some(plain) = &mut self.plain {
+            plain.full += whole.plain_cost(settings);
+            plain.spent += bill.plain_cost(settings);
+        }
         self.calls += 1;
         self.sent = self.history;
-        self.cached = bill.stable;
         let history = self.history;
         self.charged = Some(Charged { bill, spent, full, history, own, estimate, next });
+    }
+
+    /// Takes a further call from the last prompt that recalled something, with so many tokens behind it. It is recorded
+    /// nowhere, and where everything is kept nobody makes it.
+    pub(crate) fn recall(&mut self, tokens: u64, settings: &CacheAware) {
+        let bill = Bill { stable: self.cached + tokens, suffix: 0, shared: self.cached };
+        self.recalled += thousandths(bill.cost(settings));
+        self.recalls += 1;
     }
 
     /// Takes what the provider has billed for the last call, in place of what that was taken for.
     pub(crate) fn bill(&mut self, billed: &Billed) {
         let Some(charged) = self.charged.take() else { return };
+        self.plain = None;
         self.full = self.full.saturating_sub(charged.full) + thousandths(billed.whole_cost);
         self.spent = self.spent.saturating_sub(charged.spent) + thousandths(billed.cost);
         let Charged { bill, history, own, estimate, next, .. } = charged;
         self.counted.count(billed, bill.tokens(), own, estimate, next);
         // What was said since stands behind it.
-        let whole = billed.whole_tokens.saturating_sub(self.counted.front);
+        let whole = billed.whole_tokens.saturating_sub(self.front());
         self.history = whole + self.history.saturating_sub(history);
         (self.sent, self.cached) = (whole, billed.tokens);
     }

@@ -20,6 +20,8 @@ pub(super) struct Fold {
     pub(super) saved: u64,
     /// How much dearer the next call is.
     pub(super) price: f64,
+    /// What is expected to be saved by it, its price taken off.
+    pub(super) net: f64,
 }
 
 impl CacheAwarePolicy {
@@ -45,13 +47,13 @@ impl CacheAwarePolicy {
             let saved = stay.tokens().saturating_sub(bill.tokens());
             let price = bill.cost(settings) - base;
             let net = calls * settings.prices.read * saved as f64 - price;
-            let fold = Fold { cut: at + 1, saved, price };
+            let fold = Fold { cut: at + 1, saved, price, net };
             let fits = split.messages + open.len() <= settings.messages_max
                 && split.tokens <= settings.tokens_max;
             let pays = net > 0.0
                 && split.messages + visible(open) >= settings.messages_min
                 && (is_due || bill.stable >= settings.tokens_min())
-                && (price <= 0.0 || account.affords(bill, settings));
+                && account.affords_fold(bill, stay, net, settings);
             // Above the high mark, until it fits every block more is better.
             let (net, wanted) = if over && !fits { (f64::MIN, true) } else { (net, over || pays) };
             if wanted && best.is_none_or(|(most, _)| net > most || most == f64::MIN) {

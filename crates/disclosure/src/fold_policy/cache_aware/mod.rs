@@ -28,7 +28,7 @@ use crate::opening::{Pinned, pinned_parts, user_turn};
 use crate::quote::escaped;
 use crate::repair::sendable;
 use crate::suffix::section;
-use crate::tools::SHORTEST_TOKENS;
+use crate::tools::{SHORTEST_TOKENS, is_recall_tool};
 use account::Declared;
 use foldback_core::{Budget, Estimate, Message, Prompt, Role, SeqNo, TokenCounter, message_tokens};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl CacheAwarePolicy {
     pub(super) fn new(settings: CacheAware) -> Self {
         Self {
             settings,
-            account: Account::default(),
+            account: Account::new(),
             pinned: None,
             ledger: Vec::new(),
             tools: DeclaredTools::shortest(),
@@ -136,6 +136,16 @@ impl CacheAwarePolicy {
             self.account.cached.min(self.front_tokens(contents, self.account.declared));
     }
 
+    /// The agent declares tools of so many tokens in front of every prompt.
+    pub(crate) fn set_agent_tools(&mut self, tokens: u64) {
+        self.account.agent_tools = tokens;
+    }
+
+    /// A further call from the last prompt recalled something.
+    pub(crate) fn recall(&mut self, tokens: u64) {
+        self.account.recall(tokens, &self.settings);
+    }
+
     /// What the provider cached is gone.
     pub(crate) fn cool(&mut self) {
         self.account.cool();
@@ -212,7 +222,7 @@ impl CacheAwarePolicy {
         let system_prompt: u64 =
             contents.system_prompt.iter().map(|(_, form)| form.estimate()).sum();
         tools
-            + self.account.counted.front
+            + self.account.front()
             + system_prompt
             + self.pinned.as_ref().map_or(0, Form::estimate)
     }
@@ -256,17 +266,17 @@ impl CacheAwarePolicy {
     }
 
     /// The prompt of before was sent: what was planned for it is done, and it is charged.
-    fn charge(&mut self, contents: &mut Contents) {
+    fn charge(&mut self, contents: &mut Contents, is_recall: bool) {
         let plan = self.plan(contents);
         self.carry_out(contents, plan);
         let declared = self.account.declared;
         let quote = self.quote(contents, declared);
-        let own = self.front_tokens(contents, declared) - self.account.counted.front;
+        let own = self.front_tokens(contents, declared) - self.account.front();
         let first = self.account.counted.next;
         let new = contents.entries().filter(|entry| entry.seq >= first);
         let estimate = new.map(Entry::estimate).sum();
         let next = contents.entries().next_back().map_or(first, |last| SeqNo(last.seq.0 + 1));
-        self.account.charge(quote.bill, (own, estimate, next), &self.settings);
+        self.account.charge(quote.bill, (own, estimate, next), is_recall, &self.settings);
         if let Some(from) = quote.once_from {
             let once = contents.entries_mut().filter(|entry| entry.seq >= from);
             once.filter(|entry| entry.light_estimate().is_some())
@@ -276,13 +286,22 @@ impl CacheAwarePolicy {
     }
 }
 
+/// Whether all that the message does is to call recall tools.
+fn only_recalls(message: &Message) -> bool {
+    let calls = message.tool_calls();
+    !calls.is_empty() && calls.iter().all(|call| is_recall_tool(&call.name))
+}
+
 impl Policy for CacheAwarePolicy {
     fn before_append(&mut self, contents: &mut Contents, message: &Message) {
+        let is_recall = !self.settings.tools_elsewhere && only_recalls(message);
         if self.answers_prompt(contents, message) {
-            self.charge(contents);
+            self.charge(contents, is_recall);
         }
-        let estimate = message_tokens(&Estimate, message) as u64;
-        self.account.history += self.account.counted.of(SeqNo(u64::MAX), estimate);
+        if !is_recall {
+            let estimate = message_tokens(&Estimate, message) as u64;
+            self.account.history += self.account.counted.of(SeqNo(u64::MAX), estimate);
+        }
         // An answer that says nothing is not shown, and does not tell what was seen.
         let is_shown = !message.content().is_blank() || !message.tool_calls().is_empty();
         self.account.is_dialogue |= *message.role() == Role::Assistant && is_shown;
@@ -319,6 +338,13 @@ impl Policy for CacheAwarePolicy {
     /// Keeping everything would keep it in the form in which it is shown: what that saves pays for no fold.
     fn place(&mut self, contents: &mut Contents, shown: &Shown) -> Option<OpenCall> {
         let answered = contents.place(shown);
+        if shown.recall.is_some() && !self.settings.tools_elsewhere {
+            // Where everything is kept nothing is recalled.
+            let estimate = message_tokens(&Estimate, &shown.message) as u64;
+            let history = &mut self.account.history;
+            *history = history.saturating_sub(self.account.counted.of(SeqNo(u64::MAX), estimate));
+            return answered;
+        }
         let saved = contents.open_tail.last().filter(|last| last.seq == shown.seq);
         let saved = saved.map_or(0, Entry::once_saved);
         let history = &mut self.account.history;

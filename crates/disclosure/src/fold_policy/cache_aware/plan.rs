@@ -54,8 +54,7 @@ impl CacheAwarePolicy {
             let folded = Plan { cut: fold.cut, declared, rent: 0.0, moves: true, ..plan };
             // Exactly, where the fold was chosen by an estimate.
             let bill = self.bill_after(contents, folded);
-            let is_cheaper = bill.cost(settings) <= stay.cost(settings);
-            if over || is_cheaper || account.affords(bill, settings) {
+            if over || account.affords_fold(bill, stay, fold.net, settings) {
                 return folded;
             }
         }
@@ -69,16 +68,20 @@ impl CacheAwarePolicy {
         let (plan, stay) = self.keeping(contents, self.due(contents));
         // By an estimate it has to be sure that what is kept is cached from now on. A tool that comes
         // later, when something wants it, moves all that is in front of it.
-        let is_cached = account.history >= settings.tokens_cached();
+        let is_cached = account.history + account.front() >= settings.tokens_cached();
         if plan.declared != Declared::Nothing || !is_cached || settings.tools_elsewhere {
             return (plan, stay);
         }
         let (early, bill) = self.keeping(contents, Declared::Load);
         let cost = bill.cost(settings);
-        // Where surely nothing is cached yet, it costs its own tokens only.
-        let is_new = account.cached < settings.least_cached * 9 / 10;
+        // Where surely nothing is cached yet, it costs its own tokens only. Where reading is no cheaper than writing it
+        // costs no more later.
+        let is_new = account.cached < settings.least_cached * 9 / 10
+            && settings.prices.read < settings.prices.write;
         // Or what becomes light with it, or is shown once, pays for it at once.
-        let is_free = bill.stable >= settings.tokens_min() && cost <= stay.cost(settings);
+        let is_free = bill.stable >= settings.tokens_min()
+            && cost <= stay.cost(settings)
+            && account.is_cache_cheaper(settings);
         match is_free || (is_new && account.affords(bill, settings)) {
             true => (early, bill),
             false => (plan, stay),
