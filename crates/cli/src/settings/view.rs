@@ -49,7 +49,7 @@ impl Default for ViewSettings {
             compact_json: true,
             deduplicate: true,
             hints: true,
-            cache_aware_messages: 256,
+            cache_aware_messages: 1_024,
             cache_aware_tokens: 32_000,
         }
     }

@@ -38,8 +38,8 @@ struct Bills {
 }
 
 impl Bills {
-    /// The tokens of the tool in its shortest form, as o200k counts them.
-    const LOAD: u64 = 31;
+    /// The tokens of the tool in its shortest form, as the chat-completions API takes it, counted with o200k.
+    const LOAD: u64 = 35;
 
     fn call(&mut self, prompt: &Prompt) {
         let stable = prompt.messages.len() - prompt.volatile;

@@ -129,6 +129,11 @@ impl Bill {
             + prices.plain * plain as f64
     }
 
+    /// What it costs in each call to come, where it was sent before.
+    pub(crate) fn again(self, settings: &CacheAware) -> f64 {
+        Self { shared: self.stable, ..self }.cost(settings)
+    }
+
     /// Without a cache, in thousandths.
     fn plain_cost(self, settings: &CacheAware) -> u64 {
         thousandths(settings.prices.plain * self.tokens() as f64)

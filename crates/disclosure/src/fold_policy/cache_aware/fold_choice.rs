@@ -34,7 +34,7 @@ impl CacheAwarePolicy {
         let prefix = Prefix::of(self, contents, stay);
         let mut split = Split::new(self, contents, fresh);
         let is_due = account.cached > 0 && self.due(contents) != account.declared;
-        let base = stay.cost(settings);
+        let (base, again) = (stay.cost(settings), stay.again(settings));
         let calls = (account.calls + 1) as f64;
         let open = &contents.open_tail;
         let mut best: Option<(f64, Fold)> = None;
@@ -46,7 +46,7 @@ impl CacheAwarePolicy {
             let bill = prefix.bill(self, contents, at + 1, &split);
             let saved = stay.tokens().saturating_sub(bill.tokens());
             let price = bill.cost(settings) - base;
-            let net = calls * settings.prices.read * saved as f64 - price;
+            let net = calls * (again - bill.again(settings)) - price;
             let fold = Fold { cut: at + 1, saved, price, net };
             let fits = split.messages + open.len() <= settings.messages_max
                 && split.tokens <= settings.tokens_max;

@@ -57,13 +57,13 @@ fn yes() -> bool {
 
 impl Default for CacheAware {
     /// The default prices; a cache that takes prefixes of 1,024 tokens or more; 4 messages stay, and
-    /// at most 256 messages or 32,000 tokens of closed blocks and open messages.
+    /// at most 1,024 messages or 32,000 tokens of closed blocks and open messages.
     fn default() -> Self {
         Self {
             prices: Prices::default(),
             least_cached: 1_024,
             messages_min: 4,
-            messages_max: 256,
+            messages_max: 1_024,
             tokens_max: 32_000,
             shows_once: true,
             tools_elsewhere: false,
