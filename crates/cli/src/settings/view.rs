@@ -111,6 +111,14 @@ impl ViewSettings {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_policy_is_named_or_left_to_prices() {
+        let named = |name: &str| ViewSettings { policy: Some(name.to_owned()), ..<_>::default() };
+        assert!(named("auto").check().is_ok() && named("foldback").check().is_ok());
+        let (key, what) = named("none").check().unwrap_err();
+        assert!(key == "view.policy" && what.contains("auto, foldback"), "{what}");
+    }
+
     /// The defaults are written down here as numbers; they are the library's.
     #[test]
     fn what_is_not_said_is_as_the_library_has_it() {

@@ -310,3 +310,39 @@ impl Account {
         (self.sent, self.cached) = (whole, billed.tokens);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call was billed 20,000 tokens, which keeping everything would have cost as well.
+    fn begun() -> Account {
+        let mut account = Account { history: 20_000, ..Account::new() };
+        let whole = Bill { stable: 20_000, suffix: 0, shared: 0 };
+        account.charge(whole, (0, 20_000, SeqNo(1)), false, &CacheAware::default());
+        account
+    }
+
+    #[test]
+    fn lv4_a_fold_leaves_room_for_a_recall_or_pays_for_it() {
+        let settings = CacheAware::default();
+        let stay = Bill { stable: 20_000, suffix: 0, shared: 20_000 };
+        let fold = Bill { stable: 2_000, suffix: 0, shared: 0 };
+        let account = begun();
+        assert!(account.affords(fold, &settings));
+        assert!(!account.affords_fold(fold, stay, 1_000.0, &settings));
+        assert!(account.affords_fold(fold, stay, 40_000.0, &settings));
+    }
+
+    #[test]
+    fn lv4_what_recalls_cost_is_no_part_of_what_keeping_everything_costs() {
+        let settings = CacheAware::default();
+        let mut account = begun();
+        let before = (account.full, account.spent, account.calls, account.plain);
+        let bill = Bill { stable: 20_100, suffix: 0, shared: 20_000 };
+        account.charge(bill, (0, 100, SeqNo(3)), true, &settings);
+        account.recall(100, &settings);
+        assert_eq!((account.full, account.spent, account.calls, account.plain), before);
+        assert_eq!((account.recalls, account.recalled > 2_000_000), (2, true));
+    }
+}
