@@ -191,7 +191,8 @@ impl Account {
         net: f64,
         settings: &CacheAware,
     ) -> bool {
-        let recall = self.recall_cost(bill, settings);
+        // Where the caller's tools recall, what that costs is the caller's matter, too.
+        let recall = if settings.tools_elsewhere { 0.0 } else { self.recall_cost(bill, settings) };
         let reserve = (recall - net.max(0.0) / 2.0).max(0.0);
         let is_cheaper = bill.cost(settings) + reserve <= stay.cost(settings);
         is_cheaper || self.affords_beside(bill, reserve, settings)
@@ -217,7 +218,7 @@ impl Account {
             self.spent + thousandths(bill.cost(settings)),
         );
         // Who would pay less without a cache does without.
-        if let Some(plain) = self.plain {
+        if let Some(plain) = self.plain.filter(|_| !settings.tools_elsewhere) {
             full = full.min(plain.full + whole.plain_cost(settings));
             spent = spent.min(plain.spent + bill.plain_cost(settings));
         }
