@@ -38,7 +38,7 @@ fn what_makes_no_sense_is_refused_before_anything_begins() {
         (&["run"], 2, "required"),
         (&["run", "  ", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"], 2, "task is empty"),
         (&["run", "x", "--strategy", "guess"], 2, "possible values: adaptive, react, one-plan"),
-        (&["run", "x", "--context", "nothing"], 2, "possible values: foldback"),
+        (&["run", "x", "--context", "nothing"], 2, "possible values: auto, foldback"),
         (&["run", "x", "--max-time", "soon"], 2, "expected a time such as 90s, 10m or 2h"),
         (&["run", "x", "--max-calls", "0"], 2, "0 is not in 1.."),
         (&["run", "x", "--workspace", "not-there", "--model", "m"], 2, "not-there cannot be used"),
