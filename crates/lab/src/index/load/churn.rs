@@ -8,7 +8,7 @@ use crate::index::part::Part;
 use crate::index::slope::{Slope, cells};
 use crate::index::table::{Column, table};
 use crate::index::words::Random;
-use foldback::{Memory, Options};
+use foldback::{ErrorKind, Memory, Options};
 use foldback_bench::{BenchError, Sheet};
 use foldback_core::{Message, TodoId, ToolCall, ToolCallId};
 use foldback_kv::{Engine, Key, Kv, Mode, Registry, Space};
@@ -17,7 +17,8 @@ use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Todos that are made each day, where nothing else is asked for.
 pub(super) const TODOS_A_DAY: u32 = 1_000;
@@ -102,7 +103,7 @@ pub(in crate::index) fn measure(
 
         memory.maintenance().index()?;
         let before_mb = machine::size(&machine::store_files(dir)?) as f64 / MB;
-        memory.maintenance().compact()?;
+        compact(&memory)?;
         let files = machine::store_files(dir)?;
         let disk_mb = machine::size(&files) as f64 / MB;
         let (todos, live) = live(&memory, &kv)?;
@@ -136,6 +137,19 @@ fn make(memory: &Memory, n: u32) -> Result<TodoId, BenchError> {
     }
     memory.session(&id)?.record_all(messages)?;
     Ok(id)
+}
+
+/// Returns space, once the upkeep of before reads no old pages any more.
+fn compact(memory: &Memory) -> Result<(), BenchError> {
+    const TRIES: u32 = 100;
+    const PAUSE: Duration = Duration::from_millis(50);
+    for _ in 0..TRIES {
+        match memory.maintenance().compact() {
+            Err(error) if error.kind() == ErrorKind::Locked => thread::sleep(PAUSE),
+            done => return Ok(done?),
+        }
+    }
+    Ok(memory.maintenance().compact()?)
 }
 
 /// How many todos there are, and the bytes of what the store keeps of them: records and payloads.
