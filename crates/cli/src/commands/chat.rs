@@ -23,7 +23,8 @@ use foldback_kv::Engine;
 ///
 /// JSON: for each turn the lines of `foldback run --json`, and for each command the document of `foldback
 /// search`, `load`, `blocks` or `view`; /cost tells {"todo", "turns", "calls", "input_tokens",
-/// "output_tokens", "cached_tokens", "cost"}, /policy {"policy", "about"}, /list the todo list.
+/// "output_tokens", "cached_tokens", "cost"}, /policy {"policy", "about", "auto"}, /list the
+/// todo list.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Chat {
