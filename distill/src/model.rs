@@ -45,8 +45,6 @@ impl Model {
     }
 
     /// Of each of `texts` its vector: the mean of the states of its pieces, of length 1.
-    ///
-    /// Texts of one length go through together, so that none is padded.
     pub(crate) fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
         let pieces = WordPiece::new();
         let inputs: Vec<Vec<u32>> = texts
@@ -57,31 +55,43 @@ impl Model {
                 std::iter::once(CLS).chain(ids).chain([SEP]).collect()
             })
             .collect();
-        let mut order: Vec<usize> = (0..inputs.len()).collect();
-        order.sort_by_key(|&at| inputs[at].len());
-
-        let mut vectors = vec![Vec::new(); texts.len()];
-        let mut done = 0;
-        for same in order.chunk_by(|&a, &b| inputs[a].len() == inputs[b].len()) {
-            let length = same.first().map_or(1, |&at| inputs[at].len());
-            for batch in same.chunks((BATCH / length).max(1)) {
-                let input = batch.iter().flat_map(|&at| inputs[at].iter().copied()).collect();
-                let mean = self.states(input, batch.len())?.mean(1)?;
-                let unit = mean.broadcast_div(&mean.sqr()?.sum_keepdim(1)?.sqrt()?)?;
-                for (&at, vector) in batch.iter().zip(unit.to_vec2::<f32>()?) {
-                    vectors[at] = vector;
-                }
-            }
-            done += same.len();
-            eprintln!("{done} of {} passages, {length} pieces long", texts.len());
-        }
-        Ok(vectors)
+        means(&self.bert, &inputs)
     }
 
     /// The last hidden states of `count` inputs of one length.
     fn states(&self, input: Vec<u32>, count: usize) -> Result<Tensor> {
-        let length = input.len() / count.max(1);
-        let input = Tensor::from_vec(input, (count, length), &Device::Cpu)?;
-        Ok(self.bert.forward(&input, &input.zeros_like()?, None)?)
+        states(&self.bert, input, count)
     }
+}
+
+/// The mean of the last hidden states of each of `inputs`, of length 1.
+///
+/// Inputs of one length go through together, so that none is padded.
+pub(crate) fn means(bert: &BertModel, inputs: &[Vec<u32>]) -> Result<Vec<Vec<f32>>> {
+    let mut order: Vec<usize> = (0..inputs.len()).collect();
+    order.sort_by_key(|&at| inputs[at].len());
+
+    let mut vectors = vec![Vec::new(); inputs.len()];
+    let mut done = 0;
+    for same in order.chunk_by(|&a, &b| inputs[a].len() == inputs[b].len()) {
+        let length = same.first().map_or(1, |&at| inputs[at].len());
+        for batch in same.chunks((BATCH / length).max(1)) {
+            let input = batch.iter().flat_map(|&at| inputs[at].iter().copied()).collect();
+            let mean = states(bert, input, batch.len())?.mean(1)?;
+            let unit = mean.broadcast_div(&mean.sqr()?.sum_keepdim(1)?.sqrt()?)?;
+            for (&at, vector) in batch.iter().zip(unit.to_vec2::<f32>()?) {
+                vectors[at] = vector;
+            }
+        }
+        done += same.len();
+        eprintln!("{done} of {} texts, {length} pieces long", inputs.len());
+    }
+    Ok(vectors)
+}
+
+/// The last hidden states of `count` inputs of one length.
+fn states(bert: &BertModel, input: Vec<u32>, count: usize) -> Result<Tensor> {
+    let length = input.len() / count.max(1);
+    let input = Tensor::from_vec(input, (count, length), &Device::Cpu)?;
+    Ok(bert.forward(&input, &input.zeros_like()?, None)?)
 }

@@ -12,13 +12,18 @@ const HEADER: usize = 24;
 pub(crate) fn bytes(rows: &Matrix) -> Vec<u8> {
     let largest = rows.values.iter().fold(0.0f32, |max, value| max.max(value.abs()));
     let scale = if largest > 0.0 { largest / 127.0 } else { 1.0 };
+    scaled(rows, scale, scale)
+}
+
+/// The same of rows that are divided by `step`, whose header tells `scale`.
+pub(crate) fn scaled(rows: &Matrix, step: f32, scale: f32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + rows.values.len());
     bytes.extend_from_slice(MAGIC);
     for field in [VERSION, (rows.values.len() / rows.width) as u32, rows.width as u32] {
         bytes.extend_from_slice(&field.to_le_bytes());
     }
     bytes.extend_from_slice(&scale.to_le_bytes());
-    bytes.extend(rows.values.iter().map(|value| ((value / scale).round() as i8).cast_unsigned()));
+    bytes.extend(rows.values.iter().map(|value| ((value / step).round() as i8).cast_unsigned()));
     bytes
 }
 

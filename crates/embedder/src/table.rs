@@ -12,11 +12,20 @@ pub(crate) const DIM: usize = 256;
 /// How many values are added at a time, with explicit vector instructions.
 const LANES: usize = 16;
 
+/// How many units of Chinese, Japanese and Korean there are.
+pub(crate) const CJK_ROWS: usize = 25_178;
+
 /// The row of the word piece `id`; zeros for an id that has none.
 pub(crate) fn row(id: u16) -> &'static [u8; DIM] {
-    const NONE: [u8; DIM] = [0; DIM];
     ROW_BYTES.get(usize::from(id)).unwrap_or(&NONE)
 }
+
+/// The row of a unit of Chinese, Japanese or Korean; zeros for a number that has none.
+pub(crate) fn cjk_row(unit: usize) -> &'static [u8; DIM] {
+    CJK_ROW_BYTES.get(unit).unwrap_or(&NONE)
+}
+
+const NONE: [u8; DIM] = [0; DIM];
 
 /// Adds up rows without loss and without allocating.
 ///
@@ -36,9 +45,9 @@ impl Sum {
         Self { small: [i16x16::ZERO; DIM / LANES], large: [0; DIM], rows_in_small: 0 }
     }
 
-    pub(crate) fn add(&mut self, id: u16) {
+    pub(crate) fn add(&mut self, row: &[u8; DIM]) {
         const { assert!(DIM.is_multiple_of(LANES)) };
-        let (row, _) = row(id).as_chunks::<LANES>();
+        let (row, _) = row.as_chunks::<LANES>();
         for (sum, bytes) in self.small.iter_mut().zip(row) {
             *sum += i16x16::from_i8x16(cast(*bytes));
         }
@@ -71,16 +80,24 @@ impl Sum {
 const HEADER: usize = 24;
 static FILE: &[u8; HEADER + ROWS * DIM] = include_bytes!("../assets/static-minilm-256.bin");
 
-static ROW_BYTES: &[[u8; DIM]] = {
-    let (header, rows) = FILE.split_at(HEADER);
+static CJK_FILE: &[u8; HEADER + CJK_ROWS * DIM] = include_bytes!("../assets/static-e5-cjk-256.bin");
+
+static ROW_BYTES: &[[u8; DIM]] = rows(FILE, ROWS);
+static CJK_ROW_BYTES: &[[u8; DIM]] = {
+    assert!(field(FILE, 20) == field(CJK_FILE, 20), "the tables have one scale");
+    rows(CJK_FILE, CJK_ROWS)
+};
+
+const fn rows(file: &'static [u8], count: usize) -> &'static [[u8; DIM]] {
+    let (header, rows) = file.split_at(HEADER);
     assert!(field(header, 0) == u32::from_le_bytes(*b"FBST"));
     assert!(field(header, 4) == u32::from_le_bytes(*b"ATIC"));
     assert!(field(header, 8) == 1, "the table has another version");
-    assert!(field(header, 12) as usize == ROWS && field(header, 16) as usize == DIM);
+    assert!(field(header, 12) as usize == count && field(header, 16) as usize == DIM);
     let (rows, rest) = rows.as_chunks();
     assert!(rest.is_empty());
     rows
-};
+}
 
 const fn field(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -97,10 +114,10 @@ mod tests {
             .max_by_key(|&id| row(id).iter().map(|b| b.cast_signed().unsigned_abs()).max())
             .unwrap();
         let mut once = Sum::new();
-        once.add(id);
+        once.add(row(id));
         let mut often = Sum::new();
         for _ in 0..100_000 {
-            often.add(id);
+            often.add(row(id));
         }
         let (mut a, mut b) = (Vec::new(), Vec::new());
         once.write_unit(&mut a);

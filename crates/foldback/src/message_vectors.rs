@@ -56,8 +56,24 @@ pub(crate) fn text_of(message: &Message) -> String {
     text
 }
 
-/// The direction of a message: the mean of its windows, of length 1.
-pub(crate) fn mean(vectors: &Vectors) -> Option<Vec<f32>> {
+/// The direction in which a message is compared with its neighbours: the mean of its windows, of length 1. `vectors` are those
+/// that are stored of it.
+pub(crate) fn direction(
+    embedder: &dyn Embedder,
+    message: &Message,
+    vectors: &Vectors,
+) -> Option<Vec<f32>> {
+    if vectors.is_empty() {
+        return None;
+    }
+    let text = text_of(message);
+    match embedder.embed_for_topics(&embedder.windows(&text, MAX_WINDOWS)) {
+        Some(vectors) => mean(&vectors),
+        None => mean(vectors),
+    }
+}
+
+fn mean(vectors: &Vectors) -> Option<Vec<f32>> {
     if vectors.is_empty() {
         return None;
     }

@@ -5,7 +5,7 @@
 use crate::error::Failure;
 use crate::holes::{large_parts, store_recall, store_with_holes};
 use crate::live::{Live, Open};
-use crate::message_vectors::{mean, vectors_of, vectors_of_each};
+use crate::message_vectors::{direction, vectors_of, vectors_of_each};
 use crate::open_block::header_of;
 use crate::{Error, Session, texts};
 use foldback_backend_store::{Pending, preview};
@@ -230,10 +230,10 @@ impl Session {
             Some(vectors) => vectors.clone()?,
             None => vectors_of(self.memory.embedder.as_ref(), message)?,
         };
-        let mean = mean(&vectors);
+        let direction = direction(self.memory.embedder.as_ref(), message, &vectors);
         let mut input = Input::of(message);
-        if let Some(mean) = &mean {
-            input = input.with_vector(mean);
+        if let Some(direction) = &direction {
+            input = input.with_vector(direction);
         }
         if stored.recall {
             // What was said long ago must not steer where the present is cut.

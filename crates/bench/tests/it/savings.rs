@@ -173,7 +173,7 @@ fn other_scripts_are_recalled() {
     let savings = measured_without_hints(&script);
     assert_eq!(fates(&figures(&savings, "sliding-window").facts), [0, 0, 0, 1]);
     assert_eq!(fates(&figures(&savings, "foldback").facts), [0, 1, 0, 0]);
-    let with_hints = measured(&script);
+    let with_hints = measured(&script.replace("请用大阪城的门票", "大阪城的门票编号是多少？"));
     let shown = fates(&figures(&with_hints, "foldback").facts);
     assert_eq!(shown, [1, 0, 0, 0], "the user's own words bring the passage into view");
 }
@@ -238,7 +238,10 @@ fn tools_that_are_taken_for_granted_count_for_all_alike() {
     for (name, figures) in with.policies.iter() {
         let other = without.policies.get(name).unwrap();
         let more = figures.usage.input_tokens - other.usage.input_tokens;
-        assert_eq!(more, 3_000 * figures.usage.calls, "{name}");
+        // This one goes by what they cost, so it sends something else besides.
+        let is_alike = name != "foldback-cache-aware";
+        assert!(!is_alike || more == 3_000 * figures.usage.calls, "{name}: {more}");
+        assert!(more.abs_diff(3_000 * figures.usage.calls) < 300, "{name}: {more}");
         // They never change, so a cache serves them from the second call on.
         assert!(figures.usage.cached_tokens >= 3_000 / 16 * 16 * (figures.usage.calls - 1));
     }

@@ -1,7 +1,7 @@
 //! What a vector is.
 
 use foldback_core::Embedder;
-use foldback_embedder::StaticEmbedder;
+use foldback_embedder::{StaticEmbedder, WordPiece};
 use proptest::prelude::*;
 
 use crate::corpus::cosine;
@@ -44,9 +44,92 @@ fn a_text_without_a_known_piece_is_all_zeros() {
 fn the_files_are_those_that_the_recipe_and_the_model_id_name() {
     let table = blake3::hash(include_bytes!("../../assets/static-minilm-256.bin")).to_hex();
     let vocabulary = blake3::hash(include_bytes!("../../assets/vocab.txt")).to_hex();
-    let recipe = include_str!("../../assets/RECIPE.md");
-    assert!(recipe.contains(table.as_str()) && recipe.contains(vocabulary.as_str()));
-    assert_eq!(StaticEmbedder::new().model_id(), format!("static-minilm-256-{}", &table[..8]));
+    let cjk = blake3::hash(include_bytes!("../../assets/static-e5-cjk-256.bin")).to_hex();
+    let units = blake3::hash(include_bytes!("../../assets/cjk-units.txt")).to_hex();
+    let recipe =
+        concat!(include_str!("../../assets/RECIPE.md"), include_str!("../../assets/RECIPE-CJK.md"));
+    for hash in [&table, &vocabulary, &cjk, &units] {
+        assert!(recipe.contains(hash.as_str()), "{hash}");
+    }
+    let expected = format!("static-minilm-256-{}-{}", &table[..8], &cjk[..8]);
+    assert_eq!(StaticEmbedder::new().model_id(), expected);
+}
+
+/// The sum of a table's rows for the pieces of a text, of length 1, as it was before there were rows
+/// for other scripts.
+fn sum_of_pieces(text: &str) -> Vec<f32> {
+    let (_, rows) = include_bytes!("../../assets/static-minilm-256.bin").split_at(24);
+    let mut sum = [0_i32; 256];
+    for id in WordPiece::new().ids(text) {
+        let row = &rows[usize::from(id) * 256..][..256];
+        sum.iter_mut().zip(row).for_each(|(sum, byte)| *sum += i32::from(byte.cast_signed()));
+    }
+    let square: f64 = sum.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+    let length = if square > 0.0 { square.sqrt() } else { 1.0 };
+    sum.iter().map(|&v| (f64::from(v) / length) as f32).collect()
+}
+
+/// Texts in other letters keep the vectors that they had before there were rows for these scripts.
+#[test]
+fn texts_in_latin_letters_have_the_vectors_that_they_always_had() {
+    let texts = [
+        "Why does the scheduler retry? It backs off: 250 ms, then 500 ms.",
+        "café Ørsted naïve — Где порт? 😀 🚀 ＡＢＣ １２３ ½ …",
+        "fn main() { println!(\"{}\", lease_seconds); }",
+        "ไทย ελληνικά עברית हिन्दी",
+    ];
+    let vectors = StaticEmbedder::new().embed(&texts).unwrap();
+    for (row, text) in vectors.rows().zip(texts) {
+        assert_eq!(row, sum_of_pieces(text), "{text}");
+    }
+}
+
+/// Where neighbours are compared, these scripts have the vectors that they had before, too.
+#[test]
+fn topics_are_told_by_word_pieces_alone() {
+    let embedder = StaticEmbedder::new();
+    let texts = ["数据库连接超时", "The database timed out."];
+    let vectors = embedder.embed_for_topics(&texts).unwrap();
+    for (row, text) in vectors.rows().zip(texts) {
+        assert_eq!(row, sum_of_pieces(text), "{text}");
+    }
+    assert_ne!(vectors.row(0), embedder.embed(&texts).unwrap().row(0));
+    assert_eq!(embedder.embed_for_topics(&texts[1..]), None);
+}
+
+/// The first three values and the last, as a program in Python that follows the recipe has them from
+/// the same files.
+#[test]
+fn vectors_in_these_scripts_are_those_of_the_recipe() {
+    for (text, expected) in [
+        ("数据库连接超时", [0.01722, -0.17220, -0.03014, 0.01076]),
+        ("ｻｰﾊﾞｰのAPIを再起動する", [0.04578, -0.15493, 0.05106, 0.02465]),
+        ("데이터베이스 연결", [-0.06810, -0.05801, -0.15890, 0.03279]),
+        ("部署🚀 deploy完成", [0.03914, -0.03914, -0.12154, 0.07416]),
+    ] {
+        let vectors = StaticEmbedder::new().embed(&[text]).unwrap();
+        let row = vectors.row(0).unwrap();
+        for (found, expected) in [0, 1, 2, 255].into_iter().zip(expected) {
+            assert!((row[found] - expected).abs() < 2e-5, "{text}: {found}");
+        }
+    }
+}
+
+#[test]
+fn what_was_said_in_one_language_is_near_in_another() {
+    let texts = [
+        "The database connection timed out.",
+        "The cake collapsed in the oven.",
+        "数据库连接超时了。",
+        "蛋糕在烤箱里塌了。",
+        "データベースの接続がタイムアウトした。",
+        "데이터베이스 연결 시간이 초과되었습니다.",
+    ];
+    assert_eq!(nearest("数据库为什么连不上？", &texts[..2]), 0);
+    assert_eq!(nearest("蛋糕怎么了？", &texts[..2]), 1);
+    assert_eq!(nearest("the database does not answer", &texts[2..4]), 0);
+    assert_eq!(nearest("데이터베이스", &texts[2..4]), 0);
+    assert_eq!(nearest("データベース", &[texts[3], texts[5]]), 1);
 }
 
 proptest! {

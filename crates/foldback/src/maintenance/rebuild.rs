@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::live::{Live, Open};
 use crate::memory::Shared;
-use crate::message_vectors::mean;
+use crate::message_vectors::direction;
 use crate::record::Draft;
 use crate::recovery::readable;
 use crate::{Error, Session};
@@ -131,7 +131,8 @@ impl Replay<'_> {
                 let model = memory.embedder.model_id();
                 let vectors = memory.blocks.vectors(todo, seq).ok().flatten();
                 let vectors = vectors.filter(|found| found.model_id == model);
-                let mean = vectors.and_then(|found| mean(&found.vectors));
+                let embedder = memory.embedder.as_ref();
+                let mean = vectors.and_then(|found| direction(embedder, &message, &found.vectors));
                 visit(Recorded { seq, message, stored, mean })?;
             }
             from = to;

@@ -144,6 +144,10 @@ impl Embedder for Counting {
         self.embedder.embed_question(question)
     }
 
+    fn embed_for_topics(&self, texts: &[&str]) -> Option<Vectors> {
+        self.embedder.embed_for_topics(texts)
+    }
+
     fn knows(&self, text: &str) -> f32 {
         self.embedder.knows(text)
     }
