@@ -38,7 +38,7 @@ pub trait Embedder: Send + Sync {
         self.embed(&[question])
     }
 
-    /// Vectors of texts by which neighbours are told to be on one topic, where those are others than
+    /// Vectors of texts by which neighbours are judged to be on one topic, where those are others than
     /// [`embed`](Self::embed) gives; the default is that they are not. They are not stored.
     fn embed_for_topics(&self, _texts: &[&str]) -> Option<Vectors> {
         None
