@@ -82,9 +82,9 @@ fn is_file(within: &Within) -> bool {
 /// A passage with less to do with a query than this is none that it asked for.
 const CUTOFF: f32 = 0.2;
 
-/// One that has no word of the query needs more: an embedder places a language that it does not know
+/// One that has no word of the query needs more: an embedder places a word that it does not know
 /// anywhere.
-const WITHOUT_WORDS: f32 = 0.5;
+const WITHOUT_WORDS: f32 = 0.6;
 
 /// More old messages than this, and than new ones, are cleared away.
 const MANY_OLD: u64 = 1_000;

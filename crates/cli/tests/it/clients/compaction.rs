@@ -56,9 +56,12 @@ fn gw4_claude_code_goes_on_behind_its_compaction() {
     let (ran, seen) = turn(&["--continue", AGAIN]);
     assert!(ran.text().contains("I have found it."), "{ran:?}");
     let asked: Vec<_> = seen.iter().map(text).filter(|body| body.contains(AGAIN)).collect();
-    let (asks, hears) = (&asked[asked.len() - 2], &asked[asked.len() - 1]);
-    assert!(asks.contains("Files were read.") && !asks.contains("ferry is 7302"), "{asks}");
-    assert!(hears.contains("ferry is 7302"), "{hears}");
+    // Claude Code asks for something aside as well, which may come at any place.
+    let (heard, asked): (Vec<_>, Vec<_>) =
+        asked.iter().partition(|body| body.contains("toolu_found"));
+    assert!(asked.iter().any(|body| body.contains("Files were read.")), "{asked:?}");
+    assert!(asked.iter().all(|body| !body.contains("ferry is 7302")), "{asked:?}");
+    assert!(heard.iter().any(|body| body.contains("ferry is 7302")), "{heard:?}");
     check_branches(&shell, AGAIN, "Read all files.");
 }
 
