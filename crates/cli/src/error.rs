@@ -6,6 +6,7 @@ use foldback_agent::{AgentError, JournalError};
 use foldback_bench::BenchError;
 use foldback_documents::DocumentsError;
 use foldback_gateway::GatewayError;
+use foldback_policies::UnknownPolicy;
 use foldback_reference_agent::ReferenceAgentError;
 use foldback_tools::PermissionsError;
 use std::error::Error as _;
@@ -214,6 +215,12 @@ fn memory_code(error: &foldback::Error) -> u8 {
 
 impl From<foldback::embedder::LoadError> for CliError {
     fn from(error: foldback::embedder::LoadError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<UnknownPolicy> for CliError {
+    fn from(error: UnknownPolicy) -> Self {
         Self::Usage(error.to_string())
     }
 }

@@ -1,7 +1,7 @@
 //! The context policies by name: foldback's own, and what others do.
 //!
 //! A [`Policy`] decides what a model is sent. [`Policy::names`] lists them all, [`Policy::named`] finds
-//! one, and [`Policy::open`] gives a context of it over a memory. This is the only list: what a person or a
+//! one, a [`PolicyChoice`] is what a person may ask for, and [`Policy::open`] gives a context over a memory. This is the only list: what a person or a
 //! report calls a policy is its name in this crate.
 //!
 //! It is not a policy itself: foldback's own is in `foldback`, the others are in `foldback-baselines`. It
@@ -20,10 +20,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod choice;
 mod kept;
 mod policy;
 mod summary_model;
 
+pub use choice::{PolicyChoice, UnknownPolicy};
 pub use foldback_baselines::Summaries;
-pub use policy::{AUTO, Policy};
+pub use policy::Policy;
 pub use summary_model::SummaryModel;

@@ -6,10 +6,6 @@ use foldback_baselines::{BASELINES, Baseline, Summaries, VARIANTS, baseline};
 use foldback_core::{ContextError, ContextManager, Estimate, Prices, TodoId};
 use std::sync::Arc;
 
-/// The name by which prices choose: `foldback` (strict) where a token has one price, `foldback-cache-aware` where one that
-/// is read from the provider's cache costs less.
-pub const AUTO: &str = "auto";
-
 /// A policy that decides what a model is sent.
 #[derive(Clone, Copy, Debug)]
 pub enum Policy {
@@ -40,30 +36,6 @@ impl Policy {
     pub fn named(name: &str) -> Option<Self> {
         let own = [Self::Foldback, Self::CacheAware].into_iter().find(|own| own.name() == name);
         own.or_else(|| baseline(name).map(Self::Baseline))
-    }
-
-    /// Every name that [`named_at`](Self::named_at) knows.
-    pub fn choices() -> impl Iterator<Item = &'static str> {
-        [AUTO].into_iter().chain(Self::names())
-    }
-
-    /// The policy of this name; of [`AUTO`], that of [`own_at`](Self::own_at).
-    #[must_use]
-    pub fn named_at(name: &str, prices: Prices, least_cached: u64) -> Option<Self> {
-        match name {
-            AUTO => Some(Self::own_at(prices, least_cached)),
-            name => Self::named(name),
-        }
-    }
-
-    /// The policy of the memory that costs less at these prices of input tokens, where prefixes of
-    /// `least_cached` tokens or more are cached.
-    #[must_use]
-    pub fn own_at(prices: Prices, least_cached: u64) -> Self {
-        match FoldPolicy::auto(cache_aware(prices, least_cached)) {
-            FoldPolicy::CacheAware(_) => Self::CacheAware,
-            _ => Self::Foldback,
-        }
     }
 
     /// The name as it is given and reported.
@@ -169,7 +141,7 @@ impl Policy {
 }
 
 /// The fold policy at these prices. Prices that make no sense are those that it assumes by itself.
-fn cache_aware(prices: Prices, least_cached: u64) -> CacheAware {
+pub(crate) fn cache_aware(prices: Prices, least_cached: u64) -> CacheAware {
     let settings = CacheAware::default().with_least_cached(least_cached);
     settings.with_prices(prices).unwrap_or(settings)
 }
@@ -192,15 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_and_the_least_cached_prefix_decide_when_blocks_leave() {
-        let own = |read, least| Policy::own_at(Prices { read, ..Prices::default() }, least).name();
-        assert_eq!(own(0.1, 1_024), "foldback-cache-aware");
-        assert_eq!(own(1.0, 1_024), "foldback", "nothing is saved by the cache");
-        assert_eq!(own(0.1, 40_000), "foldback", "no view is so large that it is cached");
-        let auto = |read| Policy::named_at(AUTO, Prices { read, ..Prices::default() }, 1_024);
-        assert_eq!(auto(0.1).map(Policy::name), Some("foldback-cache-aware"));
-        assert_eq!(auto(1.0).map(Policy::name), Some("foldback"));
-        assert!(Policy::choices().any(|name| name == AUTO) && Policy::named(AUTO).is_none());
+    fn prices_and_the_least_cached_prefix_are_those_of_the_view() {
         let prices = Prices { read: 0.5, write: 1.0, plain: 1.0 };
         let view = Policy::CacheAware.view_at(prices, 2_048);
         let settings = CacheAware::default().with_least_cached(2_048).with_prices(prices).unwrap();

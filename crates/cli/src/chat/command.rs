@@ -8,7 +8,7 @@ use crate::run::{self, Account, Order};
 use crate::store;
 use clap::Parser as _;
 use foldback_core::TodoId;
-use foldback_policies::{AUTO, Policy};
+use foldback_policies::PolicyChoice;
 use serde::Serialize;
 
 /// The commands, each with what stands behind it and what it does.
@@ -129,26 +129,25 @@ impl Chat<'_> {
 
     fn policy(&mut self, name: &str) -> Result<(), CliError> {
         let mut settings = self.settings.clone();
-        if name == AUTO {
-            settings = settings.with_context(AUTO);
-        } else if !name.is_empty() {
-            let unknown = || {
-                let names = Policy::choices().collect::<Vec<_>>().join(", ");
-                CliError::Usage(format!("there is no context policy {name:?}; there are {names}"))
+        if !name.is_empty() {
+            settings = match name.parse()? {
+                PolicyChoice::Auto => settings.with_context(PolicyChoice::AUTO),
+                PolicyChoice::Named(policy) => settings.under(policy),
             };
-            let policy = Policy::named(name).ok_or_else(unknown)?;
-            settings = settings.under(policy);
         }
         let order = self.order(String::new(), self.place()?);
         let policy =
             run::prepare(Order { settings: settings.clone(), ..order }, &self.desk)?.policy;
         // One that was refused changes nothing.
-        let auto = settings.context()?.is_none();
+        let auto = matches!(settings.context()?, PolicyChoice::Auto);
         self.settings = settings;
         let (policy, about) = (policy.name(), policy.about());
         match self.desk.out.is_json() {
             true => self.desk.out.json(&PolicyJson { policy, about, auto }),
-            false if auto => self.desk.out.line(format!("{AUTO}, by prices {policy}: {about}")),
+            false if auto => {
+                let auto = PolicyChoice::AUTO;
+                self.desk.out.line(format!("{auto}, by prices {policy}: {about}"))
+            }
             false => self.desk.out.line(format!("{policy}: {about}")),
         }
     }

@@ -11,7 +11,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::StrategyName;
 use foldback_deep_search::{DeepSearch, Effort};
-use foldback_policies::{AUTO, Policy};
+use foldback_policies::PolicyChoice;
 use foldback_providers::{ModelFlags, ModelSources, Provider, ToolCalls};
 use foldback_reference_agent::{STRATEGIES, check_tool_families, strategy_name};
 use foldback_tools::Permissions;
@@ -35,7 +35,7 @@ pub(crate) struct RunSettings {
     #[arg(
         long,
         value_name = "P",
-        value_parser = PossibleValuesParser::new(Policy::choices()),
+        value_parser = PossibleValuesParser::new(PolicyChoice::names()),
     )]
     context: Option<String>,
 
@@ -321,16 +321,10 @@ impl RunSettings {
         }
     }
 
-    /// The context policy that was asked for by name; `None` where prices choose.
-    pub(crate) fn context(&self) -> Result<Option<Policy>, CliError> {
-        let Some(name) = self.context.as_ref().filter(|name| *name != AUTO) else {
-            return Ok(None);
-        };
-        let unknown = || {
-            let names = Policy::choices().collect::<Vec<_>>().join(", ");
-            CliError::Usage(format!("there is no context policy {name:?}; there are {names}"))
-        };
-        Policy::named(name).map(Some).ok_or_else(unknown)
+    /// The context policy that was asked for by name, or that prices choose.
+    pub(crate) fn context(&self) -> Result<PolicyChoice, CliError> {
+        let choice = self.context.as_deref().unwrap_or(PolicyChoice::AUTO);
+        Ok(choice.parse()?)
     }
 
     /// Where the model's settings come from.

@@ -119,7 +119,7 @@ fn is_named(sources: &ModelSources) -> bool {
 /// cheaper at these prices.
 pub(crate) fn policy(settings: &RunSettings, billing: InputBilling) -> Result<Policy, CliError> {
     let InputBilling { prices, least_cached } = billing;
-    Ok(settings.context()?.unwrap_or_else(|| Policy::own_at(prices, least_cached)))
+    Ok(settings.context()?.at(prices, least_cached))
 }
 
 /// What a provider bills for input.

@@ -3,7 +3,7 @@
 use super::Wrong;
 use foldback::{CacheAware, FoldPolicy, ViewConfig};
 use foldback_core::Budget;
-use foldback_policies::Policy;
+use foldback_policies::PolicyChoice;
 use serde::{Deserialize, Serialize};
 
 /// What a model is shown.
@@ -69,11 +69,9 @@ impl ViewSettings {
 
     pub(super) fn check(&self) -> Result<(), Wrong> {
         if let Some(name) = &self.policy
-            && !Policy::choices().any(|known| known == name)
+            && let Err(unknown) = name.parse::<PolicyChoice>()
         {
-            let names = Policy::choices().collect::<Vec<_>>().join(", ");
-            let what = format!("there is no context policy {name:?}; there are {names}");
-            return Err(("view.policy", what));
+            return Err(("view.policy", unknown.to_string()));
         }
         if self.budget_tokens == Some(0) {
             let what = "a prompt has no room in 0 tokens; at least 1 was expected";
@@ -110,6 +108,7 @@ impl ViewSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foldback_policies::Policy;
 
     #[test]
     fn a_policy_is_named_or_left_to_prices() {

@@ -9,7 +9,7 @@ use crate::store;
 use clap::{Args, value_parser};
 use foldback_bench::savings::{Config, PRICE_MOST, measure};
 use foldback_core::Prices;
-use foldback_policies::{Policy, Summaries};
+use foldback_policies::{Policy, PolicyChoice, Summaries};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -113,10 +113,7 @@ impl Savings {
         let least_cached = globals.settings.model.least_cached_tokens.unwrap_or(1_024);
         let mut policies: Vec<Policy> = Vec::new();
         for name in &self.policies {
-            let policy = Policy::named_at(name, prices, least_cached).ok_or_else(|| {
-                let names = Policy::choices().collect::<Vec<_>>().join(", ");
-                CliError::Usage(format!("there is no context policy {name:?}; there are {names}"))
-            })?;
+            let policy = name.parse::<PolicyChoice>()?.at(prices, least_cached);
             if policies.iter().all(|one| one.name() != policy.name()) {
                 policies.push(policy);
             }

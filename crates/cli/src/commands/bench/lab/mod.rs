@@ -9,7 +9,8 @@ use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use clap::Subcommand;
-use foldback_policies::Policy;
+use foldback_core::Prices;
+use foldback_policies::{Policy, PolicyChoice};
 
 /// What the lab measures. `no_lab.rs` has the same commands for a build without it.
 #[derive(Subcommand)]
@@ -46,11 +47,6 @@ fn refuse_stores(globals: &Globals, why: &str) -> Result<(), CliError> {
 
 /// The context policies of these names.
 fn named_policies(names: &[String]) -> Result<Vec<Policy>, CliError> {
-    let policy = |name: &String| {
-        Policy::named(name).ok_or_else(|| {
-            let known = Policy::names().collect::<Vec<_>>().join(", ");
-            CliError::Usage(format!("there is no context policy {name:?}; expected {known}"))
-        })
-    };
+    let policy = |name: &String| Ok(name.parse::<PolicyChoice>()?.at(Prices::default(), 1_024));
     names.iter().map(policy).collect()
 }

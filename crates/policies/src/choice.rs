@@ -1,0 +1,106 @@
+//! A context policy as a person asks for it: one of them, or the one that prices choose.
+
+use crate::Policy;
+use foldback::FoldPolicy;
+use foldback_core::Prices;
+use std::fmt;
+use std::str::FromStr;
+
+/// What a person asks for by a name.
+#[derive(Clone, Copy, Debug)]
+pub enum PolicyChoice {
+    /// `auto`: the memory's own policy that costs less, which is `foldback` (strict) where a token has one price, and
+    /// `foldback-cache-aware` where one that is read from the provider's cache costs less.
+    Auto,
+    /// This one.
+    Named(Policy),
+}
+
+impl PolicyChoice {
+    /// The name of [`Auto`](Self::Auto).
+    pub const AUTO: &str = "auto";
+
+    /// Every name that can be read as a choice.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        [Self::AUTO].into_iter().chain(Policy::names())
+    }
+
+    /// The policy that was named, if one was.
+    #[must_use]
+    pub fn named(self) -> Option<Policy> {
+        match self {
+            Self::Auto => None,
+            Self::Named(policy) => Some(policy),
+        }
+    }
+
+    /// The policy at these prices of input tokens, where prefixes of `least_cached` tokens or more are
+    /// cached.
+    #[must_use]
+    pub fn at(self, prices: Prices, least_cached: u64) -> Policy {
+        match self {
+            Self::Named(policy) => policy,
+            Self::Auto => {
+                match FoldPolicy::auto(crate::policy::cache_aware(prices, least_cached)) {
+                    FoldPolicy::CacheAware(_) => Policy::CacheAware,
+                    _ => Policy::Foldback,
+                }
+            }
+        }
+    }
+}
+
+impl FromStr for PolicyChoice {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        let unknown = || UnknownPolicy { name: name.to_owned() };
+        match name {
+            Self::AUTO => Ok(Self::Auto),
+            name => Policy::named(name).map(Self::Named).ok_or_else(unknown),
+        }
+    }
+}
+
+/// A name that no context policy has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy {
+    name: String,
+}
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = PolicyChoice::names().collect::<Vec<_>>().join(", ");
+        write!(f, "there is no context policy {:?}; there are {names}", self.name)
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn prices_and_the_least_cached_prefix_choose() {
+        let auto: PolicyChoice = "auto".parse().unwrap();
+        let own = |read, least| auto.at(Prices { read, ..Prices::default() }, least).name();
+        assert_eq!(own(0.1, 1_024), "foldback-cache-aware");
+        assert_eq!(own(1.0, 1_024), "foldback", "nothing is saved by the cache");
+        assert_eq!(own(0.1, 40_000), "foldback", "no view is so large that it is cached");
+    }
+
+    #[test]
+    fn every_name_is_read_and_no_other() {
+        for name in Policy::names() {
+            let choice: PolicyChoice = name.parse().unwrap();
+            assert_eq!(choice.at(Prices::default(), 1_024).name(), name);
+        }
+        let error = "cheapest".parse::<PolicyChoice>().unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no context policy \"cheapest\"; there are auto, foldback,")
+        );
+    }
+}
