@@ -43,7 +43,7 @@ impl Driven {
     /// The same, for an agent with tools of its own of so many tokens.
     #[must_use]
     pub fn with_agent_tools(mut self, tokens: u64) -> Self {
-        self.context.set_agent_tools(tokens);
+        self.context.set_front_tokens(tokens);
         self
     }
 
@@ -83,8 +83,8 @@ impl Driven {
 
     /// Says that the model recalled something by a further call that is recorded nowhere, with so many tokens behind the
     /// last prompt.
-    pub fn recalled(&mut self, tokens: u64) {
-        self.context.recalled(tokens);
+    pub fn note_recall(&mut self, tokens: u64) {
+        self.context.note_recall(tokens);
     }
 
     /// How often the policy asked a model for its own ends.

@@ -32,13 +32,13 @@ pub trait ContextManager: Send {
     /// The request to send to the model now. It is always valid for the chat APIs.
     fn prompt(&self, budget: &Budget) -> Prompt;
 
-    /// The agent declares tools of its own beside those of the policy, of so many tokens: a policy that goes by costs
-    /// counts them in front of every prompt.
-    fn set_agent_tools(&mut self, _tokens: u64) {}
+    /// The agent sends so many tokens of its own in front of every prompt, its instructions and its tools: a policy that
+    /// goes by costs counts them.
+    fn set_front_tokens(&mut self, _tokens: u64) {}
 
     /// The model recalled something by a further call from the last prompt, with so many tokens behind it, that is recorded
     /// nowhere: a policy that goes by costs takes it into account.
-    fn recalled(&mut self, _tokens: u64) {}
+    fn note_recall(&mut self, _tokens: u64) {}
 
     /// The tools that the policy gives to the model, in a stable order.
     fn tools(&self) -> &[ToolDefinition];

@@ -78,14 +78,14 @@ pub trait ContextLayer: Send {
         self.inner().prompt(budget)
     }
 
-    /// See [`ContextManager::set_agent_tools`].
-    fn set_agent_tools(&mut self, tokens: u64) {
-        self.inner_mut().set_agent_tools(tokens);
+    /// See [`ContextManager::set_front_tokens`].
+    fn set_front_tokens(&mut self, tokens: u64) {
+        self.inner_mut().set_front_tokens(tokens);
     }
 
-    /// See [`ContextManager::recalled`].
-    fn recalled(&mut self, tokens: u64) {
-        self.inner_mut().recalled(tokens);
+    /// See [`ContextManager::note_recall`].
+    fn note_recall(&mut self, tokens: u64) {
+        self.inner_mut().note_recall(tokens);
     }
 
     /// See [`ContextManager::tools`].
@@ -157,12 +157,12 @@ impl<L: ContextLayer> ContextManager for L {
         ContextLayer::prompt(self, budget)
     }
 
-    fn set_agent_tools(&mut self, tokens: u64) {
-        ContextLayer::set_agent_tools(self, tokens);
+    fn set_front_tokens(&mut self, tokens: u64) {
+        ContextLayer::set_front_tokens(self, tokens);
     }
 
-    fn recalled(&mut self, tokens: u64) {
-        ContextLayer::recalled(self, tokens);
+    fn note_recall(&mut self, tokens: u64) {
+        ContextLayer::note_recall(self, tokens);
     }
 
     fn tools(&self) -> &[ToolDefinition] {

@@ -143,19 +143,19 @@ impl LiveView {
         }
     }
 
-    /// The agent declares tools of its own, of so many tokens, in front of every prompt: `cache-aware` counts them. It is
-    /// kept with the snapshot.
-    pub fn set_agent_tools(&mut self, tokens: u64) {
+    /// The agent sends so many tokens of its own, instructions and tools, in front of every prompt: `cache-aware` counts
+    /// them. The number is kept with the snapshot.
+    pub fn set_front_tokens(&mut self, tokens: u64) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {
-            policy.set_agent_tools(tokens);
+            policy.set_front_tokens(tokens);
         }
     }
 
     /// The model recalled something by a further call from the last prompt, with so many tokens behind it, that is recorded
     /// nowhere: `cache-aware` takes its cost into account. Calls that are recorded count by themselves.
-    pub fn recall(&mut self, tokens: u64) {
+    pub fn note_recall(&mut self, tokens: u64) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {
-            policy.recall(tokens);
+            policy.note_recall(tokens);
         }
     }
 

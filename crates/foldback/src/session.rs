@@ -232,12 +232,12 @@ impl ContextManager for Session {
         Self::prompt(self, budget)
     }
 
-    fn set_agent_tools(&mut self, tokens: u64) {
-        self.live.view.set_agent_tools(tokens);
+    fn set_front_tokens(&mut self, tokens: u64) {
+        self.live.view.set_front_tokens(tokens);
     }
 
-    fn recalled(&mut self, tokens: u64) {
-        self.live.view.recall(tokens);
+    fn note_recall(&mut self, tokens: u64) {
+        self.live.view.note_recall(tokens);
     }
 
     fn tools(&self) -> &[ToolDefinition] {

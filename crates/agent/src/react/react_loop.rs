@@ -158,7 +158,9 @@ impl<'a> ReactLoop<'a> {
 
     /// The next request: what the context shows, the agent's tools, then those of its policy.
     fn request(&mut self, context: &mut dyn ContextManager) -> ChatRequest {
-        let mut request = ChatRequest::from(self.prompt(context));
+        let (prompt, front) = self.prompt(context);
+        context.set_front_tokens(front as u64);
+        let mut request = ChatRequest::from(prompt);
         request.tools.splice(0..0, self.tools.iter().cloned());
         request.tool_choice = self.choice.stated(context.tools(), &request.tools);
         self.must_call = request.tool_choice.must_call();
@@ -168,27 +170,27 @@ impl<'a> ReactLoop<'a> {
     }
 
     /// What the context shows, below the agent's instructions: a conversation that did not begin with
-    /// them does not hold them. They and the agent's tools take their part of the bound.
-    fn prompt(&self, context: &dyn ContextManager) -> Prompt {
+    /// them does not hold them. They and the agent's tools take their part of the bound: so many tokens.
+    fn prompt(&self, context: &dyn ContextManager) -> (Prompt, usize) {
         let tools =
             self.tools.iter().flat_map(|tool| [&tool.name, &tool.description, &tool.parameters]);
-        let mut taken: usize = tools.map(|text| Estimate.count(text)).sum();
+        let tools: usize = tools.map(|text| Estimate.count(text)).sum();
         let bound = self.bound();
-        let mut prompt = context.prompt(&less(bound, taken));
-        let Some(system) = &self.system else { return prompt };
+        let mut prompt = context.prompt(&less(bound, tools));
         let instructions = prompt.messages.iter().take_while(|m| m.role().is_instruction());
-        if instructions.clone().any(|message| holds(&message.text(), &system.text())) {
-            return prompt;
-        }
-        taken += message_tokens(&Estimate, system);
-        prompt = context.prompt(&less(bound, taken));
+        let system = self.system.as_ref().filter(|system| {
+            !instructions.clone().any(|message| holds(&message.text(), &system.text()))
+        });
+        let front = tools + system.map_or(0, |system| message_tokens(&Estimate, system));
+        let Some(system) = system else { return (prompt, front) };
+        prompt = context.prompt(&less(bound, front));
         let instructions = prompt.messages.iter().take_while(|m| m.role().is_instruction());
         let at = instructions.count();
         prompt.messages.insert(at, Arc::clone(system));
         for mark in prompt.cache_marks.iter_mut().filter(|mark| **mark >= at) {
             *mark += 1;
         }
-        prompt
+        (prompt, front)
     }
 
     /// Records a message of the model and does what it asks for.
@@ -357,7 +359,7 @@ impl<'a> ReactLoop<'a> {
 
     /// The conversation as text, for tools that see it.
     fn global_context(&self, context: &dyn ContextManager) -> String {
-        conversation(&self.prompt(context).messages)
+        conversation(&self.prompt(context).0.messages)
     }
 }
 

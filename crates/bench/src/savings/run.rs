@@ -251,7 +251,7 @@ impl Run {
         let frame = counts.message(&Message::tool_result(&call.id, ""));
         *added += asks + frame + tokens;
         let usage = self.meter.aside(*added);
-        self.context.recalled(*added);
+        self.context.note_recall(*added);
         if missing.facts.iter().all(|fact| fact.is_own) {
             self.figures.recalls_of_own.add(&usage);
         }

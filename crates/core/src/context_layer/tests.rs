@@ -43,6 +43,14 @@ impl ContextManager for Inside {
         Ok(Recorded { seq: SeqNo(7), closed: vec![BlockId::new(self.todo.clone(), 1)] })
     }
 
+    fn set_front_tokens(&mut self, _tokens: u64) {
+        self.is_asked("set_front_tokens");
+    }
+
+    fn note_recall(&mut self, _tokens: u64) {
+        self.is_asked("note_recall");
+    }
+
     fn prompt(&self, budget: &Budget) -> Prompt {
         self.is_asked("prompt");
         Prompt { tokens: budget.tokens.unwrap_or_default(), ..Prompt::default() }
@@ -147,6 +155,8 @@ impl ContextLayer for Through {
 
 /// Asks a context for everything that the port has; what came of it, as a text.
 fn everything(context: &mut dyn ContextManager) -> String {
+    context.set_front_tokens(300);
+    context.note_recall(40);
     let child = TodoId::new("child").unwrap();
     let call = ToolCall::new("c1", "load", "{}");
     let answers = (
@@ -173,6 +183,8 @@ fn a_layer_forwards_everything() {
     let asked = through.lock().unwrap();
     assert_eq!(*asked, *direct.lock().unwrap());
     let port = [
+        "set_front_tokens",
+        "note_recall",
         "todo",
         "recorded",
         "record",

@@ -65,9 +65,9 @@ pub(crate) struct Account {
     /// The tokens of the question that the caller shows, where it left the view. Older stores end before it.
     #[serde(default)]
     pub(crate) question: u64,
-    /// The tokens of the tools that the agent declares beside the view's. Older stores end before it.
+    /// The tokens that the agent sends in front: its instructions and tools. Older stores end before it.
     #[serde(default)]
-    pub(crate) agent_tools: u64,
+    pub(crate) own_front: u64,
     /// What recalling has cost; no part of what was spent. Older stores end before it.
     #[serde(default)]
     recalled: u64,
@@ -155,9 +155,9 @@ impl Account {
         Self { plain: Some(Plain::default()), ..Self::default() }
     }
 
-    /// The tokens in front of all that the view knows of: what was counted, or the agent's own tools.
+    /// The tokens in front of all that the view knows of: what was counted, or what the agent says.
     pub(crate) fn front(&self) -> u64 {
-        if self.counted.is_empty() { self.agent_tools } else { self.counted.front }
+        if self.counted.is_empty() { self.own_front } else { self.counted.front }
     }
 
     /// What it may cost to recall something once, by a search and a look: as much as it has so far, else as much as two
@@ -291,7 +291,7 @@ impl Account {
 
     /// Takes a further call from the last prompt that recalled something, with so many tokens behind it. It is recorded
     /// nowhere, and where everything is kept nobody makes it.
-    pub(crate) fn recall(&mut self, tokens: u64, settings: &CacheAware) {
+    pub(crate) fn note_recall(&mut self, tokens: u64, settings: &CacheAware) {
         let bill = Bill { stable: self.cached + tokens, suffix: 0, shared: self.cached };
         self.recalled += thousandths(bill.cost(settings));
         self.recalls += 1;
@@ -342,7 +342,7 @@ mod tests {
         let before = (account.full, account.spent, account.calls, account.plain);
         let bill = Bill { stable: 20_100, suffix: 0, shared: 20_000 };
         account.charge(bill, (0, 100, SeqNo(3)), true, &settings);
-        account.recall(100, &settings);
+        account.note_recall(100, &settings);
         assert_eq!((account.full, account.spent, account.calls, account.plain), before);
         assert_eq!((account.recalls, account.recalled > 2_000_000), (2, true));
     }

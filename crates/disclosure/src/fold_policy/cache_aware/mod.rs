@@ -136,14 +136,14 @@ impl CacheAwarePolicy {
             self.account.cached.min(self.front_tokens(contents, self.account.declared));
     }
 
-    /// The agent declares tools of so many tokens in front of every prompt.
-    pub(crate) fn set_agent_tools(&mut self, tokens: u64) {
-        self.account.agent_tools = tokens;
+    /// The agent sends so many tokens in front of every prompt.
+    pub(crate) fn set_front_tokens(&mut self, tokens: u64) {
+        self.account.own_front = tokens;
     }
 
     /// A further call from the last prompt recalled something.
-    pub(crate) fn recall(&mut self, tokens: u64) {
-        self.account.recall(tokens, &self.settings);
+    pub(crate) fn note_recall(&mut self, tokens: u64) {
+        self.account.note_recall(tokens, &self.settings);
     }
 
     /// What the provider cached is gone.
