@@ -84,14 +84,17 @@ impl Doctor {
                 "repaired: the file FORMAT is written again; what stands beside it is a store of {engine}"
             ));
         }
-        if self.accept_loss {
-            match store::accept_loss(globals)? {
-                Some(lost) => out.note(format_args!("accepted: {lost}")),
-                None => out.note("no acknowledged write is gone, so there is nothing to accept"),
-            }
-        }
         // A store that is open for writing is written to, were it only by its upkeep.
         let repair = repair && store::open_for_reading(globals)?.maintenance().is_sound()?;
+        if self.accept_loss {
+            match repair.then(|| store::accept_loss(globals)).transpose()? {
+                None => out.note(
+                    "nothing was accepted: the database's own structures are damaged, so nothing is written to it",
+                ),
+                Some(Some(lost)) => out.note(format_args!("accepted: {lost}")),
+                Some(None) => out.note("no acknowledged write is gone, so there is nothing to accept"),
+            }
+        }
         let memory =
             if repair { store::open_existing(globals)? } else { store::open_for_reading(globals)? };
         let log_bytes = store::log_bytes(&store::folder(globals)?);
