@@ -2,7 +2,7 @@
 //! conversations of `tests/sets/cjk`.
 
 use crate::story::{in_memory, todo};
-use foldback::{Conversation, Envelope, Memory, SearchRequest};
+use foldback::{AllTodosRequest, Conversation, Envelope, Memory, SearchRequest};
 use foldback_core::{Block, Message, TodoId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,17 +170,43 @@ fn bl10_a_question_finds_what_was_said_in_another_language() {
             include_str!("../sets/cross_lingual/one_language_held_out.jsonl"),
             [0.50, 0.80],
         ),
-        ("dev, mixed", include_str!("../sets/cross_lingual/mixed_dev.jsonl"), [0.02, 0.20]),
+        ("dev, mixed", include_str!("../sets/cross_lingual/mixed_dev.jsonl"), [0.02, 0.55]),
         (
             "held out, mixed",
             include_str!("../sets/cross_lingual/mixed_held_out.jsonl"),
-            [0.02, 0.20],
+            [0.02, 0.55],
         ),
     ];
     for (title, lines, [first, five]) in pools {
         let recall = recall_of_each(title, &read(lines));
         assert!(recall.at(0) >= first && recall.at(1) >= five, "{title}");
     }
+}
+
+/// BL10, RC7: the same over all todos, one of them in each language.
+#[test]
+fn bl10_an_answer_in_another_language_is_found_in_another_todo() {
+    let talks = read(include_str!("../sets/cross_lingual/one_language_dev.jsonl"));
+    let memory = in_memory();
+    let todos: Vec<TodoId> = talks.iter().map(|talk| todo(&talk.id)).collect();
+    let blocks: Vec<Vec<Block>> =
+        todos.iter().zip(&talks).map(|(id, talk)| import(&memory, id, [talk])).collect();
+    let (mut found, mut asked) = (0, 0);
+    for ((talk, id), blocks) in talks.iter().zip(&todos).zip(&blocks) {
+        for (question, evidence) in &talk.questions {
+            let request = AllTodosRequest::new(SearchRequest::new(question).k(5));
+            let hits = memory.owner().search(&request).unwrap().hits;
+            let answers = |block: &Block| {
+                let range = block.range.first().0 as usize..=block.range.last().0 as usize;
+                block.header.todo_id == *id && range.contains(&evidence[0])
+            };
+            assert!(blocks.iter().any(answers));
+            found += usize::from(hits.iter().any(|hit| answers(&hit.block)));
+            asked += 1;
+        }
+    }
+    println!("{found} of {asked}");
+    assert!(found * 20 >= asked * 11, "{found} of {asked}");
 }
 
 /// Where the topic changes by the blocks.

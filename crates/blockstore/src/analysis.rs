@@ -18,10 +18,12 @@
 mod finder;
 mod han;
 mod hangul;
+mod script;
 mod token;
 mod unspaced;
 
 pub use finder::Finder;
+pub(crate) use script::Script;
 
 use rust_stemmers::{Algorithm, Stemmer};
 use rustc_hash::FxHashMap;

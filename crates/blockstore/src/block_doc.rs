@@ -1,6 +1,6 @@
 //! A block and a passage of a payload as the indexes take them.
 
-use crate::analysis::Analyzer;
+use crate::analysis::{Analyzer, Script};
 use crate::block_text::{block_terms, payload_texts};
 use crate::omission::Omission;
 use crate::passage::{Passage, PassagePlace};
@@ -51,6 +51,8 @@ pub(crate) struct BlockMeta {
     pub(crate) len: u32,
     pub(crate) time: Timestamp,
     pub(crate) block_type: BlockType,
+    /// The script of its own words.
+    pub(crate) script: Script,
 }
 
 /// The vectors of a block that one model made.
@@ -82,8 +84,10 @@ impl BlockDoc {
         let mut counts = Counts::default();
         block_terms(block, messages, analyzer, |term| counts.add(term));
         let time = Timestamp::parse(&block.header.create_time).unwrap_or_default();
-        let meta = BlockMeta { len: counts.len, time, block_type: block.header.block_type };
+        let (len, block_type) = (counts.len, block.header.block_type);
         let (terms, payloads) = (counts.terms(), payload_texts(messages));
+        let script = Script::of(terms.iter().map(|(term, count)| (&**term, *count)));
+        let meta = BlockMeta { len, time, block_type, script };
         let (vectors_by_model, omissions) = (Vec::new(), Vec::new());
         let mut doc = Self { n, meta, terms, vectors: vectors_by_model, payloads, omissions };
         for (seq, of_message) in vectors {
@@ -99,7 +103,8 @@ impl BlockDoc {
 
     /// The place of a block whose record cannot be read: it is there, but nothing finds it.
     pub(crate) fn unreadable(n: u32) -> Self {
-        let meta = BlockMeta { len: 0, time: Timestamp(0), block_type: BlockType::Chat };
+        let (time, block_type) = (Timestamp(0), BlockType::Chat);
+        let meta = BlockMeta { len: 0, time, block_type, script: Script::default() };
         let (terms, vectors, payloads) = (Vec::new(), Vec::new(), Vec::new());
         Self { n, meta, terms, vectors, payloads, omissions: Vec::new() }
     }

@@ -20,7 +20,8 @@
 //! - `exact` is 0, or 1 for a block that holds a name of the question whole (less when it holds one of
 //!   several): no sum of the other parts comes above that, unless the question names more than four.
 //!
-//! Equal scores go to the newer block.
+//! Equal scores go to the newer block. Blocks in another script than the question's have an order of their own, and
+//! are placed among the others ([`other_scripts`]).
 //!
 //! Recall at 1, 5 and 10 on LoCoMo (851 questions of categories 1-4) and BFCL memory (105 questions),
 //! at 5 and 10 on twenty QMSum meetings (131 questions), all in foldback's own blocks with the built-in
@@ -55,9 +56,12 @@
 //! alone. Of two that hold the same names, the one whose own words do goes first when the other's
 //! passage holds no more of the question. Payloads that several blocks carry count for one of them.
 
+pub(crate) mod other_scripts;
 mod question;
 
 pub(crate) use question::{AskedTerm, Corpus, Held, Question, relevance_of_words};
+
+use std::cmp::Ordering;
 
 /// BM25's saturation of repeated terms.
 const K1: f64 = 1.2;
@@ -188,6 +192,14 @@ pub(crate) fn score(
     let recent = beside.recent * (leader - base - neighbour).max(0.0);
     let (dated, exact) = (DATED * beside.dated, question.bonus(held));
     Score { base, neighbour, recent, dated, exact }
+}
+
+impl Ranked {
+    /// The order by meaning alone, the nearest first.
+    pub(crate) fn by_meaning(a: &Self, b: &Self) -> Ordering {
+        let cosine = |ranked: &Self| ranked.candidate.cosine.unwrap_or(f32::NEG_INFINITY);
+        cosine(b).total_cmp(&cosine(a)).then_with(|| b.candidate.n.cmp(&a.candidate.n))
+    }
 }
 
 /// Brings blocks into their order, the best first.

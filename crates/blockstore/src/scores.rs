@@ -195,13 +195,13 @@ pub(crate) fn relevance(
 ) -> f32 {
     let coverage = question.coverage(candidate.held);
     let words = rank::relevance_of_words(coverage as f32);
-    match (request.vector, candidate.cosine) {
-        (Some((embedder, _)), Some(cosine)) => {
-            let meaning = embedder.calibrated_answer(cosine);
-            words.max(meaning.clamp(0.0, 1.0))
-        }
-        _ => words,
-    }
+    candidate.cosine.and_then(|cosine| meaning(request, cosine)).map_or(words, |m| words.max(m))
+}
+
+/// How much a cosine says that a text answers the question, from 0 to 1, where that has a vector.
+pub(crate) fn meaning(request: &SearchRequest<'_>, cosine: f32) -> Option<f32> {
+    let (embedder, _) = request.vector?;
+    Some(embedder.calibrated_answer(cosine).clamp(0.0, 1.0))
 }
 
 /// A block with the least that its cosine may be.

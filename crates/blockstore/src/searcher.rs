@@ -1,6 +1,7 @@
 //! A search, from the question to the hits.
 
 mod meaning;
+mod other_scripts;
 mod words;
 
 pub(crate) use meaning::{ExactCosine, vector_side};
@@ -241,6 +242,8 @@ impl Searcher {
         }
         rank::order(&mut ranked);
         ranked.truncate(request.k);
+        let (asked, of, by) = ((request, &question), (&parts, &pool), (&scores, &mut exact));
+        let ranked = other_scripts::place(ranked, asked, of, by)?;
         let evidence = Evidence {
             parts: &parts,
             question: &question,

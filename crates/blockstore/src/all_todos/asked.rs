@@ -10,7 +10,7 @@ use crate::disk::Damage;
 use crate::omission::Omission;
 use crate::parts::Parts;
 use crate::pool::{Cosine, Entry};
-use crate::rank::{self, Beside, Corpus, Question};
+use crate::rank::{self, Beside, Corpus, Question, other_scripts};
 use crate::scores::{self, AskedVector};
 use crate::searcher::{self, Allows, ByWords, asked_terms, by_words, vector_side};
 use crate::{Error, NotSearched, Ranking, SearchRequest, Unsearched, VectorSide};
@@ -201,6 +201,32 @@ impl<'a> Asked<'a> {
         all.into_iter().map(|bounded| bounded.at).collect()
     }
 
+    /// The blocks in another script than the question's that may be what answers it, the nearest.
+    pub(super) fn in_other_scripts(&self, searched: &[Searched<'_>]) -> Vec<At> {
+        let near = searched.iter().enumerate().flat_map(|(shelf, one)| {
+            let known =
+                one.found.pool.known().map(move |(n, entry)| (At { shelf, n }, entry.cosine));
+            known.filter(|(at, cosine)| {
+                self.may_answer(cosine.upper) && self.is_in_another_script(searched, *at)
+            })
+        });
+        let mut near: Vec<(At, f32)> = near.map(|(at, cosine)| (at, cosine.upper)).collect();
+        near.sort_by(|a, b| b.1.total_cmp(&a.1));
+        near.truncate(2 * self.request.request.k);
+        near.into_iter().map(|(at, _)| at).collect()
+    }
+
+    /// Whether a cosine is enough for an answer in another script.
+    pub(super) fn may_answer(&self, cosine: f32) -> bool {
+        let meaning = scores::meaning(&self.request.request, cosine);
+        meaning.is_some_and(|meaning| meaning >= other_scripts::MAY_ANSWER)
+    }
+
+    pub(super) fn is_in_another_script(&self, searched: &[Searched<'_>], at: At) -> bool {
+        let meta = searched.get(at.shelf).and_then(|shelf| shelf.parts.meta(at.n));
+        meta.is_some_and(|meta| meta.script.differs(self.question.script))
+    }
+
     /// The blocks of a shelf that have anything to do with the question, each with the bounds of its
     /// score.
     fn bounds(&self, at: usize, shelf: &Searched<'_>, best: f64) -> Vec<Bounded> {
@@ -272,7 +298,7 @@ impl Searched<'_> {
 }
 
 /// A block: its shelf, and its number there.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct At {
     pub(super) shelf: usize,
     pub(super) n: u32,

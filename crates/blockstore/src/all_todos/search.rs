@@ -9,7 +9,7 @@ use crate::disk::Damage;
 use crate::found_block::{Evidence, FoundPassage};
 use crate::omission::{Omission, OmissionPart};
 use crate::pool::{Cosine, Entry};
-use crate::rank::{self, Beside, Candidate, Score};
+use crate::rank::{self, Beside, Candidate, Score, other_scripts};
 use crate::scores;
 use crate::searcher::ExactCosine;
 use crate::{Error, Explanation, Hit, PassageHit, Ranking, WhyUnsearched};
@@ -86,27 +86,22 @@ impl AllTodos {
     ) -> Result<Option<Vec<Hit>>, Error> {
         let request = &asked.request.request;
         let best = searched.iter().map(|shelf| shelf.found.pool.best()).fold(0.0, f64::max);
-        let candidates = asked.candidates(searched, best);
         let mut todos: FxHashMap<u32, Todo> = FxHashMap::default();
-        for at in &candidates {
-            let no = at.todo(searched);
-            if !todos.contains_key(&no)
-                && let Some(todo) = self.todo(no)?
-            {
-                todos.insert(no, todo);
-            }
-        }
-        let ranked: Vec<Result<Option<Ranked>, Error>> = candidates
-            .par_iter()
-            .map(|at| match todos.get(&at.todo(searched)) {
-                Some(todo) => self.rank(asked, searched, best, *at, todo),
-                None => Ok(None),
-            })
-            .collect();
-        let ranked = ranked.into_iter().collect::<Result<Vec<_>, Error>>()?;
-        let mut ranked: Vec<Ranked> = ranked.into_iter().flatten().collect();
+        let candidates = asked.candidates(searched, best);
+        let mut ranked = self.ranked(asked, searched, best, candidates, &mut todos)?;
         ranked.sort_by(Ranked::order);
         ranked.truncate(request.k);
+        let is_other = |at: At| asked.is_in_another_script(searched, at);
+        let held = ranked.iter().map(|one| (is_other(one.at), one.candidate.held));
+        if other_scripts::are_placed(&asked.question, held) {
+            let others = asked.in_other_scripts(searched);
+            let mut others = self.ranked(asked, searched, best, others, &mut todos)?;
+            others
+                .retain(|one| one.candidate.cosine.is_some_and(|cosine| asked.may_answer(cosine)));
+            others.sort_by(Ranked::by_meaning);
+            let is_same = |a: &Ranked, b: &Ranked| a.at == b.at;
+            ranked = other_scripts::interleave(ranked, others, request.k, is_same);
+        }
         let mut hits = Vec::with_capacity(ranked.len());
         for ranked in ranked {
             let Some(todo) = todos.get(&ranked.at.todo(searched)) else { continue };
@@ -120,6 +115,34 @@ impl AllTodos {
             }
         }
         Ok(Some(hits))
+    }
+
+    /// The scores of these blocks by their exact vectors, where they have one after all, and the todos that they are of.
+    fn ranked(
+        &self,
+        asked: &Asked<'_>,
+        searched: &[Searched<'_>],
+        best: f64,
+        blocks: Vec<At>,
+        todos: &mut FxHashMap<u32, Todo>,
+    ) -> Result<Vec<Ranked>, Error> {
+        for at in &blocks {
+            let no = at.todo(searched);
+            if !todos.contains_key(&no)
+                && let Some(todo) = self.todo(no)?
+            {
+                todos.insert(no, todo);
+            }
+        }
+        let ranked: Vec<Result<Option<Ranked>, Error>> = blocks
+            .par_iter()
+            .map(|at| match todos.get(&at.todo(searched)) {
+                Some(todo) => self.rank(asked, searched, best, *at, todo),
+                None => Ok(None),
+            })
+            .collect();
+        let ranked = ranked.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        Ok(ranked.into_iter().flatten().collect())
     }
 
     /// The score of a block by its exact vectors; `None` when it is none after all.
@@ -317,5 +340,11 @@ impl Ranked {
     fn order(a: &Self, b: &Self) -> Ordering {
         let by_score = b.score.sum().total_cmp(&a.score.sum());
         by_score.then_with(|| b.newest.cmp(&a.newest))
+    }
+
+    /// The nearest in meaning first.
+    fn by_meaning(a: &Self, b: &Self) -> Ordering {
+        let cosine = |ranked: &Self| ranked.candidate.cosine.unwrap_or(f32::NEG_INFINITY);
+        cosine(b).total_cmp(&cosine(a)).then_with(|| b.newest.cmp(&a.newest))
     }
 }

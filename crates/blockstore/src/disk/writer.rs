@@ -278,7 +278,7 @@ pub(super) fn block(doc: BlockDoc, fields: Fields) -> TantivyDocument {
     document.add_u64(fields.number, u64::from(doc.n));
     document.add_u64(fields.length, u64::from(doc.meta.len));
     document.add_i64(fields.time, doc.meta.time.0);
-    document.add_u64(fields.kind, kind(doc.meta.block_type));
+    document.add_u64(fields.kind, kind(doc.meta.block_type, doc.meta.script));
     carried.into_iter().for_each(|payload| document.add_u64(fields.carried, payload));
     document
 }

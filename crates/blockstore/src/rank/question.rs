@@ -2,6 +2,7 @@
 
 use super::{B, EXACT, K1, NAMES, NEIGHBOUR, PassageScore, TOLD};
 use crate::Ranking;
+use crate::analysis::Script;
 use std::cmp::Ordering;
 
 /// The question, as ranking sees it. At most 64 terms: which of them a block holds is a set of
@@ -19,6 +20,7 @@ pub(crate) struct Question {
     exact_terms: u64,
     passage_exact_terms: u64,
     exact_sum: f64,
+    pub(crate) script: Script,
 }
 
 impl Question {
@@ -38,6 +40,7 @@ impl Question {
         let sum = |corpus: Corpus, df: fn(&AskedTerm) -> u64| {
             asked.iter().map(|term| corpus.idf(df(term).max(1))).sum::<f64>()
         };
+        let script = Script::of(asked.iter().map(|term| (term.text.as_str(), 1)));
         let idf_sum = sum(blocks, |term| term.df);
         let passage_idf_sum = sum(passages, |term| term.passage_df);
         let mut terms: Vec<(usize, QueryTerm)> = asked
@@ -81,6 +84,7 @@ impl Question {
             exact_terms,
             passage_exact_terms,
             exact_sum: 0.0,
+            script,
         };
         question.exact_sum = question.idf_of(exact_terms | passage_exact_terms);
         question
@@ -250,7 +254,7 @@ impl Corpus {
 }
 
 /// The share of a question's words, by their weight, that stands for "this answers it".
-const ANSWERING_SHARE: f32 = 0.35;
+pub(super) const ANSWERING_SHARE: f32 = 0.35;
 
 /// Where "this answers it" lies on the common scale, on which 0 is unrelated and 1 the same.
 const ANSWERING: f32 = 0.72;

@@ -2,6 +2,7 @@
 
 use super::super::Damage;
 use super::super::writer::Fields;
+use crate::analysis::Script;
 use crate::block_doc::{BlockMeta, PassageMeta};
 use crate::passage::PassagePlace;
 use foldback_core::{BlockType, Timestamp};
@@ -61,8 +62,8 @@ impl Segment {
             } else {
                 *n = block;
                 let time = time.as_ref().and_then(|time| time.first(doc)).ok_or_else(bad)?;
-                let block_type = block_type(kind.get(doc)?).ok_or_else(bad)?;
-                let meta = BlockMeta { len, time: Timestamp(time), block_type };
+                let (block_type, script) = of_kind(kind.get(doc)?).ok_or_else(bad)?;
+                let meta = BlockMeta { len, time: Timestamp(time), block_type, script };
                 let (carried, document) = (carried.all(doc), (segment, doc));
                 let block = IndexedBlock { meta, carried, document };
                 let entry = n.checked_sub(1).and_then(|n| gathered.blocks.get_mut(n as usize));
@@ -184,15 +185,17 @@ impl Numbers {
     }
 }
 
-/// The type of a block as a number of its column.
-pub(in crate::disk) fn kind(block_type: BlockType) -> u64 {
-    match block_type {
-        BlockType::ToolCall => 0,
-        BlockType::Qa => 1,
-        BlockType::Chat => 2,
-    }
+/// The types of blocks by their numbers.
+const TYPES: [BlockType; 3] = [BlockType::ToolCall, BlockType::Qa, BlockType::Chat];
+
+/// The type and the script of a block as a number of its column.
+pub(in crate::disk) fn kind(block_type: BlockType, script: Script) -> u64 {
+    let block_type = TYPES.iter().position(|one| *one == block_type).unwrap_or_default();
+    let script = Script::ALL.iter().position(|one| *one == script).unwrap_or_default();
+    (script * TYPES.len() + block_type) as u64
 }
 
-fn block_type(kind: u64) -> Option<BlockType> {
-    [BlockType::ToolCall, BlockType::Qa, BlockType::Chat].get(kind as usize).copied()
+fn of_kind(kind: u64) -> Option<(BlockType, Script)> {
+    let kind = usize::try_from(kind).ok()?;
+    Some((*TYPES.get(kind % TYPES.len())?, *Script::ALL.get(kind / TYPES.len())?))
 }
