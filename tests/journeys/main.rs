@@ -32,6 +32,7 @@ mod laws;
 mod lossless;
 mod malformed;
 mod open_tail;
+mod other_scripts;
 mod paths;
 mod payload_search;
 mod processes;

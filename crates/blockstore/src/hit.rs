@@ -11,7 +11,7 @@ pub struct Hit {
     /// The block's header and range; its body is read by
     /// [`BlockStore::messages`](crate::BlockStore::messages).
     pub block: Block,
-    /// What hits are ordered by: `w * bm25 / best bm25 + (1 - w) * cosine`, and more for neighbours,
+    /// What hits are ordered by, but for those in [another script](Explanation::another_script): `w * bm25 / best bm25 + (1 - w) * cosine`, and more for neighbours,
     /// for its time and, up to 2, for exact hits. Comparable within one answer only.
     pub score: f32,
     /// BM25 of the question's terms, with the todo's own statistics: of the block's own words or of
@@ -108,6 +108,9 @@ pub struct Explanation {
     pub lexical_weight: f32,
     /// What exact hits added to the score.
     pub bonus: f32,
+    /// Whether the block is in another script than the question, so that its place may be one that is kept for such
+    /// blocks and not that of its score.
+    pub another_script: bool,
     /// What became of the vectors.
     pub vectors: VectorSide,
 }
@@ -171,6 +174,9 @@ impl fmt::Display for Hit {
             write!(f, " + {name} {added:.2}")?;
         }
         write!(f, "; relevance {:.2}", self.relevance)?;
+        if told.another_script {
+            f.write_str("; in another script")?;
+        }
         for (i, term) in terms.iter().enumerate() {
             let before = if i == 0 { "; " } else { ", " };
             let mark = if term.exact { "!" } else { "" };

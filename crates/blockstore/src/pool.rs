@@ -23,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) cosine: Cosine,
     /// Whether it passes the request's filters.
     pub(crate) allowed: bool,
+    /// Whether it is in another script than the question.
+    pub(crate) another_script: bool,
 }
 
 /// A cosine that lies between two bounds; both are below every number when there is none.
@@ -54,7 +56,8 @@ impl Entry {
     pub(crate) fn candidate(&self, n: u32) -> Candidate {
         let cosine = self.cosine.upper;
         let cosine = cosine.is_finite().then_some(cosine);
-        Candidate { n, bm25: self.bm25, passage: self.added, held: self.held(), cosine }
+        let Self { bm25, added: passage, another_script, .. } = *self;
+        Candidate { n, bm25, passage, held: self.held(), cosine, another_script }
     }
 
     /// Whether it may be answered and has something to do with the question.
@@ -77,6 +80,7 @@ impl Pool {
             added: 0.0,
             cosine: Cosine::NONE,
             allowed: true,
+            another_script: false,
         };
         Self { entries: vec![entry; blocks] }
     }

@@ -115,6 +115,8 @@ pub(crate) struct Candidate {
     pub(crate) held: Held,
     /// The cosine of its best vector, where it has one of the question's model.
     pub(crate) cosine: Option<f32>,
+    /// Whether it is in another script than the question.
+    pub(crate) another_script: bool,
 }
 
 /// What a passage of a payload has of the question.

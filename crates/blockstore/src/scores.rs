@@ -172,6 +172,10 @@ impl<'a, 'r> Scores<'a, 'r> {
     }
 }
 
+/// A request's cut-off is for blocks in the question's script. This share of it is for the others: the vectors of two
+/// texts that say the same in two languages are farther apart.
+pub(crate) const CUTOFF_SHARE: f32 = 0.75;
+
 /// Whether a block is not below the request's cut-off.
 pub(crate) fn passes(
     request: &SearchRequest<'_>,
@@ -180,8 +184,9 @@ pub(crate) fn passes(
 ) -> bool {
     match request.cutoff {
         Some(cutoff) => {
+            let share = if candidate.another_script { CUTOFF_SHARE } else { 1.0 };
             question.exact(candidate.held) > 0.0
-                || relevance(request, question, candidate) >= cutoff
+                || relevance(request, question, candidate) >= share * cutoff
         }
         None => true,
     }

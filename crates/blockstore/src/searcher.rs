@@ -242,8 +242,8 @@ impl Searcher {
         }
         rank::order(&mut ranked);
         ranked.truncate(request.k);
-        let (asked, of, by) = ((request, &question), (&parts, &pool), (&scores, &mut exact));
-        let ranked = other_scripts::place(ranked, asked, of, by)?;
+        let (asked, by) = ((request, &question), (&scores, &mut exact, leader));
+        let ranked = other_scripts::place(ranked, asked, &pool, by)?;
         let evidence = Evidence {
             parts: &parts,
             question: &question,
@@ -275,6 +275,7 @@ impl Searcher {
                     best_bm25: best as f32,
                     lexical_weight: question.lexical_weight(cosine.is_some()) as f32,
                     bonus: ranked.score.exact as f32,
+                    another_script: ranked.candidate.another_script,
                     vectors: vectors.clone(),
                 },
                 passages: evidence.with_carriers(n, &best_passages),

@@ -84,14 +84,18 @@ fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     Ok(memory)
 }
 
+/// Whether the engine's own structures hold. Nothing is written, and lost writes are not noticed.
+pub(crate) fn is_sound(globals: &Globals) -> Result<bool, CliError> {
+    let (dir, key) = (folder(globals)?, encryption_key(globals)?);
+    let kv = foldback_kv::open_with(&dir, globals.engine(), Mode::ReadOnly, key.as_ref());
+    let kv = kv.map_err(|error| not_opened(error.into(), &dir))?;
+    Ok(foldback_kv::is_sound(&kv.check()?))
+}
+
 /// Takes what is there for all that there is. Says what was lost.
 pub(crate) fn accept_loss(globals: &Globals) -> Result<Option<Lost>, CliError> {
-    let dir = folder(globals)?;
-    // Opening for reading says whether there is a store, without making one.
-    let key = encryption_key(globals)?;
-    let open = |mode| foldback_kv::open_with(&dir, globals.engine(), mode, key.as_ref());
-    drop(open(Mode::ReadOnly).map_err(|error| not_opened(error.into(), &dir))?);
-    let kv = open(Mode::ReadWrite)?;
+    let (dir, key) = (folder(globals)?, encryption_key(globals)?);
+    let kv = foldback_kv::open_with(&dir, globals.engine(), Mode::ReadWrite, key.as_ref())?;
     let lost = kv.lost()?;
     kv.accept_loss()?;
     Ok(lost)

@@ -117,7 +117,8 @@ impl Hints {
 
 /// The first hit, where it answers the question beyond doubt.
 fn beyond_doubt(hits: &[Hit]) -> Option<&Hit> {
-    let next = hits.get(1).map_or(0.0, |hit| hit.score);
+    // A hit in another script may come before one with a better score.
+    let next = hits.iter().skip(1).map(|hit| hit.score).fold(0.0, f32::max);
     hits.first().filter(|best| best.relevance >= BEYOND_DOUBT && best.score >= MARGIN * next)
 }
 

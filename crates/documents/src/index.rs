@@ -82,8 +82,9 @@ fn is_file(within: &Within) -> bool {
 /// A passage with less to do with a query than this is none that it asked for.
 const CUTOFF: f32 = 0.2;
 
-/// One that has no word of the query needs more: an embedder places a word that it does not know
-/// anywhere.
+/// One that has no word of the query needs more: an embedder places a word that it does not know anywhere, and
+/// vectors of Chinese, Japanese and Korean spread wider than those of English (a question about entanglement came
+/// to 0.52 with a passage about tides, and one about the height of tides to 0.89).
 const WITHOUT_WORDS: f32 = 0.6;
 
 /// More old messages than this, and than new ones, are cleared away.

@@ -12,7 +12,7 @@ use crate::memory::Shared;
 use crate::secret::write_again;
 use crate::{Error, ErrorKind, Memory, disk};
 use foldback_blockstore::CaughtUp;
-use foldback_kv::{Batch, Error as KvError, Finding as KvFinding, Lost, Todo};
+use foldback_kv::{Batch, Error as KvError, Lost, Todo, is_sound};
 use rayon::prelude::*;
 use rebuild::rebuild;
 use serde::Serialize;
@@ -352,10 +352,6 @@ impl Maintenance<'_> {
             visit(&todos)?;
         }
     }
-}
-
-fn is_sound(findings: &[KvFinding]) -> bool {
-    !findings.iter().any(|found| matches!(found, KvFinding::Engine { .. }))
 }
 
 impl Shared {

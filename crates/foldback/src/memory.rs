@@ -279,7 +279,8 @@ impl Memory {
         Ok(self.shared.blocks.block(&todo, id.n())?)
     }
 
-    /// The blocks of a todo that answer a request best, best first, by words and by meaning; among them the
+    /// The blocks of a todo that answer a request best, best first (but for those in another script than the question's, which
+    /// have places of their own), by words and by meaning; among them the
     /// [open messages](Self::open_block), as a block of their own. Where the embedder fails the words alone
     /// decide, and the answer says so.
     ///

@@ -39,6 +39,12 @@ pub enum Finding {
     },
 }
 
+/// Whether the engine's own structures hold. Where they do not, a write may damage what is still whole.
+#[must_use]
+pub fn is_sound(findings: &[Finding]) -> bool {
+    !findings.iter().any(|found| matches!(found, Finding::Engine { .. }))
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

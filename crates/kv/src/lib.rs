@@ -102,7 +102,7 @@ mod sqlite;
 pub use crate::batch::{Batch, Delete, Expect, MAX_VALUE_BYTES};
 pub use crate::engine::{Engine, Mode};
 pub use crate::error::Error;
-pub use crate::finding::Finding;
+pub use crate::finding::{Finding, is_sound};
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 pub use crate::folder::is_encrypted;
 #[cfg(feature = "sqlite")]

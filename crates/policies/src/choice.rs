@@ -27,7 +27,7 @@ impl PolicyChoice {
 
     /// The policy that was named, if one was.
     #[must_use]
-    pub fn named(self) -> Option<Policy> {
+    pub fn policy(self) -> Option<Policy> {
         match self {
             Self::Auto => None,
             Self::Named(policy) => Some(policy),

@@ -40,6 +40,8 @@ pub(crate) struct ReactLoop<'a> {
     system: Option<Arc<Message>>,
     /// The agent's tools, where they are declared to the chat API, and the loop's.
     tools: Vec<ToolDefinition>,
+    /// The tokens of what the agent sends in front of a prompt, as the context was told last.
+    front: Option<usize>,
     /// How often the model was asked.
     asked: u32,
     stuck: Stuck,
@@ -99,6 +101,7 @@ impl<'a> ReactLoop<'a> {
             must_call: false,
             system: (!system_prompt.is_empty()).then(|| Arc::new(Message::system(system_prompt))),
             tools,
+            front: None,
             asked: 0,
             stuck: Stuck::new(settings.stuck_after),
             is_known: false,
@@ -158,8 +161,13 @@ impl<'a> ReactLoop<'a> {
 
     /// The next request: what the context shows, the agent's tools, then those of its policy.
     fn request(&mut self, context: &mut dyn ContextManager) -> ChatRequest {
-        let (prompt, front) = self.prompt(context);
-        context.set_front_tokens(front as u64);
+        let (mut prompt, front) = self.prompt(context);
+        if self.front != Some(front) {
+            // The context may plan another prompt behind so many tokens.
+            context.set_front_tokens(front as u64);
+            self.front = Some(front);
+            (prompt, _) = self.prompt(context);
+        }
         let mut request = ChatRequest::from(prompt);
         request.tools.splice(0..0, self.tools.iter().cloned());
         request.tool_choice = self.choice.stated(context.tools(), &request.tools);
@@ -170,7 +178,8 @@ impl<'a> ReactLoop<'a> {
     }
 
     /// What the context shows, below the agent's instructions: a conversation that did not begin with
-    /// them does not hold them. They and the agent's tools take their part of the bound: so many tokens.
+    /// them does not hold them. They and the agent's tools take their part of the bound; the second value is
+    /// the number of tokens that they take.
     fn prompt(&self, context: &dyn ContextManager) -> (Prompt, usize) {
         let tools =
             self.tools.iter().flat_map(|tool| [&tool.name, &tool.description, &tool.parameters]);

@@ -6,7 +6,8 @@ use crate::keeping::{Watching, calling};
 use crate::script::{agent, full, model, says, task};
 use foldback_agent::{AgentEvent, React};
 use foldback_core::{
-    BackgroundJob, BackgroundJobDone, BackgroundWork, ContextError, ContextLayer, ContextManager,
+    BackgroundJob, BackgroundJobDone, BackgroundWork, Budget, ContextError, ContextLayer,
+    ContextManager, Prompt, ToolCall,
 };
 use foldback_llm::{Answer, ScriptedModel};
 use serde_json::json;
@@ -147,4 +148,47 @@ async fn et10_what_is_left_out_is_told_once() {
     });
     let noted: Vec<&str> = noted.collect();
     assert_eq!(noted, ["A message of 9,000 tokens is left out.", "再多的也没有地方了。"]);
+}
+
+/// A context that writes down what it is told of a request, and what it is asked for.
+struct Front(Box<dyn ContextManager>, Arc<Mutex<Vec<String>>>);
+
+impl ContextLayer for Front {
+    fn inner(&self) -> &dyn ContextManager {
+        self.0.as_ref()
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.0.as_mut()
+    }
+
+    fn set_front_tokens(&mut self, tokens: u64) {
+        self.1.lock().unwrap().push(format!("front {tokens}"));
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        self.1.lock().unwrap().push("prompt".to_owned());
+        self.0.prompt(budget)
+    }
+}
+
+/// LV4: a policy knows the tokens of the agent's instructions and tools before the prompt that is sent is planned.
+#[tokio::test]
+async fn lv4_a_context_knows_what_the_agent_sends_in_front() {
+    let told = |system: &'static str| async move {
+        let asked = Arc::default();
+        let answers = [Answer::from(ToolCall::new("c", "read", "{}")), Answer::text("done")];
+        let agent = agent(&model(answers), vec![says("read", 1, "ok")]).with_system_prompt(system);
+        let mut context = Front(full(), Arc::clone(&asked));
+        agent.run(&React::default(), &mut context, &task("Read it.")).await.unwrap();
+        let asked = asked.lock().unwrap().clone();
+        let fronts: Vec<u64> =
+            asked.iter().filter_map(|one| one.strip_prefix("front ")?.parse().ok()).collect();
+        assert_eq!(fronts.len(), 1, "{asked:?}");
+        let at = asked.iter().position(|one| one.starts_with("front ")).unwrap();
+        assert_eq!(asked.get(at + 1).map(String::as_str), Some("prompt"), "{asked:?}");
+        fronts[0]
+    };
+    let (without, with) = (told("").await, told("You look after a quay and its cranes.").await);
+    assert!(without > 0 && with >= without, "{without} {with}");
 }

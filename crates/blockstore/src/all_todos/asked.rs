@@ -10,7 +10,8 @@ use crate::disk::Damage;
 use crate::omission::Omission;
 use crate::parts::Parts;
 use crate::pool::{Cosine, Entry};
-use crate::rank::{self, Beside, Corpus, Question, other_scripts};
+use crate::rank::other_scripts::{OtherScripts, Scanned};
+use crate::rank::{self, Beside, Corpus, Question};
 use crate::scores::{self, AskedVector};
 use crate::searcher::{self, Allows, ByWords, asked_terms, by_words, vector_side};
 use crate::{Error, NotSearched, Ranking, SearchRequest, Unsearched, VectorSide};
@@ -201,30 +202,26 @@ impl<'a> Asked<'a> {
         all.into_iter().map(|bounded| bounded.at).collect()
     }
 
-    /// The blocks in another script than the question's that may be what answers it, the nearest.
-    pub(super) fn in_other_scripts(&self, searched: &[Searched<'_>]) -> Vec<At> {
-        let near = searched.iter().enumerate().flat_map(|(shelf, one)| {
-            let known =
-                one.found.pool.known().map(move |(n, entry)| (At { shelf, n }, entry.cosine));
-            known.filter(|(at, cosine)| {
-                self.may_answer(cosine.upper) && self.is_in_another_script(searched, *at)
-            })
-        });
-        let mut near: Vec<(At, f32)> = near.map(|(at, cosine)| (at, cosine.upper)).collect();
-        near.sort_by(|a, b| b.1.total_cmp(&a.1));
-        near.truncate(2 * self.request.request.k);
-        near.into_iter().map(|(at, _)| at).collect()
-    }
-
-    /// Whether a cosine is enough for an answer in another script.
-    pub(super) fn may_answer(&self, cosine: f32) -> bool {
-        let meaning = scores::meaning(&self.request.request, cosine);
-        meaning.is_some_and(|meaning| meaning >= other_scripts::MAY_ANSWER)
-    }
-
-    pub(super) fn is_in_another_script(&self, searched: &[Searched<'_>], at: At) -> bool {
-        let meta = searched.get(at.shelf).and_then(|shelf| shelf.parts.meta(at.n));
-        meta.is_some_and(|meta| meta.script.differs(self.question.script))
+    /// The blocks in another script than the question's that are near enough to answer it; none where it is answered in
+    /// its own.
+    pub(super) fn in_other_scripts(
+        &self,
+        searched: &[Searched<'_>],
+        placing: OtherScripts<'_, '_>,
+    ) -> Vec<At> {
+        let scanned: Vec<Scanned> =
+            searched.par_iter().map(|shelf| placing.scan(&shelf.found.pool)).collect();
+        let mut all = Scanned::default();
+        let mut near = Vec::new();
+        for (shelf, mut scanned) in scanned.into_iter().enumerate() {
+            all.join(&scanned);
+            near.extend(scanned.near.drain(..).map(|(n, cosine)| (At { shelf, n }, cosine)));
+        }
+        if !all.has_places() {
+            return Vec::new();
+        }
+        placing
+            .nearest(near, self.request.is_exhaustive, |a, b| (b.shelf, b.n).cmp(&(a.shelf, a.n)))
     }
 
     /// The blocks of a shelf that have anything to do with the question, each with the bounds of its

@@ -9,7 +9,8 @@ use crate::disk::Damage;
 use crate::found_block::{Evidence, FoundPassage};
 use crate::omission::{Omission, OmissionPart};
 use crate::pool::{Cosine, Entry};
-use crate::rank::{self, Beside, Candidate, Score, other_scripts};
+use crate::rank::other_scripts::OtherScripts;
+use crate::rank::{self, Beside, Candidate, Score};
 use crate::scores;
 use crate::searcher::ExactCosine;
 use crate::{Error, Explanation, Hit, PassageHit, Ranking, WhyUnsearched};
@@ -91,16 +92,12 @@ impl AllTodos {
         let mut ranked = self.ranked(asked, searched, best, candidates, &mut todos)?;
         ranked.sort_by(Ranked::order);
         ranked.truncate(request.k);
-        let is_other = |at: At| asked.is_in_another_script(searched, at);
-        let held = ranked.iter().map(|one| (is_other(one.at), one.candidate.held));
-        if other_scripts::are_placed(&asked.question, held) {
-            let others = asked.in_other_scripts(searched);
+        if let Some(placing) = OtherScripts::new(request, &asked.question) {
+            let others = asked.in_other_scripts(searched, placing);
             let mut others = self.ranked(asked, searched, best, others, &mut todos)?;
-            others
-                .retain(|one| one.candidate.cosine.is_some_and(|cosine| asked.may_answer(cosine)));
+            others.retain(|one| placing.is_near(&one.candidate));
             others.sort_by(Ranked::by_meaning);
-            let is_same = |a: &Ranked, b: &Ranked| a.at == b.at;
-            ranked = other_scripts::interleave(ranked, others, request.k, is_same);
+            ranked = placing.interleave(ranked, others, |a, b| a.at == b.at);
         }
         let mut hits = Vec::with_capacity(ranked.len());
         for ranked in ranked {
@@ -117,7 +114,8 @@ impl AllTodos {
         Ok(Some(hits))
     }
 
-    /// The scores of these blocks by their exact vectors, where they have one after all, and the todos that they are of.
+    /// Scores these blocks by their exact vectors. Blocks that turn out to have no score are left out. Their todos are
+    /// added to `todos`.
     fn ranked(
         &self,
         asked: &Asked<'_>,
@@ -263,6 +261,7 @@ impl AllTodos {
                 best_bm25: best as f32,
                 lexical_weight: asked.question.lexical_weight(candidate.cosine.is_some()) as f32,
                 bonus: score.exact as f32,
+                another_script: candidate.another_script,
                 vectors: asked.vectors.clone(),
             },
             block,

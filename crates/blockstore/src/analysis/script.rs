@@ -8,36 +8,40 @@ pub(crate) enum Script {
     /// Three quarters or more are Chinese, Japanese or Korean.
     Cjk,
     /// Three quarters or more are not.
-    Other,
-    /// Neither, or there are none.
+    NotCjk,
+    /// Neither holds, or there are no words.
     #[default]
-    Both,
+    Mixed,
 }
 
 impl Script {
-    pub(crate) const ALL: [Self; 3] = [Self::Cjk, Self::Other, Self::Both];
+    pub(crate) const ALL: [Self; 3] = [Self::Cjk, Self::NotCjk, Self::Mixed];
 
-    /// That of these terms, each so often.
+    /// The script of these terms; each comes with its count. Numbers, and names made of digits and marks, are of no
+    /// script.
     pub(crate) fn of<'t>(terms: impl Iterator<Item = (&'t str, u32)>) -> Self {
         let is_cjk = |term: &str| {
             term.chars().next().is_some_and(|c| is_ideograph(c) || is_kana(c) || is_hangul(c))
         };
         let (mut cjk, mut all) = (0_u64, 0_u64);
         for (term, count) in terms {
+            if !term.chars().all(char::is_alphabetic) {
+                continue;
+            }
             all += u64::from(count);
             cjk += if is_cjk(term) { u64::from(count) } else { 0 };
         }
         match cjk * 4 {
-            _ if all == 0 => Self::Both,
+            _ if all == 0 => Self::Mixed,
             quarters if quarters >= 3 * all => Self::Cjk,
-            quarters if quarters <= all => Self::Other,
-            _ => Self::Both,
+            quarters if quarters <= all => Self::NotCjk,
+            _ => Self::Mixed,
         }
     }
 
     /// Whether a text in one is in another script than one in the other.
     pub(crate) fn differs(self, other: Self) -> bool {
-        matches!((self, other), (Self::Cjk, Self::Other) | (Self::Other, Self::Cjk))
+        matches!((self, other), (Self::Cjk, Self::NotCjk) | (Self::NotCjk, Self::Cjk))
     }
 }
 
@@ -49,11 +53,12 @@ mod tests {
     fn three_quarters_of_the_terms_are_a_script() {
         let of = |terms: &[(&'static str, u32)]| Script::of(terms.iter().copied());
         assert_eq!(of(&[("码头", 3), ("quay", 1)]), Script::Cjk);
-        assert_eq!(of(&[("码头", 2), ("quay", 1)]), Script::Both);
-        assert_eq!(of(&[("부두", 1), ("quay", 3)]), Script::Other);
+        assert_eq!(of(&[("码头", 2), ("quay", 1)]), Script::Mixed);
+        assert_eq!(of(&[("부두", 1), ("quay", 3)]), Script::NotCjk);
         assert_eq!(of(&[("ふ頭", 1)]), Script::Cjk);
-        assert_eq!(of(&[]), Script::Both);
-        assert!(Script::Cjk.differs(Script::Other) && Script::Other.differs(Script::Cjk));
-        assert!(!Script::Cjk.differs(Script::Both) && !Script::Both.differs(Script::Other));
+        assert_eq!(of(&[("码头", 3), ("e-4417", 9), ("7302", 9)]), Script::Cjk);
+        assert_eq!(of(&[]), Script::Mixed);
+        assert!(Script::Cjk.differs(Script::NotCjk) && Script::NotCjk.differs(Script::Cjk));
+        assert!(!Script::Cjk.differs(Script::Mixed) && !Script::Mixed.differs(Script::NotCjk));
     }
 }

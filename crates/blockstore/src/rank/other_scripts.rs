@@ -1,35 +1,142 @@
 //! Answers in another script than the question's: English ones for a Chinese question, and the other way round.
 //!
-//! They share no word with it, and vectors are nearer to those of their own script. So whatever has a word in
-//! common comes before them, and they are ranked apart, by their meaning, and placed among the others.
+//! Such an answer shares no word with the question, and its vector is farther from the question's than those of texts
+//! in one script are. In one order with these it would come behind whatever has anything to do with the question. So
+//! blocks in another script have an order of their own, by meaning, and take every second place from the second on.
+//! They take none where the question is answered in its own script: where a block there holds a name that was asked
+//! for, or as many of the question's words as stand for an answer.
 
 use super::question::ANSWERING_SHARE;
-use super::{Held, Question};
-use crate::Ranking;
+use super::{Candidate, Held, Question};
+use crate::analysis::Script;
+use crate::pool::{Cosine, Pool};
+use crate::scores::{CUTOFF_SHARE, meaning};
+use crate::{Ranking, SearchRequest};
 
-/// A block in another script may be an answer where its meaning says at least so much, on the common scale. Vectors of
-/// two languages that say the same are farther apart than those of one.
-pub(crate) const MAY_ANSWER: f32 = 0.3;
+/// A block in another script may be an answer where its meaning says at least so much, on the common scale.
+const MAY_ANSWER: f32 = 0.3;
 
-/// Whether blocks in other scripts are placed among those that were found: some of these are in the question's script,
-/// and none of those holds as much of its words as stands for an answer. `found` says of each whether it is in another
-/// script, and what it holds.
-pub(crate) fn are_placed(question: &Question, found: impl Iterator<Item = (bool, Held)>) -> bool {
-    let mut own = found.filter(|(is_other, _)| !is_other).map(|(_, held)| question.coverage(held));
-    let Some(first) = own.next().filter(|_| question.ranking == Ranking::Fused) else {
-        return false;
-    };
-    own.fold(first, f64::max) < f64::from(ANSWERING_SHARE)
+/// At most so many blocks are compared by their exact vectors, or as many as four times the hits.
+const MAX_EXACT: usize = 64;
+
+/// How blocks in another script than the question's are found and placed.
+#[derive(Clone, Copy)]
+pub(crate) struct OtherScripts<'a, 'r> {
+    request: &'a SearchRequest<'r>,
+    question: &'a Question,
+    least: f32,
 }
 
-/// Places what is in other scripts at every second place, both in their order, each once.
-pub(crate) fn interleave<T>(
+/// What stands in a pool of blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Scanned {
+    /// Whether any block is in the question's script, or in several.
+    is_any_own: bool,
+    /// Whether one of them shows that it answers the question.
+    is_answered: bool,
+    /// The blocks in another script that may answer it.
+    pub(crate) near: Vec<(u32, Cosine)>,
+}
+
+impl Scanned {
+    /// Whether blocks in another script have places.
+    pub(crate) fn has_places(&self) -> bool {
+        self.is_any_own && !self.is_answered
+    }
+
+    /// What stands in both pools. The blocks of each keep their numbers, and are left to the caller.
+    pub(crate) fn join(&mut self, other: &Self) {
+        self.is_any_own |= other.is_any_own;
+        self.is_answered |= other.is_answered;
+    }
+}
+
+impl<'a, 'r> OtherScripts<'a, 'r> {
+    /// `None` where there is nothing to place: one hit, an order that is not fused, a question without a vector or in
+    /// several scripts.
+    pub(crate) fn new(request: &'a SearchRequest<'r>, question: &'a Question) -> Option<Self> {
+        let is_asked = request.k > 1
+            && question.ranking == Ranking::Fused
+            && request.vector.is_some()
+            && question.script != Script::Mixed;
+        let least = MAY_ANSWER.max(CUTOFF_SHARE * request.cutoff.unwrap_or_default());
+        is_asked.then_some(Self { request, question, least })
+    }
+
+    /// Whether a cosine is enough for an answer in another script.
+    pub(crate) fn may_answer(self, cosine: f32) -> bool {
+        meaning(self.request, cosine).is_some_and(|meaning| meaning >= self.least)
+    }
+
+    /// Looks at every block of a pool until one answers the question in its own script.
+    pub(crate) fn scan(self, pool: &Pool) -> Scanned {
+        let mut scanned = Scanned::default();
+        for (n, entry) in pool.known() {
+            if entry.another_script {
+                scanned.is_answered |= self.question.exact(entry.held()) > 0.0;
+                if self.may_answer(entry.cosine.upper) {
+                    scanned.near.push((n, entry.cosine));
+                }
+            } else {
+                scanned.is_any_own = true;
+                scanned.is_answered |= self.answers(entry.held());
+            }
+            if scanned.is_answered {
+                break;
+            }
+        }
+        scanned
+    }
+
+    /// Whether what a block holds shows that it answers the question.
+    fn answers(self, held: Held) -> bool {
+        !held.is_nothing()
+            && (self.question.exact(held) > 0.0
+                || self.question.coverage(held) >= f64::from(ANSWERING_SHARE))
+    }
+
+    /// Of these blocks those that may be among the nearest `k`, whatever their true cosines within the bounds are; at
+    /// most as many as are compared exactly.
+    pub(crate) fn nearest<T: Copy>(
+        self,
+        mut near: Vec<(T, Cosine)>,
+        is_exhaustive: bool,
+        order: impl Fn(&T, &T) -> std::cmp::Ordering,
+    ) -> Vec<T> {
+        let k = self.request.k;
+        if near.len() > k && !is_exhaustive {
+            let mut sure: Vec<f32> = near.iter().map(|(_, cosine)| cosine.lower).collect();
+            let floor = *sure.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1;
+            near.retain(|(_, cosine)| cosine.upper >= floor);
+            near.sort_by(|a, b| b.1.upper.total_cmp(&a.1.upper).then_with(|| order(&a.0, &b.0)));
+            near.truncate(MAX_EXACT.max(4 * k));
+        }
+        near.into_iter().map(|(block, _)| block).collect()
+    }
+
+    /// Whether a block's exact cosine is enough.
+    pub(crate) fn is_near(self, candidate: &Candidate) -> bool {
+        candidate.cosine.is_some_and(|cosine| self.may_answer(cosine))
+    }
+
+    /// Places what is in other scripts at every second place, both in their order, each once.
+    pub(crate) fn interleave<T>(
+        self,
+        found: Vec<T>,
+        others: Vec<T>,
+        is_same: impl Fn(&T, &T) -> bool,
+    ) -> Vec<T> {
+        interleave(found, others, self.request.k, is_same)
+    }
+}
+
+fn interleave<T>(
     found: Vec<T>,
     others: Vec<T>,
     k: usize,
     is_same: impl Fn(&T, &T) -> bool,
 ) -> Vec<T> {
-    let mut placed: Vec<T> = Vec::with_capacity(k);
+    let mut placed: Vec<T> = Vec::with_capacity(k.min(found.len() + others.len()));
     let (mut found, mut others) = (found.into_iter(), others.into_iter());
     while placed.len() < k {
         let is_new = |one: &T| !placed.iter().any(|placed| is_same(placed, one));

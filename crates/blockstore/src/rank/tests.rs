@@ -20,7 +20,7 @@ fn question(terms: &[(&str, bool, u64)]) -> Question {
 
 fn candidate(n: u32, bm25: f64, held: u64, cosine: f32) -> Candidate {
     let held = Held { own: held, told: 0 };
-    Candidate { n, bm25, passage: 0.0, held, cosine: Some(cosine) }
+    Candidate { n, bm25, passage: 0.0, held, cosine: Some(cosine), another_script: false }
 }
 
 fn order(question: &Question, candidates: &[Candidate]) -> Vec<u32> {

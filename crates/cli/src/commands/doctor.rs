@@ -85,7 +85,7 @@ impl Doctor {
             ));
         }
         // A store that is open for writing is written to, were it only by its upkeep.
-        let repair = repair && store::open_for_reading(globals)?.maintenance().is_sound()?;
+        let repair = repair && store::is_sound(globals)?;
         if self.accept_loss {
             match repair.then(|| store::accept_loss(globals)).transpose()? {
                 None => out.note(

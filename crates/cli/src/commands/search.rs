@@ -38,7 +38,8 @@ use std::time::Instant;
 /// messages over 4,000 characters `text` has beginning and end, a payload that is damaged has no
 /// `text`, and `skip` is how many bytes of a long first line stand before it. With
 /// --explain each hit has "explanation" too; what stands beside words and meaning in its score is
-/// "neighbours", "recent", "dated" and "bonus" there. Where the question could not be compared by
+/// "neighbours", "recent", "dated" and "bonus" there, and "another_script": true marks a block in another
+/// script than the question, which may stand at a place that is kept for such blocks. Where the question could not be compared by
 /// meaning, "by_words_alone" says why. With --all-todos
 /// each hit has "todo_id" too, and beside "hits" stand "blocks", how many were searched, and
 /// "waiting", about how many messages were not.

@@ -8,7 +8,7 @@ use foldback_policies::{Policy, PolicyChoice};
 impl RunSettings {
     /// The same, with what settings say of summaries where the context has some and no flag says otherwise.
     pub(super) fn with_summaries_of(mut self, view: &ViewSettings) -> Self {
-        let policy = self.context().ok().and_then(PolicyChoice::named);
+        let policy = self.context().ok().and_then(PolicyChoice::policy);
         if !policy.is_some_and(Policy::takes_summaries) {
             return self;
         }
@@ -28,7 +28,7 @@ impl RunSettings {
             self.search.clone_from(&newer.search);
         }
         let is_said = newer.summary_model.is_some() || !newer.summary_fields.is_empty();
-        let policy = self.context().ok().and_then(PolicyChoice::named);
+        let policy = self.context().ok().and_then(PolicyChoice::policy);
         if is_said || !policy.is_some_and(Policy::takes_summaries) {
             self.summary_model.clone_from(&newer.summary_model);
             self.summary_fields.clone_from(&newer.summary_fields);
@@ -49,7 +49,7 @@ impl RunSettings {
     /// Refuses settings of summaries that nobody writes.
     pub(super) fn check_summaries(&self) -> Result<(), CliError> {
         let is_asked = self.summary_model.is_some() || !self.summary_fields.is_empty();
-        let is_written = self.context()?.named().is_some_and(Policy::takes_summaries);
+        let is_written = self.context()?.policy().is_some_and(Policy::takes_summaries);
         if is_asked && !is_written {
             let what = "--summary-model and --summary-fields are for --context stm-ltm, stm-ltm:compress \
                         and summary-top-n; other contexts write no such summaries";

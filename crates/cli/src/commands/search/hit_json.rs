@@ -58,6 +58,9 @@ struct ExplanationJson<'a> {
     terms: Vec<TermJson<'a>>,
     payload_bm25: f64,
     payload_terms: Vec<&'a str>,
+    /// Whether the block is in another script than the question.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    another_script: bool,
 }
 
 #[derive(Serialize)]
@@ -112,6 +115,7 @@ pub(super) fn hit_json<'a>(search: &Search, found: &'a ShownHit<'a>) -> HitJson<
             terms: told.terms.iter().map(term).collect(),
             payload_bm25: rounded(told.passage),
             payload_terms: told.passage_terms.iter().map(|(term, _)| term.as_str()).collect(),
+            another_script: told.another_script,
         }),
     }
 }

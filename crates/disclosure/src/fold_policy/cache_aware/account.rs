@@ -67,7 +67,7 @@ pub(crate) struct Account {
     pub(crate) question: u64,
     /// The tokens that the agent sends in front: its instructions and tools. Older stores end before it.
     #[serde(default)]
-    pub(crate) own_front: u64,
+    pub(crate) agent_front: u64,
     /// What recalling has cost; no part of what was spent. Older stores end before it.
     #[serde(default)]
     recalled: u64,
@@ -157,7 +157,7 @@ impl Account {
 
     /// The tokens in front of all that the view knows of: what was counted, or what the agent says.
     pub(crate) fn front(&self) -> u64 {
-        if self.counted.is_empty() { self.own_front } else { self.counted.front }
+        if self.counted.is_empty() { self.agent_front } else { self.counted.front }
     }
 
     /// What it may cost to recall something once, by a search and a look: as much as it has so far, else as much as two

@@ -138,7 +138,7 @@ impl CacheAwarePolicy {
 
     /// The agent sends so many tokens in front of every prompt.
     pub(crate) fn set_front_tokens(&mut self, tokens: u64) {
-        self.account.own_front = tokens;
+        self.account.agent_front = tokens;
     }
 
     /// A further call from the last prompt recalled something.

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 /// - **What it may cost.** A running account compares what was spent with what keeping everything
 ///   would have cost. Whatever costs more than that now (declaring the tool, a fold) waits until all
 ///   that was spent, this call included, is within 1.9 % of the other: so a conversation may end at
-///   any call and was not over 2 % dearer. A fold has to leave room for a recall as well, at what recalls have cost so
-///   far, or to save twice as much; what recalls cost is itself no part of the account. Where the caller says what the provider has billed and counted
+///   any call and was not over 2 % dearer. A fold must leave room for one recall as well, at what recalls have cost so
+///   far, less half of what the fold saves. Recalls themselves are no part of the account. Where the caller says what the provider has billed and counted
 ///   ([`LiveView::bill`](crate::LiveView::bill)), the account goes by that: by 2 %, and what is new by 5 % more. From three quarters of a high mark on, a fold is made as
 ///   soon as it may be. What remains: a fold that a high mark forces, the tool where a part that is
 ///   too large to be shown forces it, words that a valid request needs and the record lacks, and the
