@@ -183,6 +183,43 @@ fn bl10_a_question_finds_what_was_said_in_another_language() {
     }
 }
 
+/// The talk with five facts behind every fifth message.
+fn beside_facts(talk: &Talk, facts: &[Message]) -> Talk {
+    let mut facts = facts.iter().cycle();
+    let (mut messages, mut places) = (Vec::new(), Vec::new());
+    for (at, message) in talk.messages.iter().enumerate() {
+        places.push(messages.len());
+        messages.push(message.clone());
+        if at % 5 == 4 && message.tool_calls().is_empty() {
+            messages.extend(facts.by_ref().take(5).cloned());
+        }
+    }
+    let questions = talk.questions.iter().map(|(question, evidence)| {
+        (question.clone(), evidence.iter().map(|at| places[*at]).collect())
+    });
+    let (id, language) = (talk.id.clone(), talk.language.clone());
+    Talk { id, language, questions: questions.collect(), messages, boundaries: Vec::new() }
+}
+
+/// BL10: facts in English that stand between what was said take few places from the answers in the question's language.
+#[test]
+fn bl10_a_question_finds_its_blocks_beside_another_language() {
+    let pools = [
+        include_str!("../sets/cross_lingual/one_language_dev.jsonl"),
+        include_str!("../sets/cross_lingual/one_language_held_out.jsonl"),
+    ];
+    let english = pools.into_iter().flat_map(read).filter(|pool| pool.language == "zh>en");
+    let facts: Vec<Message> = english
+        .flat_map(|pool| pool.messages)
+        .map(|message| Message::user(&message.text()))
+        .collect();
+    assert_eq!(facts.len(), 100);
+    let talks: Vec<Talk> =
+        dev().iter().chain(&held_out()).map(|talk| beside_facts(talk, &facts)).collect();
+    let found = recall_of_each("beside facts in English", &talks);
+    assert!(found.at(0) >= 0.58 && found.at(1) >= 0.86, "{} {}", found.at(0), found.at(1));
+}
+
 /// BL10, RC7: the same over all todos, one of them in each language.
 #[test]
 fn bl10_an_answer_in_another_language_is_found_in_another_todo() {

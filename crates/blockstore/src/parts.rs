@@ -3,8 +3,9 @@
 use crate::block_doc::{BlockMeta, PassageMeta};
 use crate::disk::{Damage, DiskIndex};
 use crate::memory_index::MemoryView;
-use crate::pool::PassagePool;
+use crate::pool::{Cosine, PassagePool, Pool};
 use crate::rank::{Corpus, Question};
+use crate::scores::AskedVector;
 use std::ops::Range;
 
 /// All that is searched: the blocks on disk, behind them those in memory, and behind those the open one.
@@ -39,6 +40,15 @@ impl<'a> Parts<'a> {
 
     pub(crate) fn meta(&self, n: u32) -> Option<BlockMeta> {
         self.disk.and_then(|disk| disk.meta(n)).or_else(|| self.view_of(n).meta(n))
+    }
+
+    /// Notes the cosines of the blocks in memory.
+    pub(crate) fn cosines(&self, query: &AskedVector<'_>, pool: &mut Pool) {
+        for view in self.in_memory() {
+            view.cosines(query.model, &query.unit, |n, cosine| {
+                pool.meet(n, Cosine::exact(cosine));
+            });
+        }
     }
 
     pub(crate) fn df(&self, term: &str) -> Result<u64, Damage> {

@@ -148,6 +148,11 @@ impl Pool {
         }
     }
 
+    /// From now on no block is in another script than the question.
+    pub(crate) fn take_for_one_script(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.another_script = false);
+    }
+
     /// Notes the cosine of one of the block's vectors.
     pub(crate) fn meet(&mut self, n: u32, cosine: Cosine) {
         if let Some(entry) = self.get(n) {

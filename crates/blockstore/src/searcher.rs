@@ -13,7 +13,6 @@ use crate::found_block::{Evidence, FoundBlock};
 use crate::memory_index::MemoryIndex;
 use crate::omission::Omission;
 use crate::parts::Parts;
-use crate::pool::Cosine;
 use crate::rank::{self, Candidate, Corpus, Question, Ranked};
 use crate::records::Records;
 use crate::scores::{AskedVector, Exact, Scores};
@@ -218,13 +217,10 @@ impl Searcher {
         let ByWords { mut pool, passages, carriers } = by_words;
         let best = pool.best();
         if let Some(query) = &query {
-            for view in parts.in_memory() {
-                view.cosines(query.model, &query.unit, |n, cosine| {
-                    pool.meet(n, Cosine::exact(cosine));
-                });
-            }
+            parts.cosines(query, &mut pool);
             self.estimate(request, &question, query, best, &mut pool);
         }
+        let looked = rank::other_scripts::look(request, &question, vec![&mut pool]);
 
         let standing = Standing::new(request, &parts, self.last());
         let scores = Scores::new(request, &question, &standing, &pool, best);
@@ -242,8 +238,9 @@ impl Searcher {
         }
         rank::order(&mut ranked);
         ranked.truncate(request.k);
-        let (asked, by) = ((request, &question), (&scores, &mut exact, leader));
-        let ranked = other_scripts::place(ranked, asked, &pool, by)?;
+        if let Some(looked) = looked {
+            ranked = other_scripts::place(ranked, looked, (&scores, &mut exact, leader))?;
+        }
         let evidence = Evidence {
             parts: &parts,
             question: &question,

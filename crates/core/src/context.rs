@@ -32,7 +32,7 @@ pub trait ContextManager: Send {
     /// The request to send to the model now. It is always valid for the chat APIs.
     fn prompt(&self, budget: &Budget) -> Prompt;
 
-    /// The agent sends so many tokens of its own in front of every prompt, its instructions and its tools: a policy that
+    /// The agent sends this many tokens of its own in front of every prompt: its instructions and its tools. A policy that
     /// goes by costs counts them.
     fn set_front_tokens(&mut self, _tokens: u64) {}
 

@@ -143,7 +143,7 @@ impl LiveView {
         }
     }
 
-    /// The agent sends so many tokens of its own, instructions and tools, in front of every prompt: `cache-aware` counts
+    /// The agent sends this many tokens of its own, instructions and tools, in front of every prompt: `cache-aware` counts
     /// them. The number is kept with the snapshot.
     pub fn set_front_tokens(&mut self, tokens: u64) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {

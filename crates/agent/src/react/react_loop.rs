@@ -163,7 +163,7 @@ impl<'a> ReactLoop<'a> {
     fn request(&mut self, context: &mut dyn ContextManager) -> ChatRequest {
         let (mut prompt, front) = self.prompt(context);
         if self.front != Some(front) {
-            // The context may plan another prompt behind so many tokens.
+            // Behind that many tokens the context may plan another prompt.
             context.set_front_tokens(front as u64);
             self.front = Some(front);
             (prompt, _) = self.prompt(context);

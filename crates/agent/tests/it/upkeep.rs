@@ -150,7 +150,7 @@ async fn et10_what_is_left_out_is_told_once() {
     assert_eq!(noted, ["A message of 9,000 tokens is left out.", "再多的也没有地方了。"]);
 }
 
-/// A context that writes down what it is told of a request, and what it is asked for.
+/// A context that writes down the tokens in front of a prompt, and when a prompt was asked for.
 struct Front(Box<dyn ContextManager>, Arc<Mutex<Vec<String>>>);
 
 impl ContextLayer for Front {

@@ -10,7 +10,6 @@ use crate::disk::Damage;
 use crate::omission::Omission;
 use crate::parts::Parts;
 use crate::pool::{Cosine, Entry};
-use crate::rank::other_scripts::{OtherScripts, Scanned};
 use crate::rank::{self, Beside, Corpus, Question};
 use crate::scores::{self, AskedVector};
 use crate::searcher::{self, Allows, ByWords, asked_terms, by_words, vector_side};
@@ -120,9 +119,7 @@ impl<'a> Asked<'a> {
             by_words(shelf.blocks, &self.question, (self.corpus, self.told), &parts, allows)?;
         if let Some(query) = &self.query {
             let pool = &mut found.pool;
-            parts.memory.cosines(query.model, &query.unit, |n, cosine| {
-                pool.meet(n, Cosine::exact(cosine));
-            });
+            parts.cosines(query, pool);
             let codes = shelf.disk().map(|disk| &disk.codes);
             if let Some(group) = codes.and_then(|codes| codes.group(query.model, query.unit.len()))
             {
@@ -200,28 +197,6 @@ impl<'a> Asked<'a> {
         }
         keep_highest(&mut all, EXACT.max(4 * request.k));
         all.into_iter().map(|bounded| bounded.at).collect()
-    }
-
-    /// The blocks in another script than the question's that are near enough to answer it; none where it is answered in
-    /// its own.
-    pub(super) fn in_other_scripts(
-        &self,
-        searched: &[Searched<'_>],
-        placing: OtherScripts<'_, '_>,
-    ) -> Vec<At> {
-        let scanned: Vec<Scanned> =
-            searched.par_iter().map(|shelf| placing.scan(&shelf.found.pool)).collect();
-        let mut all = Scanned::default();
-        let mut near = Vec::new();
-        for (shelf, mut scanned) in scanned.into_iter().enumerate() {
-            all.join(&scanned);
-            near.extend(scanned.near.drain(..).map(|(n, cosine)| (At { shelf, n }, cosine)));
-        }
-        if !all.has_places() {
-            return Vec::new();
-        }
-        placing
-            .nearest(near, self.request.is_exhaustive, |a, b| (b.shelf, b.n).cmp(&(a.shelf, a.n)))
     }
 
     /// The blocks of a shelf that have anything to do with the question, each with the bounds of its

@@ -9,7 +9,7 @@ use crate::disk::Damage;
 use crate::found_block::{Evidence, FoundPassage};
 use crate::omission::{Omission, OmissionPart};
 use crate::pool::{Cosine, Entry};
-use crate::rank::other_scripts::OtherScripts;
+use crate::rank::other_scripts::{Looked, look};
 use crate::rank::{self, Beside, Candidate, Score};
 use crate::scores;
 use crate::searcher::ExactCosine;
@@ -71,10 +71,12 @@ impl AllTodos {
         let Some(asked) = whole(&shelves, asked) else { return Ok(None) };
         let searched: Vec<Result<Searched<'_>, Damage>> =
             shelves.par_iter().map(|shelf| guarded(shelf, || asked.search(shelf))).collect();
-        let Ok(searched) = searched.into_iter().collect::<Result<Vec<_>, Damage>>() else {
+        let Ok(mut searched) = searched.into_iter().collect::<Result<Vec<_>, Damage>>() else {
             return Ok(None);
         };
-        let Some(hits) = self.hits(&asked, &searched)? else { return Ok(None) };
+        let pools = searched.iter_mut().map(|shelf| &mut shelf.found.pool).collect();
+        let looked = look(&asked.request.request, &asked.question, pools);
+        let Some(hits) = self.hits(&asked, &searched, looked)? else { return Ok(None) };
         let not_searched = asked.not_searched(&shelves, |no| self.todo(no))?;
         let (waiting, by_words_alone) = (snapshot.waiting, None);
         Ok(Some(AllTodosAnswer { hits, by_words_alone, blocks, waiting, not_searched }))
@@ -84,6 +86,7 @@ impl AllTodos {
         &self,
         asked: &Asked<'_>,
         searched: &[Searched<'_>],
+        looked: Option<Looked<'_, '_>>,
     ) -> Result<Option<Vec<Hit>>, Error> {
         let request = &asked.request.request;
         let best = searched.iter().map(|shelf| shelf.found.pool.best()).fold(0.0, f64::max);
@@ -92,8 +95,10 @@ impl AllTodos {
         let mut ranked = self.ranked(asked, searched, best, candidates, &mut todos)?;
         ranked.sort_by(Ranked::order);
         ranked.truncate(request.k);
-        if let Some(placing) = OtherScripts::new(request, &asked.question) {
-            let others = asked.in_other_scripts(searched, placing);
+        if let Some(Looked { placing, near }) = looked {
+            let near = near.into_iter().map(|((shelf, n), cosine)| (At { shelf, n }, cosine));
+            let order = |a: &At, b: &At| (b.shelf, b.n).cmp(&(a.shelf, a.n));
+            let others = placing.nearest(near.collect(), asked.request.is_exhaustive, order);
             let mut others = self.ranked(asked, searched, best, others, &mut todos)?;
             others.retain(|one| placing.is_near(&one.candidate));
             others.sort_by(Ranked::by_meaning);

@@ -12,11 +12,12 @@ use crate::analysis::Script;
 use crate::pool::{Cosine, Pool};
 use crate::scores::{CUTOFF_SHARE, meaning};
 use crate::{Ranking, SearchRequest};
+use rayon::prelude::*;
 
 /// A block in another script may be an answer where its meaning says at least so much, on the common scale.
 const MAY_ANSWER: f32 = 0.3;
 
-/// At most so many blocks are compared by their exact vectors, or as many as four times the hits.
+/// At most this many blocks are compared by their exact vectors, or as many as four times the hits.
 const MAX_EXACT: usize = 64;
 
 /// How blocks in another script than the question's are found and placed.
@@ -27,36 +28,54 @@ pub(crate) struct OtherScripts<'a, 'r> {
     least: f32,
 }
 
-/// What stands in a pool of blocks.
+/// What a pool of blocks holds.
 #[derive(Debug, Default)]
-pub(crate) struct Scanned {
+struct Scanned {
     /// Whether any block is in the question's script, or in several.
     is_any_own: bool,
     /// Whether one of them shows that it answers the question.
     is_answered: bool,
     /// The blocks in another script that may answer it.
-    pub(crate) near: Vec<(u32, Cosine)>,
+    near: Vec<(u32, Cosine)>,
 }
 
-impl Scanned {
-    /// Whether blocks in another script have places.
-    pub(crate) fn has_places(&self) -> bool {
-        self.is_any_own && !self.is_answered
-    }
+/// What may answer a question in another script.
+pub(crate) struct Looked<'a, 'r> {
+    pub(crate) placing: OtherScripts<'a, 'r>,
+    /// The blocks: each by the place of its pool and its number there.
+    pub(crate) near: Vec<((usize, u32), Cosine)>,
+}
 
-    /// What stands in both pools. The blocks of each keep their numbers, and are left to the caller.
-    pub(crate) fn join(&mut self, other: &Self) {
-        self.is_any_own |= other.is_any_own;
-        self.is_answered |= other.is_answered;
+/// Looks for answers in another script in all of these pools; `None` where none are placed.
+///
+/// Where the question is answered in its own script, no block counts as one in another script any more: then cut-offs
+/// hold for all blocks alike.
+pub(crate) fn look<'a, 'r>(
+    request: &'a SearchRequest<'r>,
+    question: &'a Question,
+    mut pools: Vec<&mut Pool>,
+) -> Option<Looked<'a, 'r>> {
+    let placing = OtherScripts::new(request, question);
+    let scanned: Vec<Scanned> = placing
+        .map_or_else(Vec::new, |placing| pools.par_iter().map(|pool| placing.scan(pool)).collect());
+    if placing.is_none() || scanned.iter().any(|scanned| scanned.is_answered) {
+        pools.par_iter_mut().for_each(|pool| pool.take_for_one_script());
+        return None;
     }
+    if !scanned.iter().any(|scanned| scanned.is_any_own) {
+        return None;
+    }
+    let near = scanned.into_iter().enumerate().flat_map(|(pool, scanned)| {
+        scanned.near.into_iter().map(move |(n, cosine)| ((pool, n), cosine))
+    });
+    Some(Looked { placing: placing?, near: near.collect() })
 }
 
 impl<'a, 'r> OtherScripts<'a, 'r> {
-    /// `None` where there is nothing to place: one hit, an order that is not fused, a question without a vector or in
-    /// several scripts.
-    pub(crate) fn new(request: &'a SearchRequest<'r>, question: &'a Question) -> Option<Self> {
-        let is_asked = request.k > 1
-            && question.ranking == Ranking::Fused
+    /// `None` where there is nothing to look for: an order that is not fused, a question without a vector or in several
+    /// scripts.
+    fn new(request: &'a SearchRequest<'r>, question: &'a Question) -> Option<Self> {
+        let is_asked = question.ranking == Ranking::Fused
             && request.vector.is_some()
             && question.script != Script::Mixed;
         let least = MAY_ANSWER.max(CUTOFF_SHARE * request.cutoff.unwrap_or_default());
@@ -64,12 +83,12 @@ impl<'a, 'r> OtherScripts<'a, 'r> {
     }
 
     /// Whether a cosine is enough for an answer in another script.
-    pub(crate) fn may_answer(self, cosine: f32) -> bool {
+    fn may_answer(self, cosine: f32) -> bool {
         meaning(self.request, cosine).is_some_and(|meaning| meaning >= self.least)
     }
 
     /// Looks at every block of a pool until one answers the question in its own script.
-    pub(crate) fn scan(self, pool: &Pool) -> Scanned {
+    fn scan(self, pool: &Pool) -> Scanned {
         let mut scanned = Scanned::default();
         for (n, entry) in pool.known() {
             if entry.another_script {
@@ -153,6 +172,50 @@ fn interleave<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foldback_embedder::StaticEmbedder;
+
+    fn question(script: Script, ranking: Ranking) -> Question {
+        let mut question = Question::default();
+        (question.script, question.ranking) = (script, ranking);
+        question
+    }
+
+    #[test]
+    fn nothing_is_placed_that_was_not_asked_for() {
+        let (embedder, vector) = (StaticEmbedder::new(), vec![1.0; 256]);
+        let asked = SearchRequest::new("码头在哪里").vector(&embedder, &vector);
+        let chinese = question(Script::Cjk, Ranking::Fused);
+        assert!(OtherScripts::new(&asked.k(2), &chinese).is_some());
+        assert!(OtherScripts::new(&SearchRequest::new("码头在哪里").k(2), &chinese).is_none());
+        for (script, ranking) in [
+            (Script::Mixed, Ranking::Fused),
+            (Script::Cjk, Ranking::Words),
+            (Script::NotCjk, Ranking::Meaning),
+        ] {
+            assert!(OtherScripts::new(&asked.k(2), &question(script, ranking)).is_none());
+        }
+    }
+
+    /// Where every block is in another script there is nothing to place them among.
+    #[test]
+    fn blocks_in_another_script_have_places_among_others_alone() {
+        let (embedder, vector) = (StaticEmbedder::new(), vec![1.0; 256]);
+        let asked = SearchRequest::new("码头在哪里").vector(&embedder, &vector).k(2);
+        let question = question(Script::Cjk, Ranking::Fused);
+        let mut pool = Pool::new(3);
+        for (n, cosine) in [(1, 0.9), (2, 0.01)] {
+            pool.meet(n, Cosine::exact(cosine));
+            pool.get(n).unwrap().another_script = true;
+        }
+        let look = |pool: &mut Pool| look(&asked, &question, vec![pool]).map(|looked| looked.near);
+        assert_eq!(look(&mut pool), None);
+        pool.meet(3, Cosine::exact(0.5));
+        assert_eq!(look(&mut pool), Some(vec![((0, 1), Cosine::exact(0.9))]));
+        // A block that is filtered out is none of them.
+        pool.get(3).unwrap().allowed = false;
+        assert_eq!(look(&mut pool), None);
+        assert!(pool.get(1).unwrap().another_script, "a cut-off still holds by a share");
+    }
 
     #[test]
     fn others_take_every_second_place_once() {

@@ -199,3 +199,18 @@ fn of_kind(kind: u64) -> Option<(BlockType, Script)> {
     let kind = usize::try_from(kind).ok()?;
     Some((*TYPES.get(kind % TYPES.len())?, *Script::ALL.get(kind / TYPES.len())?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_of_one_type_and_script() {
+        for block_type in TYPES {
+            for script in Script::ALL {
+                assert_eq!(of_kind(kind(block_type, script)), Some((block_type, script)));
+            }
+        }
+        assert_eq!((of_kind(9), of_kind(u64::MAX)), (None, None));
+    }
+}

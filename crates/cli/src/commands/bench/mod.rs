@@ -23,6 +23,9 @@ use foldback_bench::report::Page;
 use foldback_bench::{BenchError, Case, Sheet};
 use std::path::{Path, PathBuf};
 
+/// The shortest prefix that a provider caches, in tokens, where no setting says it.
+const LEAST_CACHED: u64 = 1_024;
+
 /// Measure what foldback saves, finds and costs, on your own conversations
 ///
 /// The same input gives the same figures, times aside.

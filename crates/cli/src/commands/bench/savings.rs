@@ -1,7 +1,7 @@
 //! `foldback bench savings`.
 
 use super::named_settings::{Measured, NamedSettings};
-use super::{Inputs, Outputs, print, write_csv};
+use super::{Inputs, LEAST_CACHED, Outputs, print, write_csv};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
@@ -110,7 +110,7 @@ impl Savings {
     fn config(&self, globals: &Globals) -> Result<Config, CliError> {
         let view = &globals.settings.view;
         let prices = self.prices(globals.settings.model.prices.unwrap_or_default())?;
-        let least_cached = globals.settings.model.least_cached_tokens.unwrap_or(1_024);
+        let least_cached = globals.settings.model.least_cached_tokens.unwrap_or(LEAST_CACHED);
         let mut policies: Vec<Policy> = Vec::new();
         for name in &self.policies {
             let policy = name.parse::<PolicyChoice>()?.at(prices, least_cached);

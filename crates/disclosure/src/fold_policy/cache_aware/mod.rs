@@ -136,7 +136,7 @@ impl CacheAwarePolicy {
             self.account.cached.min(self.front_tokens(contents, self.account.declared));
     }
 
-    /// The agent sends so many tokens in front of every prompt.
+    /// The agent sends this many tokens in front of every prompt.
     pub(crate) fn set_front_tokens(&mut self, tokens: u64) {
         self.account.agent_front = tokens;
     }

@@ -5,6 +5,7 @@ mod index;
 mod plans;
 mod recall;
 
+use super::LEAST_CACHED;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
@@ -45,8 +46,14 @@ fn refuse_stores(globals: &Globals, why: &str) -> Result<(), CliError> {
         .map_or(Ok(()), |(option, _)| Err(CliError::Usage(format!("{why}; leave out {option}"))))
 }
 
-/// The context policies of these names.
+/// The context policies of these names, each once; `auto` is the one that costs less at the prices of a usual cache.
 fn named_policies(names: &[String]) -> Result<Vec<Policy>, CliError> {
-    let policy = |name: &String| Ok(name.parse::<PolicyChoice>()?.at(Prices::default(), 1_024));
-    names.iter().map(policy).collect()
+    let mut policies: Vec<Policy> = Vec::new();
+    for name in names {
+        let policy = name.parse::<PolicyChoice>()?.at(Prices::default(), LEAST_CACHED);
+        if policies.iter().all(|one| one.name() != policy.name()) {
+            policies.push(policy);
+        }
+    }
+    Ok(policies)
 }
