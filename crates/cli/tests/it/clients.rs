@@ -158,7 +158,10 @@ fn forgetting(dir: PathBuf) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static 
         let Some(read) = named("Read").or(named("read")) else {
             return Answer::Said(Said::text("Reading files"));
         };
-        let n = asked.fetch_add(1, Ordering::Relaxed);
+        // A client that is busy asks twice, or for something aside: the last result in sight says how far it is. Behind a
+        // summary none is.
+        let n = last_read(seen).map_or_else(|| asked.load(Ordering::Relaxed), |last| last + 1);
+        asked.fetch_max(n + 1, Ordering::Relaxed);
         let id = format!("toolu_{n}");
         let (tool, arguments) = match n {
             0..FILES => (read, json!({ key: dir.join(format!("f{n}.txt")) })),
@@ -205,6 +208,14 @@ fn answered(shell: &Shell) -> Vec<(String, Value)> {
     let holds =
         |export: &Value| export["messages"].to_string().matches("The port is 7001.").count() > 1;
     exports.filter(|(_, export)| holds(export)).collect()
+}
+
+/// The number of the last call of [`forgetting`] that a request holds.
+fn last_read(seen: &Seen) -> Option<usize> {
+    let body = String::from_utf8_lossy(&seen.body);
+    let numbers =
+        body.split("\"toolu_").skip(1).filter_map(|rest| rest.split_once('"')?.0.parse().ok());
+    numbers.max()
 }
 
 /// How a client's instructions for a summary of its own begin.

@@ -37,7 +37,12 @@ fn recalls(
     let is_meant = |seen: &&Seen| seen.body.len() > 8_000 && !text(seen).contains(HAND_ON);
     let main: Vec<_> = seen.iter().filter(is_meant).collect();
     let sizes: Vec<_> = main.iter().map(|seen| seen.body.len()).collect();
-    let (asks, hears) = (text(main[main.len() - 2]), text(main[main.len() - 1]));
+    // What the client asks aside may come last.
+    let (heard, asked): (Vec<String>, Vec<String>) = main
+        .iter()
+        .map(|seen| text(seen))
+        .partition(|body| body.contains(&format!("\"toolu_{FILES}\"")));
+    let (asks, hears) = (asked.last().unwrap(), heard.last().unwrap());
     assert!(asks.contains("[memory] Earlier parts"), "{sizes:?} {ran:?}");
     assert!(!asks.contains("ferry is 7302"), "{sizes:?}");
     assert!(hears.contains("ferry is 7302"), "{sizes:?} {hears}");
