@@ -23,7 +23,7 @@ mod token;
 mod unspaced;
 
 pub use finder::Finder;
-pub(crate) use script::Script;
+pub(crate) use script::{Script, Scripts};
 
 use rust_stemmers::{Algorithm, Stemmer};
 use rustc_hash::FxHashMap;

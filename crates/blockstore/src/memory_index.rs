@@ -1,6 +1,7 @@
 //! Blocks searched in memory: small todos whole, of large ones what is not indexed on disk yet.
 
 use crate::Error;
+use crate::analysis::Scripts;
 use crate::block_doc::{BlockDoc, BlockMeta, PassageDoc, PassageMeta, Place};
 use crate::carried::Carried;
 use crate::disk::DiskIndex;
@@ -20,6 +21,7 @@ pub(crate) struct MemoryIndex {
     /// The number of the first block.
     first: u32,
     metas: Vec<BlockMeta>,
+    pub(crate) scripts: Scripts,
     terms: Terms,
     /// The passages of the blocks' payloads, batch after batch of blocks.
     passages: Vec<PassageMeta>,
@@ -202,6 +204,7 @@ impl MemoryIndex {
         debug_assert_eq!(doc.n, self.first + self.len() as u32);
         let place = self.metas.len() as u32;
         self.metas.push(doc.meta);
+        self.scripts.add(doc.meta.script);
         self.carried.add_block(doc.n, doc.carried());
         self.omissions.extend(doc.omissions);
         self.bytes += 160 * doc.payloads.len();
@@ -262,7 +265,7 @@ impl MemoryIndex {
 /// The blocks of a [`MemoryIndex`] up to one of them.
 #[derive(Clone, Copy)]
 pub(crate) struct MemoryView<'a> {
-    index: &'a MemoryIndex,
+    pub(crate) index: &'a MemoryIndex,
     len: usize,
     /// How many passages they have.
     passages: usize,

@@ -1,5 +1,6 @@
 //! The index on disk and the one in memory, as one.
 
+use crate::analysis::Script;
 use crate::block_doc::{BlockMeta, PassageMeta};
 use crate::disk::{Damage, DiskIndex};
 use crate::memory_index::MemoryView;
@@ -36,6 +37,12 @@ impl<'a> Parts<'a> {
         let disk = self.disk.into_iter().flat_map(DiskIndex::metas);
         let in_memory = self.in_memory().flat_map(|view| view.metas());
         disk.chain(in_memory).for_each(|(n, meta)| sink(n, meta));
+    }
+
+    /// Whether any block may be in another script.
+    pub(crate) fn any_differs(&self, script: Script) -> bool {
+        self.disk.is_some_and(|disk| disk.scripts.any_differs(script))
+            || self.in_memory().any(|view| view.index.scripts.any_differs(script))
     }
 
     pub(crate) fn meta(&self, n: u32) -> Option<BlockMeta> {

@@ -7,6 +7,8 @@ use std::ops::Range;
 /// The blocks by number.
 pub(crate) struct Pool {
     entries: Vec<Entry>,
+    /// Whether any of them may be in another script than the question.
+    pub(crate) has_another_script: bool,
 }
 
 /// What is known of one block.
@@ -82,7 +84,7 @@ impl Pool {
             allowed: true,
             another_script: false,
         };
-        Self { entries: vec![entry; blocks] }
+        Self { entries: vec![entry; blocks], has_another_script: false }
     }
 
     pub(crate) fn entry(&self, n: u32) -> Option<&Entry> {

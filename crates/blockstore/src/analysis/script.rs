@@ -1,4 +1,4 @@
-//! The script of a text, as far as languages are told apart by it.
+//! The script of a text, as far as it distinguishes languages.
 
 use foldback_core::script::{is_hangul, is_ideograph, is_kana};
 
@@ -45,6 +45,37 @@ impl Script {
     }
 }
 
+/// The scripts that some texts are in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Scripts {
+    is_any_cjk: bool,
+    is_any_not_cjk: bool,
+}
+
+impl Scripts {
+    pub(crate) fn add(&mut self, script: Script) {
+        self.is_any_cjk |= script == Script::Cjk;
+        self.is_any_not_cjk |= script == Script::NotCjk;
+    }
+
+    /// Whether one of the texts is in another script.
+    pub(crate) fn any_differs(self, script: Script) -> bool {
+        match script {
+            Script::Cjk => self.is_any_not_cjk,
+            Script::NotCjk => self.is_any_cjk,
+            Script::Mixed => false,
+        }
+    }
+}
+
+impl FromIterator<Script> for Scripts {
+    fn from_iter<T: IntoIterator<Item = Script>>(scripts: T) -> Self {
+        let mut all = Self::default();
+        scripts.into_iter().for_each(|script| all.add(script));
+        all
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +89,8 @@ mod tests {
         assert_eq!(of(&[("ふ頭", 1)]), Script::Cjk);
         assert_eq!(of(&[("码头", 3), ("e-4417", 9), ("7302", 9)]), Script::Cjk);
         assert_eq!(of(&[]), Script::Mixed);
+        let scripts: Scripts = [Script::Cjk, Script::Mixed].into_iter().collect();
+        assert!(scripts.any_differs(Script::NotCjk) && !scripts.any_differs(Script::Cjk));
         assert!(Script::Cjk.differs(Script::NotCjk) && Script::NotCjk.differs(Script::Cjk));
         assert!(!Script::Cjk.differs(Script::Mixed) && !Script::Mixed.differs(Script::NotCjk));
     }

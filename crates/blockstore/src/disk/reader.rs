@@ -11,6 +11,7 @@ use super::manifest::{Fit, Manifest};
 use super::writer::Fields;
 use super::{Damage, Folder};
 use crate::Error;
+use crate::analysis::Scripts;
 use crate::block_doc::{BlockMeta, PassageMeta};
 use crate::carried::Carried;
 use crate::omission::Omission;
@@ -29,6 +30,7 @@ use tantivy::{DocSet, SegmentReader, Term};
 pub(crate) struct DiskIndex {
     pub(crate) manifest: Manifest,
     metas: Vec<BlockMeta>,
+    pub(crate) scripts: Scripts,
     /// The passages of the blocks' payloads, in the order of the blocks.
     passages: Vec<PassageMeta>,
     pub(crate) carried: Carried,
@@ -131,6 +133,7 @@ impl DiskIndex {
         let broken = AtomicBool::new(false);
         Ok(Some(Self {
             manifest,
+            scripts: metas.iter().map(|meta| meta.script).collect(),
             metas,
             passages,
             carried,

@@ -55,6 +55,9 @@ pub(crate) fn look<'a, 'r>(
     question: &'a Question,
     mut pools: Vec<&mut Pool>,
 ) -> Option<Looked<'a, 'r>> {
+    if !pools.iter().any(|pool| pool.has_another_script) {
+        return None;
+    }
     let placing = OtherScripts::new(request, question);
     let scanned: Vec<Scanned> = placing
         .map_or_else(Vec::new, |placing| pools.par_iter().map(|pool| placing.scan(pool)).collect());
@@ -203,6 +206,7 @@ mod tests {
         let asked = SearchRequest::new("码头在哪里").vector(&embedder, &vector).k(2);
         let question = question(Script::Cjk, Ranking::Fused);
         let mut pool = Pool::new(3);
+        pool.has_another_script = true;
         for (n, cosine) in [(1, 0.9), (2, 0.01)] {
             pool.meet(n, Cosine::exact(cosine));
             pool.get(n).unwrap().another_script = true;

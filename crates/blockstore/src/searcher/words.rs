@@ -1,7 +1,7 @@
 //! Blocks by their words, and by what their payloads say.
 
 use crate::SearchRequest;
-use crate::analysis::{Analyzer, Form, Script, cut};
+use crate::analysis::{Analyzer, Form, cut};
 use crate::block_doc::BlockMeta;
 use crate::disk::Damage;
 use crate::parts::Parts;
@@ -24,7 +24,8 @@ pub(crate) fn by_words(
     allows: Option<Allows<'_>>,
 ) -> Result<ByWords, Damage> {
     let mut pool = Pool::new(blocks as usize);
-    if allows.is_some() || question.script != Script::Mixed {
+    pool.has_another_script = parts.any_differs(question.script);
+    if allows.is_some() || pool.has_another_script {
         parts.metas(|n, meta| {
             if let Some(entry) = pool.get(n) {
                 entry.allowed = allows.is_none_or(|allows| allows(n, meta));
