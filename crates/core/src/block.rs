@@ -8,7 +8,7 @@ use std::fmt;
 /// once, as the messages of its range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Block {
-    /// What is known of the block without reading it.
+    /// The metadata, which is known without reading the block.
     pub header: BlockHeader,
     /// The messages of the block.
     pub range: SeqRange,
@@ -29,8 +29,7 @@ pub struct BlockHeader {
     pub keywords: Vec<String>,
     /// Who did what with what: one sentence, at most 50 characters in CJK or 20 words.
     pub core_semantic: String,
-    /// The time of the first message that carries one, else of recording:
-    /// `2025-01-01 10:00:00`, UTC.
+    /// The time of the first message that has one, otherwise the time of recording: `2025-01-01 10:00:00`, UTC.
     pub create_time: String,
     /// The payloads that the block's messages refer to, as `store://<n>-<check>`.
     pub data_ids: Vec<String>,
@@ -49,7 +48,7 @@ pub enum BlockType {
 }
 
 impl BlockType {
-    /// The name as it stands in a header.
+    /// Returns the name used in a header.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -82,19 +81,19 @@ pub enum CloseReason {
     Size,
     /// The conversation ended.
     End,
-    /// It did not: these are the open messages behind the last closed block, as a search sees them. No
-    /// block is stored with it.
+    /// The conversation has not ended: these are the open messages after the last closed block, as a search sees them.
+    /// No block is stored with this reason.
     Open,
 }
 
 impl CloseReason {
-    /// Whether the block ended because the topic did, rather than for its size or shape.
+    /// Returns whether the block ended because the topic did, rather than for its size or shape.
     #[must_use]
     pub fn is_topic_cut(self) -> bool {
         matches!(self, Self::Topic | Self::Gap | Self::Switch)
     }
 
-    /// The name as it stands in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a message says.
+//! The content of a message.
 
 /// The content of a message: nothing, one text, or parts.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub enum Part {
 }
 
 impl Content {
-    /// The texts, in order.
+    /// Returns the texts, in order.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let (one, parts): (Option<&str>, &[Part]) = match self {
             Self::Empty => (None, &[]),
@@ -35,7 +35,7 @@ impl Content {
         }))
     }
 
-    /// Whether there is nothing to send: no part, and no text but white space.
+    /// Returns whether there is nothing to send: no part, and no text but white space.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         match self {

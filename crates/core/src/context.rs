@@ -1,4 +1,4 @@
-//! The port between an agent's loop and whatever manages its context.
+//! The port between an agent's loop and its context policy.
 
 use crate::{
     BackgroundWork, BlockId, HandOver, Message, SeqNo, SideCall, SideCalls, SubTasks, TodoId,
@@ -6,41 +6,40 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// What an agent's loop needs of a context policy. One implementation per policy, so that policies
-/// are exchanged in one line.
+/// What an agent's loop needs of a context policy. Each policy is one implementation, so that policies are exchanged in
+/// one line.
 ///
 /// The loop records every message as it arrives, asks for a prompt before each call to the model,
 /// and hands calls of [`tools`](Self::tools) to [`call`](Self::call).
 ///
-/// Every policy has the first eight methods. The rest are accessors: each gives a port that only some
-/// policies have, and `None` unless the policy says otherwise. To change what a context does without
-/// writing a policy, implement [`ContextLayer`](crate::ContextLayer).
+/// Every policy has the first eight methods. The rest are accessors: each returns a port that only some policies have,
+/// and `None` unless the policy overrides it. To change what a context does without writing a policy, implement
+/// [`ContextLayer`](crate::ContextLayer).
 pub trait ContextManager: Send {
-    /// The todo that this context belongs to.
+    /// Returns the todo that this context belongs to.
     fn todo(&self) -> &TodoId;
 
-    /// How many messages are recorded: the next one gets this number.
+    /// Returns how many messages are recorded: the next one gets this number.
     fn recorded(&self) -> u64;
 
-    /// Takes the next message. When this returns, the message is durable wherever the policy keeps
-    /// a store.
+    /// Records the next message. When this returns, the message is durable if the policy keeps a store.
     ///
     /// # Errors
-    /// When the message cannot be kept; then nothing of it is.
+    /// When the message cannot be kept; then no part of it is.
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError>;
 
-    /// The request to send to the model now. It is always valid for the chat APIs.
+    /// Returns the request to send to the model now. It is always valid for the chat APIs.
     fn prompt(&self, budget: &Budget) -> Prompt;
 
-    /// The agent sends this many tokens of its own in front of every prompt: its instructions and its tools. A policy that
-    /// goes by costs counts them.
+    /// Notes that the agent sends this many tokens of its own in front of every prompt: its instructions and its tools.
+    /// A policy that goes by costs counts them.
     fn set_front_tokens(&mut self, _tokens: u64) {}
 
-    /// The model recalled something by a further call from the last prompt, with so many tokens behind it, that is recorded
-    /// nowhere: a policy that goes by costs takes it into account.
+    /// Notes that the model recalled something by a further call from the last prompt, with this many tokens after it,
+    /// and that this is recorded nowhere. A policy that goes by costs takes it into account.
     fn note_recall(&mut self, _tokens: u64) {}
 
-    /// The tools that the policy gives to the model, in a stable order.
+    /// Returns the tools that the policy gives to the model, in a stable order.
     fn tools(&self) -> &[ToolDefinition];
 
     /// Runs a call of one of [`tools`](Self::tools). A mistake of the model (an unknown id, a bad
@@ -56,41 +55,41 @@ pub trait ContextManager: Send {
     /// When there is no such message.
     fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError>;
 
-    /// A context of its own for a sub-task.
+    /// Creates a context of its own for a sub-task.
     ///
     /// # Errors
     /// When the store behind the policy fails.
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError>;
 
-    /// What the policy keeps of sub-tasks.
+    /// Returns the sub-tasks that the policy keeps.
     fn sub_tasks(&mut self) -> Option<&mut dyn SubTasks> {
         None
     }
 
-    /// The work that the policy would have done beside the loop.
+    /// Returns the work that the policy wants done beside the loop.
     fn background_work(&mut self) -> Option<&mut dyn BackgroundWork> {
         None
     }
 
-    /// The model calls that the policy makes for its own ends.
+    /// Returns the model calls that the policy makes for its own purposes.
     fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
         None
     }
 
-    /// What hands tools the contents that references of this context name.
+    /// Returns the port that hands tools the contents of this context's references.
     fn hand_over(&self) -> Option<Arc<dyn HandOver>> {
         None
     }
 }
 
 impl dyn ContextManager + '_ {
-    /// The model calls that the policy made since they were last taken, in order; none where it makes none.
+    /// Returns the model calls that the policy made since they were last taken, in order; none if it makes none.
     pub fn take_side_calls(&mut self) -> Vec<SideCall> {
         self.side_calls().map(|calls| calls.take()).unwrap_or_default()
     }
 }
 
-/// What became of a recorded message.
+/// The outcome of recording a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     /// Its number.
@@ -99,7 +98,7 @@ pub struct Recorded {
     pub closed: Vec<BlockId>,
 }
 
-/// How large a prompt may be.
+/// The bound on a prompt's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// The greatest number of estimated tokens; `None` for no bound.
@@ -116,42 +115,42 @@ pub struct Prompt {
     pub tools: Vec<ToolDefinition>,
     /// The estimated tokens of messages and tools.
     pub tokens: usize,
-    /// The latest closed block, where it is shown whole.
+    /// The latest closed block, if it is shown whole.
     pub block: Option<BlockId>,
-    /// How many messages of the latest block and the open tail are shown, less those of a single
-    /// unit that is larger than the window on its own.
+    /// How many messages of the latest block and the open tail are shown, not counting those of a single unit that
+    /// alone is larger than the window.
     pub window: usize,
     /// How many open messages are shown.
     pub loose: usize,
     /// How many pinned messages are shown.
     pub pinned: usize,
-    /// Indexes into `messages` behind which a cache mark is worth setting, ascending.
+    /// Indexes into `messages` after which a cache mark is worth setting, ascending.
     pub cache_marks: Vec<usize>,
     /// How many messages at the end change from call to call.
     pub volatile: usize,
-    /// The recorded messages that it shows, in their order and each as its speaker's, where `messages` are
-    /// others: the policy's own words among them, or recorded ones that it tells in a turn of its own.
-    /// Instructions that came late may be missing, and of a message what is stored elsewhere.
+    /// The recorded messages that it shows, in order and each as its speaker's, if `messages` differ: because they
+    /// include the policy's own words, or recorded ones that it repeats in a turn of its own. Late instructions may be
+    /// missing, and so may the parts of a message that are stored elsewhere.
     pub conversation: Option<Vec<Arc<Message>>>,
-    /// The messages among these that are shown in fewer tokens than their words take.
+    /// The messages among these that are shown in fewer tokens than their text takes.
     pub shortened: Vec<Shortened>,
-    /// Earlier blocks that its end names: those that match what is said now, the best first, then those that hold the
-    /// calls that it lists.
+    /// Earlier blocks that the end of the prompt names: those that match what is said now, the best first, then those
+    /// that hold the calls that it lists.
     pub hints: Vec<BlockId>,
     /// What did not fit into the budget, in sentences.
     pub unfit: Vec<String>,
 }
 
-/// A message that a prompt shows in fewer tokens than its words take, though nothing of it is missing.
+/// A message that a prompt shows in fewer tokens than its text takes, though nothing of it is missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortened {
     /// Its number.
     pub seq: SeqNo,
     /// How it is shortened.
     pub how: Shortening,
-    /// As it was recorded.
+    /// The message as it was recorded.
     pub whole: Arc<Message>,
-    /// As it is shown.
+    /// The message as it is shown.
     pub shown: Arc<Message>,
 }
 
@@ -160,13 +159,13 @@ pub struct Shortened {
 pub enum Shortening {
     /// The same JSON value, written shorter.
     CompactJson,
-    /// What stands elsewhere in the prompt, word for word, is named in its place.
+    /// A text that is elsewhere in the prompt, word for word, is replaced by the name of that place.
     Repetition,
 }
 
 impl Prompt {
-    /// What was said, as far as it is shown, without turns that the policy wrote. Unlike `messages`, it
-    /// need not be a valid request. Of a policy that does not tell, all but what changes from call to call.
+    /// Returns what was said, as far as it is shown, without turns that the policy wrote. Unlike `messages`, it need
+    /// not be a valid request. For a policy that does not say, this is all but what changes from call to call.
     #[must_use]
     pub fn conversation(&self) -> &[Arc<Message>] {
         match &self.conversation {
@@ -179,7 +178,7 @@ impl Prompt {
     }
 }
 
-/// A tool as it is declared to a model.
+/// A tool as declared to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolDefinition {
     /// The name to call it by.
@@ -199,13 +198,13 @@ pub struct ToolAnswer {
     pub is_error: bool,
 }
 
-/// A context that could not be kept.
+/// An error of a context.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ContextError {
     /// What went wrong, as a sentence.
     pub message: String,
-    /// The error underneath.
+    /// The underlying error.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }

@@ -6,11 +6,11 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// A context around another one, which meters it, bills it or adds to it. It writes what it changes; all
-/// else it leaves to the context inside.
+/// A context around another one, which meters it, bills it or adds to it. It implements what it changes, and leaves all
+/// else to the context inside.
 ///
-/// Every layer is a [`ContextManager`]. What the port gains, a layer forwards without being touched, so
-/// that nothing of the context inside is lost on the way.
+/// Every layer is a [`ContextManager`]. When the port gains a method, a layer forwards it without being changed, so
+/// that nothing of the context inside is lost.
 ///
 /// ```
 /// use foldback_core::{ContextError, ContextLayer, ContextManager, Message, Recorded};
@@ -45,14 +45,13 @@ use std::sync::Arc;
 /// }
 /// ```
 ///
-/// A port that only some policies have is changed by giving another one:
-/// [`side_calls`](Self::side_calls) may return `Some(self)` of a layer that implements
-/// [`SideCalls`], or `None` to keep what the context inside has to itself.
+/// To change a port that only some policies have, return another one: [`side_calls`](Self::side_calls) may return
+/// `Some(self)` for a layer that implements [`SideCalls`], or `None` to hide that of the context inside.
 pub trait ContextLayer: Send {
-    /// The context inside.
+    /// Returns the context inside.
     fn inner(&self) -> &dyn ContextManager;
 
-    /// The same, to be changed.
+    /// Returns the context inside, for changes.
     fn inner_mut(&mut self) -> &mut dyn ContextManager;
 
     /// See [`ContextManager::todo`].
@@ -68,7 +67,7 @@ pub trait ContextLayer: Send {
     /// See [`ContextManager::record`].
     ///
     /// # Errors
-    /// When the message cannot be kept; then nothing of it is.
+    /// When the message cannot be kept; then no part of it is.
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         self.inner_mut().record(message)
     }
@@ -138,7 +137,7 @@ pub trait ContextLayer: Send {
     }
 }
 
-// A default of the port that is not forwarded here would be lost in every layer.
+// A default method of the port that is not forwarded here would be lost in every layer.
 #[deny(clippy::missing_trait_methods)]
 impl<L: ContextLayer> ContextManager for L {
     fn todo(&self) -> &TodoId {

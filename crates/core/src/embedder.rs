@@ -9,28 +9,28 @@ pub trait Embedder: Send + Sync {
     /// Names the model and its version. Vectors of different ids are never compared.
     fn model_id(&self) -> &str;
 
-    /// The length of each vector.
+    /// Returns the length of each vector.
     fn dim(&self) -> usize;
 
-    /// The cosine similarity that stands for "same topic" on this model's own scale.
+    /// Returns the cosine similarity that means "same topic" on this model's own scale.
     fn same_topic(&self) -> f32;
 
-    /// The cosine of a question and a text that answers it, on this model's own scale: at most
-    /// [`same_topic`](Self::same_topic), because a short question and its answer share less than
-    /// two parts of one topic. The default is for models of which it was not measured.
+    /// Returns the cosine of a question and a text that answers it, on this model's own scale: at most
+    /// [`same_topic`](Self::same_topic), because a short question and its answer share less than two parts of one
+    /// topic. The default is for models for which it was not measured.
     fn answering(&self) -> f32 {
         self.same_topic() * ANSWERING_SHARE
     }
 
-    /// One vector for each text, in order: of length 1, or all zeros for a text in which the model
-    /// knows nothing.
+    /// Returns one vector for each text, in order: of length 1, or all zeros for a text in which the model knows
+    /// nothing.
     ///
     /// # Errors
     /// When the model cannot be run.
     fn embed(&self, texts: &[&str]) -> Result<Vectors, EmbedError>;
 
-    /// The vector of a question, as one row. Some models want to be told that a text is a question;
-    /// the default embeds it as any text.
+    /// Returns the vector of a question, as one row. Some models need to know that a text is a question; the default
+    /// embeds it like any text.
     ///
     /// # Errors
     /// When the model cannot be run.
@@ -38,41 +38,39 @@ pub trait Embedder: Send + Sync {
         self.embed(&[question])
     }
 
-    /// Vectors of texts by which neighbours are judged to be on one topic, where those are others than
-    /// [`embed`](Self::embed) gives; the default is that they are not. They are not stored.
+    /// Returns the vectors by which neighbouring texts are judged to be on one topic, if they differ from those of
+    /// [`embed`](Self::embed); by default they do not. They are not stored.
     fn embed_for_topics(&self, _texts: &[&str]) -> Option<Vectors> {
         None
     }
 
-    /// How much of a text is of the kind that the model was made for, from 0 to 1. What it does not
-    /// know it embeds all the same, as noise, so that words are to weigh more. The default is that
-    /// it knows everything.
+    /// Returns how much of a text is of the kind that the model was made for, from 0 to 1. It embeds the rest all the
+    /// same, as noise, so that words should weigh more. By default, it knows everything.
     fn knows(&self, _text: &str) -> f32 {
         1.0
     }
 
-    /// The parts in which a long text is embedded: at most `limit` of them, in order. The default
-    /// is the text as one part.
+    /// Returns the parts in which a long text is embedded: at most `limit` of them, in order. By default, the text is
+    /// one part.
     fn windows<'t>(&self, text: &'t str, limit: usize) -> Vec<&'t str> {
         if limit == 0 || text.is_empty() { Vec::new() } else { vec![text] }
     }
 
-    /// Puts a cosine on the common scale on which the design's thresholds are written: there, 0 is
-    /// unrelated, 0.72 is "same topic" and 1 is the same text. Linear on each side of
-    /// [`same_topic`](Self::same_topic).
+    /// Maps a cosine to the common scale of the design's thresholds: there, 0 is unrelated, 0.72 is "same topic" and 1
+    /// is the same text. Linear on each side of [`same_topic`](Self::same_topic).
     fn calibrated(&self, cosine: f32) -> f32 {
         calibrate(cosine, self.same_topic())
     }
 
-    /// As [`calibrated`](Self::calibrated), for the cosine of a question and a text: there 0.72 is
-    /// "this answers it".
+    /// Like [`calibrated`](Self::calibrated), for the cosine of a question and a text: there, 0.72 is "this answers
+    /// it".
     fn calibrated_answer(&self, cosine: f32) -> f32 {
         let likeness = self.same_topic() / self.answering().max(0.01);
         calibrate(cosine * likeness, self.same_topic())
     }
 }
 
-/// What a model's cosines mean, where that was measured.
+/// The measured meaning of a model's cosines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scale {
     /// The cosine of [`Embedder::same_topic`].
@@ -82,8 +80,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Whether both are cosines between 0 and 1, neither included, and `answering` is at most
-    /// `same_topic`.
+    /// Returns whether both are cosines strictly between 0 and 1, and `answering` is at most `same_topic`.
     #[must_use]
     pub fn is_sound(self) -> bool {
         let Self { same_topic, answering } = self;
@@ -91,12 +88,12 @@ impl Scale {
     }
 }
 
-/// The share of [`Embedder::same_topic`] at which a text is taken to answer a question where nobody
-/// measured it. It differs between models (two static tables came to 0.65 and 0.77); of these the
-/// lower one drops fewer answers.
+/// The share of [`Embedder::same_topic`] at which a text is taken to answer a question, for models for which it was not
+/// measured. It differs between models (two static tables have 0.65 and 0.77); of these the lower one drops fewer
+/// answers.
 const ANSWERING_SHARE: f32 = 0.65;
 
-/// The calibrated similarity that stands for "same topic": the middle of the design's 0.70-0.75.
+/// The calibrated similarity that means "same topic": the middle of the design's 0.70-0.75.
 pub(crate) const SAME_TOPIC: f32 = 0.72;
 
 fn calibrate(cosine: f32, same_topic: f32) -> f32 {
@@ -117,39 +114,38 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Takes `values` as rows of `dim` each; `None` when they do not divide evenly, or `dim` is 0
-    /// while there are values.
+    /// Takes `values` as rows of `dim` each; `None` if they do not divide evenly, or `dim` is 0 while there are values.
     #[must_use]
     pub fn new(dim: usize, values: Vec<f32>) -> Option<Self> {
         let fits = if dim == 0 { values.is_empty() } else { values.len().is_multiple_of(dim) };
         fits.then_some(Self { dim, values })
     }
 
-    /// The length of each row.
+    /// Returns the length of each row.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
     }
 
-    /// How many rows there are.
+    /// Returns how many rows there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.values.len().checked_div(self.dim).unwrap_or(0)
     }
 
-    /// Whether there is no row.
+    /// Returns whether there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The row at `index`.
+    /// Returns the row at `index`.
     #[must_use]
     pub fn row(&self, index: usize) -> Option<&[f32]> {
         self.values.chunks_exact(self.dim.max(1)).nth(index)
     }
 
-    /// The rows, in order.
+    /// Returns the rows, in order.
     pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
         self.values.chunks_exact(self.dim.max(1))
     }

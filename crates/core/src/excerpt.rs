@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-/// The first `count` characters of a text.
+/// Returns the first `count` characters of a text.
 #[must_use]
 pub fn first_chars(text: &str, count: usize) -> &str {
     text.char_indices().nth(count).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
-/// The last `count` characters of a text.
+/// Returns the last `count` characters of a text.
 #[must_use]
 pub fn last_chars(text: &str, count: usize) -> &str {
     let Some(before) = count.checked_sub(1) else { return "" };
     text.char_indices().nth_back(before).and_then(|(start, _)| text.get(start..)).unwrap_or(text)
 }
 
-/// The first `count` characters of a text, with an ellipsis after them where more follow.
+/// Returns the first `count` characters of a text, followed by an ellipsis if there are more.
 #[must_use]
 pub fn beginning(text: &str, count: usize) -> Cow<'_, str> {
     match first_chars(text, count) {
@@ -24,7 +24,8 @@ pub fn beginning(text: &str, count: usize) -> Cow<'_, str> {
     }
 }
 
-/// A text in at most `count` characters, the last of which is an ellipsis where its end is gone.
+/// Returns a text in at most `count` characters, the last of which is an ellipsis if its end is
+/// missing.
 #[must_use]
 pub fn abbreviated(text: &str, count: usize) -> Cow<'_, str> {
     if first_chars(text, count).len() == text.len() {

@@ -1,7 +1,7 @@
 //! Named points at which a test ends the process.
 
-/// Marks a point of a write route. With the feature `failpoints` a test may end the process there, as `fail::fail_point`
-/// has it; without, it is nothing.
+/// Marks a point on a write path. With the feature `failpoints`, a test may end the process there, as with
+/// `fail::fail_point`; without it, this does nothing.
 #[cfg(feature = "failpoints")]
 #[macro_export]
 macro_rules! failpoint {
@@ -10,8 +10,8 @@ macro_rules! failpoint {
     };
 }
 
-/// Marks a point of a write route. With the feature `failpoints` a test may end the process there; without, as here, it is
-/// nothing.
+/// Marks a point on a write path. With the feature `failpoints`, a test may end the process there; without it, as here,
+/// this does nothing.
 #[cfg(not(feature = "failpoints"))]
 #[macro_export]
 macro_rules! failpoint {

@@ -1,11 +1,11 @@
-//! Ids are types, and none converts silently into another.
+//! Typed ids, none of which converts silently into another.
 
 use data_encoding::BASE32_NOPAD;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr, sync::Arc};
 
-/// The name of one sub-task, whose messages, blocks and payloads belong together and to nobody
-/// else: 1 to 128 characters of `[A-Za-z0-9._:-]`, and not made of dots alone.
+/// The name of one sub-task, whose messages, blocks and payloads belong together and to no other: 1
+/// to 128 characters of `[A-Za-z0-9._:-]`, and not dots alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TodoId(Arc<str>);
@@ -14,10 +14,10 @@ impl TodoId {
     /// The greatest length in characters.
     pub const MAX_LEN: usize = 128;
 
-    /// Checks `id` and takes it as it is.
+    /// Checks `id` and takes it unchanged.
     ///
     /// # Errors
-    /// When it is empty, too long, made of dots alone, or holds any other character.
+    /// When it is empty, too long, made of dots alone, or has any other character.
     pub fn new(id: &str) -> Result<Self, IdError> {
         let wrong = |why| Err(IdError { what: "todo id", id: shorten(id), why });
         if id.is_empty() {
@@ -35,8 +35,8 @@ impl TodoId {
         Ok(Self(id.into()))
     }
 
-    /// Takes an id of another system: as it is where it fits, else a readable part and a short
-    /// hash of the whole, so that two different foreign ids stay different.
+    /// Converts an id of another system: unchanged if it is valid, otherwise into a readable part
+    /// and a short hash of the whole, so that two different foreign ids stay different.
     #[must_use]
     pub fn from_foreign(id: &str) -> Self {
         if let Ok(id) = Self::new(id) {
@@ -59,7 +59,7 @@ impl TodoId {
         Self(format!("{readable}-{}", hash.to_ascii_lowercase()).into())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -80,19 +80,19 @@ pub struct BlockId {
 }
 
 impl BlockId {
-    /// The `n`-th block of `todo`; blocks count from 1.
+    /// Names the `n`-th block of `todo`; blocks count from 1.
     #[must_use]
     pub fn new(todo: TodoId, n: u32) -> Self {
         Self { todo, n }
     }
 
-    /// The todo that the block belongs to.
+    /// Returns the todo that the block belongs to.
     #[must_use]
     pub fn todo(&self) -> &TodoId {
         &self.todo
     }
 
-    /// The block's number in its todo, from 1.
+    /// Returns the block's number in its todo, from 1.
     #[must_use]
     pub fn n(&self) -> u32 {
         self.n
@@ -137,7 +137,7 @@ impl ToolCallId {
         Self(id.into())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -153,7 +153,7 @@ pub struct IdError {
     why: &'static str,
 }
 
-/// At most 60 characters of a text that goes into an error message.
+/// Returns at most 60 characters of a text that goes into an error message.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((at, _)) => format!("{}...", &text[..at]),

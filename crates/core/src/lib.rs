@@ -1,15 +1,14 @@
 //! The nouns of foldback, and the ports that cross crate lines.
 //!
 //! A conversation is a gapless sequence of [`Message`]s, each with a [`SeqNo`]. A closed part of
-//! it is a [`Block`]: a [`BlockHeader`] and a [`SeqRange`]. A large text that stands outside the
-//! conversation is named by a [`PayloadRef`]. Everything belongs to one [`TodoId`].
+//! it is a [`Block`]: a [`BlockHeader`] and a [`SeqRange`]. A large text that is stored outside the conversation is
+//! named by a [`PayloadRef`]. Everything belongs to one [`TodoId`].
 //!
-//! The ports are traits that somebody implements who wants another part: an [`Embedder`], a
-//! [`TokenCounter`], or a whole context policy, a [`ContextManager`]; a [`ContextLayer`] wraps one.
+//! The ports are traits for anyone who wants to replace a part: an [`Embedder`], a [`TokenCounter`], or a whole context
+//! policy, a [`ContextManager`]; a [`ContextLayer`] wraps one.
 //!
-//! It is **not** a place for anything that happens: this crate opens no file, holds no lock, reads no
-//! clock, knows no async runtime and no storage engine. It is all that somebody depends on who only
-//! implements a port.
+//! It is **not** a place for anything that happens: this crate opens no file, holds no lock, reads no clock, and knows
+//! no async runtime and no storage engine. An implementation of a port needs no other crate of foldback.
 //!
 //! ```
 //! use foldback_core::{Message, Role};

@@ -1,7 +1,7 @@
 //! Texts on one line.
 
-/// `text` in at most `max` characters, on one line: runs of white space and control characters
-/// become one space, and an ellipsis stands where the end is gone.
+/// Returns `text` in at most `max` characters, on one line: runs of white space and control
+/// characters become one space, and an ellipsis takes the place of a missing end.
 #[must_use]
 pub fn one_line(text: &str, max: usize) -> String {
     let mut out = String::new();

@@ -1,7 +1,7 @@
 //! JSON string literals, read leniently and written back exactly.
 //!
 //! A text that is stored outside a message leaves a hole in the message's JSON. To fill the hole
-//! again byte for byte it is enough to know how the writer escaped characters, because the writers
+//! again byte for byte, it is enough to know how the writer escaped characters, because the writers
 //! in use follow one of a few habits.
 
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,8 @@ impl Escape {
     /// Every habit, the commonest first.
     pub const ALL: [Self; 4] = [Self::Minimal, Self::Ascii, Self::Html, Self::Slash];
 
-    /// The habit that turns `text` into exactly `literal` (without its quotes), if there is one.
+    /// Returns the habit that turns `text` into exactly `literal` (without its quotes), if there is
+    /// one.
     #[must_use]
     pub fn detect(text: &str, literal: &str) -> Option<Self> {
         let mut written = String::with_capacity(literal.len());
@@ -39,7 +40,7 @@ impl Escape {
     }
 }
 
-/// Writes `text` as the inside of a JSON string literal, without quotes, after what is in `out`.
+/// Appends `text` to `out` as the inside of a JSON string literal, without quotes.
 pub fn escape_into(text: &str, escape: Escape, out: &mut String) {
     let mut plain_from = 0;
     for (at, c) in text.char_indices() {
@@ -74,7 +75,7 @@ pub fn escape_into(text: &str, escape: Escape, out: &mut String) {
     out.push_str(&text[plain_from..]);
 }
 
-/// A text as a JSON string on one line, with its quotes.
+/// Returns a text as a JSON string on one line, with its quotes.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -86,7 +87,7 @@ pub fn quoted(text: &str) -> String {
 
 /// Reads the inside of a JSON string literal. Half of a surrogate pair, which JavaScript writes
 /// when it cuts a string in the middle of a character, becomes U+FFFD. `literal` must be a valid
-/// literal without its quotes, as a JSON parser hands it over; what is not is left as it stands.
+/// literal without its quotes, as a JSON parser hands it over; anything else is left as it is.
 #[must_use]
 pub fn decode_literal(literal: &str) -> Cow<'_, str> {
     if !literal.contains('\\') {
@@ -117,7 +118,7 @@ pub fn decode_literal(literal: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The character of the digits behind `\u`, and how many bytes of `rest` it took.
+/// Returns the character of the digits after `\u`, and how many bytes of `rest` it took.
 fn decode_unicode(rest: &str) -> (char, usize) {
     let unit = |text: &str| text.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
     let Some(high) = unit(rest) else { return (char::REPLACEMENT_CHARACTER, 0) };

@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 use write::push_string;
 
-/// One message: the exact JSON text it came as, and beside it what the text says.
+/// One message: its exact JSON text, and beside it the parsed content.
 ///
-/// The text is never changed: not its number forms, escapes or order of keys, and no key that is
-/// unknown here is lost. Two messages are equal when their texts are.
+/// The text is never changed: number formats, escapes and the order of keys are kept, and so are
+/// unknown keys. Two messages are equal when their texts are.
 #[derive(Clone)]
 pub struct Message {
     json: Box<str>,
@@ -76,38 +76,38 @@ impl Message {
         })
     }
 
-    /// A user's message.
+    /// Creates a user's message.
     #[must_use]
     pub fn user(text: &str) -> Self {
         Self::compose(Role::User, Content::Text(text.to_owned()), Vec::new(), None)
     }
 
-    /// A model's message.
+    /// Creates a model's message.
     #[must_use]
     pub fn assistant(text: &str) -> Self {
         Self::compose(Role::Assistant, Content::Text(text.to_owned()), Vec::new(), None)
     }
 
-    /// A standing instruction.
+    /// Creates a standing instruction.
     #[must_use]
     pub fn system(text: &str) -> Self {
         Self::compose(Role::System, Content::Text(text.to_owned()), Vec::new(), None)
     }
 
-    /// A model's message that calls tools; `text` may be empty.
+    /// Creates a model's message that calls tools; `text` may be empty.
     #[must_use]
     pub fn calls(text: &str, calls: Vec<ToolCall>) -> Self {
         let content = if text.is_empty() { Content::Empty } else { Content::Text(text.to_owned()) };
         Self::compose(Role::Assistant, content, calls, None)
     }
 
-    /// The result of a call.
+    /// Returns the result of a call.
     #[must_use]
     pub fn tool_result(call: &ToolCallId, text: &str) -> Self {
         Self::compose(Role::Tool, Content::Text(text.to_owned()), Vec::new(), Some(call.clone()))
     }
 
-    /// A message made of its parts.
+    /// Creates a message made of its parts.
     #[must_use]
     pub fn compose(
         role: Role,
@@ -130,7 +130,8 @@ impl Message {
         message
     }
 
-    /// What a loop tells its model on the user's side, without a person who says it.
+    /// Creates a message in which a loop reports something to its model on the user's side, though
+    /// no person says it.
     ///
     /// ```
     /// use foldback_core::{Message, OBSERVATIONS, Role};
@@ -138,7 +139,7 @@ impl Message {
     /// let told = Message::observation("小雨");
     /// assert_eq!((told.role(), told.name()), (&Role::User, Some(OBSERVATIONS)));
     /// assert!(told.is_observation());
-    /// // Chat APIs are told what they would be of any user.
+    /// // A chat API is sent what it would be sent of any user.
     /// assert_eq!(told.api_json(), Message::user("小雨").api_json());
     /// ```
     #[must_use]
@@ -148,13 +149,13 @@ impl Message {
         message
     }
 
-    /// Whether it is what a [loop](Self::observation) tells.
+    /// Returns whether a [loop](Self::observation) wrote it.
     #[must_use]
     pub fn is_observation(&self) -> bool {
         self.role == Role::User && self.name() == Some(OBSERVATIONS)
     }
 
-    /// The same message, said at `at`.
+    /// Returns the same message, said at `at`.
     #[must_use]
     pub fn at(self, at: Timestamp) -> Self {
         let value = format!("\"{}\"", at.to_rfc3339());
@@ -163,8 +164,8 @@ impl Message {
         message
     }
 
-    /// The same message with another content and other calls (a light stand-in of itself). Every
-    /// other key keeps its exact value, and so does a content that is the same.
+    /// Returns the same message with another content and other calls (a light stand-in of itself).
+    /// Every other key keeps its exact value, and so does a content that is the same.
     #[must_use]
     pub fn with_body(&self, content: Content, tool_calls: Vec<ToolCall>) -> Self {
         let same_content = content == self.content;
@@ -182,8 +183,8 @@ impl Message {
         message
     }
 
-    /// The same message with one more key, whose value is the JSON `value`; a key of that name
-    /// that is there is replaced.
+    /// Returns the same message with one more key, whose value is the JSON `value`; a key of that
+    /// name is replaced.
     #[must_use]
     fn with_field(self, key: &str, value: &str) -> Self {
         let mut extra: Vec<_> = self
@@ -197,23 +198,23 @@ impl Message {
         Self { json, ..self }
     }
 
-    /// The exact JSON text.
+    /// Returns the exact JSON text.
     #[must_use]
     pub fn json(&self) -> &str {
         &self.json
     }
 
-    /// Whether the text writes its calls as chat APIs do: with arguments that are a string. Some
-    /// writers give an object, or nothing.
+    /// Returns whether the text writes its calls as chat APIs do: with arguments that are a string.
+    /// Some writers give an object, or nothing.
     #[must_use]
     pub fn has_usual_calls(&self) -> bool {
         self.has_usual_calls
     }
 
-    /// The message as a chat API takes it: the exact values, without the keys that only a
+    /// Returns the message as a chat API takes it: the exact values, without the keys that only a
     /// recording has (`id`, `timestamp`, the name of [observations](Self::observation), how a call
-    /// [went](Self::outcome), and whatever else no API knows). Calls that are not written
-    /// as chat APIs do are written so.
+    /// [went](Self::outcome), and whatever else no API knows). Calls in any other form are
+    /// rewritten as chat APIs write them.
     #[must_use]
     pub fn api_json(&self) -> String {
         if !self.has_usual_calls {
@@ -236,19 +237,19 @@ impl Message {
         out
     }
 
-    /// Who speaks.
+    /// Returns the speaker's role.
     #[must_use]
     pub fn role(&self) -> &Role {
         &self.role
     }
 
-    /// What is said.
+    /// Returns the content.
     #[must_use]
     pub fn content(&self) -> &Content {
         &self.content
     }
 
-    /// What is said, as one text: the text parts joined by newlines.
+    /// Returns the content as one text: the text parts joined by newlines.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match &self.content {
@@ -268,38 +269,38 @@ impl Message {
         }
     }
 
-    /// The tools that the model asks for.
+    /// Returns the model's calls of tools.
     #[must_use]
     pub fn tool_calls(&self) -> &[ToolCall] {
         &self.tool_calls
     }
 
-    /// The call that this message answers.
+    /// Returns the call that this message answers.
     #[must_use]
     pub fn tool_call_id(&self) -> Option<&ToolCallId> {
         self.tool_call_id.as_ref()
     }
 
-    /// The speaker's name, or the tool's.
+    /// Returns the speaker's name, or the tool's.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The id that the source gave to the message.
+    /// Returns the id that the source gave the message.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// When it was said, where the source tells and it can be read.
+    /// Returns when it was said, if the source gives a time that can be read.
     #[must_use]
     pub fn timestamp(&self) -> Option<Timestamp> {
         self.timestamp
     }
 
-    /// The keys and their exact values, in the order of the text; of a key that stands twice, the
-    /// last.
+    /// Returns the keys and their exact values, in the order of the text; the last value of a
+    /// repeated key.
     #[must_use]
     pub fn fields(&self) -> Vec<(Cow<'_, str>, &RawValue)> {
         // The text was read once by `from_json` or written here, so it can be read again.
@@ -319,7 +320,7 @@ impl fmt::Debug for Message {
     }
 }
 
-/// Keys of a message that chat APIs take, or that a provider gave and wants back.
+/// Returns whether chat APIs take this key of a message, or a provider gave it and wants it back.
 fn is_api_key(key: &str) -> bool {
     matches!(
         key,

@@ -5,8 +5,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashMap, fmt};
 
-/// The keys of a JSON object and the exact text of each value, in order. A key that stands twice is
-/// there twice.
+/// The keys of a JSON object and the exact text of each value, in order. A repeated key is listed
+/// each time.
 ///
 /// ```
 /// let object: foldback_core::Object<'_> = serde_json::from_str(r#"{"a": 1.50, "a": "b"}"#)?;
@@ -20,65 +20,65 @@ pub struct Object<'a>(
     pub Vec<(Cow<'a, str>, &'a RawValue)>,
 );
 
-/// Up to this many keys are looked along.
+/// Up to this many keys are searched one by one.
 const FEW_KEYS: usize = 16;
 
 impl<'a> Object<'a> {
-    /// The exact value of a key; of one that stands twice, the last.
+    /// Returns the exact value of a key; the last one if the key is repeated.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.0.iter().rev().find(|(k, _)| k == key).map(|(_, value)| *value)
     }
 
-    /// Whether a key stands there.
+    /// Returns whether the object has the key.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// The text of a key whose value is a string; halves of surrogate pairs are replaced.
+    /// Returns the text of a key whose value is a string; halves of surrogate pairs are replaced.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(Self::text_of)
     }
 
-    /// The value of a key whose value is an object.
+    /// Returns the value of a key whose value is an object.
     #[must_use]
     pub fn object(&self, key: &str) -> Option<Object<'a>> {
         self.get(key).and_then(Self::of)
     }
 
-    /// The values of a key whose value is an array.
+    /// Returns the values of a key whose value is an array.
     #[must_use]
     pub fn array(&self, key: &str) -> Option<Vec<&'a RawValue>> {
         self.get(key).and_then(Self::array_of)
     }
 
-    /// The fields of a value that is an object.
+    /// Returns the fields of a value that is an object.
     #[must_use]
     pub fn of(value: &'a RawValue) -> Option<Self> {
         if value.get().starts_with('{') { serde_json::from_str(value.get()).ok() } else { None }
     }
 
-    /// The values of a value that is an array.
+    /// Returns the values of a value that is an array.
     #[must_use]
     pub fn array_of(value: &'a RawValue) -> Option<Vec<&'a RawValue>> {
         if value.get().starts_with('[') { serde_json::from_str(value.get()).ok() } else { None }
     }
 
-    /// The text of a value that is a string; halves of surrogate pairs are replaced.
+    /// Returns the text of a value that is a string; halves of surrogate pairs are replaced.
     #[must_use]
     pub fn text_of(value: &'a RawValue) -> Option<Cow<'a, str>> {
         let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
         Some(decode_literal(inside))
     }
 
-    /// The fields with each key once: of one that stands twice, the last value at the place of the
-    /// first.
+    /// Returns the fields with each key once: a repeated key has its last value, at the place of
+    /// its first.
     #[must_use]
     pub fn distinct(self) -> Vec<(Cow<'a, str>, &'a RawValue)> {
         let mut fields: Vec<(Cow<'a, str>, &'a RawValue)> = Vec::with_capacity(self.0.len());
-        // Of a large object, where each key stands: looking along would cost its square.
+        // A large object is indexed by key: searching the list for each would take quadratic time.
         let mut places: HashMap<Cow<'a, str>, usize> = HashMap::new();
         let is_large = self.0.len() > FEW_KEYS;
         for (key, value) in self.0 {
@@ -124,7 +124,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     }
 }
 
-/// A key, borrowed where it has no escapes.
+/// A key, borrowed if it has no escapes.
 struct Key<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {

@@ -4,32 +4,32 @@ use crate::{Content, Message, Role, ToolCallId};
 use std::collections::HashSet;
 use std::fmt;
 
-/// Follows a conversation and tells, for each message, how it stands to the calls before it.
+/// Follows a conversation and classifies each message by its relation to the calls before it.
 ///
 /// The calls of one assistant message and their results are a unit. It is open until each call is
 /// answered, or until a message of the user or the assistant shows that the rest never will be. An
-/// instruction (a reminder, say) may come between a call and its result: it gives up no call.
+/// instruction (a reminder, say) may come between a call and its result: it abandons no call.
 #[derive(Clone, Debug, Default)]
 pub struct PairingTracker {
     open: Vec<ToolCallId>,
 }
 
-/// How a message stands to the calls before it.
+/// The relation of a message to the calls before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// It neither calls nor answers. `abandoned` calls before it were never answered.
     Free {
-        /// Calls that this message shows to be given up.
+        /// Calls that this message shows to be abandoned.
         abandoned: Vec<ToolCallId>,
     },
     /// It calls tools. `abandoned` calls before it were never answered.
     Calls {
-        /// Calls that this message shows to be given up.
+        /// Calls that this message shows to be abandoned.
         abandoned: Vec<ToolCallId>,
     },
     /// It answers an open call.
     Answers,
-    /// It is a tool's message, but no open call has its id.
+    /// It is a tool message, but no open call has its id.
     Orphan,
 }
 
@@ -54,29 +54,29 @@ impl PairingTracker {
         Pairing::Calls { abandoned }
     }
 
-    /// The calls that wait for their result, in the order of calling.
+    /// Returns the calls that wait for their result, in the order of calling.
     #[must_use]
     pub fn open(&self) -> &[ToolCallId] {
         &self.open
     }
 }
 
-/// Something that a chat API would refuse in a request.
+/// Something in a request that a chat API would refuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// The message at this index answers a call that does not stand directly before it.
+    /// The message at this index answers a call that is not directly before it.
     Orphan(usize),
     /// The call with this id is not answered.
     Unanswered(ToolCallId),
     /// Two calls have this id.
     DuplicateCall(ToolCallId),
-    /// The first message that is no instruction is not a user's.
+    /// The first message that is not an instruction is not a user's.
     FirstNotUser,
     /// The message at this index says nothing.
     Empty(usize),
-    /// The message at this index is an instruction behind the conversation's beginning. Between a
-    /// call and its result, it is the violation; the result behind it still answers.
+    /// The message at this index is an instruction after the conversation's beginning. Between a
+    /// call and its result, it is the violation; the result after it still answers.
     LateInstruction(usize),
     /// There is no message.
     NoMessage,
@@ -98,9 +98,9 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Checks that `messages` are a valid request for the chat APIs: results directly behind their
+/// Checks that `messages` are a valid request for the chat APIs: results directly after their
 /// calls, every call answered, ids unique, instructions first, a user's message next, no empty
-/// content but a result's empty text.
+/// content except a result's empty text.
 #[must_use]
 pub fn check_request<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Violation> {
     let mut found = Vec::new();

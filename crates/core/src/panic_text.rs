@@ -1,8 +1,8 @@
-//! What a panic said.
+//! The text of a panic.
 
 use std::any::Any;
 
-/// The words of a caught panic, where it had any: `panic!` leaves a text, `panic_any` whatever it was given.
+/// Returns the text of a caught panic, if it has one: `panic!` leaves a text, `panic_any` whatever it was given.
 ///
 /// ```
 /// let panic = std::panic::catch_unwind(|| panic!("no {}", "water")).unwrap_err();

@@ -1,4 +1,4 @@
-//! Names of the large texts that stand outside a conversation.
+//! Names of the large texts that are stored outside a conversation.
 
 use crate::TodoId;
 use data_encoding::BASE32_NOPAD;
@@ -12,7 +12,7 @@ use std::{fmt, str::FromStr};
 pub struct Check([u8; 4]);
 
 impl Check {
-    /// The check of a content with this BLAKE3 hash.
+    /// Returns the check of a content with this BLAKE3 hash.
     #[must_use]
     pub fn of_hash(hash: &blake3::Hash) -> Self {
         let text = BASE32_NOPAD.encode(&hash.as_bytes()[..3]).to_ascii_lowercase();
@@ -23,7 +23,7 @@ impl Check {
         Self(check)
     }
 
-    /// The check of this content.
+    /// Returns the check of this content.
     #[must_use]
     pub fn of(content: &[u8]) -> Self {
         Self::of_hash(&blake3::hash(content))
@@ -47,7 +47,7 @@ impl fmt::Debug for Check {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PayloadRef {
-    /// The todo, where the reference names one.
+    /// The todo, if the reference names one.
     pub todo: Option<TodoId>,
     /// The number in the todo, from 1.
     pub n: u64,
@@ -56,18 +56,18 @@ pub struct PayloadRef {
 }
 
 impl PayloadRef {
-    /// What every reference begins with.
+    /// The beginning of every reference.
     pub const SCHEME: &'static str = "store://";
 
-    /// Whether a text is the name of a stored part and nothing else: `store://2-k4qd`, or some lines of
-    /// it: `store://2-k4qd#lines=10-40`.
+    /// Returns whether a text is the name of a stored part and nothing else: `store://2-k4qd`, or some lines of it:
+    /// `store://2-k4qd#lines=10-40`.
     #[must_use]
     pub fn is_alone(text: &str) -> bool {
         let text = text.trim();
         text.split('#').next().is_some_and(|name| name.parse::<Self>().is_ok())
     }
 
-    /// A reference for use inside its own todo.
+    /// Creates a reference for use inside its own todo.
     #[must_use]
     pub fn local(n: u64, check: Check) -> Self {
         Self { todo: None, n, check }
@@ -121,14 +121,14 @@ impl From<PayloadRef> for String {
     }
 }
 
-/// A text that is no payload reference.
+/// A text that is not a payload reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a payload reference: one looks like store://<n>-<check>, for example store://3-k4qd"
 )]
 pub struct PayloadRefError(String);
 
-/// What a payload holds, told from its content.
+/// The kind of a payload, detected from its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PayloadKind {

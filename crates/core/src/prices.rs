@@ -12,12 +12,12 @@ pub struct Prices {
     pub read: f64,
     /// A token that is written into the cache.
     pub write: f64,
-    /// A token that the cache has no part in.
+    /// A token that does not involve the cache.
     pub plain: f64,
 }
 
 impl Prices {
-    /// Whether each is a finite number of 0 or more, and an ordinary token costs something.
+    /// Returns whether each is a finite number of 0 or more, and an ordinary token costs something.
     #[must_use]
     pub fn is_sound(self) -> bool {
         let sound = |price: f64| price.is_finite() && price >= 0.0;
@@ -27,7 +27,7 @@ impl Prices {
 
 impl Default for Prices {
     /// A cached read at a tenth and a write at five quarters of an ordinary token, as Anthropic
-    /// lists its prompt caching with a life of five minutes.
+    /// lists its prompt caching with a lifetime of five minutes.
     fn default() -> Self {
         Self { read: 0.1, write: 1.25, plain: 1.0 }
     }

@@ -4,15 +4,14 @@ use crate::{BlockId, Check, PayloadRef, TodoId};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// The full name of a block or a payload: `b_<todo>_<nnn>` or `store://<todo>/<n>-<check>`. It means
-/// the same wherever it is read; the short forms mean something in their own todo only, and
-/// [`parse_in`](Self::parse_in) takes them there.
+/// The full name of a block or a payload: `b_<todo>_<nnn>` or `store://<todo>/<n>-<check>`. It means the same wherever
+/// it is read. The short forms have a meaning only in their own todo, where [`parse_in`](Self::parse_in) accepts them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Reference {
     /// A closed block.
     Block(BlockId),
-    /// A large text that stands outside the conversation.
+    /// A large text that is stored outside the conversation.
     Payload {
         /// The todo that it belongs to.
         todo: TodoId,
@@ -24,8 +23,8 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Reads a reference as it may stand in the todo `own`: besides the full names `b_<nnn>` and
-    /// `store://<n>-<check>`, and payloads without their scheme, because models drop it.
+    /// Parses a reference that is used in the todo `own`: in addition to the full names, it accepts `b_<nnn>`,
+    /// `store://<n>-<check>`, and payloads without their scheme, which models drop.
     ///
     /// ```
     /// use foldback_core::{Reference, TodoId};
@@ -39,7 +38,7 @@ impl Reference {
     /// ```
     ///
     /// # Errors
-    /// When the text is of none of these forms.
+    /// When the text has none of these forms.
     pub fn parse_in(own: &TodoId, text: &str) -> Result<Self, ReferenceError> {
         if let Some(n) = short_block(text) {
             return Ok(Self::Block(BlockId::new(own.clone(), n)));
@@ -57,7 +56,7 @@ impl Reference {
         }
     }
 
-    /// The todo whose block or payload it is.
+    /// Returns the todo that owns the block or payload.
     #[must_use]
     pub fn todo(&self) -> &TodoId {
         match self {
@@ -67,7 +66,7 @@ impl Reference {
     }
 }
 
-/// The number in `b_<nnn>`, which means a block of the todo that it stands in.
+/// Returns the number in `b_<nnn>`, which names a block of the todo in which it is used.
 fn short_block(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("b_")?;
     let n: u32 = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())??;
@@ -89,7 +88,7 @@ impl fmt::Display for Reference {
 impl FromStr for Reference {
     type Err = ReferenceError;
 
-    /// Reads a full name.
+    /// Parses a full name.
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
         if let Ok(id) = text.parse() {
             return Ok(Self::Block(id));

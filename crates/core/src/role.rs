@@ -1,24 +1,24 @@
-//! Who said a message.
+//! The role of a message's speaker.
 
-/// Who speaks.
+/// The role of a speaker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Standing instructions.
     System,
     /// Standing instructions, as newer models name them.
     Developer,
-    /// The person, or whoever stands in for one.
+    /// The person, or a program that acts for one.
     User,
     /// The model.
     Assistant,
     /// The result of a tool call.
     Tool,
-    /// A role that is unknown here; it passes through.
+    /// An unknown role; it passes through.
     Other(String),
 }
 
 impl Role {
-    /// The role as it stands in JSON.
+    /// Returns the role as it is written in JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -31,7 +31,7 @@ impl Role {
         }
     }
 
-    /// Whether messages of this role are standing instructions.
+    /// Returns whether messages of this role are standing instructions.
     #[must_use]
     pub fn is_instruction(&self) -> bool {
         matches!(self, Self::System | Self::Developer)

@@ -1,53 +1,53 @@
 //! Which script a character is written in.
 //!
-//! The ranges of Unicode stand here once. What a crate takes for "written without spaces", say, is put
-//! together from these in the place that needs it, with the reason there: what is stored, searched
-//! and measured was made with ranges that differ at their edges, and must not shift.
+//! The ranges of Unicode are defined once, here. What a crate takes for "written without spaces", say, is put together
+//! from these in the place that needs it, with the reason there: what is stored, searched and measured was made with
+//! ranges that differ at their edges, and must not shift.
 
-/// A hiragana or a mark of its block.
+/// Returns whether `c` is a hiragana or a mark of its block.
 #[inline]
 #[must_use]
 pub const fn is_hiragana(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{309f}')
 }
 
-/// A katakana or a mark of its block, without half-width forms.
+/// Returns whether `c` is a katakana or a mark of its block, without half-width forms.
 #[inline]
 #[must_use]
 pub const fn is_katakana(c: char) -> bool {
     matches!(c, '\u{30a0}'..='\u{30ff}')
 }
 
-/// A small katakana, with which Ainu is written.
+/// Returns whether `c` is a small katakana, with which Ainu is written.
 #[inline]
 #[must_use]
 pub const fn is_small_katakana(c: char) -> bool {
     matches!(c, '\u{31f0}'..='\u{31ff}')
 }
 
-/// A hiragana or a katakana, without small katakana and half-width forms.
+/// Returns whether `c` is a hiragana or a katakana, without small katakana and half-width forms.
 #[inline]
 #[must_use]
 pub const fn is_kana(c: char) -> bool {
     is_hiragana(c) || is_katakana(c)
 }
 
-/// A syllable of Korean.
+/// Returns whether `c` is a syllable of Korean.
 #[inline]
 #[must_use]
 pub const fn is_hangul(c: char) -> bool {
     matches!(c, '\u{ac00}'..='\u{d7af}')
 }
 
-/// A letter that syllables of Korean are put together from.
+/// Returns whether `c` is a letter of which Korean syllables are composed.
 #[inline]
 #[must_use]
 pub const fn is_jamo(c: char) -> bool {
     matches!(c, '\u{1100}'..='\u{11ff}')
 }
 
-/// A Chinese character: unified and compatibility ideographs, and all of planes 2 and 3, which are
-/// kept for more of them.
+/// Returns whether `c` is a Chinese character: unified and compatibility ideographs, and all of planes 2 and 3, which
+/// are reserved for more of them.
 #[inline]
 #[must_use]
 pub const fn is_ideograph(c: char) -> bool {
@@ -56,29 +56,30 @@ pub const fn is_ideograph(c: char) -> bool {
         || is_compatibility_ideograph(c)
 }
 
-/// A Chinese character that stands for another one, of some older set of characters.
+/// Returns whether `c` is a Chinese character that represents another one, from some older set of characters.
 #[inline]
 #[must_use]
 pub const fn is_compatibility_ideograph(c: char) -> bool {
     matches!(c, '\u{f900}'..='\u{faff}')
 }
 
-/// What stands for a Chinese character among others: 々, 〆 and 〇.
+/// Returns whether `c` is a sign that takes the place of a Chinese character: 々, 〆 and 〇.
 #[inline]
 #[must_use]
 pub const fn is_ideograph_mark(c: char) -> bool {
     matches!(c, '\u{3005}'..='\u{3007}')
 }
 
-/// A symbol of the Book of Changes, which stands between two blocks of ideographs: who takes these for
-/// one run of code points takes it too.
+/// Returns whether `c` is a symbol of the Book of Changes. It lies between two blocks of ideographs: code that treats
+/// these as one run of code points includes it.
 #[inline]
 #[must_use]
 pub const fn is_hexagram(c: char) -> bool {
     matches!(c, '\u{4dc0}'..='\u{4dff}')
 }
 
-/// A mark of Chinese or Japanese, such as 、 and 「, and what stands for characters among them.
+/// Returns whether `c` is a mark of Chinese or Japanese, such as 、 and 「, or a sign among them that represents
+/// characters.
 #[inline]
 #[must_use]
 pub const fn is_cjk_mark(c: char) -> bool {
@@ -93,21 +94,21 @@ pub const fn is_of_cjk_blocks(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{9fff}')
 }
 
-/// A full-width or half-width form of a letter or a mark.
+/// Returns whether `c` is a full-width or half-width form of a letter or a mark.
 #[inline]
 #[must_use]
 pub const fn is_full_or_half_width(c: char) -> bool {
     matches!(c, '\u{ff00}'..='\u{ffef}')
 }
 
-/// A letter or a mark of Thai or Lao.
+/// Returns whether `c` is a letter or a mark of Thai or Lao.
 #[inline]
 #[must_use]
 pub const fn is_thai_or_lao(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}')
 }
 
-/// A letter or a mark of Thai, Lao, Burmese or Khmer, which put no spaces between words.
+/// Returns whether `c` is a letter or a mark of Thai, Lao, Burmese or Khmer, which put no spaces between words.
 #[inline]
 #[must_use]
 pub const fn is_unspaced_alphabet(c: char) -> bool {

@@ -11,7 +11,7 @@ use std::fmt;
 pub struct SeqNo(pub u64);
 
 impl SeqNo {
-    /// The number after this one.
+    /// Returns the number after this one.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -33,44 +33,44 @@ pub struct SeqRange {
 }
 
 impl SeqRange {
-    /// The run from `first` to `last`; `None` when it would be empty.
+    /// Returns the run from `first` to `last`; `None` when it would be empty.
     #[must_use]
     pub fn new(first: SeqNo, last: SeqNo) -> Option<Self> {
         (first <= last).then_some(Self { first, last })
     }
 
-    /// The first message.
+    /// Returns the first message.
     #[must_use]
     pub fn first(self) -> SeqNo {
         self.first
     }
 
-    /// The last message.
+    /// Returns the last message.
     #[must_use]
     pub fn last(self) -> SeqNo {
         self.last
     }
 
-    /// How many messages the run holds: at least 1.
+    /// Returns how many messages the run holds: at least 1.
     #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
     #[must_use]
     pub fn len(self) -> u64 {
         self.last.0 - self.first.0 + 1
     }
 
-    /// Whether the run holds `seq`.
+    /// Returns whether the run holds `seq`.
     #[must_use]
     pub fn contains(self, seq: SeqNo) -> bool {
         self.first <= seq && seq <= self.last
     }
 
-    /// The run as a half-open range of plain numbers, for scans.
+    /// Returns the run as a half-open range of plain numbers, for scans.
     #[must_use]
     pub fn as_u64(self) -> std::ops::Range<u64> {
         self.first.0..self.last.0 + 1
     }
 
-    /// The sequence numbers, in order.
+    /// Returns the sequence numbers, in order.
     pub fn iter(self) -> impl Iterator<Item = SeqNo> {
         self.as_u64().map(SeqNo)
     }

@@ -1,23 +1,22 @@
-//! The model calls that a context policy makes for its own ends.
+//! The model calls that a context policy makes for its own purposes.
 
-/// The account of a policy that asks a model itself, a summary for instance. The loop bills these calls
-/// beside its own.
+/// The account of a policy that calls a model itself, for a summary for instance. The loop bills these calls beside its
+/// own.
 pub trait SideCalls: Send {
-    /// The calls that the policy made, or that its stand-in for a model stood for, since they were last
-    /// taken, in order.
+    /// Returns the calls that the policy made, or that its stand-in for a model represents, since they were last taken,
+    /// in order.
     fn take(&mut self) -> Vec<SideCall>;
 }
 
-/// A call to a model that a policy made for its own ends.
+/// A call to a model that a policy made for its own purposes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SideCall {
     /// What it is for, in one word: `summary`.
     pub purpose: &'static str,
-    /// The tokens that the model is sent.
+    /// The tokens sent to the model.
     pub input_tokens: usize,
-    /// The tokens that it writes.
+    /// The tokens that the model writes.
     pub output_tokens: usize,
-    /// What it cost, where it was made and that is known: another model than the loop's may have been
-    /// asked.
+    /// What it cost, if it was made and that is known: the model may be another than the loop's.
     pub cost: Option<f64>,
 }

@@ -1,5 +1,5 @@
-//! A message as it rests in the store: its exact text with holes where large or repeated parts
-//! stood, and what fills each hole.
+//! A stored message: its exact text with holes in place of large or repeated parts, and what fills
+//! each hole.
 
 use crate::{
     Check, Content, Escape, Message, Part, PayloadKind, PayloadRef, SeqNo, decode_literal,
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// A message at rest. The pieces, filled and joined, are its JSON text byte for byte.
+/// A stored message. The pieces, filled and joined, are its JSON text byte for byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredMessage {
     /// The text, in order.
@@ -25,7 +25,7 @@ pub struct StoredMessage {
 /// A piece of a message's text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Piece {
-    /// As it stands.
+    /// A text as it is.
     Text(String),
     /// A text from elsewhere, escaped by each layer in turn (the innermost first).
     Hole {
@@ -38,7 +38,7 @@ pub enum Piece {
     },
 }
 
-/// Where the text of a hole is. Sources belong to the message's own todo.
+/// The source of a hole's text. Sources belong to the message's own todo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Source {
     /// The payload with this number.
@@ -47,22 +47,22 @@ pub enum Source {
     Message(SeqNo, Site),
 }
 
-/// A place in a message where a text stands.
+/// A place in a message that holds a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Site {
-    /// The content, where it is one text.
+    /// The content, if it is one text.
     Content,
-    /// The content's part of this index.
+    /// The part of the content with this index.
     Part(u32),
-    /// The whole arguments of the call of this index.
+    /// The whole arguments of the call with this index.
     Arguments(u32),
     /// The value of one key of the arguments: call index, and the key's index in their object.
     Argument(u32, u32),
 }
 
 impl Site {
-    /// The text that stands at this place of `message`: of an argument that is a string the text
-    /// it says, of any other argument its JSON. `None` when the message has no such place.
+    /// Returns the text at this place of `message`: of an argument that is a string the text it
+    /// says, of any other argument its JSON. `None` if the message has no such place.
     #[must_use]
     pub fn text(self, message: &Message) -> Option<Cow<'_, str>> {
         let call = |index: u32| message.tool_calls().get(index as usize);
@@ -88,7 +88,7 @@ impl Site {
     }
 }
 
-/// What an argument says: of a string its text, of any other value its JSON.
+/// Returns what an argument says: of a string its text, of any other value its JSON.
 #[must_use]
 pub fn argument_text(value: &RawValue) -> Cow<'_, str> {
     let json = value.get();
@@ -101,7 +101,7 @@ pub fn argument_text(value: &RawValue) -> Cow<'_, str> {
 /// A part of a message that is stored outside the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Offload {
-    /// Where it stood.
+    /// Its place in the message.
     pub site: Site,
     /// The payload's number in its todo.
     pub n: u64,
@@ -115,12 +115,12 @@ pub struct Offload {
     pub lines: u64,
     /// Its estimated tokens.
     pub tokens: u64,
-    /// A short look at it, at most 200 tokens.
+    /// A short preview, at most 200 tokens.
     pub preview: String,
 }
 
 impl Offload {
-    /// The reference by which the payload is loaded, inside its own todo.
+    /// Returns the reference by which the payload is loaded inside its own todo.
     #[must_use]
     pub fn reference(&self) -> PayloadRef {
         PayloadRef::local(self.n, self.check)
@@ -128,7 +128,7 @@ impl Offload {
 }
 
 impl StoredMessage {
-    /// The exact JSON text. `fetch` gives the text of a source (a range of it, in bytes).
+    /// Returns the exact JSON text. `fetch` returns the text of a source (a range of it, in bytes).
     ///
     /// # Errors
     /// The first error of `fetch`.
@@ -154,7 +154,7 @@ impl StoredMessage {
         Ok(out)
     }
 
-    /// The text, when nothing of it is stored elsewhere.
+    /// Returns the text, if none of it is stored elsewhere.
     #[must_use]
     pub fn whole(&self) -> Option<&str> {
         match self.pieces.as_slice() {

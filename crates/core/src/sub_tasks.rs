@@ -1,25 +1,25 @@
-//! What a context policy keeps of sub-tasks.
+//! The part of a context policy that keeps sub-tasks.
 
 use crate::{BlockId, ContextError, ContextManager, ItemState, Reference, TodoId, TodoList};
 
-/// The todo list of a context, what its items hand back, and what todos may read of each other. A policy
-/// that keeps these shows the list at the end of its prompts by itself.
+/// The todo list of a context, what its items hand back, and what todos may read of each other. A policy that keeps
+/// these shows the list at the end of its prompts by itself.
 ///
-/// It is reached through [`ContextManager::sub_tasks`](crate::ContextManager::sub_tasks), which borrows the
-/// context for a change; so do the methods here, those that only read as well.
+/// It is reached through [`ContextManager::sub_tasks`](crate::ContextManager::sub_tasks), which borrows the context
+/// mutably; so do the methods here, including those that only read.
 pub trait SubTasks: Send {
-    /// The todo list as it stands; empty where there is none yet.
+    /// Returns the current todo list; empty if there is none yet.
     fn todo_list(&mut self) -> TodoList;
 
-    /// Takes the todo list as it stands now.
+    /// Replaces the todo list.
     ///
     /// # Errors
     /// When the list does not follow from the one before it, or the store behind the policy fails.
     fn set_todo_list(&mut self, list: &TodoList) -> Result<(), ContextError>;
 
-    /// Takes what a sub-task handed back: where its item of the todo list stands, what came out, and the
-    /// references of its todo that may be read from here, and by the items that wait for it, from now
-    /// on. Says whether they can be: references lead nowhere where the policy keeps lists alone.
+    /// Takes what a sub-task handed back: the new state of its item of the todo list, the result, and the references of
+    /// its todo that may be read from here, and by the items that wait for it, from now on. Returns whether they can
+    /// be: a reference leads nowhere if the policy keeps only lists.
     ///
     /// # Errors
     /// When there is no such item, a reference is not the item's, or the store behind the policy fails.
@@ -31,31 +31,31 @@ pub trait SubTasks: Send {
         references: &[Reference],
     ) -> Result<bool, ContextError>;
 
-    /// Lets another todo read these blocks and payloads, this one's own or returned by an item of its
-    /// list. Says whether it can from now on.
+    /// Lets another todo read these blocks and payloads, this one's own or returned by an item of its list. Returns
+    /// whether it can from now on.
     ///
     /// # Errors
     /// When a reference leads nowhere or is neither, or the store behind the policy fails.
     fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError>;
 
-    /// What other todos have let this one read, the oldest first.
+    /// Returns what other todos have let this one read, the oldest first.
     ///
     /// # Errors
     /// When the store behind the policy fails.
     fn granted(&mut self) -> Result<Vec<Reference>, ContextError>;
 
-    /// The work on this todo is over, at least for now: closes what is open, so that it can be named.
-    /// Gives the block that the last message stands in, where there is one; asked again, the same.
+    /// Notes that the work on this todo is over, at least for now: closes what is open, so that it can be named.
+    /// Returns the block that holds the last message, if there is one; a second call returns the same.
     ///
     /// # Errors
     /// When the store behind the policy fails.
     fn conclude(&mut self) -> Result<Option<BlockId>, ContextError>;
 }
 
-/// What a context keeps of sub-tasks, where it has to.
+/// Returns the sub-tasks of a context that has to keep them.
 ///
 /// # Errors
-/// When its policy keeps nothing of them.
+/// When its policy keeps none.
 pub fn sub_tasks_of(context: &mut dyn ContextManager) -> Result<&mut dyn SubTasks, ContextError> {
     let todo = context.todo().clone();
     context.sub_tasks().ok_or_else(|| {

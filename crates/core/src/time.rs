@@ -1,4 +1,4 @@
-//! Points in time, as conversations carry them.
+//! Points in time, as conversations use them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -24,7 +24,7 @@ impl Timestamp {
         Some(Self(at.as_millisecond()))
     }
 
-    /// The time as RFC 3339 in UTC.
+    /// Returns the time as RFC 3339 in UTC.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
         match jiff::Timestamp::from_millisecond(self.0) {

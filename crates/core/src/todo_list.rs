@@ -11,8 +11,8 @@ use crate::{Reference, TodoId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The ordered list of a task's sub-tasks. It is always sound: ids are unique, every item depends on
-/// items of the list only, and no item on itself, not even by way of others.
+/// The ordered list of a task's sub-tasks. It is always sound: ids are unique, every item depends only on items of the
+/// list, and no item depends on itself, directly or indirectly.
 ///
 /// ```
 /// use foldback_core::{ItemState, TodoId, TodoItem, TodoList};
@@ -36,23 +36,23 @@ pub struct TodoList {
 }
 
 impl TodoList {
-    /// The most items of a list.
+    /// The most items in a list.
     pub const MAX_ITEMS: usize = 1_000;
-    /// The most characters of a title.
+    /// The most characters in a title.
     pub const MAX_TITLE: usize = 500;
-    /// The most characters of a result.
+    /// The most characters in a result.
     pub const MAX_RESULT: usize = 4_000;
-    /// The most items that one waits for.
+    /// The most items that one item waits for.
     pub const MAX_DEPENDENCIES: usize = 100;
-    /// The most references that one returns.
+    /// The most references that one item returns.
     pub const MAX_REFERENCES: usize = 256;
 
-    /// A list of these items, in this order.
+    /// Creates a list of these items, in this order.
     ///
     /// # Errors
-    /// When an id comes twice, an item depends on one that is not in the list or on itself by way of
-    /// others, a returned reference belongs to another todo, an item has no title, names a dependency
-    /// or a reference twice, or there is more of something than is taken.
+    /// When an id is used twice, an item depends on one that is not in the list or, directly or indirectly, on itself,
+    /// a returned reference belongs to another todo, an item has no title or names a dependency or a reference twice,
+    /// or there is more of something than is accepted.
     pub fn new(items: Vec<TodoItem>) -> Result<Self, TodoListError> {
         if items.len() > Self::MAX_ITEMS {
             return Err(TodoListError::TooMany { items: items.len() });
@@ -76,25 +76,25 @@ impl TodoList {
         Ok(Self { items })
     }
 
-    /// The items, in order.
+    /// Returns the items, in order.
     #[must_use]
     pub fn items(&self) -> &[TodoItem] {
         &self.items
     }
 
-    /// The item of this id.
+    /// Returns the item with this id.
     #[must_use]
     pub fn item(&self, id: &TodoId) -> Option<&TodoItem> {
         self.items.iter().find(|item| item.id == *id)
     }
 
-    /// All items by their ids, for many look-ups.
+    /// Returns all items by their ids, for many look-ups.
     #[must_use]
     pub fn by_id(&self) -> BTreeMap<&TodoId, &TodoItem> {
         self.items.iter().map(|item| (&item.id, item)).collect()
     }
 
-    /// The items that can be begun now: pending, and they wait for nothing any more.
+    /// Returns the items that can be started now: pending, and no longer waiting for anything.
     pub fn ready(&self) -> impl Iterator<Item = &TodoItem> {
         let known = self.by_id();
         self.items.iter().filter(move |item| {
@@ -102,15 +102,15 @@ impl TodoList {
         })
     }
 
-    /// How many items are open.
+    /// Returns how many items are open.
     #[must_use]
     pub fn open(&self) -> u32 {
         let open = self.items.iter().filter(|item| item.state.is_open()).count();
         u32::try_from(open).unwrap_or(u32::MAX)
     }
 
-    /// Whether the task is being wrapped up: nothing is left to be begun, and at least half of the
-    /// items are settled. A list that gets another item is not closing any more.
+    /// Returns whether the task is being wrapped up: nothing is left to be started, and at least half of the items are
+    /// settled. A list that gets another item is no longer closing.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         let is_pending = |item: &TodoItem| item.state == ItemState::Pending;
@@ -118,11 +118,11 @@ impl TodoList {
         !self.items.is_empty() && 2 * open <= self.items.len() && !self.items.iter().any(is_pending)
     }
 
-    /// Lets the item go to `state`. One that is taken up again has no result any more.
+    /// Moves the item to `state`. An item that is taken up again loses its result.
     ///
     /// # Errors
-    /// When there is no such item, the state does not follow on the one that it has, or the item
-    /// would be begun or completed while it waits for another. Nothing changes then.
+    /// When there is no such item, the state cannot follow the one that it has, or the item would be started or
+    /// completed while it waits for another. Nothing changes then.
     pub fn set_state(&mut self, id: &TodoId, state: ItemState) -> Result<(), TodoListError> {
         let before = self.clone();
         let item = self.items.iter_mut().find(|item| item.id == *id);
@@ -134,11 +134,11 @@ impl TodoList {
         self.check_change(&before).inspect_err(|_| *self = before.clone())
     }
 
-    /// Checks that this list may follow on `before`: that each state follows on the one that the item
-    /// had, and that what was begun or completed meanwhile waits for nothing. Items may come and go.
+    /// Checks that this list may follow `before`: that each state may follow the one that the item had, and that an
+    /// item started or completed meanwhile waits for nothing. Items may come and go.
     ///
     /// # Errors
-    /// Naming the first item that may not be as it is.
+    /// When an item breaks these rules; the error names the first one.
     pub fn check_change(&self, before: &Self) -> Result<(), TodoListError> {
         let (known, items) = (before.by_id(), self.by_id());
         for item in &self.items {
@@ -164,11 +164,11 @@ impl TodoList {
         Ok(())
     }
 
-    /// Keeps what the item returned: words, and references into its own todo, each once.
+    /// Keeps what the item returned: a text, and references into its own todo, each once.
     ///
     /// # Errors
-    /// When there is no such item, a reference belongs to another todo, or it is more than an item
-    /// keeps. Nothing changes then.
+    /// When there is no such item, a reference belongs to another todo, or it is more than an item keeps. Nothing
+    /// changes then.
     pub fn add_result(
         &mut self,
         id: &TodoId,
@@ -192,15 +192,15 @@ impl TodoList {
     }
 }
 
-/// An item that `item` waits for: one that is neither completed nor cancelled.
+/// Returns an item that `item` waits for: one that is neither completed nor cancelled.
 fn waits_for<'a>(item: &TodoItem, items: &BTreeMap<&TodoId, &'a TodoItem>) -> Option<&'a TodoItem> {
     let is_over =
         |item: &TodoItem| matches!(item.state, ItemState::Completed | ItemState::Cancelled);
     item.depends_on.iter().filter_map(|id| items.get(id).copied()).find(|on| !is_over(on))
 }
 
-/// An item that waits for itself by way of others, if there is one: what is left when items whose
-/// dependencies are all gone are taken away again and again.
+/// Returns an item that waits for itself indirectly, if there is one: what is left when items whose dependencies are
+/// all gone are removed again and again.
 fn in_a_circle(items: &[TodoItem]) -> Option<&TodoId> {
     let mut waits: BTreeMap<&TodoId, usize> = BTreeMap::new();
     let mut waiting: BTreeMap<&TodoId, Vec<&TodoId>> = BTreeMap::new();

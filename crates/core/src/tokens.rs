@@ -1,4 +1,4 @@
-//! How many tokens a text is.
+//! Counting the tokens of a text.
 
 mod costs;
 mod estimate;
@@ -10,17 +10,17 @@ use crate::{Content, Message, Part};
 
 /// Counts tokens. The running system uses [`Estimate`]; reports may count exactly.
 pub trait TokenCounter: Send + Sync {
-    /// The tokens of `text`.
+    /// Returns the number of tokens in `text`.
     fn count(&self, text: &str) -> usize;
 }
 
 /// An estimate, calibrated against o200k, in one pass and without memory of its own.
 ///
 /// It cuts the text nearly as o200k's own pattern does (words, digits, punctuation, white space,
-/// runs of one script) and adds up what such a piece costs on average. On each file of recorded
-/// conversations that it was measured on it is within 3 % in sum, and off by 1 to 7 % on the single
-/// message; on Chinese it is within 10 %, on other languages mostly within 15 %. It errs to either
-/// side, so a budget that must not be passed needs a margin. It reads about 400 MB a second.
+/// runs of one script) and adds up what such a piece costs on average. For each file of recorded
+/// conversations on which it was measured, the sum is within 3 %, and a single message is off by 1
+/// to 7 %; Chinese is within 10 %, other languages mostly within 15 %. It errs in either direction,
+/// so a budget that must not be exceeded needs a margin. It reads about 400 MB a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate;
 
@@ -30,9 +30,9 @@ impl TokenCounter for Estimate {
     }
 }
 
-/// The tokens that a message takes in a request: its texts, the names and arguments of its calls,
-/// and four for the message itself. A part of an unknown kind counts by its length, an image as 765
-/// however large its data are.
+/// Returns the tokens that a message takes in a request: its texts, the names and arguments of its
+/// calls, and four for the message itself. A part of an unknown kind counts by its length, an image
+/// as 765 however large its data are.
 #[must_use]
 pub fn message_tokens(counter: &dyn TokenCounter, message: &Message) -> usize {
     let content = match message.content() {
@@ -51,14 +51,14 @@ pub fn message_tokens(counter: &dyn TokenCounter, message: &Message) -> usize {
     MESSAGE_OVERHEAD + content + calls
 }
 
-/// What a message takes besides what it says: its role and the marks around it. OpenAI's cookbook
+/// The tokens of a message besides its content: its role and the marks around it. OpenAI's cookbook
 /// counts 3, and 1 for a name.
 const MESSAGE_OVERHEAD: usize = 4;
 /// An image of usual size at high detail: 85 and four tiles of 170, as OpenAI prices it.
 const IMAGE: usize = 765;
 
 fn part_tokens(json: &str) -> usize {
-    // The kind stands in the first few keys, and an image may be megabytes long.
+    // The kind is in the first few keys, and an image may be megabytes long.
     let head: String = json.chars().take(200).filter(|c| !c.is_whitespace()).collect();
     let image = ["\"type\":\"image", "\"image_url\"", "\"input_image\""];
     if image.iter().any(|kind| head.contains(kind)) { IMAGE } else { json.len() / 4 }

@@ -3,8 +3,8 @@
 use crate::Role;
 use std::fmt;
 
-/// How far a text may be trusted, by who said it: the order in which models are taught to follow
-/// instructions, the least first. What is put together from several texts has the least of theirs.
+/// How far a text may be trusted, by who said it: the order in which models are taught to follow instructions, the
+/// least first. A text assembled from several has the least of theirs.
 ///
 /// ```
 /// use foldback_core::{Role, Trust};
@@ -14,25 +14,25 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
-    /// What a tool said, or a role that is unknown here: it came from anywhere.
+    /// The words of a tool, or of an unknown role: they may come from anywhere.
     #[default]
     Untrusted,
-    /// What the model said.
+    /// The words of the model.
     Model,
-    /// What the person said, or whoever stands in for one.
+    /// The words of the person, or of a program that acts for one.
     User,
     /// Standing instructions.
     Instruction,
 }
 
-/// The name of the speaker of what a loop tells its model on the user's side: what tools answered, where
-/// that is told in no message of a tool, and what went wrong. Nobody said it, and tools wrote parts of it.
+/// The speaker's name in what a loop reports to its model on the user's side: what tools answered, if that is not in a
+/// message of a tool, and what went wrong. Nobody said it, and tools wrote parts of it.
 ///
-/// Where a chat API is told of a message, this name is not.
+/// The name is not sent to the chat API.
 pub const OBSERVATIONS: &str = "observations";
 
 impl Trust {
-    /// How far words of a speaker may be trusted: of a role, or of somebody of that role who has a name.
+    /// Returns how far a speaker's words may be trusted: those of a role, or of a named speaker of that role.
     ///
     /// ```
     /// use foldback_core::{OBSERVATIONS, Role, Trust};
@@ -48,7 +48,7 @@ impl Trust {
         }
     }
 
-    /// How far words of this role may be trusted.
+    /// Returns how far words of this role may be trusted.
     #[must_use]
     pub fn of(role: &Role) -> Self {
         match role {
@@ -59,7 +59,7 @@ impl Trust {
         }
     }
 
-    /// One word for it.
+    /// Returns one word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -153,7 +153,7 @@ impl ContextLayer for Through {
     }
 }
 
-/// Asks a context for everything that the port has; what came of it, as a text.
+/// Asks a context for everything that the port has, and returns the answers as a text.
 fn everything(context: &mut dyn ContextManager) -> String {
     context.set_front_tokens(300);
     context.note_recall(40);
@@ -201,7 +201,7 @@ fn a_layer_forwards_everything() {
     assert_eq!(*asked, port);
 }
 
-/// What a layer changes is seen by who drives it as a context, and only that.
+/// A change of a layer is seen by its caller, and nothing else changes.
 #[test]
 fn a_layer_changes_what_it_writes() {
     struct Changed(Inside);

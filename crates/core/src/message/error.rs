@@ -1,4 +1,4 @@
-//! Texts that are no messages.
+//! Texts that are not messages.
 
 /// A text that is not a message.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum MessageError {
         key: &'static str,
         /// What it holds in chat-completions.
         expected: &'static str,
-        /// The beginning of what stands there.
+        /// The beginning of the value found.
         found: String,
     },
 }

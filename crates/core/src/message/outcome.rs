@@ -1,15 +1,15 @@
-//! How a call went, as its result says apart from its words.
+//! The outcome of a call, as its result states it apart from its words.
 
 use super::Message;
 
 /// How a call went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
-    /// It brought what it was made for.
+    /// It did what it was made for.
     Succeeded,
     /// It failed, or nobody knows whether it did.
     Failed,
-    /// It was not made, because of another that failed.
+    /// It was not made, because another one failed.
     NotMade,
 }
 
@@ -18,8 +18,8 @@ const STATUS: &str = "status";
 const NOT_MADE: &str = "\"not_made\"";
 
 impl Message {
-    /// The same result, which says how its call went: in keys that stay in the record, and that no chat API
-    /// is sent by [`api_json`](Self::api_json).
+    /// Returns the same result with the outcome of its call: in keys that stay in the record, and that
+    /// [`api_json`](Self::api_json) sends to no chat API.
     ///
     /// ```
     /// use foldback_core::{CallOutcome, Message, ToolCallId};
@@ -40,8 +40,8 @@ impl Message {
         }
     }
 
-    /// How the call went that this message answers, where a key of it says so: `is_error` (in MCP's
-    /// spelling `isError`), or a `status` of `error` or `failed`.
+    /// Returns the outcome of the call that this message answers, if a key says so: `is_error` (in MCP's spelling
+    /// `isError`), or a `status` of `error` or `failed`.
     #[must_use]
     pub fn outcome(&self) -> Option<CallOutcome> {
         let mut outcome = None;

@@ -47,7 +47,8 @@ fn read_part(value: &RawValue) -> Result<Part, MessageError> {
     Ok(Part::Other(value.get().into()))
 }
 
-/// The calls, and whether all of them are as chat APIs write them: with arguments that are text.
+/// Returns the calls, and whether all of them are as chat APIs write them: with arguments that are
+/// text.
 pub(super) fn read_calls(value: &RawValue) -> Result<(Vec<ToolCall>, bool), MessageError> {
     const EXPECTED: &str = "a list of calls, each with an id and a function";
     let wrong = || shape("tool_calls", EXPECTED, value);

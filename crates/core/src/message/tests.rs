@@ -1,4 +1,4 @@
-//! Messages as they are read and written.
+//! Messages as read and written.
 
 use super::*;
 

@@ -1,11 +1,11 @@
-//! The JSON text of a message that is made here.
+//! The JSON text of a message that is created here.
 
 use super::Message;
 use crate::{Content, Escape, Part, escape_into};
 
 impl Message {
-    /// The text of the message: the known keys, with `content` as its exact JSON where it is given, and
-    /// behind them these keys.
+    /// Returns the text of the message: the known keys, with `content` as its exact JSON if it is given, followed by
+    /// these keys.
     pub(super) fn write_json(&self, content: Option<&str>, extra: &[(String, String)]) -> String {
         let mut out = String::from("{\"role\":");
         push_string(self.role.as_str(), &mut out);

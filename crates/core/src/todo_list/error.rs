@@ -1,21 +1,21 @@
-//! Todo lists that make no sense.
+//! Errors of todo lists.
 
 use crate::{ItemState, Reference, TodoId, TodoList};
 
-/// A todo list that makes no sense, or a change of one.
+/// An invalid todo list, or an invalid change to one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TodoListError {
-    /// Two items have one id.
+    /// Two items have the same id.
     #[error("the todo list has two items with the id {0}; each needs an id of its own")]
     Duplicate(TodoId),
-    /// There are more items than a list takes.
+    /// There are more items than a list accepts.
     #[error("the todo list has {items} items, and at most {} are taken", TodoList::MAX_ITEMS)]
     TooMany {
         /// How many there are.
         items: usize,
     },
-    /// An item waits for one that is not there.
+    /// An item waits for one that is not in the list.
     #[error("item {item} depends on {on}, which is not in the todo list")]
     UnknownDependency {
         /// The item.
@@ -26,30 +26,30 @@ pub enum TodoListError {
     /// An item waits for itself.
     #[error("item {0} depends on itself, directly or by way of others")]
     Cycle(TodoId),
-    /// There is no item of this id.
+    /// There is no item with this id.
     #[error("the todo list has no item {0}")]
     Unknown(TodoId),
-    /// The state does not follow on the one that the item has.
+    /// The state cannot follow the one that the item has.
     #[error("item {item} is {from} and cannot become {to}")]
     State {
         /// The item.
         item: TodoId,
         /// Its state.
         from: ItemState,
-        /// The state that was asked for.
+        /// The requested state.
         to: ItemState,
     },
-    /// An item was to be begun or completed too early.
+    /// An item was to be started or completed too early.
     #[error("item {item} cannot become {to}: it waits for {on}, which is not completed")]
     Waits {
         /// The item.
         item: TodoId,
         /// What it waits for.
         on: TodoId,
-        /// The state that was asked for.
+        /// The requested state.
         to: ItemState,
     },
-    /// An item was to be begun or completed, and what it waits for has failed.
+    /// An item was to be started or completed, and what it waits for has failed.
     #[error(
         "item {item} cannot become {to}: it waits for {on}, which failed; take {on} up again, or drop \
          the dependency"
@@ -59,13 +59,13 @@ pub enum TodoListError {
         item: TodoId,
         /// What it waits for.
         on: TodoId,
-        /// The state that was asked for.
+        /// The requested state.
         to: ItemState,
     },
-    /// An item says nothing of what is to be done.
+    /// An item does not say what is to be done.
     #[error("item {0} has no title; say in a few words what is to be done")]
     NoTitle(TodoId),
-    /// There is more of something in an item than is taken.
+    /// An item has more of something than is accepted.
     #[error("item {item} has {size} {what}, and at most {most} are taken")]
     TooLarge {
         /// The item.
@@ -74,7 +74,7 @@ pub enum TodoListError {
         what: &'static str,
         /// How much there is.
         size: usize,
-        /// How much is taken.
+        /// How much is accepted.
         most: usize,
     },
     /// An item names a dependency or a reference twice.

@@ -1,4 +1,4 @@
-//! One sub-task, and where it stands.
+//! One sub-task and its state.
 
 use crate::{Reference, TodoId, TodoList, TodoListError};
 use serde::{Deserialize, Serialize};
@@ -12,53 +12,53 @@ pub struct TodoItem {
     pub id: TodoId,
     /// What is to be done, in a few words.
     pub title: String,
-    /// Where it stands.
+    /// Its state.
     #[serde(default)]
     pub state: ItemState,
-    /// The items that have to be completed, or cancelled, before it is begun.
+    /// The items that must be completed, or cancelled, before it is started.
     #[serde(default)]
     pub depends_on: Vec<TodoId>,
     /// The blocks and payloads of its todo that it returned.
     #[serde(default)]
     pub references: Vec<Reference>,
-    /// What came out, in a few words; of a failed item, why.
+    /// The result, in a few words; of a failed item, the reason.
     #[serde(default)]
     pub result: Option<String>,
 }
 
-/// Where an item stands.
+/// The state of an item.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ItemState {
-    /// Nobody has begun it.
+    /// Nobody has started it.
     #[default]
     Pending,
-    /// Somebody works on it.
+    /// Somebody is working on it.
     InProgress,
     /// It is done.
     Completed,
     /// It was tried and could not be done.
     Failed,
-    /// It is not wanted any more.
+    /// It is no longer wanted.
     Cancelled,
 }
 
 impl ItemState {
-    /// Whether something is left to be done.
+    /// Returns whether something is left to be done.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::InProgress)
     }
 
-    /// Whether an item that has come to an end is taken up again by going to `next`.
+    /// Returns whether an item that has ended is taken up again by going to `next`.
     #[must_use]
     pub fn is_reopened_by(self, next: Self) -> bool {
         !self.is_open() && next.is_open()
     }
 
-    /// The name as it is serialised.
+    /// Returns the name as it is serialised.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,8 +70,8 @@ impl ItemState {
         }
     }
 
-    /// Whether an item may go from this state to `next`. What is completed stays so; what failed or
-    /// was cancelled has to be taken up again before it can come to another end.
+    /// Returns whether an item may go from this state to `next`. A completed item stays so; a
+    /// failed or cancelled one must be taken up again before it can end in another way.
     #[must_use]
     pub fn may_become(self, next: Self) -> bool {
         match self {
@@ -89,7 +89,7 @@ impl fmt::Display for ItemState {
 }
 
 impl TodoItem {
-    /// An item that nobody has begun and that waits for none.
+    /// Creates an item that nobody has started and that waits for none.
     #[must_use]
     pub fn new(id: TodoId, title: &str) -> Self {
         Self {
@@ -102,13 +102,13 @@ impl TodoItem {
         }
     }
 
-    /// The same item, which waits for these.
+    /// Returns the same item, waiting for these.
     #[must_use]
     pub fn after(self, others: impl IntoIterator<Item = TodoId>) -> Self {
         Self { depends_on: others.into_iter().collect(), ..self }
     }
 
-    /// What can be told of the item without the others.
+    /// Checks what can be checked of the item without the others.
     pub(super) fn check(&self) -> Result<(), TodoListError> {
         let id = || self.id.clone();
         if self.title.trim().is_empty() {

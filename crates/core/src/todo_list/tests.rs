@@ -1,4 +1,4 @@
-//! What a todo list takes, and how its items go on.
+//! What a todo list accepts, and how the states of its items change.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn td4_a_list_is_sound_or_refused() {
     let mut twice = item("a", &[]);
     twice.references = vec!["b_a_001".parse().unwrap(), "b_a_001".parse().unwrap()];
     check_refused(vec![twice], "item a names b_a_001 twice; once is enough");
-    // A long chain and a wide fan are no circles, in whatever order they stand.
+    // A long chain and a wide fan are not circles, in whatever order they are listed.
     let chain = (0..900).rev().map(|n| match n {
         0 => item("n0", &[]),
         1 => item("n1", &["n0"]),
@@ -103,7 +103,7 @@ fn td4_an_item_takes_bounded_room() {
     assert_eq!(list.item(&id("a")).unwrap().result, None, "what is refused changes nothing");
 }
 
-/// TD4: what is cancelled holds nobody up; what failed does, and the error names the step.
+/// TD4: a cancelled item holds nobody up; a failed one does, and the error names the step.
 #[test]
 fn td4_a_cancelled_item_releases_those_who_wait_for_it() {
     use ItemState::{Cancelled, Failed, InProgress};
@@ -122,8 +122,8 @@ fn td4_a_cancelled_item_releases_those_who_wait_for_it() {
     list.set_state(&id("b"), InProgress).unwrap();
 }
 
-/// BL9: a task is being wrapped up when nothing is left to be begun and half is settled; another
-/// item takes that back.
+/// BL9: a task is being wrapped up when nothing is left to be started and half is settled; another
+/// item reverses that.
 #[test]
 fn bl9_a_list_that_grows_is_not_closing_any_more() {
     let list = |states: &[ItemState]| {
@@ -143,7 +143,7 @@ fn bl9_a_list_that_grows_is_not_closing_any_more() {
     assert!(list(&[Completed, Cancelled, InProgress]).is_closing());
 }
 
-/// TD4: states follow each other, and what waits is not begun.
+/// TD4: states follow each other, and a waiting item is not started.
 #[test]
 fn td4_states_follow_each_other() {
     use ItemState::{Cancelled, Completed, Failed, InProgress, Pending};

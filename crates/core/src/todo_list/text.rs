@@ -1,25 +1,25 @@
-//! The todo list as the model reads it.
+//! The todo list as shown to the model.
 
 use super::{ItemState, TodoItem, TodoList};
 use crate::{TokenCounter, one_line};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The greatest number of tokens of a list's text, but for one line that says what is left out.
+/// The most tokens in a list's text, except for one line that says what is left out.
 const BUDGET: usize = 800;
 
-/// A line that says what is left out takes no more than this.
+/// The most tokens in the line that says what is left out.
 const GAP: usize = 10;
 
-/// This many items that are to be begun come before what is only kept for reference.
+/// This many items to be started precede those that are kept only for reference.
 const NEXT: usize = 8;
 
-/// References of one item that are named.
+/// The most references that are named of one item.
 const REFERENCES: usize = 4;
 
 impl TodoList {
-    /// The list in at most about 800 tokens, one line an item, in the list's order. Where not all fit,
-    /// what is being worked on comes first, then failures, the next items, what those wait for, the other
-    /// items to do, and what was settled last.
+    /// Returns the list in at most about 800 tokens, one line per item, in the list's order. If not all fit, the items
+    /// in progress come first, then failures, the next items, what those wait for, the other items to do, and what was
+    /// settled last.
     ///
     /// ```text
     /// 1. [x] Read the report (read): three pages; load b_read_001, store://read/1-k4qd
@@ -60,7 +60,7 @@ impl TodoList {
     }
 }
 
-/// How dispensable each item is: the least is shown first.
+/// Returns how dispensable each item is: the least dispensable is shown first.
 fn ranks(list: &TodoList) -> Vec<(u8, usize)> {
     let items = list.items();
     let mut pending = 0;
@@ -87,7 +87,7 @@ fn line(number: usize, item: &TodoItem, after: &str) -> String {
         ItemState::Failed => '!',
         ItemState::Cancelled => '-',
     };
-    // A name that is cut short would be another's.
+    // A truncated name could be another item's.
     let (title, id) = (one_line(&item.title, 120), &item.id);
     let mut line = format!("{number}. [{mark}] {title} ({id})");
     if item.state.is_open() && !after.is_empty() {
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(TodoList::default().text(&Estimate), "");
     }
 
-    /// TD4: a long list is told in bounded room, and what is being worked on is always in it.
+    /// TD4: a long list takes bounded room, and always shows what is being worked on.
     #[test]
     fn td4_a_long_list_is_told_in_bounded_room() {
         for title in ["Do the thing that has to be done next. ", "接下来要做的事情，"] {

@@ -1,11 +1,11 @@
-//! What the pieces of a text cost, in hundredths of a token.
+//! The costs of the pieces of a text, in hundredths of a token.
 //!
 //! Measured as the mean number of o200k tokens of such pieces in recorded conversations (customer
 //! service, coding agents, shell sessions, medical records, meetings, chats), in random hexadecimal
 //! and base64 text, and in sentences of fifteen languages; each source weighed at most as 200,000
 //! tokens. Lengths that are rare in the sources are smoothed.
 
-/// A word of letters A-Z: by what stands before it, by its case, by its length from 1 to 16.
+/// A word of letters A-Z: by what precedes it, by its case, by its length from 1 to 16.
 pub(super) static WORD: [[[u16; 16]; 4]; 5] = [
     [
         [100, 100, 103, 103, 112, 109, 123, 123, 124, 200, 128, 200, 237, 281, 281, 308], // nothing lower
@@ -40,12 +40,12 @@ pub(super) static WORD: [[[u16; 16]; 4]; 5] = [
 ];
 /// Each letter of a word beyond the sixteenth.
 pub(super) const LONG_WORD: u32 = 30;
-/// A contraction (`'s`, `'re`, ...) behind a word: mostly it is a part of the word's token.
+/// A contraction (`'s`, `'re`, ...) after a word: mostly it is a part of the word's token.
 pub(super) const CONTRACTION: u32 = 7;
 /// The same with a typographic apostrophe, which is a token of its own.
 pub(super) const TYPOGRAPHIC_CONTRACTION: u32 = 100;
-/// A word with accented letters: itself, and each letter. It is dearer than what was measured (90
-/// and 15), because the words around it are of the same language and dearer than English ones.
+/// A word with accented letters: itself, and each letter. It costs more than was measured (90 and
+/// 15), because the words around it are of the same language and cost more than English ones.
 pub(super) const ACCENTED: (u32, u32) = (80, 21);
 /// A word with letters that hardly any language but Vietnamese has: itself, and each letter.
 pub(super) const VIETNAMESE: (u32, u32) = (90, 7);
@@ -54,8 +54,8 @@ pub(super) static PUNCTUATION: [u16; 9] = [100, 101, 121, 194, 215, 285, 330, 36
 /// Each mark of such a run beyond the ninth.
 pub(super) const LONG_PUNCTUATION: u32 = 55;
 
-/// A run of characters of one kind: itself, each character, and what a space and a punctuation
-/// mark directly before it add, because it does not take them in as words do.
+/// A run of characters of one kind: itself, each character, and what a space and a punctuation mark
+/// directly before it add, because it does not absorb them as words do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) run: u32,
@@ -90,8 +90,8 @@ pub(super) const UNKNOWN: Run = run(50, 150, 60, 100);
 /// so it is spelled character by character.
 pub(super) const TRADITIONAL_EXTRA: u32 = 95;
 
-/// Whether a character is written so in traditional Chinese only, not in simplified Chinese and
-/// not in Japanese: about the commonest two hundred, which are a quarter of such a text.
+/// Returns whether a character is written this way only in traditional Chinese, not in simplified
+/// Chinese or Japanese: about the commonest two hundred, which are a quarter of such a text.
 #[inline(always)]
 pub(super) fn is_traditional(c: char) -> bool {
     let at = (c as u32).wrapping_sub(0x4e00);

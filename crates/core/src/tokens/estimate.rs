@@ -2,7 +2,7 @@
 
 use super::costs::{self, Run};
 
-/// The estimated tokens of `text`.
+/// Returns the estimated tokens of `text`.
 pub(super) fn estimate(text: &str) -> usize {
     let mut pass = Pass { text, bytes: text.as_bytes(), at: 0, before: Before::Nothing, cost: 0 };
     while pass.at < pass.bytes.len() {
@@ -16,21 +16,21 @@ struct Pass<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    /// What the piece before left for a word to begin with.
+    /// What the previous piece left for a word to begin with.
     before: Before,
     /// Hundredths of a token.
     cost: u64,
 }
 
-/// What stands directly before a word. A space or a mark belongs to the word's piece.
+/// What directly precedes a word. A space or a mark belongs to the word's piece.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
     Space,
     Mark,
-    /// A digit, or letters behind one: the text is likely to be an id or a hash.
+    /// A digit, or letters after one: the text is likely to be an id or a hash.
     Digit,
-    /// A letter, where a word ends because the case changes.
+    /// A letter, if the word before ended because the case changes.
     Letter,
 }
 
@@ -64,7 +64,7 @@ static CLASSES: [Class; 256] = {
 };
 
 impl Pass<'_> {
-    /// The class at `at`; behind the end it is a break.
+    /// Returns the class at `at`; after the end it is a break.
     #[inline(always)]
     fn class(&self, at: usize) -> Class {
         match self.bytes.get(at) {
@@ -73,7 +73,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The first place from `at` on that is not of this class.
+    /// Returns the first place from `at` on that is not of this class.
     #[inline(always)]
     fn skip(&self, mut at: usize, class: Class) -> usize {
         while self.class(at) == class && at < self.bytes.len() {
@@ -102,7 +102,7 @@ impl Pass<'_> {
             Class::Space => match self.class(self.at + 1) {
                 Class::Lower | Class::Upper => self.word(self.lead(), self.at + 1),
                 Class::Wide => self.wide(self.lead(), self.at + 1),
-                // Only a blank joins punctuation, a tab does not.
+                // Only a blank joins punctuation; a tab does not.
                 Class::Mark if self.bytes.get(self.at) == Some(&b' ') => self.marks(self.at + 1),
                 _ => self.space(),
             },
@@ -115,7 +115,8 @@ impl Pass<'_> {
         }
     }
 
-    /// What a word begins with whose lead is white space: only a blank is like no lead at all.
+    /// Returns the lead of a word that begins with white space: only a blank costs as little as no
+    /// lead at all.
     fn lead(&self) -> Before {
         if self.bytes.get(self.at) == Some(&b' ') { Before::Space } else { Before::Mark }
     }
@@ -147,7 +148,7 @@ impl Pass<'_> {
         self.before = if before == Before::Digit { Before::Digit } else { Before::Letter };
     }
 
-    /// How long the contraction at `at` is, and what it costs: nothing where there is none.
+    /// Returns the length of the contraction at `at` and its cost: nothing if there is none.
     #[inline(always)]
     fn contraction(&self, at: usize) -> (usize, u32) {
         let (mark, cost) = match self.bytes.get(at) {
@@ -165,8 +166,8 @@ impl Pass<'_> {
         }
     }
 
-    /// The length in bytes of the Latin letter beyond ASCII at `at`, and whether it is one of
-    /// those that mark Vietnamese.
+    /// Returns the length in bytes of the Latin letter beyond ASCII at `at`, and whether it is one
+    /// of those that mark Vietnamese.
     fn latin(&self, at: usize) -> Option<(usize, bool)> {
         let c = self.text.get(at..)?.chars().next()?;
         match c {
@@ -235,7 +236,7 @@ impl Pass<'_> {
         self.at = from + (rest.len() - left.len()).max(1);
     }
 
-    /// A run of punctuation that begins at `from`, with the breaks behind it.
+    /// A run of punctuation that begins at `from`, with the breaks after it.
     fn marks(&mut self, from: usize) {
         let mut end = from;
         let mut changes = 0_usize;
@@ -262,12 +263,12 @@ impl Pass<'_> {
         self.add(6 * count((self.at - end).saturating_sub(2)));
     }
 
-    /// White space. Up to its last break it is one piece; behind that, all but the last character,
+    /// White space. Up to its last break it is one piece; after that, all but the last character,
     /// which belongs to the word that follows.
     fn space(&mut self) {
         let mut end = self.at;
         let mut behind_break = self.at;
-        // Runs of breaks that other white space parts.
+        // Runs of breaks that are separated by other white space.
         let mut runs = 0;
         while end < self.bytes.len() {
             match self.class(end) {
@@ -293,7 +294,7 @@ impl Pass<'_> {
     }
 }
 
-/// What runs of this character's kind cost.
+/// Returns the costs of a run of this character's kind.
 fn run_of(c: char) -> Run {
     match u32::from(c) {
         0x4e00..=0x9fff | 0x3005 => costs::HAN,
@@ -316,7 +317,7 @@ fn run_of(c: char) -> Run {
     }
 }
 
-/// A count as a cost's factor; no text that is estimated comes near the bound.
+/// Returns a count as a cost's factor; no text that is estimated comes near the bound.
 #[inline(always)]
 fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX / 1_000)

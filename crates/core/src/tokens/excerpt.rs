@@ -1,8 +1,8 @@
-//! Texts within a number of tokens: what is left out is counted, never lost.
+//! Excerpts in a number of tokens: what is left out is counted, never lost.
 
 use super::TokenCounter;
 
-/// A text as far as it is shown.
+/// The part of a text that is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     /// The text, or its beginning and its end around a mark.
@@ -13,9 +13,9 @@ pub struct Excerpt {
     pub of: usize,
 }
 
-/// `text` in about `max` tokens: whole where it fits, else two thirds from its beginning and one
-/// third from its end. Cuts between characters, never inside one; a mark of its own (some 15
-/// tokens) stands where the middle was.
+/// Returns `text` in about `max` tokens: whole if it fits, otherwise two thirds from its beginning
+/// and one third from its end. Cuts between characters, never inside one; a mark of its own (some
+/// 15 tokens) takes the place of the middle.
 ///
 /// ```
 /// use foldback_core::{Estimate, excerpt};
@@ -40,8 +40,8 @@ pub fn excerpt(text: &str, max: usize, counter: &dyn TokenCounter) -> Excerpt {
     Excerpt { text, left_out, of }
 }
 
-/// Divides `budget` between texts of these sizes: whoever needs less than an equal share leaves the
-/// rest to the others.
+/// Divides `budget` between texts of these sizes: a text that needs less than an equal share leaves
+/// the rest to the others.
 #[must_use]
 pub fn fair_shares(sizes: &[usize], budget: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
@@ -59,24 +59,24 @@ pub fn fair_shares(sizes: &[usize], budget: usize) -> Vec<usize> {
     shares
 }
 
-/// No token that is worth showing has more bytes than this, so that a text of megabytes is not
-/// counted as a whole.
+/// No token that is worth showing has more bytes than this; it avoids counting a text of megabytes
+/// as a whole.
 const BYTES_A_TOKEN: usize = 16;
 
-/// The longest beginning of a text of at most `max` tokens.
+/// Returns the longest beginning of a text that has at most `max` tokens.
 #[must_use]
 pub fn first_tokens<'t>(text: &'t str, max: usize, counter: &dyn TokenCounter) -> &'t str {
     text.get(..longest_head(text, max, counter)).unwrap_or(text)
 }
 
-/// Where the longest beginning of at most `max` tokens ends.
+/// Returns where the longest beginning of at most `max` tokens ends.
 fn longest_head(text: &str, max: usize, counter: &dyn TokenCounter) -> usize {
     let bound = text.floor_char_boundary(max.saturating_mul(BYTES_A_TOKEN));
     let fits = |end: usize| text.get(..end).is_none_or(|head| counter.count(head) <= max);
     if fits(bound) {
         return bound;
     }
-    // Counts grow with the text, so the end is found by halving.
+    // Counts grow with the text, so the end is found by bisection.
     let (mut low, mut high) = (0, bound);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -85,7 +85,7 @@ fn longest_head(text: &str, max: usize, counter: &dyn TokenCounter) -> usize {
     text.floor_char_boundary(low)
 }
 
-/// Where the longest end of at most `max` tokens begins.
+/// Returns where the longest end of at most `max` tokens begins.
 fn longest_tail(text: &str, max: usize, counter: &dyn TokenCounter) -> usize {
     let bound = text.len().saturating_sub(max.saturating_mul(BYTES_A_TOKEN));
     let bound = text.ceil_char_boundary(bound);

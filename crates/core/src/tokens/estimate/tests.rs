@@ -1,4 +1,4 @@
-//! What small texts cost, and laws of every text.
+//! The costs of small texts, and laws that hold for every text.
 
 use super::*;
 
