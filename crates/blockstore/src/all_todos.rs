@@ -7,11 +7,11 @@
 //!     <number>/     a volume: an index of some thousands of blocks, written once and never changed
 //! ```
 //!
-//! All of it is derived from the truth and can be deleted at any time. A volume counts once the
-//! catalogue names it, and the catalogue is replaced in one step, so that a writer that is killed
-//! leaves nothing but a folder that the next one removes. What no volume holds yet is searched from
-//! the truth, up to a bound, and what is beyond it is counted in the answer. Forgetting a todo deletes
-//! the volumes that hold any of it, and what else stood in them is indexed again.
+//! All of it is derived from the truth and can be deleted at any time. A volume counts once the catalogue names it, and
+//! the catalogue is replaced in one step, so that a writer that is killed leaves only a folder that the next one
+//! removes. What no volume holds yet is searched from the truth, up to a bound; what exceeds the bound is counted in
+//! the answer. Forgetting a todo deletes the volumes that hold any of it, and the rest of their contents is indexed
+//! again.
 
 mod asked;
 mod catalogue;
@@ -38,13 +38,13 @@ use std::sync::{Arc, OnceLock};
 
 /// The blocks of every todo of a store, searched as one list.
 ///
-/// This is the one door that searches without a todo. A [`BlockStore`](crate::BlockStore) does not
-/// lead to it: only the code that opened the store can hand it out.
+/// This is the only access that searches without a todo. A [`BlockStore`](crate::BlockStore) does not lead to it: only
+/// the code that opened the store can hand it out.
 pub struct AllTodos {
     records: Records,
     registry: Registry,
     origins: Arc<dyn Origins>,
-    /// Where the volumes are; `None` where nothing is kept on disk.
+    /// The folder of the volumes; `None` if nothing is kept on disk.
     folder: Option<Folder>,
     config: IndexConfig,
     /// What the last search knew.
@@ -55,13 +55,13 @@ pub struct AllTodos {
     readers: OnceLock<Option<ThreadPool>>,
 }
 
-/// What the folder of all volumes is called, beside those of single todos, which are numbers.
+/// The name of the folder of all volumes, beside those of single todos, which are numbers.
 const NAME: &str = "all";
 
 impl AllTodos {
-    /// The todos of `kv`. `texts` are what their payloads say, `origins` where they came from. Volumes
-    /// are kept in `index_dir`, beside the indexes of single todos, or nowhere; then only so much is
-    /// searched as fits the bound of what is read from the truth.
+    /// Opens the todos of `kv`. `texts` reads the texts of their payloads, `origins` says where they came from. Volumes
+    /// are kept in `index_dir`, beside the indexes of single todos, or nowhere; then only as much is searched as fits
+    /// the bound for reading from the truth.
     #[must_use]
     pub fn open(
         kv: Arc<dyn Kv>,

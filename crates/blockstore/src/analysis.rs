@@ -1,19 +1,18 @@
-//! Texts into terms, the same for what is stored and for what is asked.
+//! Splits texts into terms, in the same way for stored texts and for questions.
 //!
 //! - A word is lower-cased and, when it is made of ASCII letters, brought to its English stem.
 //! - A word with accents gives a second term without them.
 //! - A token of code (a path, `snake_case`, `CamelCase`, a dotted name, an id, an error code)
-//!   gives itself whole, the ends of a path, and its parts.
+//!   gives the whole token, the ends of a path, and its parts.
 //! - Writing without spaces between words (Chinese, Japanese, Thai, Lao, Burmese, Khmer), and Korean,
 //!   gives characters and pairs ([`unspaced`]). Measured against a dictionary, pairs need no 150 ms
 //!   of loading, treat both scripts of Chinese alike, and find names that no dictionary holds.
 //!
-//! The control sequences of terminals are passed over: a coloured word is the word.
+//! The control sequences of terminals are skipped: a coloured word is the plain word.
 //!
-//! Everything is indexed, stop words too: what is common weighs little by its frequency. From a
-//! question, though, function words are taken out as long as others remain. People ask in other
-//! function words than they tell in: on LoCoMo "what", "did" and "does" were rare enough to cost two
-//! points of recall at 10.
+//! Everything is indexed, stop words too: a common term weighs little by its frequency. Function words are removed from
+//! a question, though, as long as other words remain. People use other function words in questions than in statements:
+//! on LoCoMo "what", "did" and "does" were rare enough to cost two points of recall at 10.
 
 mod finder;
 mod han;
@@ -36,7 +35,7 @@ use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use unspaced::Unspaced;
 
-/// A token is cut behind this many bytes, in texts and in questions alike.
+/// A token is cut after this many bytes, in texts and in questions alike.
 const MAX_TOKEN_BYTES: usize = 160;
 
 /// How many stems one analyzer remembers.
@@ -45,21 +44,21 @@ const MAX_STEMS: usize = 8_192;
 /// How many segments of a path its longest end has: `/a/b/c/d.rs` is found by `b/c/d.rs`.
 const PATH_ENDS: usize = 4;
 
-/// What a term of a question is.
+/// The kind of a question's term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A word, a part of a token, a number, a character or a pair of them.
     Plain,
     /// A whole token that names one thing: a path, an id, an identifier of code, an error code.
     Name,
-    /// A word in capitals. It is a name, an error code say, unless all words are written so.
+    /// A word in capitals. It is a name, such as an error code, unless all words are written so.
     Shouted,
     /// A function word.
     Common,
 }
 
-/// Function words of English, ascending, as they are before stemming. "I", "my", "we" and "you" are
-/// not among them: who asks about themselves told it in these words.
+/// Function words of English, ascending, as they are before stemming. "I", "my", "we" and "you" are not among them:
+/// people who ask about themselves also used these words when they said it.
 const COMMON: [&str; 77] = [
     "a", "about", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
     "did", "do", "does", "doing", "done", "for", "from", "had", "has", "have", "having", "he",
@@ -70,7 +69,7 @@ const COMMON: [&str; 77] = [
     "will", "with", "would",
 ];
 
-/// Turns texts into terms. Making one costs nothing; using one again saves stemming.
+/// Turns texts into terms. Creating one costs nothing; reusing it saves stemming.
 pub(crate) struct Analyzer {
     stemmer: Stemmer,
     stems: FxHashMap<Box<str>, Box<str>>,
@@ -88,7 +87,7 @@ impl Analyzer {
         }
     }
 
-    /// Hands the terms of `text` to `sink`, in order, repeated as often as they stand there.
+    /// Hands the terms of `text` to `sink`, in order, as often as they occur.
     pub(crate) fn terms(&mut self, text: &str, sink: &mut impl FnMut(&str)) {
         self.terms_with_form(text, &mut |term, _| sink(term));
     }
@@ -136,7 +135,7 @@ impl Analyzer {
     }
 
     fn token_terms(&mut self, token: &str, sink: &mut impl FnMut(&str, Form)) {
-        // Of a long path the end is found too: the file that it names.
+        // The end of a long path is also found: the file that it names.
         let last = token.rfind(is_path_link).filter(|_| token.len() > MAX_TOKEN_BYTES);
         if let Some(file) = last.and_then(|last| token.get(last..)) {
             self.token_terms(file.trim_start_matches(is_path_link), sink);
@@ -164,7 +163,7 @@ impl Analyzer {
         let form = if is_name(token) { Form::Name } else { Form::Plain };
         let whole = token.to_lowercase().replace('\\', "/").replace('\u{2019}', "'");
         sink(&whole, form);
-        // The ends of a path, so that it is found by less than its whole.
+        // The ends of a path, so that it is found by a part of it.
         let starts = segment_starts(&whole);
         let longest = starts.len().saturating_sub(PATH_ENDS).max(1);
         for &start in starts.get(longest..starts.len().saturating_sub(1)).unwrap_or_default() {
@@ -180,7 +179,7 @@ impl Analyzer {
                 segment.split(is_inner_link).filter(|part| !part.is_empty()).collect();
             for part in &parts {
                 let humps = humps(part);
-                // A token without links is its own only part, and stands there already.
+                // A token without links is its own only part, which is already there.
                 if segments.len() + parts.len() > 2 || humps.len() < 2 {
                     if is_plain_word(part) {
                         self.word_terms(part, Form::Plain, sink);
@@ -231,8 +230,7 @@ impl Analyzer {
     }
 }
 
-/// The terms of a number that is written with commas: the whole, and its groups where they may be
-/// numbers of their own.
+/// The terms of a number with commas: the whole, and its groups if they could be numbers of their own.
 fn number_terms(number: &str, sink: &mut impl FnMut(&str, Form)) {
     let whole = number.to_lowercase();
     let form = if is_name(number) { Form::Name } else { Form::Plain };
@@ -242,8 +240,7 @@ fn number_terms(number: &str, sink: &mut impl FnMut(&str, Form)) {
     }
 }
 
-/// Full-width letters, ligatures and decomposed accents in their usual form, without what is not
-/// seen.
+/// Full-width letters, ligatures and decomposed accents in their usual form, without invisible characters.
 fn composed(text: &str) -> Cow<'_, str> {
     let is_composed = || is_nfkc_quick(text.chars()) == IsNormalized::Yes;
     if text.is_ascii() || (is_composed() && !text.contains(is_unseen)) {
@@ -258,15 +255,15 @@ fn composing(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|c| !is_unseen(*c)).nfkc()
 }
 
-/// Whether `c` only chooses how its neighbours look: variation selectors, the frame of a keycap,
-/// joiners and soft hyphens.
+/// Returns whether `c` only chooses how its neighbours look: variation selectors, the frame of a keycap, joiners and
+/// soft hyphens.
 fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{20e3}' | '\u{fe00}'..='\u{fe0f}'
         | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// The tokens of a text and its runs without spaces, each with the byte where it begins.
+/// Returns the tokens of a text and its runs without spaces, each with the byte at which it begins.
 fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -296,7 +293,7 @@ fn escape_sequence(text: &str) -> Option<usize> {
     matches!(parameters.as_bytes().get(end), Some(0x40..=0x7e)).then_some(2 + end + 1)
 }
 
-/// The word without accents, where that makes it ASCII.
+/// Returns the word without accents, if that makes it ASCII.
 fn folded(lower: &str) -> Option<String> {
     let mut out = String::with_capacity(lower.len());
     for c in lower.nfd().filter(|&c| !is_combining_mark(c)) {
@@ -317,7 +314,7 @@ fn folded(lower: &str) -> Option<String> {
 }
 
 fn is_common(word: &str) -> bool {
-    // No function word is longer than seven letters.
+    // No function word has more than seven letters.
     let mut lower = [0u8; 7];
     let Some(lower) = lower.get_mut(..word.len()) else { return false };
     lower.copy_from_slice(word.as_bytes());
@@ -330,16 +327,16 @@ fn is_shouted(word: &str) -> bool {
     word.len() >= 4 && word.bytes().all(|b| b.is_ascii_uppercase())
 }
 
-/// Whether a question of several words is written in capitals throughout, so that they tell nothing.
+/// Returns whether a question of several words is in capitals throughout, so that they mean nothing.
 fn is_typed_in_capitals(question: &str) -> bool {
     let words = question.split(|c: char| !c.is_alphabetic()).filter(|word| word.is_ascii());
     let words = || words.clone().filter(|word| !word.is_empty());
-    // Chinese, Japanese and Korean have no capitals: what stands in them is written so on purpose.
+    // Chinese, Japanese and Korean have no capitals: words in capitals among them are written so on purpose.
     !question.contains(|c: char| c.is_lowercase() || is_unspaced(c))
         && (words().count() > 2 || words().any(is_common))
 }
 
-/// At most `bytes` bytes of `text`, whole characters.
+/// Returns at most `bytes` bytes of `text`, whole characters.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

@@ -13,14 +13,14 @@ use foldback_core::{Block, BlockId, EmbedError, Embedder, SeqNo};
 pub struct SearchAnswer {
     /// The blocks, the best first.
     pub hits: Vec<Hit>,
-    /// Why the hits were found by words alone, where the embedder could not embed the question.
+    /// Why the hits were found by words alone, if the embedder could not embed the question.
     pub by_words_alone: Option<EmbedError>,
     /// What was not searched, and why.
     pub not_searched: NotSearched,
 }
 
 impl SearchAnswer {
-    /// The hits, for those to whom words alone are no answer.
+    /// Returns the hits, for callers to whom words alone are no answer.
     ///
     /// # Errors
     /// When the question could not be embedded.
@@ -30,7 +30,7 @@ impl SearchAnswer {
 }
 
 impl Searcher {
-    /// The hits of an [`answer`](Self::answer), for those who know that the store is whole.
+    /// Returns the hits of an [`answer`](Self::answer), for callers who know that the store is whole.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
@@ -38,8 +38,8 @@ impl Searcher {
         Ok(self.answer(request)?.hits)
     }
 
-    /// As [`answer`](Self::answer), by meaning too: `embedder` makes the question's vector. Where it fails,
-    /// the words alone decide, which serves better than no answer, and the answer says so.
+    /// Like [`answer`](Self::answer), but searches by meaning too: `embedder` makes the question's vector. If it fails,
+    /// the words alone decide, which is better than no answer, and the answer says so.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
@@ -59,11 +59,11 @@ impl Searcher {
         Ok(SearchAnswer { by_words_alone, ..answer })
     }
 
-    /// The blocks that answer the request, the best first. Damage keeps nothing else from being found:
-    /// the answer says what was not searched.
+    /// Returns the blocks that answer the request, the best first. Damage keeps nothing else from being found: the
+    /// answer says what was not searched.
     ///
-    /// The cost is bounded whatever the question holds: no query language is read from it, and
-    /// its length, its terms and the number of hits are capped.
+    /// The cost is bounded whatever the question holds: it is not parsed as a query language, and its length, its terms
+    /// and the number of hits are capped.
     ///
     /// # Errors
     /// When the store fails.
@@ -97,7 +97,7 @@ impl Searcher {
         Ok(SearchAnswer { hits, by_words_alone: None, not_searched })
     }
 
-    /// The hit of a block that was found; `None` where its record cannot be read any more.
+    /// Returns the hit of a block that was found; `None` if its record can no longer be read.
     fn hit(&self, found: FoundBlock, omissions: &mut Vec<Omission>) -> Result<Option<Hit>, Error> {
         let FoundBlock { ranked, place, passages, relevance, exact, explanation } = found;
         let n = ranked.candidate.n;
@@ -105,7 +105,7 @@ impl Searcher {
         let block = match self.block(n) {
             Ok(Some(block)) => block,
             Ok(None) => {
-                // A todo that was forgotten meanwhile lacks nothing.
+                // A todo that has been forgotten meanwhile lacks nothing.
                 if self.records().last_block_n(self.todo())? > 0 {
                     lack(WhyUnsearched::Missing);
                 }

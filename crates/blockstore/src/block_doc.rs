@@ -1,4 +1,4 @@
-//! A block and a passage of a payload as the indexes take them.
+//! A block and a passage of a payload in the form that the indexes take.
 
 use crate::analysis::{Analyzer, Script};
 use crate::block_text::{block_terms, payload_texts};
@@ -9,30 +9,30 @@ use crate::vectors::MessageVectors;
 use foldback_core::{Block, BlockType, StoredMessage, Timestamp};
 use rustc_hash::FxHashMap;
 
-/// What an index holds of one block. It is a pure function of the block's records.
+/// The data that an index holds of one block. It is a pure function of the block's records.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BlockDoc {
     /// The block's number, from 1.
     pub(crate) n: u32,
     pub(crate) meta: BlockMeta,
-    /// Each term and how often the block holds it, ascending.
+    /// Each term and how often it occurs in the block, ascending.
     pub(crate) terms: Vec<(Box<str>, u32)>,
     pub(crate) vectors: Vec<DocVectors>,
-    /// The payloads whose texts are searched with it. An index holds their numbers.
+    /// The payloads whose texts are searched with the block. An index holds their numbers.
     pub(crate) payloads: Vec<PayloadText>,
-    /// What of its records could not be read.
+    /// The parts of its records that could not be read.
     pub(crate) omissions: Vec<Omission>,
 }
 
-/// What an index holds of one passage. It is a pure function of the payload's bytes.
+/// The data that an index holds of one passage. It is a pure function of the payload's bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PassageDoc {
     pub(crate) meta: PassageMeta,
-    /// Each term and how often the passage holds it, ascending.
+    /// Each term and how often it occurs in the passage, ascending.
     pub(crate) terms: Vec<(Box<str>, u32)>,
 }
 
-/// Which passage it is, and what BM25 needs of it.
+/// Which passage it is, and the data that BM25 needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PassageMeta {
     /// The number of the first block that carries the payload.
@@ -40,14 +40,14 @@ pub(crate) struct PassageMeta {
     /// The payload's number in its todo.
     pub(crate) payload: u64,
     pub(crate) place: PassagePlace,
-    /// How many terms it holds, repeated ones counted.
+    /// How many terms it holds, counting repetitions.
     pub(crate) len: u32,
 }
 
-/// What filters and BM25 need of a block.
+/// The data that filters and BM25 need of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockMeta {
-    /// How many terms it holds, repeated ones counted.
+    /// How many terms it holds, counting repetitions.
     pub(crate) len: u32,
     pub(crate) time: Timestamp,
     pub(crate) block_type: BlockType,
@@ -62,7 +62,7 @@ pub(crate) struct DocVectors {
     pub(crate) dim: usize,
     /// Row after row, each `dim` long.
     pub(crate) values: Vec<f32>,
-    /// Where each row is from.
+    /// The source of each row.
     pub(crate) places: Vec<Place>,
 }
 
@@ -101,7 +101,7 @@ impl BlockDoc {
         self.payloads.iter().map(|payload| payload.n).collect()
     }
 
-    /// The place of a block whose record cannot be read: it is there, but nothing finds it.
+    /// A placeholder for a block whose record cannot be read: it exists, but nothing finds it.
     pub(crate) fn unreadable(n: u32) -> Self {
         let (time, block_type) = (Timestamp(0), BlockType::Chat);
         let meta = BlockMeta { len: 0, time, block_type, script: Script::default() };
@@ -127,7 +127,7 @@ impl BlockDoc {
         };
         let Some(group) = self.vectors.get_mut(place) else { return };
         for (row, values) in vectors.rows().enumerate() {
-            // Of a text in which the model knows nothing there is nothing to compare.
+            // A text in which the model knows nothing has nothing to compare.
             if values.iter().any(|value| *value != 0.0) {
                 group.values.extend_from_slice(values);
                 group.places.push(Place { seq, row: u16::try_from(row).unwrap_or(u16::MAX) });
@@ -137,7 +137,7 @@ impl BlockDoc {
 }
 
 impl PassageDoc {
-    /// `None` for a passage in which there is nothing to find.
+    /// Returns `None` for a passage that holds nothing to be found.
     pub(crate) fn new(
         block: u32,
         payload: u64,
@@ -151,7 +151,7 @@ impl PassageDoc {
     }
 }
 
-/// How often which terms stand in a text.
+/// The terms of a text, and how often each occurs.
 #[derive(Default)]
 struct Counts {
     by_term: FxHashMap<Box<str>, u32>,

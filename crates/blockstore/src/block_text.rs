@@ -1,4 +1,4 @@
-//! What of a block is searched, derived from its records alone.
+//! The searched text of a block, derived from its records alone.
 
 use crate::analysis::Analyzer;
 use crate::payload_texts::PayloadText;
@@ -6,11 +6,10 @@ use foldback_core::{Block, Message, Offload, PayloadKind, Source, StoredMessage,
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Hands the terms of a block to `sink`: of its keywords, and of each message what it says, the
-/// names of the tools it calls and what it passes to them. Parts that are stored outside count
-/// with their previews, so a block can be indexed again without reading a payload. Answers of memory tools
-/// do not count, and what these were asked as little: what was recalled is found where it stands, and not
-/// where somebody looked for it.
+/// Hands the terms of a block to `sink`: its keywords, and of each message its text, the names of the tools that it
+/// calls and their arguments. Parts that are stored outside count with their previews, so a block can be indexed again
+/// without reading a payload. Answers of memory tools do not count, and neither do the arguments of their calls:
+/// recalled text is found in its original place, and not where somebody searched for it.
 pub(crate) fn block_terms(
     block: &Block,
     messages: &[StoredMessage],
@@ -45,9 +44,9 @@ impl<'a> SearchedMessage<'a> {
     }
 }
 
-/// The calls that answers of memory tools belong to: the message that makes one, and which of its calls it
-/// is. Ids may come again, so an answer belongs to the newest call of its id. A call of such a tool that is not answered
-/// yet counts as well: whoever searches meanwhile would find the question.
+/// The calls that answers of memory tools belong to: the message that makes one, and which of its calls it is. Ids may
+/// be reused, so an answer belongs to the newest call of its id. An unanswered call of such a tool counts as well: a
+/// search in the meantime would otherwise find the question.
 fn recalls(messages: &[SearchedMessage<'_>]) -> BTreeSet<(usize, usize)> {
     let mut newest: BTreeMap<&ToolCallId, (usize, usize)> = BTreeMap::new();
     let mut recalls = BTreeSet::new();
@@ -69,15 +68,15 @@ fn recalls(messages: &[SearchedMessage<'_>]) -> BTreeSet<(usize, usize)> {
     recalls
 }
 
-/// Whether a tool is one of the memory's by its name, in front of which a client may write that of its server.
+/// Returns whether a tool belongs to the memory by its name, which a client may prefix with that of its server.
 fn is_memory_tool(name: &str) -> bool {
     ["search_block", "load"].iter().any(|tool| {
         name.strip_suffix(tool).is_some_and(|server| server.is_empty() || server.ends_with('_'))
     })
 }
 
-/// The payloads of a block whose texts are searched, in the order of its messages, each once. What
-/// a memory tool brought back is searched where it stands.
+/// The payloads of a block whose texts are searched, in the order of its messages, each once. What a memory tool
+/// recalled is searched in its original place.
 pub(crate) fn payload_texts(messages: &[StoredMessage]) -> Vec<PayloadText> {
     let mut payloads: Vec<PayloadText> = Vec::new();
     let kept = messages.iter().filter(|stored| !stored.recall);
@@ -98,7 +97,7 @@ fn message_terms(
     mut sink: impl FnMut(&str),
 ) {
     let Some(message) = &searched.message else {
-        // A text that is no message any more is still worth finding.
+        // A text that is no longer a message is still worth finding.
         analyzer.terms(&searched.json, &mut sink);
         return;
     };
@@ -120,7 +119,7 @@ fn message_terms(
     }
 }
 
-/// The message's JSON with previews in place of what is stored outside.
+/// The message's JSON with previews in place of the parts that are stored outside.
 pub(crate) fn light_json(stored: &StoredMessage) -> String {
     let filled = stored.json(|source, _| {
         let preview = match source {
@@ -210,7 +209,7 @@ mod tests {
             Piece::Text(r#""}"#.to_owned()),
         ];
         let answer = StoredMessage { recall: true, ..stored(pieces, Vec::new()) };
-        // Some providers begin to count the calls of each turn anew.
+        // Some providers restart the count of calls in each turn.
         let again = read.replace("call_1", "call_0").replace("tide.csv", "潮汐.csv");
         let messages = [calls(&again), calls(&format!("{asked},{read}")), answer, calls(&again)];
         let terms = terms(&messages);

@@ -1,4 +1,4 @@
-//! What is held of the todos that were searched last, and how it meets the truth.
+//! The data held for the todos that were searched last, and how it keeps up with the truth.
 
 mod maintenance;
 mod removal;
@@ -19,14 +19,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Recently searched todos, bounded by the memory that they take.
+/// Recently searched todos, bounded by the memory that they use.
 pub(crate) struct Cache {
     records: Records,
     registry: Registry,
     index_dir: Option<PathBuf>,
     config: IndexConfig,
     slots: Mutex<Slots>,
-    /// Whether graphs are no longer built, nor indexes beyond the next batch.
+    /// Whether graphs are no longer built, and indexes not beyond the next batch.
     stopped: AtomicBool,
 }
 
@@ -35,21 +35,21 @@ struct Slots {
     bytes: usize,
 }
 
-/// One todo. Whoever finds it behind the truth lets it catch up, one at a time. A thread that has
-/// the state locked may lock the slots, never the other way round.
+/// One todo. A search that finds it older than the truth lets it catch up, one at a time. A thread that has locked the
+/// state may lock the slots, never the other way round.
 #[derive(Default)]
 struct Slot {
     state: Mutex<State>,
-    /// How many passages the payloads of blocks have that are not indexed on disk.
+    /// How many passages are in the payloads of blocks that are not indexed on disk.
     passages: Mutex<Passages>,
-    /// Which of what its index in memory lacks a search tries again.
+    /// Which of the parts that its index in memory lacks is tried again by a search.
     next_tried: NextTried,
-    /// What the slot counts in the cache.
+    /// The memory that the cache counts for the slot.
     bytes: AtomicUsize,
 }
 
-/// How many passages there are in the blocks behind one, up to another, without those of payloads
-/// that earlier blocks carry. Counted once.
+/// How many passages there are in the blocks after one, up to another, without those of payloads that earlier blocks
+/// carry. Counted once.
 #[derive(Default)]
 struct Passages {
     behind: u32,
@@ -58,29 +58,28 @@ struct Passages {
     payloads: FxHashSet<u64>,
 }
 
-/// An index catches up when as many passages are behind as this part of those that it holds.
+/// An index catches up when it lacks as many passages as this part of those that it holds.
 const GROWTH: u64 = 8;
 
 #[derive(Default)]
 struct State {
-    /// The store's change counter when the slot last met the truth.
+    /// The store's change counter when the slot was last compared with the truth.
     changed: Option<u64>,
     /// How many blocks it holds, on disk and in memory.
     blocks: u32,
     disk: Option<Arc<DiskIndex>>,
-    /// The blocks behind those of `disk`.
+    /// The blocks after those of `disk`.
     memory: Arc<RwLock<MemoryIndex>>,
-    /// The files of the index when it was last opened, so that one that is no good is not tried
-    /// again before it changes.
+    /// The files of the index when it was last opened, so that an unusable one is not tried again before it changes.
     tried: Option<Stamp>,
-    /// Of how many replacements of vectors it knows.
+    /// How many replacements of vectors it takes into account.
     generation: u32,
 }
 
-/// How long to wait for another's turn at an index.
+/// How long to wait for the lock of an index that another process holds.
 const TURN: Duration = Duration::from_millis(10);
 
-/// When the files that are written last were written, and how long they are.
+/// The time of writing and the length of the files that are written last.
 pub(crate) type Stamp = [Option<(SystemTime, u64)>; 2];
 
 impl Cache {
@@ -91,7 +90,7 @@ impl Cache {
         mut config: IndexConfig,
     ) -> Self {
         if records.sealing(0, Indexed::Catalogue).is_some() {
-            // The library that builds graphs writes them itself.
+            // The library that builds graphs writes their files itself.
             config.hnsw_after_vectors = usize::MAX;
         }
         let slots = Mutex::new(Slots { by_todo: LruCache::unbounded(), bytes: 0 });
@@ -100,13 +99,13 @@ impl Cache {
 
     pub(crate) fn searcher(&self, todo: &Todo) -> Result<Searcher, Error> {
         let slot = self.slot(todo);
-        // Others search meanwhile.
+        // Other threads search meanwhile.
         let lacking = slot.state.lock().memory.clone();
         let omissions = lacking.read().omissions().to_vec();
         let can_read = |omission: &Omission| self.records.can_read(todo, omission.block, omission);
         let can_read_more = slot.next_tried.any(&omissions, can_read);
         let mut state = slot.state.lock();
-        // The counter is read first, so what is read behind it is at least as new.
+        // The counter is read first, so everything read after it is at least as new.
         let changed = self.records.changed()?;
         let broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
         let is_mended = can_read_more && Arc::ptr_eq(&lacking, &state.memory);
@@ -118,7 +117,7 @@ impl Cache {
             self.catch_up(todo, &mut state)?;
             state.changed = Some(changed);
         }
-        // It grows too when a graph is loaded beside the searches.
+        // It also grows when a graph is loaded beside the searches.
         let bytes = state.bytes();
         if slot.bytes.load(Ordering::Relaxed) != bytes {
             self.account(todo, &slot, bytes);
@@ -139,7 +138,7 @@ impl Cache {
         }
     }
 
-    /// Where the todo's indexes are; `None` when none are kept.
+    /// The folder of the todo's indexes; `None` if none are kept.
     pub(crate) fn folder(&self, todo: &Todo) -> Option<Folder> {
         self.index_dir.as_ref().map(|dir| self.folder_of(dir, todo.no()))
     }
@@ -162,8 +161,8 @@ impl Cache {
             .map_err(|detail| index_error(folder, "opened after it was written", detail))
     }
 
-    /// The index on disk, with its graph only where there are vectors enough to use one. What is
-    /// known of it is used again.
+    /// Returns the index on disk, with its graph only if there are enough vectors to use one. What is known of it is
+    /// reused.
     fn open(
         &self,
         folder: &Folder,
@@ -193,8 +192,8 @@ impl Cache {
         let generation = self.records.vector_state(todo)?.generation;
         let replaced = state.generation != generation;
         if last < state.blocks || broken || replaced || state.blocks == 0 {
-            // The truth went back to an older copy of itself, a search stumbled over the index, or
-            // other vectors took the place of those that it holds.
+            // The truth was replaced by an older copy of itself, a search stumbled over the index, or other vectors
+            // replaced those that it holds.
             let tried = if broken { state.tried } else { None };
             *state = State { tried, generation, ..State::default() };
             state.memory = self.memory_behind(0);
@@ -219,8 +218,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Reads the blocks up to `last` into memory, and of the payloads of the others what the index on disk
-    /// lacks.
+    /// Reads the blocks up to `last` into memory, and the parts of other blocks' payloads that the index on disk lacks.
     fn append_to_memory(&self, todo: &Todo, state: &mut State, last: u32) -> Result<(), Error> {
         if last > state.blocks {
             self.append_blocks(todo, state, last)?;
@@ -239,7 +237,7 @@ impl Cache {
         };
         let has_room = append(state, state.blocks + 1)?;
         if !has_room && state.blocks > behind {
-            // Newer payloads take the place of older ones, and half of the room is left for more.
+            // Newer payloads take the place of older ones, and half of the room is kept for more.
             let room = self.passage_room();
             let memory = MemoryIndex::starting_at(behind + 1, room / 2);
             state.memory = Arc::new(RwLock::new(memory));
@@ -249,18 +247,17 @@ impl Cache {
         Ok(())
     }
 
-    /// What the passages of one todo may take in memory, in bytes.
+    /// Returns how many bytes of memory the passages of one todo may take.
     fn passage_room(&self) -> usize {
         self.config.cache_bytes / 2
     }
 
-    /// An index in memory for what stands behind this block.
+    /// Creates an index in memory for what follows this block.
     fn memory_behind(&self, block: u32) -> Arc<RwLock<MemoryIndex>> {
         Arc::new(RwLock::new(MemoryIndex::starting_at(block + 1, self.passage_room())))
     }
 
-    /// Searches `disk` from now on. What is behind it is read again from the truth, unless it is
-    /// known already.
+    /// Searches `disk` from now on. What follows it is read again from the truth, unless it is already known.
     fn search_disk(&self, state: &mut State, disk: DiskIndex) {
         let blocks = disk.blocks();
         let is_same = |known: &Arc<DiskIndex>| {
@@ -274,10 +271,10 @@ impl Cache {
         state.disk = Some(Arc::new(disk));
     }
 
-    /// Notes what a slot takes, and lets go of others when it is too much.
+    /// Notes how much memory a slot uses, and drops others if that is too much.
     fn account(&self, todo: &Todo, slot: &Arc<Slot>, bytes: usize) {
         let mut slots = self.slots.lock();
-        // It may have been let go of while it was in use; then it counts no more.
+        // It may have been dropped while it was in use; then it no longer counts.
         if !slots.by_todo.peek(&todo.no()).is_some_and(|known| Arc::ptr_eq(known, slot)) {
             return;
         }
@@ -292,7 +289,7 @@ impl Cache {
 }
 
 impl State {
-    /// About how much memory it takes.
+    /// Returns about how much memory it uses.
     fn bytes(&self) -> usize {
         self.disk.as_ref().map_or(0, |disk| disk.bytes()) + self.memory.read().bytes()
     }

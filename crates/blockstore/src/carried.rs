@@ -1,4 +1,4 @@
-//! Which payloads the blocks of an index carry, and where their passages are.
+//! The payloads that the blocks of an index carry, and the places of their passages.
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -29,7 +29,7 @@ impl Carried {
         }
     }
 
-    /// Notes a passage. Those of one payload stand beside each other.
+    /// Notes a passage. Those of one payload are adjacent.
     pub(crate) fn add_passage(&mut self, payload: u64, place: u32) {
         let passages = &mut self.by_payload.entry(payload).or_default().passages;
         if passages.start == passages.end {
@@ -63,7 +63,7 @@ impl Carried {
         self.by_payload.keys().copied()
     }
 
-    /// About how much memory it takes.
+    /// Returns about how much memory it uses.
     pub(crate) fn bytes(&self) -> usize {
         self.by_block.len() * 64 + self.by_payload.len() * 96
     }

@@ -3,19 +3,18 @@
 /// Days that a question names: one day, or a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Days {
-    /// `None` where the question leaves the year out: any.
+    /// `None` if the question leaves the year out: any year.
     year: Option<i64>,
     month: i64,
     day: Option<i64>,
 }
 
-/// Whoever tells of a day does so then or some days later; a block that is this many days away
-/// counts half.
+/// A day is talked about on that day or some days later; a block that is this many days away counts half.
 const HALF_AWAY: f64 = 5.0;
 
 const MILLIS_A_DAY: i64 = 86_400_000;
 
-/// Who names more days than this means none of them; the first ones count.
+/// A question that names more days than this means none of them; only the first ones count.
 const MAX_DAYS: usize = 16;
 
 /// The days that a question names, each once: at most [`MAX_DAYS`].
@@ -30,8 +29,8 @@ pub(crate) fn named_days(question: &str) -> Vec<Days> {
     found
 }
 
-/// How near a time (milliseconds since 1970, UTC) is to the nearest of the days: 1 on them, less the
-/// further away.
+/// Returns how near a time (milliseconds since 1970, UTC) is to the nearest of the days: 1 on one of them, less with
+/// distance.
 pub(crate) fn nearness(days: &[Days], time: i64) -> f64 {
     let day = time.div_euclid(MILLIS_A_DAY);
     let away = days.iter().map(|days| days.away(day)).min();
@@ -39,7 +38,7 @@ pub(crate) fn nearness(days: &[Days], time: i64) -> f64 {
 }
 
 impl Days {
-    /// How many days lie between this and a day, counted from 1970.
+    /// Returns how many days lie between this and a day, counted from 1970.
     fn away(self, day: i64) -> i64 {
         let distance = |year: i64| {
             let (first, last) = match self.day {

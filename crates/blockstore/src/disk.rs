@@ -12,13 +12,12 @@
 //!     graph-<rows>.hnsw.* the graph over the first rows of `vectors.i8`
 //! ```
 //!
-//! A reader believes nothing that it has not checked: the manifest carries a checksum of itself,
-//! every segment and chunk is verified when it is opened, and the manifest names the last block's
-//! record as it stood in the truth. Whatever does not fit is passed over, and what it held is
-//! searched from the truth.
+//! A reader trusts nothing that it has not checked: the manifest carries a checksum of itself, every segment and chunk
+//! is verified when it is opened, and the manifest names the last block's record as it was in the truth. Whatever does
+//! not match is skipped, and what it held is searched from the truth.
 //!
-//! In an encrypted store every file of tantivy and every chunk of vectors is sealed by itself, bound to its folder and its name
-//! or place there. It is read into memory where it is mapped otherwise, and no graph is built.
+//! In an encrypted store, every file of tantivy and every chunk of vectors is sealed separately, bound to its folder
+//! and its name or place there. It is read into memory instead of being mapped, and no graph is built.
 
 mod code_file;
 mod codes;
@@ -45,21 +44,21 @@ use tantivy::directory::MmapDirectory;
 use tantivy::schema::Schema;
 use tantivy::{Index, IndexSettings};
 
-/// In place of a todo's number, in the manifest of an index of blocks of many todos. No todo has it.
+/// The number that takes the place of a todo's in the manifest of an index of blocks of many todos. No todo has it.
 pub(crate) const OF_MANY: u32 = 0;
 
 /// Why an index on disk cannot be used.
 pub(crate) type Damage = String;
 
-/// Where the indexes of one todo are.
+/// The location of the indexes of one todo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Folder {
     root: PathBuf,
-    /// Where the store is encrypted.
+    /// The key, if the store is encrypted.
     sealing: Option<Sealing>,
 }
 
-/// A volume of all todos stands so deep: its own folder, `all`, `index`, and the store's.
+/// The depth of a volume of all todos: its own folder, `all`, `index`, and the store's.
 const FOLDERS: usize = 4;
 
 impl Folder {
@@ -76,7 +75,7 @@ impl Folder {
         self.sealing.as_ref()
     }
 
-    /// The index of tantivy that is there.
+    /// Opens the existing index of tantivy.
     fn open_index(&self) -> tantivy::Result<Index> {
         match &self.sealing {
             None => Index::open_in_dir(self.tantivy()),
@@ -84,7 +83,7 @@ impl Folder {
         }
     }
 
-    /// A new index of tantivy.
+    /// Creates a new index of tantivy.
     fn create_index(&self, schema: Schema) -> tantivy::Result<Index> {
         match &self.sealing {
             None => Index::create_in_dir(self.tantivy(), schema),
@@ -104,7 +103,7 @@ impl Folder {
     fn sync(&self) -> std::io::Result<()> {
         #[cfg(unix)]
         {
-            // tantivy gives its newest list of segments a name, and leaves that to the next commit to make durable.
+            // tantivy names its newest list of segments, but leaves making the name durable to the next commit.
             let tantivy = self.tantivy();
             let folders =
                 [tantivy.as_path()].into_iter().chain(self.root.ancestors().take(FOLDERS));
@@ -144,7 +143,7 @@ impl Folder {
         [self.tantivy().join("meta.json"), self.graph()]
     }
 
-    /// Whether there is anything that claims to be an index.
+    /// Returns whether there is anything that claims to be an index.
     pub(crate) fn holds_index(&self) -> bool {
         self.tantivy().join("meta.json").exists()
     }

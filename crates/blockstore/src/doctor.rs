@@ -14,46 +14,46 @@ use foldback_kv::{Key, Space, Todo};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// So many records are looked at in one step.
+/// The number of records examined in one step.
 const STEP: u64 = 1_024;
 
-/// Something that is not as it should be.
+/// A defect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: FindingKind,
     /// What is wrong, as a sentence.
     pub detail: String,
-    /// Whether it is right now.
+    /// Whether it has been repaired.
     pub repaired: bool,
 }
 
-/// What a [`Finding`] is about.
+/// The subject of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FindingKind {
     /// The count of the todo's messages.
     Head,
-    /// A message is missing, damaged, or more than the head says.
+    /// A message is missing or damaged, or is beyond the head.
     Message,
     /// A block is missing or damaged, or blocks do not partition the messages before the open tail.
     Block,
-    /// The vectors of a message are damaged, or of no message.
+    /// The vectors of a message are damaged, or belong to no message.
     Vector,
     /// The session's state is missing or damaged.
     Session,
-    /// An index is damaged. Searches pass it over.
+    /// An index is damaged. Searches skip it.
     IndexDamaged,
-    /// An index holds something else than the truth, though it is whole.
+    /// An index differs from the truth, though it is intact.
     IndexDiffers,
-    /// An index holds blocks that the truth does not: acknowledged writes are gone, or the store
-    /// was replaced by another copy of itself.
+    /// An index holds blocks that the truth does not: acknowledged writes are lost, or the store was replaced by
+    /// another copy of itself.
     IndexAhead,
 }
 
 impl FindingKind {
-    /// Whether the finding is about what is derived, and can be made again.
+    /// Returns whether the finding is about derived data, which can be rebuilt.
     #[must_use]
     pub fn is_derived(self) -> bool {
         matches!(self, Self::IndexDamaged | Self::IndexDiffers | Self::IndexAhead)
@@ -93,7 +93,7 @@ pub(crate) fn examine(
                 let Some(_lock) = Lock::take_graph(&folder)? else { return Ok(findings.0) };
                 Graph::remove(&folder).map_err(|error| Error::Index {
                     path: folder.root().to_owned(),
-                    doing: "rid of its graph",
+                    doing: "cleared of its graph",
                     detail: error.to_string(),
                 })?;
             }
@@ -106,8 +106,8 @@ pub(crate) fn examine(
     Ok(findings.0)
 }
 
-/// What of the indexes is not as it should be. A graph alone is made again by upkeep, since that
-/// takes long and searches do without.
+/// Returns what is wrong with the indexes. A graph alone is rebuilt by upkeep, since that takes long and searches do
+/// without it.
 enum Derived {
     Index,
     Graph,
@@ -121,8 +121,8 @@ impl Findings {
     }
 }
 
-/// What is written while this looks is left for the next time: first is seen how far everything goes,
-/// the blocks before the messages that they are of, and no further is looked.
+/// What is written during the examination is left for the next one: it first determines how far everything goes, the
+/// blocks before the messages that they consist of, and looks no further.
 fn examine_truth(records: &Records, todo: &Todo, findings: &mut Findings) -> Result<(), Error> {
     let last = records.last_block_n(todo)?;
     let head = match records.head(todo) {
@@ -149,7 +149,7 @@ fn examine_truth(records: &Records, todo: &Todo, findings: &mut Findings) -> Res
     {
         findings.add(
             FindingKind::Message,
-            format!("message {seq} is there, and the todo holds {head} messages"),
+            format!("message {seq} exists, but the todo holds {head} messages"),
         );
     }
     examine_blocks(records, todo, last, head, findings)?;
@@ -164,7 +164,7 @@ fn examine_truth(records: &Records, todo: &Todo, findings: &mut Findings) -> Res
     Ok(())
 }
 
-/// Whether the todo holds a message of this number by now.
+/// Returns whether the todo holds a message of this number by now.
 fn is_within_head(records: &Records, todo: &Todo, seq: u64) -> bool {
     records.head(todo).is_ok_and(|head| seq < head.messages)
 }
@@ -173,10 +173,10 @@ fn examine_message(record: Option<&Vec<u8>>) -> Result<(), String> {
     let record = record.ok_or("is missing or damaged")?;
     let stored: StoredMessage =
         rmp_serde::from_slice(record).map_err(|error| format!("cannot be read: {error}"))?;
-    // Holes of answers are filled with nothing here, which leaves them messages all the same.
+    // Holes are filled with nothing here; the result is still a message.
     Message::from_json(&light_json(&stored))
         .map(drop)
-        .map_err(|error| format!("is no message: {error}"))
+        .map_err(|error| format!("is not a message: {error}"))
 }
 
 fn examine_blocks(
@@ -212,20 +212,21 @@ fn examine_blocks(
                 || id.todo() != todo.id()
                 || block.header.todo_id != *todo.id()
             {
-                findings.add(FindingKind::Block, format!("the record of block {n} is of {id}"));
+                findings
+                    .add(FindingKind::Block, format!("the record of block {n} belongs to {id}"));
             }
             let (first, end) = (block.range.first().0, block.range.last().0 + 1);
             if next.is_some_and(|next| next != first) {
                 let next = next.unwrap_or(0);
                 findings.add(
                     FindingKind::Block,
-                    format!("block {id} begins at message {first}, and {next} was expected"),
+                    format!("block {id} begins at message {first}, but {next} was expected"),
                 );
             }
             if end > head {
                 findings.add(
                     FindingKind::Block,
-                    format!("block {id} ends behind the last message, {head}"),
+                    format!("block {id} ends after the last message, {head}"),
                 );
             }
             next = Some(end);
@@ -253,7 +254,7 @@ fn examine_vectors(
                     if *seq >= head && !is_within_head(records, todo, *seq) {
                         findings.add(
                             FindingKind::Vector,
-                            format!("there are vectors of message {seq}, which is not there"),
+                            format!("there are vectors of message {seq}, which does not exist"),
                         );
                     }
                     if let Err(what) = vectors::decode(record) {
@@ -268,7 +269,7 @@ fn examine_vectors(
                     FindingKind::Vector,
                     format!("the vectors of message {seq} are damaged: {detail}"),
                 );
-                // What stands before it is looked at once more, up to it.
+                // The part before it is examined once more, up to it.
                 for (seq, record) in records.scan_around(todo, Space::Vector, from..seq)? {
                     if let Err(what) = vectors::decode(&record) {
                         let what = format!("the vectors of message {seq} cannot be read: {what}");

@@ -1,4 +1,4 @@
-//! What can go wrong with the truth and with its search.
+//! Errors of the truth and of its search.
 
 use crate::Head;
 use foldback_core::TodoId;
@@ -42,7 +42,7 @@ pub enum Error {
     /// A configuration that makes no sense.
     #[error("the configuration of the indexes is wrong: {0}")]
     Config(String),
-    /// The store underneath failed.
+    /// The underlying store failed.
     #[error(transparent)]
     Kv(foldback_kv::Error),
     /// A derived index could not be written or removed. The truth is untouched, and searches go on
@@ -51,9 +51,9 @@ pub enum Error {
     Index {
         /// The index's file or folder.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
-        /// The system's or the engine's words.
+        /// The message of the system or the engine.
         detail: String,
     },
 }

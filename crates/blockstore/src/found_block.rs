@@ -1,4 +1,4 @@
-//! A block that was found, and what it was found by.
+//! A found block, and what it was found by.
 
 use crate::block_doc::{PassageMeta, Place};
 use crate::disk::Damage;
@@ -8,13 +8,13 @@ use crate::rank::{Corpus, Held, PassageScore, Question, Ranked};
 use crate::{Explanation, TermShare};
 use rustc_hash::FxHashMap;
 
-/// A block is told with so many of its passages.
+/// A block is reported with at most this many of its passages.
 const MAX_PASSAGES: usize = 3;
 
-/// A passage is told with so many of the other blocks that carry its payload.
+/// A passage is reported with at most this many of the other blocks that carry its payload.
 const MAX_CARRIERS: usize = 3;
 
-/// A block that was found.
+/// A found block.
 pub(crate) struct FoundBlock {
     pub(crate) ranked: Ranked,
     pub(crate) place: Option<Place>,
@@ -25,7 +25,7 @@ pub(crate) struct FoundBlock {
     pub(crate) explanation: Explanation,
 }
 
-/// A passage that was found.
+/// A found passage.
 pub(crate) struct FoundPassage {
     pub(crate) meta: PassageMeta,
     pub(crate) score: f64,
@@ -44,7 +44,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// The terms that the block itself holds, and what they weigh together.
+    /// The terms that the block itself holds, and their total weight.
     pub(crate) fn terms(&self, n: u32, held: Held) -> Result<(Vec<TermShare>, f64), Damage> {
         let mut terms = Vec::new();
         let mut own = 0.0;
@@ -66,7 +66,7 @@ impl Evidence<'_> {
         Ok((terms, own))
     }
 
-    /// The block's best passages that say something beside its `own` terms.
+    /// Returns the block's best passages that add something to its `own` terms.
     pub(crate) fn passages(&self, n: u32, own: f64) -> Vec<PassageScore> {
         let payloads = self.parts.payloads_of(n).iter().copied();
         let payloads = payloads.filter(|payload| self.carriers.get(payload) == Some(&Some(n)));
@@ -80,7 +80,7 @@ impl Evidence<'_> {
         best
     }
 
-    /// The terms that these passages hold, with their rarity among passages.
+    /// Returns the terms that these passages hold, with their rarity among passages.
     pub(crate) fn passage_terms(&self, passages: &[PassageScore]) -> Vec<(String, f32)> {
         let held = passages.iter().fold(0, |held, passage| held | passage.held);
         let terms = self.question.terms.iter().enumerate();

@@ -1,8 +1,8 @@
-//! Where a todo stands.
+//! The state of a todo that writers compare.
 
-/// Where a todo stands: how many messages it holds, and how often it was written. Every commit
-/// names the head that it was built on, so that of two writers the second is told, even when the
-/// first only closed a block or pinned a message.
+/// The length of a todo and the number of its writes. Every commit names the head that it was built
+/// on, so that the second of two writers is refused, even when the first only closed a block or
+/// pinned a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// How many messages the todo holds: the number of the next one.
@@ -10,12 +10,12 @@ pub struct Head {
     revision: u32,
 }
 
-/// The store keeps one number: the messages above these bits, the revision in them. The revision
-/// goes around after 16 million commits, which no writer sleeps through.
+/// The store keeps one number: the messages are above these bits, the revision is in them. The
+/// revision wraps around after 16 million commits, more than happen while a writer waits.
 const REVISION_BITS: u32 = 24;
 
 impl Head {
-    /// The head after a commit of so many messages.
+    /// The head after a commit of this many messages.
     #[must_use]
     pub fn after(self, messages: usize) -> Self {
         Self { messages: self.messages + messages as u64, revision: self.revision + 1 }

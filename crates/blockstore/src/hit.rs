@@ -1,4 +1,4 @@
-//! What a search finds.
+//! The results of a search.
 
 use crate::Finder;
 use foldback_core::{Block, BlockId, PayloadRef, SeqNo};
@@ -11,40 +11,41 @@ pub struct Hit {
     /// The block's header and range; its body is read by
     /// [`BlockStore::messages`](crate::BlockStore::messages).
     pub block: Block,
-    /// What hits are ordered by, but for those in [another script](Explanation::another_script): `w * bm25 / best bm25 + (1 - w) * cosine`, and more for neighbours,
-    /// for its time and, up to 2, for exact hits. Comparable within one answer only.
+    /// The order of hits, except for those in [another script](Explanation::another_script): `w * bm25 / best bm25 + (1
+    /// - w) * cosine`, and more for neighbours, for its time and, up to 2, for exact hits. Comparable within one answer
+    /// only.
     pub score: f32,
-    /// BM25 of the question's terms, with the todo's own statistics: of the block's own words or of
-    /// its best passage, whichever is more.
+    /// BM25 of the question's terms, with the todo's own statistics: of the block's own words or of its best passage,
+    /// whichever is greater.
     pub bm25: f32,
     /// The cosine of the question and the block's best vector; 0 when there is none to compare.
     pub cosine: f32,
-    /// Whether the block holds a name that was asked for (an id, a path, an identifier, an error
-    /// code), or a rare word that makes up most of the question.
+    /// Whether the block holds a name that was asked for (an id, a path, an identifier, an error code), or a rare word
+    /// that makes up most of the question.
     pub exact: bool,
-    /// How much the block has to do with the question, from 0 to 1, where 0.72 stands for "this
-    /// answers it": the greater of what the cosine says, on the embedder's calibrated scale and
-    /// allowing for a question being less like its answer than two parts of one topic, and of what
-    /// the share of the question's terms says that the block holds, weighed by their rarity.
+    /// How much the block has to do with the question, from 0 to 1, where 0.72 means "this answers it". It is the
+    /// greater of two values: what the cosine says, on the embedder's calibrated scale, which allows for a question
+    /// being less like its answer than two parts of one topic; and the share of the question's terms that the block
+    /// holds, weighted by their rarity.
     pub relevance: f32,
-    /// The message of the block's best vector.
+    /// The message with the block's best vector.
     pub best_seq: Option<SeqNo>,
-    /// Where in the block's payloads the question's words stand, the best first, at most three.
+    /// The places of the question's words in the block's payloads, the best first, at most three.
     pub passages: Vec<PassageHit>,
-    /// How the score came about.
+    /// How the score was computed.
     pub explanation: Explanation,
 }
 
 /// A part of a payload's text that answers a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassageHit {
-    /// The payload, as it is loaded inside its own todo.
+    /// The payload, by the name that loads it inside its own todo.
     pub payload: PayloadRef,
     /// The first line of the part, counted from 1.
     pub first_line: u64,
-    /// Its last line. The same as the first for a part of a long line.
+    /// Its last line. Equal to the first for a part of a long line.
     pub last_line: u64,
-    /// How many bytes of the first line stand before the part: 0 unless that line is a long one.
+    /// How many bytes of the first line precede the part: 0 unless that line is a long one.
     pub skip: u64,
     /// Its bytes in the payload.
     pub bytes: Range<u64>,
@@ -54,8 +55,8 @@ pub struct PassageHit {
     pub also_in: Vec<BlockId>,
 }
 
-/// The payload and the lines, as they are loaded: `store://3-k4qd, lines 120-161`; of a part that
-/// begins inside a long line `lines 7+4096-7`, behind 4,096 bytes of line 7.
+/// The payload and the lines, in the form that loads them: `store://3-k4qd, lines 120-161`; a part that begins inside a
+/// long line is `lines 7+4096-7`, after 4,096 bytes of line 7.
 impl fmt::Display for PassageHit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { payload, first_line, last_line, skip, .. } = self;
@@ -67,18 +68,18 @@ impl fmt::Display for PassageHit {
     }
 }
 
-/// What a term says at least that all texts hold.
+/// The least that a term which all texts hold still counts.
 const LEAST: f32 = 0.01;
 
 impl Hit {
-    /// Finds what the block's own words were found by.
+    /// Finds the terms by which the block's own words were found.
     #[must_use]
     pub fn finder(&self) -> Finder {
         let terms = self.explanation.terms.iter();
         Finder::new(terms.map(|share| (share.term.as_str(), share.idf.max(LEAST))))
     }
 
-    /// Finds what its passages were found by.
+    /// Finds the terms by which its passages were found.
     #[must_use]
     pub fn passage_finder(&self) -> Finder {
         let terms = self.explanation.passage_terms.iter();
@@ -86,32 +87,32 @@ impl Hit {
     }
 }
 
-/// How a score came about. Shown, it is one line.
+/// How a score was computed. Displayed, it is one line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The question's terms that the block's own words hold, in the question's order.
     pub terms: Vec<TermShare>,
     /// What the best passage of the block's payloads adds to the BM25 of its own words.
     pub passage: f32,
-    /// The question's terms that the passages told with the hit hold, in the question's order, and
-    /// the rarity of each among the todo's passages.
+    /// The question's terms that the passages reported with the hit hold, in the question's order, and the rarity of
+    /// each among the todo's passages.
     pub passage_terms: Vec<(String, f32)>,
-    /// What the better of the blocks before and behind added to the score.
+    /// What the better of the adjacent blocks added to the score.
     pub neighbours: f32,
-    /// What it added that work with tools has just seen the block.
+    /// What was added because work with tools has just seen the block.
     pub recent: f32,
-    /// What it added that the block was told on days that the question names, or near them.
+    /// What was added because the block was told on days that the question names, or near them.
     pub dated: f32,
     /// The best BM25 of all blocks that could be answered.
     pub best_bm25: f32,
-    /// How much words weighed beside meaning.
+    /// The weight of words beside meaning.
     pub lexical_weight: f32,
     /// What exact hits added to the score.
     pub bonus: f32,
-    /// Whether the block is in another script than the question, so that its place may be one that is kept for such
-    /// blocks and not that of its score.
+    /// Whether the block is in another script than the question, so that its place may be one reserved for such blocks
+    /// rather than that of its score.
     pub another_script: bool,
-    /// What became of the vectors.
+    /// The part that vectors took.
     pub vectors: VectorSide,
 }
 
@@ -130,14 +131,14 @@ pub struct TermShare {
     pub exact: bool,
 }
 
-/// Whether vectors took part in a search.
+/// The part that vectors took in a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VectorSide {
-    /// They did.
+    /// They took part.
     Used,
     /// The question came without a vector.
     NotAsked,
-    /// The question's vector is all zeros or no unit vector: its model knows nothing of it.
+    /// The question's vector is all zeros or not a unit vector: its model knows nothing of it.
     Blank,
     /// The todo holds no vectors.
     NoneStored,
@@ -157,7 +158,7 @@ impl fmt::Display for Hit {
         write!(f, "score {:.3} = {w:.2} x bm25 {:.2}/{best_bm25:.2}", self.score, self.bm25)?;
         match vectors {
             VectorSide::Used => write!(f, " + {:.2} x cosine {:.3}", 1.0 - w, self.cosine)?,
-            VectorSide::NotAsked => f.write_str(" (no vector was asked with)")?,
+            VectorSide::NotAsked => f.write_str(" (the question has no vector)")?,
             VectorSide::Blank => f.write_str(" (the question's vector is blank)")?,
             VectorSide::NoneStored => f.write_str(" (no vectors are stored)")?,
             VectorSide::OtherModel { asked, stored } => {

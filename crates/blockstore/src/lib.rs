@@ -2,17 +2,17 @@
 //!
 //! A [`BlockStore`] writes messages, the blocks that they close, their vectors and the session's
 //! state in one transaction, and reads them back without a gap or with an error that names the
-//! bad record. Its [`Searcher`] is a snapshot of one todo that finds blocks by words, by names
-//! (paths, ids, identifiers, error codes) and by meaning, and every [`Hit`] says how its score
-//! came about. A block is found as soon as it is committed, by this and by any other process.
+//! bad record. Its [`Searcher`] is a snapshot of one todo that finds blocks by words, by names (paths, ids,
+//! identifiers, error codes) and by meaning, and every [`Hit`] explains its score. A block is found as soon as it is
+//! committed, by this and by any other process.
 //!
 //! [`AllTodos`] searches everything as one list, for the person whose store it is; a block store does
 //! not lead to it.
 //!
-//! It is **not** a place for payloads, though what they say is searched under their blocks when it
-//! is told where to read them ([`PayloadTexts`]); and it embeds no message: vectors come with
-//! them, and with the question or from the embedder that a search is handed. Nothing that it keeps on disk beside the store is needed: indexes
-//! are made from the truth, and may be deleted at any time.
+//! It is **not** a place for payloads, though their texts are searched under their blocks if it is given a reader of
+//! them ([`PayloadTexts`]); and it embeds no message: vectors come with the messages, and with the question or from the
+//! embedder that is passed to a search. Nothing that it keeps on disk beside the store is needed: indexes are made from
+//! the truth, and may be deleted at any time.
 //!
 //! ```
 //! use foldback_blockstore::{BlockStore, Commit, Head, IndexConfig, NewMessage, SearchRequest};

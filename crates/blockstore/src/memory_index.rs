@@ -1,4 +1,4 @@
-//! Blocks searched in memory: small todos whole, of large ones what is not indexed on disk yet.
+//! An index in memory: of small todos the whole, of large ones the part that is not indexed on disk yet.
 
 use crate::Error;
 use crate::analysis::Scripts;
@@ -14,8 +14,8 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::ops::{Range, RangeInclusive};
 
-/// An index that only grows at its end. A reader remembers how many blocks there were when it
-/// began, and what came later does not disturb it.
+/// An index that only grows at its end. A reader remembers how many blocks there were when it began, and later ones do
+/// not disturb it.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryIndex {
     /// The number of the first block.
@@ -27,28 +27,28 @@ pub(crate) struct MemoryIndex {
     passages: Vec<PassageMeta>,
     passage_terms: Terms,
     carried: Carried,
-    /// About how much memory the passages take, and what they may take.
+    /// About how much memory the passages use, and how much they may use.
     passage_bytes: usize,
     passage_room: usize,
     groups: Vec<VectorGroup>,
     bytes: usize,
-    /// What of the blocks could not be read, or found no room.
+    /// The parts of the blocks that could not be read, or found no room.
     omissions: Vec<Omission>,
-    /// Whether what an index on disk lacks was looked for.
+    /// Whether the parts that an index on disk lacks were looked for.
     is_filled_in: bool,
 }
 
-/// Which texts hold which terms. Texts are numbered by their place, from 0.
+/// The texts that hold each term. Texts are numbered by their place, from 0.
 #[derive(Debug, Default)]
 struct Terms {
-    /// How many terms the texts up to and including each one hold, repeated ones counted.
+    /// How many terms the texts up to and including each one hold, counting repetitions.
     until: Vec<u64>,
-    /// For each term the places of the texts that hold it, ascending, and how often.
+    /// For each term the places of the texts that hold it, ascending, and how often it occurs.
     postings: FxHashMap<Box<str>, Vec<(u32, u32)>>,
 }
 
 impl Terms {
-    /// Appends a text of `len` terms, and says about how many bytes that takes.
+    /// Appends a text of `len` terms, and returns about how many bytes that takes.
     fn push(&mut self, terms: Vec<(Box<str>, u32)>, len: u32) -> usize {
         let place = self.until.len() as u32;
         let before = self.until.last().copied().unwrap_or(0);
@@ -67,12 +67,12 @@ impl Terms {
         bytes
     }
 
-    /// How many terms the first `len` texts hold.
+    /// Returns how many terms the first `len` texts hold.
     fn sum(&self, len: usize) -> u64 {
         len.checked_sub(1).and_then(|last| self.until.get(last)).copied().unwrap_or(0)
     }
 
-    /// Which of the first `len` texts hold `term`, and how often.
+    /// Returns which of the first `len` texts hold `term`, and how often.
     fn held(&self, term: &str, len: usize) -> &[(u32, u32)] {
         let all = self.postings.get(term).map(Vec::as_slice).unwrap_or_default();
         let end = all.partition_point(|(place, _)| (*place as usize) < len);
@@ -92,14 +92,14 @@ struct VectorGroup {
 }
 
 impl MemoryIndex {
-    /// An empty index whose first block will be number `first`, and whose passages may take so many
-    /// bytes of memory.
+    /// Creates an empty index whose first block will be number `first`, and whose passages may take this many bytes of
+    /// memory.
     pub(crate) fn starting_at(first: u32, passage_room: usize) -> Self {
         Self { first, passage_room, ..Self::default() }
     }
 
-    /// Appends the next blocks, and of their payloads those that neither it nor `disk` holds, the
-    /// newest first. Says whether there was room for all of them.
+    /// Appends the next blocks, and those of their payloads that neither it nor `disk` holds, the newest first. Returns
+    /// whether there was room for all of them.
     pub(crate) fn append(
         memory: &RwLock<Self>,
         records: &Records,
@@ -128,7 +128,7 @@ impl MemoryIndex {
         Ok(has_room)
     }
 
-    /// Appends what `disk` lacks of payloads, where it can be read by now: once.
+    /// Appends the payloads that `disk` lacks, if they can be read by now: once.
     pub(crate) fn fill_in(
         memory: &RwLock<Self>,
         records: &Records,
@@ -142,7 +142,7 @@ impl MemoryIndex {
         let lacking: Vec<_> =
             lacking.filter_map(|omission| Some((omission.block, omission.payload()?))).collect();
         let omissions = records.passage_docs(todo, &lacking, |doc| {
-            // What stands before the damage is on disk.
+            // What precedes the damage is on disk.
             doc.meta.place.bytes.end <= disk.text_end(doc.meta.payload)
                 || memory.write().push_passage(doc)
         })?;
@@ -150,8 +150,8 @@ impl MemoryIndex {
         Ok(())
     }
 
-    /// An index of one block that is not closed. Of its payloads those are read that `is_known` does not
-    /// tell to be searched already.
+    /// Creates an index of one block that is not closed. Of its payloads, those are read that `is_known` does not
+    /// report as searched already.
     pub(crate) fn of_open(
         records: &Records,
         todo: &Todo,
@@ -170,12 +170,13 @@ impl MemoryIndex {
         Ok(index)
     }
 
-    /// Notes what could not be read, or found no room.
+    /// Notes a part that could not be read, or found no room.
     pub(crate) fn lack(&mut self, omissions: Vec<Omission>) {
         self.omissions.extend(omissions);
     }
 
-    /// What it lacks of its blocks, and where it was [filled in](Self::fill_in) of payloads of those on disk.
+    /// Returns what it lacks of its blocks, and of the payloads of those on disk that it was [filled in](Self::fill_in)
+    /// with.
     pub(crate) fn omissions(&self) -> &[Omission] {
         &self.omissions
     }
@@ -185,7 +186,7 @@ impl MemoryIndex {
         self.carried.holds(payload)
     }
 
-    /// Appends a passage. Whether there was room for it.
+    /// Appends a passage, and returns whether there was room for it.
     pub(crate) fn push_passage(&mut self, doc: PassageDoc) -> bool {
         if self.passage_bytes >= self.passage_room {
             return false;
@@ -236,12 +237,12 @@ impl MemoryIndex {
         self.metas.len()
     }
 
-    /// About how much memory it takes.
+    /// Returns about how much memory it uses.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What its passages may take, in bytes.
+    /// Returns how many bytes its passages may take.
     pub(crate) fn passage_room(&self) -> usize {
         self.passage_room
     }
@@ -253,7 +254,7 @@ impl MemoryIndex {
     /// The first `len` blocks.
     pub(crate) fn until(&self, len: usize) -> MemoryView<'_> {
         let len = len.min(self.metas.len());
-        // Passages that an index on disk lacks are of earlier blocks.
+        // Passages that an index on disk lacks belong to earlier blocks.
         let is_of_them = |meta: &PassageMeta| {
             meta.block.checked_sub(self.first).is_none_or(|place| (place as usize) < len)
         };
@@ -272,7 +273,7 @@ pub(crate) struct MemoryView<'a> {
 }
 
 impl<'a> MemoryView<'a> {
-    /// How many terms the blocks hold, repeated ones counted.
+    /// Returns how many terms the blocks hold, counting repetitions.
     pub(crate) fn terms(&self) -> u64 {
         self.index.terms.sum(self.len)
     }
@@ -297,7 +298,7 @@ impl<'a> MemoryView<'a> {
         self.held(term).len() as u64
     }
 
-    /// The block of this number.
+    /// Returns the block with this number.
     pub(crate) fn meta(&self, n: u32) -> Option<BlockMeta> {
         let place = n.checked_sub(self.index.first)? as usize;
         if place < self.len { self.index.metas.get(place).copied() } else { None }
@@ -340,7 +341,7 @@ impl<'a> MemoryView<'a> {
         self.index.passages.get(..self.passages).unwrap_or_default()
     }
 
-    /// How many terms the passages hold, repeated ones counted.
+    /// Returns how many terms the passages hold, counting repetitions.
     pub(crate) fn passage_terms(&self) -> u64 {
         self.index.passage_terms.sum(self.passages)
     }
@@ -373,7 +374,7 @@ impl<'a> MemoryView<'a> {
         }
     }
 
-    /// Where the best vector of block `n` is from.
+    /// Returns the source of the best vector of block `n`.
     pub(crate) fn best_place(&self, model: &str, query: &[f32], n: u32) -> Option<Place> {
         let block = n.checked_sub(self.index.first)?;
         let mut best: Option<(f32, Place)> = None;

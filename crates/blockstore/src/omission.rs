@@ -1,4 +1,4 @@
-//! What an index lacks, because it could not be read when the index was made.
+//! The parts that an index lacks, because they could not be read when it was made.
 
 use crate::WhyUnsearched;
 use crate::payload_texts::{PayloadText, READ_BYTES};
@@ -7,7 +7,7 @@ use foldback_kv::Todo;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-/// Something that an index lacks.
+/// A part that an index lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Omission {
     /// The number that its block has in the index.
@@ -18,18 +18,18 @@ pub(crate) struct Omission {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OmissionPart {
-    /// The block, with all that its messages say.
+    /// The whole block, with all its messages.
     Block,
     /// Messages of the block, the first and the last.
     Messages(u64, u64),
     /// The vectors of a message.
     Vectors(u64),
-    /// The text of a payload from a byte on, or where there was no room perhaps less of it.
+    /// The text of a payload from a byte on, or less of it if there was no room.
     Payload { text: PayloadText, from: u64 },
 }
 
 impl Omission {
-    /// The payload of which text is lacking.
+    /// The payload whose text is missing.
     pub(crate) fn payload(&self) -> Option<PayloadText> {
         match self.part {
             OmissionPart::Payload { text, .. } => Some(text),
@@ -51,13 +51,13 @@ impl Omission {
 /// How many omissions are tried again at once.
 pub(crate) const TRIED_AGAIN: usize = 64;
 
-/// Whose turn it is to be tried again by a search. One search at a time tries; the others do not wait for it.
+/// Which omission a search tries next. One search at a time tries; the others do not wait for it.
 #[derive(Default)]
 pub(crate) struct NextTried(Mutex<usize>);
 
 impl NextTried {
-    /// Whether any of those omissions whose turn it is can be read by now: of as many as take no more than one reading of a
-    /// payload. Each comes up in turn.
+    /// Returns whether any of the omissions whose turn it is can be read by now: as many as take no more than one
+    /// reading of a payload. Each gets its turn.
     pub(crate) fn any(&self, omissions: &[Omission], can_read: impl Fn(&Omission) -> bool) -> bool {
         let Some(mut next) = self.0.try_lock() else { return false };
         let mut bytes = 0;
@@ -77,7 +77,7 @@ impl NextTried {
 }
 
 impl Records {
-    /// Whether any of what an index of a todo lacks can be read by now.
+    /// Returns whether any part that an index of a todo lacks can be read by now.
     pub(crate) fn can_read_any(&self, todo: &Todo, omissions: &[Omission]) -> bool {
         omissions
             .iter()
@@ -85,7 +85,7 @@ impl Records {
             .any(|omission| self.can_read(todo, omission.block, omission))
     }
 
-    /// Whether something that an index lacks can be read by now. `n` is the number of its block in the todo.
+    /// Returns whether a part that an index lacks can be read by now. `n` is the number of its block in the todo.
     pub(crate) fn can_read(&self, todo: &Todo, n: u32, omission: &Omission) -> bool {
         match omission.part {
             OmissionPart::Block => matches!(self.block(todo, n), Ok(Some(_))),

@@ -9,21 +9,21 @@ use crate::rank::{Corpus, Question};
 use crate::scores::AskedVector;
 use std::ops::Range;
 
-/// All that is searched: the blocks on disk, behind them those in memory, and behind those the open one.
+/// All that is searched: the blocks on disk, after them those in memory, and after those the open one.
 pub(crate) struct Parts<'a> {
     pub(crate) disk: Option<&'a DiskIndex>,
     pub(crate) memory: MemoryView<'a>,
-    /// The open messages as a block, where they are searched.
+    /// The open messages as a block, if they are searched.
     pub(crate) open: Option<MemoryView<'a>>,
 }
 
 impl<'a> Parts<'a> {
-    /// What is searched in memory: the closed blocks, then the open one.
+    /// Returns what is searched in memory: the closed blocks, then the open one.
     pub(crate) fn in_memory(&self) -> impl Iterator<Item = MemoryView<'a>> + use<'a> {
         [Some(self.memory), self.open].into_iter().flatten()
     }
 
-    /// What holds block `n` in memory.
+    /// Returns what holds block `n` in memory.
     pub(crate) fn view_of(&self, n: u32) -> MemoryView<'a> {
         self.open.filter(|open| open.meta(n).is_some()).unwrap_or(self.memory)
     }
@@ -83,7 +83,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The passages on disk; behind them come those in memory.
+    /// The passages on disk; those in memory follow them.
     fn passages_on_disk(&self) -> &[PassageMeta] {
         self.disk.map_or(&[], DiskIndex::passages)
     }
@@ -126,7 +126,7 @@ impl<'a> Parts<'a> {
         on_disk.iter().chain(self.memory.blocks_of(payload)).chain(open).copied()
     }
 
-    /// The places of a payload's passages: of what an index on disk lacks, the rest is in memory.
+    /// The places of a payload's passages; the rest of what an index on disk lacks is in memory.
     pub(crate) fn passages_of(&self, payload: u64) -> impl Iterator<Item = Range<usize>> {
         let on_disk = self.disk.map_or(0..0, |disk| disk.carried.passages_of(payload));
         let on_disk = (on_disk, self.passages_on_disk().len());
@@ -147,7 +147,7 @@ impl<'a> Parts<'a> {
         Ok(on_disk + in_memory.sum::<u64>())
     }
 
-    /// What every passage has of the question, on the scale of blocks.
+    /// Returns how well every passage matches the question, on the scale of blocks.
     pub(crate) fn passage_pool(
         &self,
         question: &Question,

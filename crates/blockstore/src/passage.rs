@@ -1,4 +1,4 @@
-//! The text of a payload, cut into pieces that are searched each alone.
+//! The text of a payload, cut into pieces that are searched separately.
 
 use std::ops::Range;
 
@@ -12,22 +12,22 @@ pub(crate) struct Passage {
     pub(crate) text: String,
 }
 
-/// Where in its payload a passage stands.
+/// The place of a passage in its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PassagePlace {
     /// Its bytes in the payload.
     pub(crate) bytes: Range<u64>,
-    /// Its lines, counted from 1, the last one too. A line ends behind its line feed.
+    /// Its lines, counted from 1, the last one included. A line ends after its line feed.
     pub(crate) lines: (u64, u64),
-    /// How many bytes of the first line stand before it.
+    /// How many bytes of the first line precede it.
     pub(crate) skip: u64,
 }
 
 /// Cuts a text that arrives in parts.
 pub(crate) struct Cutter {
-    /// What is not cut off yet.
+    /// The text that is not cut off yet.
     rest: Vec<u8>,
-    /// Where `rest` begins, in which line, and where that begins.
+    /// Where `rest` begins, in which line, and where that line begins.
     at: u64,
     line: u64,
     line_start: u64,
@@ -38,13 +38,13 @@ impl Cutter {
         Self { rest: Vec::new(), at: 0, line: 1, line_start: 0 }
     }
 
-    /// Takes the next part of the text, and hands on the passages that are whole.
+    /// Takes the next part of the text, and passes on the passages that are complete.
     pub(crate) fn push(&mut self, part: &[u8], take: &mut impl FnMut(Passage)) {
         self.rest.extend_from_slice(part);
         self.cut_while(|left| left > PASSAGE_BYTES, take);
     }
 
-    /// Hands on what is left.
+    /// Passes on what is left.
     pub(crate) fn finish(mut self, take: &mut impl FnMut(Passage)) {
         self.cut_while(|left| left > 0, take);
     }
@@ -75,8 +75,8 @@ impl Cutter {
     }
 }
 
-/// How much of `text` the next passage takes: whole lines, or where the first line alone is too
-/// long as much of it as ends between two words.
+/// Returns how much of `text` the next passage takes: whole lines, or, if the first line alone is
+/// too long, as much of it as ends between two words.
 fn end_of_passage(text: &[u8]) -> usize {
     if text.len() <= PASSAGE_BYTES {
         return text.len();
@@ -92,7 +92,7 @@ fn end_of_passage(text: &[u8]) -> usize {
     gap.map_or(end, |(at, c)| from + at + c.len_utf8())
 }
 
-/// Whether no word goes on behind this character.
+/// Returns whether no word continues after this character.
 fn parts_words(c: char) -> bool {
     c.is_whitespace()
         || matches!(c, ',' | ';' | '"' | '\'' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>')
@@ -104,7 +104,7 @@ fn parts_words(c: char) -> bool {
         || matches!(c, '\u{ff5f}'..='\u{ff64}' | '\u{201c}' | '\u{201d}' | '\u{2014}')
 }
 
-/// The greatest cut at or before `at` that is inside no character.
+/// Returns the greatest cut at or before `at` that is not inside a character.
 fn floor_char(text: &[u8], at: usize) -> usize {
     let is_inside = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
     (at.saturating_sub(3)..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)

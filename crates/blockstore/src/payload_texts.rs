@@ -1,4 +1,4 @@
-//! Where the texts of payloads come from.
+//! The source of the texts of payloads.
 
 use crate::WhyUnsearched;
 use crate::passage::PASSAGE_BYTES;
@@ -7,11 +7,11 @@ use foldback_kv::Todo;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// The texts of payloads, which are kept elsewhere. Without one, blocks are searched without what their
-/// payloads say.
+/// The texts of payloads, which are kept elsewhere. Without one, blocks are searched without the texts of their
+/// payloads.
 pub trait PayloadTexts: Send + Sync {
-    /// These bytes of the todo's payload `n`, or fewer of them but at least one. A range never ends
-    /// behind the payload's size as its message records it.
+    /// Returns these bytes of the todo's payload `n`, or fewer of them but at least one. A range never ends after the
+    /// payload's size as its message records it.
     ///
     /// # Errors
     /// Why they cannot be read. The rest is searched all the same, the answer names the payload, and it
@@ -19,10 +19,10 @@ pub trait PayloadTexts: Send + Sync {
     fn read(&self, todo: &Todo, n: u64, bytes: Range<u64>) -> Result<Vec<u8>, WhyUnsearched>;
 }
 
-/// Of a payload's text, this many bytes are searched, from its beginning: 16 MiB.
+/// The first 16 MiB of a payload's text are searched.
 const MAX_TEXT: u64 = 16 << 20;
 
-/// So many bytes of a payload are read at once.
+/// The number of bytes of a payload read at once.
 pub(crate) const READ_BYTES: u64 = 1 << 20;
 
 /// A payload of a block that is text.
@@ -32,12 +32,12 @@ pub(crate) struct PayloadText {
     pub(crate) n: u64,
     /// Its size in bytes.
     pub(crate) bytes: u64,
-    /// What stands behind its number in its reference.
+    /// What follows its number in its reference.
     pub(crate) check: Check,
 }
 
 impl PayloadText {
-    /// Where what is searched of it ends.
+    /// Returns where the searched part of it ends.
     pub(crate) fn end(&self) -> u64 {
         self.bytes.min(MAX_TEXT)
     }

@@ -1,4 +1,4 @@
-//! What a search gathers about every block of a todo.
+//! The data that a search gathers about every block of a todo.
 
 use crate::disk::Estimate;
 use crate::rank::{BESIDE_OWN, Candidate, Held, PassageScore, Question};
@@ -11,7 +11,7 @@ pub(crate) struct Pool {
     pub(crate) has_another_script: bool,
 }
 
-/// What is known of one block.
+/// The data of one block.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) bm25: f64,
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     own: u64,
     /// The best passage of its payloads.
     passage: PassageScore,
-    /// What that adds to the BM25 of its own words.
+    /// What it adds to the BM25 of its own words.
     added: f64,
     /// The cosine of its best vector.
     pub(crate) cosine: Cosine,
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
     pub(crate) another_script: bool,
 }
 
-/// A cosine that lies between two bounds; both are below every number when there is none.
+/// A cosine that lies between two bounds; both are below every number if there is none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cosine {
     pub(crate) lower: f32,
@@ -62,7 +62,7 @@ impl Entry {
         Candidate { n, bm25, passage, held: self.held(), cosine, another_script }
     }
 
-    /// Whether it may be answered and has something to do with the question.
+    /// Returns whether it may be returned and has something to do with the question.
     pub(crate) fn is_known(&self) -> bool {
         self.allowed && (!self.held().is_nothing() || self.cosine.upper > 0.0)
     }
@@ -95,7 +95,7 @@ impl Pool {
         self.entries.get_mut(n.checked_sub(1)? as usize)
     }
 
-    /// Notes that block `n` holds the question's term at this place in its own words.
+    /// Notes that the own words of block `n` hold the question's term at this place.
     pub(crate) fn add(&mut self, n: u32, term: usize, weight: f64) {
         if let Some(entry) = self.get(n) {
             entry.bm25 += weight;
@@ -103,8 +103,8 @@ impl Pool {
         }
     }
 
-    /// Which of the blocks that carry a payload is found by it: of those that may be answered the one
-    /// whose own words say most, and between equals the newest. They all have their words already.
+    /// Returns the block for which a payload's passages count: of those that carry it and may be returned, the one
+    /// whose own words match best, and among equals the newest. All of their words are already known.
     pub(crate) fn carrier(
         &self,
         blocks: impl Iterator<Item = u32>,
@@ -120,7 +120,7 @@ impl Pool {
         best.map(|(n, _)| n)
     }
 
-    /// Notes a passage of a payload of block `n`, when it is the best so far.
+    /// Notes a passage of a payload of block `n`, if it is the best so far.
     pub(crate) fn propose(&mut self, n: u32, passage: PassageScore, question: &Question) {
         if let Some(entry) = self.get(n)
             && (entry.passage.held == 0 || question.passage_order(&passage, &entry.passage).is_lt())
@@ -129,7 +129,7 @@ impl Pool {
         }
     }
 
-    /// Lets the better of a block's own words and its best passage count. No words are added after.
+    /// Lets the better of a block's own words and its best passage count. No words are added afterwards.
     pub(crate) fn take_passages(&mut self, question: &Question) {
         let named = |held: Held| question.exact(held) > 0.0;
         let is_named = |entry: &Entry| named(Held { own: entry.own, told: 0 });
@@ -150,7 +150,7 @@ impl Pool {
         }
     }
 
-    /// From now on no block is in another script than the question.
+    /// Treats no block as in another script than the question from now on.
     pub(crate) fn take_for_one_script(&mut self) {
         self.entries.iter_mut().for_each(|entry| entry.another_script = false);
     }
@@ -163,7 +163,7 @@ impl Pool {
         }
     }
 
-    /// The best BM25 of the blocks that may be answered.
+    /// The best BM25 of the blocks that may be returned.
     pub(crate) fn best(&self) -> f64 {
         let allowed = self.entries.iter().filter(|entry| entry.allowed);
         allowed.map(|entry| entry.bm25).fold(0.0, f64::max)
@@ -174,13 +174,13 @@ impl Pool {
         &self.entries
     }
 
-    /// The blocks that may be answered and have something to do with the question.
+    /// The blocks that may be returned and have something to do with the question.
     pub(crate) fn known(&self) -> impl Iterator<Item = (u32, &Entry)> {
         (1..).zip(&self.entries).filter(|(_, entry)| entry.is_known())
     }
 }
 
-/// What a search gathers about every passage of a todo's payloads.
+/// The data that a search gathers about every passage of a todo's payloads.
 pub(crate) struct PassagePool {
     scores: Vec<PassageScore>,
 }

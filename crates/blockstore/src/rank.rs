@@ -1,8 +1,8 @@
-//! The one function that orders blocks, for whatever proposed them.
+//! The one function that orders blocks, whatever proposed them.
 //!
 //! Words count by BM25 with the todo's own statistics (Robertson and Zaragoza, "The Probabilistic
-//! Relevance Framework", 2009; `k1` 1.2, `b` 0.75). Meaning counts by the cosine of the
-//! question and the best vector of a block. The two are joined by score:
+//! Relevance Framework", 2009; `k1` 1.2, `b` 0.75). Meaning counts by the cosine of the question and the best vector of
+//! a block. The two are combined by score:
 //!
 //! ```text
 //! base  = 0.3 * bm25 / best bm25 + 0.7 * cosine
@@ -10,8 +10,8 @@
 //! score = near + recent * (best near - near) + 0.3 * dated + 2 * exact
 //! ```
 //!
-//! - What is said in a block often answers what is asked in the one before it, so a part of the better
-//!   neighbour's score is added to a block's own.
+//! - A block often answers what is asked in the one before it, so a part of the better neighbour's score is added to a
+//!   block's own.
 //! - `recent` is a share that falls with age, of blocks in which tools were called; see
 //!   [`standing`](crate::standing). Work goes on with what it has just seen. A block comes nearer to
 //!   the best one by it and never before it, so that a question which says what it means is answered
@@ -23,12 +23,11 @@
 //! Equal scores go to the newer block. Blocks in another script than the question's have an order of their own, and
 //! are placed among the others ([`other_scripts`]).
 //!
-//! Recall at 1, 5 and 10 on LoCoMo (851 questions of categories 1-4) and BFCL memory (105 questions),
-//! at 5 and 10 on twenty QMSum meetings (131 questions), all in foldback's own blocks with the built-in
-//! embedder; and how often one of three hits brings what an agent's next call needs (459 values), asked
-//! for by the user's last words and the names of tool and argument. It was measured while these parts
-//! were chosen, on the blocks and the table of that day, and says what each part adds;
-//! `foldback bench retrieval` measures what they give together:
+//! Recall at 1, 5 and 10 on LoCoMo (851 questions of categories 1-4) and BFCL memory (105 questions), at 5 and 10 on
+//! twenty QMSum meetings (131 questions), all in foldback's own blocks with the built-in embedder; and how often one of
+//! three hits brings what an agent's next call needs (459 values), with the user's last words and the names of tool and
+//! argument as the question. It was measured while these parts were chosen, on the blocks and the table of that day,
+//! and shows what each part adds; `foldback bench retrieval` measures their joint result:
 //!
 //! ```text
 //!                                       LoCoMo           BFCL             QMSum      values
@@ -42,19 +41,19 @@
 //! and `recent`                          .558 .809 .864   .776 .981 1.00   .441 .540   .756
 //! ```
 //!
-//! What a block's payloads say is cut into passages, which have statistics of their own: a log of a
-//! thousand lines is no longer text of its block. The best passage speaks for all of them, and the
-//! better of it and the block's own words counts, so that a preview, which stands in both, counts
-//! once. The two are made comparable by what the whole question weighs in each:
+//! The texts of a block's payloads are cut into passages, which have statistics of their own: a log of a thousand lines
+//! is no longer text of its block. The best passage represents all of them, and the better of it and the block's own
+//! words counts, so that a preview, which is in both, counts once. The two are made comparable by the weight of the
+//! whole question in each:
 //!
 //! ```text
 //! bm25 = max(own, passage * (question's weight in blocks) / (question's weight in passages))
 //! ```
 //!
-//! A name counts once in a passage, however often a log repeats it. Whether it is exact is asked of
-//! blocks and of passages apart: what logs are full of may still stand in the words of one block
-//! alone. Of two that hold the same names, the one whose own words do goes first when the other's
-//! passage holds no more of the question. Payloads that several blocks carry count for one of them.
+//! A name counts once in a passage, however often a log repeats it. Whether it is exact is decided for blocks and for
+//! passages separately: a name of which logs are full may still occur in the words of one block alone. Of two blocks
+//! that hold the same names, the one whose own words hold them goes first if the other's passage holds no more of the
+//! question. Payloads that several blocks carry count for one of them.
 
 pub(crate) mod other_scripts;
 mod question;
@@ -68,7 +67,7 @@ const K1: f64 = 1.2;
 /// BM25's correction for the length of a block.
 const B: f64 = 0.75;
 
-/// How much words weigh beside meaning.
+/// The weight of words beside meaning.
 pub(crate) const LEXICAL_WEIGHT: f64 = 0.3;
 
 /// How much words weigh beside meaning where the model knows nothing of the question's kind of text.
@@ -85,41 +84,41 @@ pub(crate) const UNKNOWN_WEIGHT: f64 = 0.7;
 /// How much of the better neighbour's score is added to a block's.
 pub(crate) const NEIGHBOUR: f64 = 0.3;
 
-/// What it adds that a block was told on the days that the question names.
+/// What is added if a block was told on the days that the question names.
 const DATED: f64 = 0.3;
 
-/// What it adds that a block holds all names of the question. More than all else together, which is
-/// 1 + [`NEIGHBOUR`] + [`DATED`] at most.
+/// What is added if a block holds all names of the question. More than all else together, which is 1 + [`NEIGHBOUR`] +
+/// [`DATED`] at most.
 const EXACT: f64 = 2.0;
 
-/// Who names more than this asks for none of them above all: a page of text that is asked with holds
-/// dozens. Each further name takes from what exact hits add.
+/// A question that names more than this asks for none of them in particular: a page of text used as a question holds
+/// dozens. Each further name reduces what exact hits add.
 const NAMES: f64 = 4.0;
 
-/// Next to a block whose own words hold as much of the question, a passage weighs at most this much of
-/// it: with what its neighbour adds ([`NEIGHBOUR`]) that is still less.
+/// Next to a block whose own words hold as much of the question, a passage weighs at most this much of it: with what
+/// its neighbour adds ([`NEIGHBOUR`]) that is still less.
 pub(crate) const BESIDE_OWN: f64 = 0.75;
 
-/// How much less than the best a passage may be to be told with its block.
+/// How far below the best a passage may be and still be reported with its block.
 const TOLD: f64 = 0.5;
 
-/// What is known of a block before it is ranked.
+/// The data of a block before it is ranked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Candidate {
     /// The block's number.
     pub(crate) n: u32,
     pub(crate) bm25: f64,
-    /// What its best passage adds to that of its own words.
+    /// What its best passage adds to the score of its own words.
     pub(crate) passage: f64,
     /// Which of the question's terms it holds.
     pub(crate) held: Held,
-    /// The cosine of its best vector, where it has one of the question's model.
+    /// The cosine of its best vector, if it has one of the question's model.
     pub(crate) cosine: Option<f32>,
     /// Whether it is in another script than the question.
     pub(crate) another_script: bool,
 }
 
-/// What a passage of a payload has of the question.
+/// How a passage of a payload matches the question.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PassageScore {
     /// The passage's place among all of the todo.
@@ -132,29 +131,29 @@ pub(crate) struct PassageScore {
     pub(crate) held: u64,
 }
 
-/// What speaks for a block beside its own words and its own meaning.
+/// The evidence for a block beside its own words and its own meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Beside {
-    /// The [`base`] of the better of the blocks before and behind.
+    /// The [`base`] of the better of the adjacent blocks.
     pub(crate) neighbour: f64,
     /// How near it was told to the days that the question names, from 0 to 1.
     pub(crate) dated: f64,
-    /// By which share it comes nearer to the best block, because work has just seen it.
+    /// The share by which it comes nearer to the best block, because work has just seen it.
     pub(crate) recent: f64,
 }
 
-/// A score, and what it is made of.
+/// A score and its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Score {
-    /// What the block's own words and its own meaning say.
+    /// The score of the block's own words and its own meaning.
     pub(crate) base: f64,
     /// What the better neighbour adds.
     pub(crate) neighbour: f64,
-    /// What it adds that work has just seen the block.
+    /// What is added because work has just seen the block.
     pub(crate) recent: f64,
-    /// What it adds that it was told on days that the question names.
+    /// What is added because it was told on days that the question names.
     pub(crate) dated: f64,
-    /// What names add that it holds.
+    /// What is added for the names that it holds.
     pub(crate) exact: f64,
 }
 
@@ -171,9 +170,9 @@ pub(crate) struct Ranked {
     pub(crate) score: Score,
 }
 
-/// What a block's own words and its own meaning say. `best` is the best BM25 of all blocks that may
-/// be answered; the neighbour of one may not, and counts for no more than the best. A block without a
-/// vector to compare stands by its words alone, not as one that means something else.
+/// Returns the score of a block's own words and its own meaning. `best` is the best BM25 of all blocks that may be
+/// returned; a neighbour may not be one of them, and counts for no more than the best. A block without a vector to
+/// compare is judged by its words alone, not as one that means something else.
 pub(crate) fn base(bm25: f64, cosine: Option<f32>, question: &Question, best: f64) -> f64 {
     let words = if best > 0.0 { (bm25 / best).min(1.0) } else { 0.0 };
     let lexical = question.lexical_weight(cosine.is_some());
@@ -181,8 +180,8 @@ pub(crate) fn base(bm25: f64, cosine: Option<f32>, question: &Question, best: f6
     lexical * words + (1.0 - lexical) * meaning
 }
 
-/// The score of a block, where `leader` is the best sum of base and neighbour of all blocks that may
-/// be answered.
+/// Returns the score of a block, where `leader` is the best sum of base and neighbour of all blocks that may be
+/// returned.
 pub(crate) fn score(
     base: f64,
     beside: Beside,
@@ -204,7 +203,7 @@ impl Ranked {
     }
 }
 
-/// Brings blocks into their order, the best first.
+/// Sorts blocks, the best first.
 pub(crate) fn order(ranked: &mut [Ranked]) {
     ranked.sort_by(|a, b| {
         let by_score = b.score.sum().total_cmp(&a.score.sum());

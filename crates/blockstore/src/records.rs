@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What other crates may add to a commit. Grants alone concern two todos.
+/// Records that other crates may add to a commit. Only grants concern two todos.
 const OTHERS: [Space; 6] = [
     Space::Payload,
     Space::PayloadBytes,
@@ -39,11 +39,11 @@ impl Records {
         Self { kv, texts }
     }
 
-    /// What seals the indexes of a todo, or with 0 those of many, where the store is encrypted.
+    /// Returns the key that seals the indexes of a todo, or with 0 those of many, if the store is encrypted.
     pub(crate) fn sealing(&self, todo: u32, folder: Indexed) -> Option<Sealing> {
         match self.kv.cipher(todo) {
             Ok(cipher) => cipher.map(|cipher| Sealing::new(Some(cipher), folder)),
-            // It is forgotten, or its key cannot be read: nothing is searched or written without.
+            // It was forgotten, or its key cannot be read: nothing is searched or written without it.
             Err(_) => Some(Sealing::new(None, folder)),
         }
     }
@@ -87,7 +87,7 @@ impl Records {
         for (space, no) in extra.chain(deleted) {
             if no != todo.no() && space != Space::Grant {
                 let own = todo.no();
-                return Err(refused(format!("it is for todo number {own} and writes to {no}")));
+                return Err(refused(format!("it is for todo number {own} but writes to {no}")));
             }
             if !OTHERS.contains(&space) {
                 return Err(refused(format!("its additional records are of the kind {space}")));
@@ -99,7 +99,7 @@ impl Records {
         self.write(todo, Batch { expect, put, delete: commit.delete })
     }
 
-    /// Blocks follow each other without a gap, and end before the open tail.
+    /// Checks that blocks follow each other without a gap, and end before the open tail.
     fn check_blocks(&self, commit: &Commit<'_>, next: u64) -> Result<(), Error> {
         let Some(first) = commit.blocks.first() else { return Ok(()) };
         let todo = commit.todo;
@@ -109,7 +109,7 @@ impl Records {
             None => (0, 0),
         };
         if first.header.block_id.n() <= n {
-            // Another process has closed this block meanwhile, without a message.
+            // Another process closed this block in the meantime, without a message.
             let found = self.head(todo)?;
             return Err(Error::conflict(todo.id(), commit.head, found));
         }
@@ -120,14 +120,14 @@ impl Records {
                 || id.todo() != todo.id()
                 || block.header.todo_id != *todo.id()
             {
-                format!("block number {n} of {} was expected, and it is {id}", todo.id())
+                format!("block number {n} of {} was expected, but it is {id}", todo.id())
             } else if block.range.first().0 != seq {
                 format!(
-                    "block {id} begins at message {}, and {seq} was expected",
+                    "block {id} begins at message {}, but {seq} was expected",
                     block.range.first()
                 )
             } else if block.range.last().0 >= next {
-                format!("block {id} ends at message {}, and there are {next}", block.range.last())
+                format!("block {id} ends at message {}, but there are {next}", block.range.last())
             } else {
                 seq = block.range.last().0 + 1;
                 continue;
@@ -141,7 +141,7 @@ impl Records {
         self.get(todo, Space::Session, 0)
     }
 
-    /// The messages of a range, as far as they are recorded, without a gap.
+    /// Returns the messages of a range, as far as they are recorded, without a gap.
     pub(crate) fn messages(
         &self,
         todo: &Todo,
@@ -165,7 +165,7 @@ impl Records {
         Ok(messages)
     }
 
-    /// The number behind the last message: by the head, and where that is damaged by the messages.
+    /// Returns the number after the last message: from the head, or from the messages if the head is damaged.
     pub(crate) fn end(&self, todo: &Todo) -> Result<u64, Error> {
         match self.head(todo) {
             Err(Error::Kv(foldback_kv::Error::CorruptHead { .. })) => {}
@@ -178,7 +178,7 @@ impl Records {
         }
     }
 
-    /// The id of the todo of this number as its last block tells it, for where its own record does not.
+    /// Returns the id of the todo with this number from its last block, for use when its own record does not give it.
     pub(crate) fn id_by_blocks(&self, no: u32) -> Option<TodoId> {
         let (_, bytes) = self.kv.last(Space::Block, no).ok()??;
         let block: Block = rmp_serde::from_slice(&bytes).ok()?;
@@ -196,7 +196,7 @@ impl Records {
         bytes.map(|bytes| read_block(todo, u64::from(n), &bytes)).transpose()
     }
 
-    /// The record of a block as it stands in the store.
+    /// Returns the record of a block as it is in the store.
     pub(crate) fn block_bytes(&self, todo: &Todo, n: u32) -> Result<Option<Vec<u8>>, Error> {
         self.get(todo, Space::Block, u64::from(n))
     }
@@ -230,7 +230,7 @@ impl Records {
     pub(crate) fn last_block_n(&self, todo: &Todo) -> Result<u32, Error> {
         match self.last_block_bytes(todo) {
             Ok(last) => Ok(last.map_or(0, |(n, _)| n as u32)),
-            // A damaged last block is still the last.
+            // A damaged last block is still the last one.
             Err(Error::Corrupt { key, .. }) => Ok(key.n as u32),
             Err(error) => Err(error),
         }
@@ -247,8 +247,8 @@ impl Records {
         decoded.map(Some).map_err(|detail| Error::Corrupt { todo, key, detail })
     }
 
-    /// How the messages of a block refer to the payloads that they carry. Those that cannot be read go
-    /// to `omissions`.
+    /// Returns how the messages of a block refer to the payloads that they carry. Messages that cannot be read go to
+    /// `omissions`.
     pub(crate) fn payload_refs(
         &self,
         todo: &Todo,
@@ -261,7 +261,7 @@ impl Records {
         Ok(offloads.map(Offload::reference).collect())
     }
 
-    /// The first record from `n` on, if any can be read.
+    /// Returns the first record from `n` on, if any can be read.
     pub(crate) fn scan_around_one(
         &self,
         todo: &Todo,
@@ -285,7 +285,7 @@ impl Records {
         Ok(self.scanned(todo, space, range)?.found.into_iter().collect())
     }
 
-    /// The records of a range that can be read, and which are damaged.
+    /// Returns the records of a range that can be read, and which ones are damaged.
     pub(crate) fn scanned(
         &self,
         todo: &Todo,
@@ -344,7 +344,7 @@ pub(crate) fn read<T: DeserializeOwned>(todo: &Todo, key: Key, bytes: &[u8]) -> 
     })
 }
 
-/// The block of a record, which has to be the one that stands there.
+/// Returns the block of a record, which must be the one that belongs there.
 fn read_block(todo: &Todo, n: u64, bytes: &[u8]) -> Result<Block, Error> {
     let key = key(Space::Block, todo, n);
     let block: Block = read(todo, key, bytes)?;
@@ -353,7 +353,7 @@ fn read_block(todo: &Todo, n: u64, bytes: &[u8]) -> Result<Block, Error> {
     if is_own && u64::from(id.n()) == n {
         return Ok(block);
     }
-    let detail = format!("it is of {id} of the todo {}", block.header.todo_id);
+    let detail = format!("it belongs to {id} of the todo {}", block.header.todo_id);
     Err(Error::Corrupt { todo: todo.id().clone(), key, detail })
 }
 
@@ -361,6 +361,6 @@ fn missing(todo: &Todo, key: Key) -> Error {
     Error::Corrupt {
         todo: todo.id().clone(),
         key,
-        detail: "it is missing, and later ones are there".to_owned(),
+        detail: "it is missing, though later ones exist".to_owned(),
     }
 }

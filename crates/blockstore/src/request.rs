@@ -1,10 +1,9 @@
-//! What a search asks for.
+//! The request of a search.
 
 use foldback_core::{BlockType, Embedder, Timestamp};
 
-/// A question to one todo, and how it is to be answered. Values that make no sense are brought to
-/// the nearest that does: a question comes from a model, and an answer serves it better than an
-/// error.
+/// A question to one todo, and how it is to be answered. Invalid values are replaced by the nearest valid ones: a
+/// question comes from a model, and an answer serves it better than an error.
 #[derive(Clone, Copy)]
 pub struct SearchRequest<'a> {
     pub(crate) query: &'a str,
@@ -18,11 +17,11 @@ pub struct SearchRequest<'a> {
     pub(crate) ranking: Ranking,
 }
 
-/// What hits are ordered by. The parts of [`Fused`](Self::Fused) can be asked for alone, to see what
-/// each of them finds.
+/// What hits are ordered by. The parts of [`Fused`](Self::Fused) can be requested separately, to see what each of them
+/// finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ranking {
-    /// Words and meaning together, with what neighbours lend and exact hits first. Made for use.
+    /// Words and meaning together, with the neighbours' share and exact hits first. Intended for use.
     #[default]
     Fused,
     /// BM25 of a block's own words, or of its best passage, and nothing else.
@@ -38,7 +37,7 @@ impl<'a> SearchRequest<'a> {
     /// Of a longer question, this many bytes are read.
     pub const MAX_QUERY_BYTES: usize = 16 * 1024;
 
-    /// How much words weigh beside meaning unless it is said otherwise.
+    /// The weight of words beside meaning unless set otherwise.
     pub const LEXICAL_WEIGHT: f32 = crate::rank::LEXICAL_WEIGHT as f32;
 
     /// Asks for the three best blocks, by words alone.
@@ -63,52 +62,51 @@ impl<'a> SearchRequest<'a> {
         self.query
     }
 
-    /// Searches by meaning too: `vector` is what `embedder` made of the question. It is compared
-    /// with vectors of the same model id only. The embedder is asked for its id and its scale; it
-    /// is not run.
+    /// Searches by meaning too: `vector` is the question's vector from `embedder`. It is compared only with vectors of
+    /// the same model id. The embedder is asked for its id and its scale; it is not run.
     #[must_use]
     pub fn vector(mut self, embedder: &'a dyn Embedder, vector: &'a [f32]) -> Self {
         self.vector = Some((embedder, vector));
         self
     }
 
-    /// At most this many hits: 1 to [`MAX_K`](Self::MAX_K).
+    /// Returns at most this many hits: 1 to [`MAX_K`](Self::MAX_K).
     #[must_use]
     pub fn k(mut self, k: usize) -> Self {
         self.k = k.clamp(1, Self::MAX_K);
         self
     }
 
-    /// Only blocks of this type.
+    /// Returns only blocks of this type.
     #[must_use]
     pub fn block_type(mut self, block_type: impl Into<Option<BlockType>>) -> Self {
         self.block_type = block_type.into();
         self
     }
 
-    /// Only blocks that began at this time or later.
+    /// Returns only blocks that began at this time or later.
     #[must_use]
     pub fn since(mut self, since: impl Into<Option<Timestamp>>) -> Self {
         self.since = since.into();
         self
     }
 
-    /// Only blocks that began at this time or earlier.
+    /// Returns only blocks that began at this time or earlier.
     #[must_use]
     pub fn until(mut self, until: impl Into<Option<Timestamp>>) -> Self {
         self.until = until.into();
         self
     }
 
-    /// Leaves out blocks whose [`relevance`](crate::Hit::relevance) is less, except exact hits.
+    /// Leaves out blocks whose [`relevance`](crate::Hit::relevance) is lower, except exact hits.
     #[must_use]
     pub fn cutoff(mut self, cutoff: impl Into<Option<f32>>) -> Self {
         self.cutoff = cutoff.into().filter(|cutoff| !cutoff.is_nan());
         self
     }
 
-    /// How much words weigh beside meaning, from 0 (meaning alone) to 1 (words alone). The default
-    /// is [`LEXICAL_WEIGHT`](Self::LEXICAL_WEIGHT). Only [`Ranking::Fused`] weighs.
+    /// Sets the weight of words beside meaning, from 0 (meaning alone) to 1 (words alone). The default is
+    /// [`LEXICAL_WEIGHT`](Self::LEXICAL_WEIGHT). Only [`Ranking::Fused`] weighs.
     #[must_use]
     pub fn lexical_weight(mut self, weight: f32) -> Self {
         if !weight.is_nan() {
@@ -117,7 +115,7 @@ impl<'a> SearchRequest<'a> {
         self
     }
 
-    /// What hits are ordered by. The default is [`Ranking::Fused`].
+    /// Sets what hits are ordered by. The default is [`Ranking::Fused`].
     #[must_use]
     pub fn ranking(mut self, ranking: Ranking) -> Self {
         self.ranking = ranking;

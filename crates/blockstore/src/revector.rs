@@ -1,8 +1,8 @@
-//! Giving the messages of a todo vectors of another model, a batch at a time.
+//! Replacing the vectors of a todo's messages by those of another model, a batch at a time.
 //!
-//! How far that has come is kept with the todo, so that it goes on after a kill. While it lasts, old
-//! and new vectors stand side by side, each with its model's id, and are never compared. The indexes
-//! are left as they are until the last batch is in, and are then made again.
+//! The progress is kept with the todo, so that it resumes after a kill. Meanwhile old and new vectors are stored side
+//! by side, each with its model's id, and are never compared. The indexes are left unchanged until the last batch is
+//! done, and are then rebuilt.
 
 use crate::records::{Records, key, read};
 use crate::{BlockStore, Error, vectors};
@@ -10,13 +10,12 @@ use foldback_core::{SeqNo, Vectors};
 use foldback_kv::{Batch, Expect, Space, Todo, retry};
 use serde::{Deserialize, Serialize};
 
-/// How far the vectors of a todo have come to be those of one model.
+/// How many of a todo's vectors are of one model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VectorState {
     /// The model; empty before the first batch.
     pub model_id: String,
-    /// No message below this number has vectors of another model, except where they could not be
-    /// made.
+    /// No message below this number has vectors of another model, unless they could not be made.
     pub until: u64,
     /// Whether vectors were replaced that the indexes still hold.
     pub indexes_stale: bool,
@@ -25,10 +24,10 @@ pub struct VectorState {
 }
 
 impl VectorState {
-    /// What is assumed where the record is damaged: that every message is to be looked at, and that
-    /// whoever holds an index in memory is to read it again.
+    /// The state assumed if the record is damaged: that every message must be examined, and that holders of an index in
+    /// memory must read it again.
     fn unknown() -> Self {
-        // Far from every number that was counted.
+        // Far from any number that was counted.
         Self { generation: 1 << 31, ..Self::default() }
     }
 }
@@ -37,8 +36,7 @@ impl VectorState {
 const RECORD: u64 = 0;
 
 impl BlockStore {
-    /// How far the vectors of a todo have come to be those of one model. Where that cannot be read,
-    /// no message counts as done.
+    /// Returns how many of a todo's vectors are of one model. If that cannot be read, no message counts as done.
     ///
     /// # Errors
     /// When the store fails.
@@ -46,13 +44,13 @@ impl BlockStore {
         self.records.vector_state(todo)
     }
 
-    /// Replaces the vectors of some messages by those of `model_id`, and notes that all messages
-    /// below `until` are done, in one transaction. Other writers of the todo are not disturbed. One
-    /// process at a time may do this; that is for the caller to see to.
+    /// Replaces the vectors of some messages by those of `model_id`, and notes that all messages below `until` are
+    /// done, in one transaction. Other writers of the todo are not disturbed. One process at a time may do this; the
+    /// caller must ensure that.
     ///
     /// # Errors
-    /// [`Error::Refused`] when the todo holds fewer messages, because it was forgotten; when a vector
-    /// is no vector, or the store fails. Nothing is written then.
+    /// [`Error::Refused`] when the todo holds fewer messages, because it was forgotten; when a vector is invalid, or
+    /// the store fails. Nothing is written then.
     pub fn replace_vectors(
         &self,
         todo: &Todo,
@@ -70,12 +68,12 @@ impl BlockStore {
         self.records.put_vectors(todo, model_id, vectors, &state)
     }
 
-    /// Ends a replacement: drops the indexes that hold replaced vectors, here and in every process,
-    /// so that they are made again. Until this is done no index is changed. Another's turn at an
-    /// index is waited for until `stop` says not to; whether it was ended is given back.
+    /// Ends a replacement: drops the indexes that hold replaced vectors, here and in every process, so that they are
+    /// rebuilt. Until this is done no index is changed. If another process holds an index, this waits until `stop` says
+    /// not to; it returns whether the replacement was ended.
     ///
     /// # Errors
-    /// When the store fails or an index cannot be deleted; then this is to be called again.
+    /// When the store fails or an index cannot be deleted; then call this again.
     pub fn finish_vectors(&self, todo: &Todo, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
         let before = self.vector_state(todo)?;
         if !before.indexes_stale {
@@ -91,8 +89,8 @@ impl BlockStore {
         Ok(true)
     }
 
-    /// Whether the record of how far the vectors have come is damaged; with `repair` it is written
-    /// anew, so that every message is looked at again.
+    /// Returns whether the record of the progress is damaged; with `repair` it is rewritten, so that every message is
+    /// examined again.
     ///
     /// # Errors
     /// When the store fails.
@@ -151,8 +149,8 @@ impl Records {
             if head.messages < state.until || !is_there {
                 return Err(refused(format!("it holds no message {last}")));
             }
-            // The head stays what it is: whoever records a message meanwhile is not disturbed, and
-            // this is repeated.
+            // The head stays unchanged: a writer that records a message meanwhile is not disturbed, and this is
+            // repeated.
             let head = head.to_number();
             let expect = Some(Expect { todo: todo.no(), head, next: head });
             self.write(todo, Batch { expect, put: put.clone(), delete: Vec::new() })

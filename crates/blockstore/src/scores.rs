@@ -1,5 +1,4 @@
-//! The scores of blocks whose cosines are estimates: which blocks are worth an exact look, and what
-//! that says.
+//! The scores of blocks whose cosines are estimates: which blocks are worth an exact comparison, and its result.
 
 use crate::block_doc::Place;
 use crate::disk::Query;
@@ -10,7 +9,7 @@ use crate::standing::Standing;
 use crate::{Error, SearchRequest, Searcher};
 use rustc_hash::FxHashMap;
 
-/// At most so many blocks are compared by their exact vectors, or as many as four times the hits.
+/// At most this many blocks are compared by their exact vectors, or as many as four times the hits.
 const MAX_EXACT: usize = 256;
 
 /// Bounds on the scores of all blocks, and which of them pass the cut-off.
@@ -19,15 +18,15 @@ pub(crate) struct Scores<'a, 'r> {
     question: &'a Question,
     standing: &'a Standing,
     pool: &'a Pool,
-    /// The best BM25 of the blocks that may be answered.
+    /// The best BM25 of the blocks that may be returned.
     best: f64,
-    /// What each block's own words and meaning say, by number from 1.
+    /// The score of each block's own words and meaning, by number from 1.
     bases: Vec<Bounds>,
-    /// The score of each block; [`Bounds::NONE`] of one that may not be answered or has nothing to do
-    /// with the question.
+    /// The score of each block; [`Bounds::NONE`] for one that may not be returned or has nothing to do with the
+    /// question.
     sums: Vec<Bounds>,
-    /// The best sum of a base and what the neighbour adds, of the blocks that may be answered; 0 where
-    /// no block comes nearer to it.
+    /// The best sum of a base and what the neighbour adds, of the blocks that may be returned; 0 if no block comes
+    /// nearer to it.
     leader: Bounds,
 }
 
@@ -75,7 +74,7 @@ impl<'a, 'r> Scores<'a, 'r> {
         scores
     }
 
-    /// Sums up what speaks for each block.
+    /// Sums up the evidence for each block.
     fn add_up(&mut self) {
         let share = self.question.neighbour();
         let near = |n: u32| self.base(n).plus(share, self.neighbour(n));
@@ -124,15 +123,15 @@ impl<'a, 'r> Scores<'a, 'r> {
         self.base(n.saturating_sub(1)).max(self.base(n.saturating_add(1)))
     }
 
-    /// The score of a block by what is known of it exactly.
+    /// Returns the score of a block from its exact values.
     pub(crate) fn score(&self, candidate: &Candidate, neighbour: f64, leader: f64) -> Score {
         let base = rank::base(candidate.bm25, candidate.cosine, self.question, self.best);
         let beside = self.standing.beside(candidate.n, neighbour);
         rank::score(base, beside, leader, candidate.held, self.question)
     }
 
-    /// The blocks that may be among the hits. A block is left out only when `k` others surely come
-    /// before it, whatever the true cosines within their bounds are.
+    /// Returns the blocks that may be among the hits. A block is left out only if `k` others surely come before it,
+    /// whatever the true cosines within their bounds are.
     pub(crate) fn select(&self) -> Vec<u32> {
         let k = self.request.k;
         let all = || (1..).zip(self.sums.iter().copied());
@@ -176,7 +175,7 @@ impl<'a, 'r> Scores<'a, 'r> {
 /// texts that say the same in two languages are farther apart.
 pub(crate) const CUTOFF_SHARE: f32 = 0.75;
 
-/// Whether a block is not below the request's cut-off.
+/// Returns whether a block is not below the request's cut-off.
 pub(crate) fn passes(
     request: &SearchRequest<'_>,
     question: &Question,
@@ -203,7 +202,7 @@ pub(crate) fn relevance(
     candidate.cosine.and_then(|cosine| meaning(request, cosine)).map_or(words, |m| words.max(m))
 }
 
-/// How much a cosine says that a text answers the question, from 0 to 1, where that has a vector.
+/// Returns how much a cosine says that a text answers the question, from 0 to 1, if it has a vector.
 pub(crate) fn meaning(request: &SearchRequest<'_>, cosine: f32) -> Option<f32> {
     let (embedder, _) = request.vector?;
     Some(embedder.calibrated_answer(cosine).clamp(0.0, 1.0))
@@ -218,7 +217,7 @@ fn lowest(n: u32, entry: &Entry) -> Candidate {
 /// The question's vector, ready for both kinds of comparison.
 pub(crate) struct AskedVector<'a> {
     pub(crate) model: &'a str,
-    /// How much words weigh beside it.
+    /// The weight of words beside it.
     pub(crate) lexical: f64,
     pub(crate) unit: Vec<f32>,
     pub(crate) codes: Query,
@@ -247,7 +246,7 @@ impl<'a, 'r> Exact<'a, 'r> {
         self.omissions
     }
 
-    /// What is known of block `n`.
+    /// Returns the data of block `n`.
     pub(crate) fn candidate(&mut self, n: u32) -> Result<Option<Candidate>, Error> {
         let Some(entry) = self.scores.pool.entry(n) else { return Ok(None) };
         let mut candidate = entry.candidate(n);
@@ -268,7 +267,7 @@ impl<'a, 'r> Exact<'a, 'r> {
         Ok(Some(candidate))
     }
 
-    /// Where the best vector of a block is from that was read.
+    /// Returns the source of a block's best vector among those that were read.
     pub(crate) fn place(&self, n: u32) -> Option<Place> {
         self.read.get(&n).copied().flatten().map(|(_, place)| place)
     }
@@ -282,7 +281,7 @@ impl<'a, 'r> Exact<'a, 'r> {
         Ok(rank::base(bm25, cosine, self.scores.question, self.scores.best))
     }
 
-    /// What the better of the blocks before and behind block `n` says.
+    /// Returns the score of the better of the blocks adjacent to block `n`.
     pub(crate) fn neighbour(&mut self, n: u32) -> Result<f64, Error> {
         if self.scores.question.neighbour() == 0.0 {
             return Ok(0.0);
@@ -297,7 +296,7 @@ impl<'a, 'r> Exact<'a, 'r> {
         Ok(better)
     }
 
-    /// The best sum of a base and what the neighbour adds, where that is asked for.
+    /// Returns the best sum of a base and what the neighbour adds, if that is needed.
     pub(crate) fn leader(&mut self) -> Result<f64, Error> {
         let scores = self.scores;
         let Bounds { low: floor, high } = scores.leader;

@@ -24,8 +24,7 @@ use parking_lot::RwLock;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// The blocks of one todo as they were when it was made. What is committed later does not disturb
-/// it.
+/// The blocks of one todo as they were when it was created. Later commits do not disturb it.
 #[derive(Clone)]
 pub struct Searcher {
     todo: Todo,
@@ -39,7 +38,7 @@ pub struct Searcher {
     open: Option<Arc<OpenBlock>>,
 }
 
-/// The open messages, searched as the block behind the last closed one.
+/// The open messages, searched as the block after the last closed one.
 struct OpenBlock {
     block: Block,
     index: MemoryIndex,
@@ -57,11 +56,11 @@ impl Searcher {
         Self { todo, records, disk, memory, in_memory, blocks, open: None }
     }
 
-    /// The same, and the open messages are searched too, as the block that they would be if they were
-    /// closed now, whose number is the next. Of those that have been closed since, nothing is added; those
-    /// behind them remain open.
+    /// Returns the same snapshot with the open messages searched too, as the block that they would be if they were
+    /// closed now, whose number is the next one. Those that have been closed since are not added; the ones after them
+    /// remain open.
     ///
-    /// Costs what indexing one block does.
+    /// Costs as much as indexing one block.
     ///
     /// # Errors
     /// When the store fails.
@@ -77,7 +76,7 @@ impl Searcher {
         Ok(self)
     }
 
-    /// What of the open messages no closed block holds that is searched. Its description is that of the whole.
+    /// The open messages that no closed block holds and that are searched. Its description is that of the whole.
     fn still_open(&self, mut block: Block) -> Result<Option<Block>, Error> {
         let next = self.blocks.saturating_add(1);
         if block.header.block_id.n() >= next {
@@ -101,7 +100,7 @@ impl Searcher {
         self.blocks + u32::from(self.open.is_some())
     }
 
-    /// The block of this number, closed or open.
+    /// Returns the block with this number, closed or open.
     pub(crate) fn block(&self, n: u32) -> Result<Option<Block>, Error> {
         let open = self.open.as_ref().map(|open| &open.block);
         match open.filter(|open| open.header.block_id.n() == n) {
@@ -132,9 +131,9 @@ impl Searcher {
         self.disk.as_ref().map_or(0, |disk| disk.blocks())
     }
 
-    /// Loads the graph over the vectors of the index on disk, if there is one, and says how many it
-    /// holds. Searches do not wait for it: they begin to load it in a thread of its own, and compare
-    /// the question with every vector until it is there.
+    /// Loads the graph over the vectors of the index on disk, if there is one, and returns how many it holds. Searches
+    /// do not wait for it: they start to load it in a thread of its own, and compare the question with every vector
+    /// until it is loaded.
     pub fn load_graph(&self) -> usize {
         let Some(disk) = &self.disk else { return 0 };
         let Some(graph) = disk.graph.as_ref().filter(|graph| graph.load().is_some()) else {
@@ -143,10 +142,10 @@ impl Searcher {
         disk.codes.groups().iter().map(|group| graph.rows_of(group)).sum()
     }
 
-    /// What of the blocks is not in what is searched.
+    /// Returns the parts of the blocks that are not searched.
     pub(crate) fn omissions(&self) -> Vec<Omission> {
         let on_disk = self.disk.as_ref().map_or(&[][..], |disk| disk.omissions());
-        // What it lacks of payloads was tried again, into memory.
+        // The payloads that it lacks were tried again, into memory.
         let mut omissions: Vec<Omission> =
             on_disk.iter().filter(|omission| omission.payload().is_none()).cloned().collect();
         omissions.extend_from_slice(self.memory.read().omissions());
@@ -155,14 +154,14 @@ impl Searcher {
         omissions
     }
 
-    /// The index on disk was whole when it was opened, and is not any more.
+    /// The index on disk was whole when it was opened, and no longer is.
     pub(crate) fn set_broken(&self) {
         if let Some(disk) = &self.disk {
             disk.set_broken();
         }
     }
 
-    /// The same blocks, searched without the index on disk.
+    /// Returns the same blocks, searched without the index on disk.
     pub(crate) fn without_index(&self) -> Result<Self, Error> {
         let room = self.memory.read().passage_room();
         let memory = RwLock::new(MemoryIndex::starting_at(1, room));
@@ -175,8 +174,7 @@ impl Searcher {
         }
     }
 
-    /// The cosine of a block's best vector as the truth holds it, where an index on disk holds the
-    /// block.
+    /// Returns the cosine of a block's best vector from the truth, if an index on disk holds the block.
     pub(crate) fn exact_cosine(
         &self,
         n: u32,
@@ -192,8 +190,7 @@ impl Searcher {
         if self.disk.is_none() {
             return self.find(request);
         }
-        // Files that change under a mapping may bring the engine to a panic; that is damage, and
-        // not the end of the process.
+        // Files that change under a mapping may make the engine panic; that is damage, and not the end of the process.
         match std::panic::catch_unwind(AssertUnwindSafe(|| self.find(request))) {
             Ok(found) => found,
             Err(_) => Err(Trouble::Index),
@@ -282,18 +279,18 @@ impl Searcher {
     }
 }
 
-/// What was found.
+/// The findings of a search.
 #[derive(Default)]
 pub(crate) struct Found {
     /// The best first.
     pub(crate) blocks: Vec<FoundBlock>,
-    /// The vectors that cannot be read any more.
+    /// The vectors that can no longer be read.
     pub(crate) omissions: Vec<Omission>,
 }
 
-/// Why a search did not come to its end.
+/// Why a search did not finish.
 pub(crate) enum Trouble {
-    /// The index on disk cannot be used any more.
+    /// The index on disk can no longer be used.
     Index,
     Store(Error),
 }
@@ -310,7 +307,7 @@ impl From<Damage> for Trouble {
     }
 }
 
-/// The question's terms, weighed.
+/// The question's terms with their weights.
 fn ask(
     request: &SearchRequest<'_>,
     corpus: Corpus,

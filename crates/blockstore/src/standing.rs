@@ -1,4 +1,4 @@
-//! What speaks for a block whatever it says: when it was told.
+//! The evidence for a block that does not depend on its content: when it was told.
 
 use crate::analysis::cut;
 use crate::block_doc::BlockMeta;
@@ -9,22 +9,21 @@ use crate::{Ranking, SearchRequest};
 use foldback_core::BlockType;
 use std::ops::RangeInclusive;
 
-/// By which share the newest block in which tools were called comes nearer to the best.
+/// The share by which the newest block in which tools were called comes nearer to the best.
 const RECENT: f64 = 0.7;
 
-/// A block that has so many behind it counts half as recent.
+/// A block followed by this many others counts half as recent.
 const HALF_AGE: f64 = 4.0;
 
-/// Blocks that have more behind them are not recent at all.
+/// Blocks followed by more than this are not recent at all.
 const RECENT_BLOCKS: u32 = 32;
 
-/// How dated and how recent the blocks of a todo are. Talk is asked about whenever it was; work with
-/// tools goes on with the ids and paths that it saw last.
+/// How dated and how recent the blocks of a todo are. Questions about talk may concern any time; work with tools
+/// continues with the ids and paths that it saw last.
 pub(crate) struct Standing {
-    /// How near each block was told to the days that the question names, by number from 1. Empty where
-    /// it names none.
+    /// How near each block was told to the days that the question names, by number from 1. Empty if it names none.
     dated: Vec<f32>,
-    /// By which share the last blocks come nearer to the best, the last one first.
+    /// The share by which the last blocks come nearer to the best, the last one first.
     recent: Vec<f64>,
     /// How many blocks there are.
     blocks: u32,
@@ -50,7 +49,7 @@ impl Standing {
         self.recent.iter().any(|recent| *recent > 0.0)
     }
 
-    /// The blocks of which it may say something.
+    /// Returns the blocks to which it may apply.
     pub(crate) fn concerned(&self) -> RangeInclusive<u32> {
         let first = if !self.dated.is_empty() {
             1
@@ -62,7 +61,7 @@ impl Standing {
         first..=self.blocks
     }
 
-    /// What it says of block `n`, beside which the better block is `neighbour`.
+    /// Returns the evidence for block `n`, whose better neighbour has the base `neighbour`.
     pub(crate) fn beside(&self, n: u32, neighbour: f64) -> Beside {
         let place = n.checked_sub(1).map(|place| place as usize);
         let dated = place.and_then(|place| self.dated.get(place)).copied().unwrap_or(0.0);
@@ -72,7 +71,7 @@ impl Standing {
     }
 }
 
-/// By which share a block comes nearer to the best that has `age` blocks behind it.
+/// Returns the share by which a block followed by `age` others comes nearer to the best.
 fn recent(meta: Option<BlockMeta>, age: i32) -> f64 {
     match meta {
         Some(meta) if meta.block_type == BlockType::ToolCall => {

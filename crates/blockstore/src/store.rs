@@ -10,11 +10,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The truth of all todos, and what searches it. One value serves any number of threads; every
-/// method works on the one todo that it is given.
+/// The truth of all todos, and its search. One value serves any number of threads; every method works on the one todo
+/// that it is given.
 ///
-/// Nothing is read without a [`Todo`], and only a [`Registry`](foldback_kv::Registry) makes one,
-/// from its id. Neither a number, nor a wildcard, nor nothing at all stands for one:
+/// Nothing is read without a [`Todo`], and only a [`Registry`](foldback_kv::Registry) creates one, from its id. No
+/// number, no wildcard and no missing argument takes its place:
 ///
 /// ```compile_fail,E0061
 /// fn read(store: &foldback_blockstore::BlockStore) {
@@ -50,30 +50,28 @@ pub struct BlockStore {
     pub(crate) cache: Cache,
 }
 
-/// When a todo gets indexes on disk, and how much memory searching may take.
+/// When a todo gets indexes on disk, and how much memory searches may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexConfig {
     /// A todo of more blocks than this gets an index on disk; smaller ones are searched in memory.
     pub index_after_blocks: u32,
-    /// A todo whose payloads hold more passages than this, of up to 2 KiB each, gets an index on
-    /// disk however few its blocks are; and the index catches up when it is this many behind, or an
-    /// eighth of what it holds.
+    /// A todo whose payloads hold more passages than this, of up to 2 KiB each, gets an index on disk however few its
+    /// blocks are; and the index catches up when it lacks this many, or an eighth of what it holds.
     pub index_after_passages: u32,
     /// The index on disk catches up when it is this many blocks behind.
     pub batch_blocks: u32,
-    /// A todo of more vectors than this gets a graph (HNSW); fewer are scanned, which is exact. At
-    /// 250,000 vectors of 256 numbers a search takes about as long either way, and the graph finds
-    /// nine of the ten best (`cargo bench -p foldback-blockstore --bench footprint -- graph`).
-    /// [`usize::MAX`] stands for never: a graph that is there is not used either.
+    /// A todo of more vectors than this gets a graph (HNSW); fewer are scanned, which is exact. At 250,000 vectors of
+    /// 256 numbers a search takes about as long either way, and the graph finds nine of the ten best (`cargo bench -p
+    /// foldback-blockstore --bench footprint -- graph`). [`usize::MAX`] means never: an existing graph is not used
+    /// either.
     ///
-    /// A graph that is loaded takes some 900 bytes and the numbers of each vector at a byte each:
-    /// 460 MB at 400,000 vectors of 256. Without room for it in `cache_bytes`, the todo that has it
-    /// is let go of whenever another is searched, and its graph loaded anew, beside the searches.
+    /// A loaded graph takes some 900 bytes per vector and one byte for each of its numbers: 460 MB at 400,000 vectors
+    /// of 256. Without room for it in `cache_bytes`, the todo that has it is dropped whenever another is searched, and
+    /// its graph is loaded again, beside the searches.
     pub hnsw_after_vectors: usize,
-    /// What the memory of recently searched todos may take, in bytes. The todo that is being
-    /// searched is kept whatever it takes. A graph counts once a search has begun to load it, with
-    /// the next search of its todo.
+    /// How many bytes of memory the recently searched todos may use. The todo that is being searched is kept whatever
+    /// it uses. A graph counts once a search has begun to load it, with the next search of its todo.
     pub cache_bytes: usize,
 }
 
@@ -90,31 +88,31 @@ impl Default for IndexConfig {
 }
 
 impl IndexConfig {
-    /// The same, with an index on disk for todos of more blocks than this.
+    /// Returns the same configuration, with an index on disk for todos of more blocks than this.
     #[must_use]
     pub fn with_index_after_blocks(self, index_after_blocks: u32) -> Self {
         Self { index_after_blocks, ..self }
     }
 
-    /// The same, with an index on disk for todos of more passages than this.
+    /// Returns the same configuration, with an index on disk for todos of more passages than this.
     #[must_use]
     pub fn with_index_after_passages(self, index_after_passages: u32) -> Self {
         Self { index_after_passages, ..self }
     }
 
-    /// The same, with an index that catches up when it is this many blocks behind.
+    /// Returns the same configuration, with an index that catches up when it is this many blocks behind.
     #[must_use]
     pub fn with_batch_blocks(self, batch_blocks: u32) -> Self {
         Self { batch_blocks, ..self }
     }
 
-    /// The same, with a graph for todos of more vectors than this.
+    /// Returns the same configuration, with a graph for todos of more vectors than this.
     #[must_use]
     pub fn with_hnsw_after_vectors(self, hnsw_after_vectors: usize) -> Self {
         Self { hnsw_after_vectors, ..self }
     }
 
-    /// The same, with this much memory for recently searched todos.
+    /// Returns the same configuration, with this much memory for recently searched todos.
     #[must_use]
     pub fn with_cache_bytes(self, cache_bytes: usize) -> Self {
         Self { cache_bytes, ..self }
@@ -122,12 +120,12 @@ impl IndexConfig {
 }
 
 impl BlockStore {
-    /// The messages and blocks in `kv`. Derived indexes are kept in `index_dir`, or nowhere; the
-    /// folder may be deleted at any time.
+    /// Opens the messages and blocks in `kv`. Derived indexes are kept in `index_dir`, or nowhere; the folder may be
+    /// deleted at any time.
     ///
     /// # Errors
-    /// When the configuration makes no sense. A damaged index is no error: it is passed over, and
-    /// made again by [`maintain`](Self::maintain).
+    /// When the configuration is invalid. A damaged index is not an error: it is skipped, and rebuilt by
+    /// [`maintain`](Self::maintain).
     pub fn open(
         kv: Arc<dyn Kv>,
         index_dir: Option<PathBuf>,
@@ -136,13 +134,12 @@ impl BlockStore {
         Self::assemble(kv, None, index_dir, config)
     }
 
-    /// As [`open`](Self::open), and what the payloads of the blocks say is searched too. Of one
-    /// payload the first 16 MiB are; binary ones are not. What no index on disk holds takes at most
-    /// half of [`cache_bytes`](IndexConfig::cache_bytes), the newest payloads first; answers name
-    /// those that found no room.
+    /// Like [`open`](Self::open), but the texts of the blocks' payloads are searched too: the first 16 MiB of each, and
+    /// no binary ones. What no index on disk holds takes at most half of [`cache_bytes`](IndexConfig::cache_bytes), the
+    /// newest payloads first; answers name those that found no room.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As for [`open`](Self::open).
     pub fn open_with_payloads(
         kv: Arc<dyn Kv>,
         texts: Arc<dyn PayloadTexts>,
@@ -159,7 +156,7 @@ impl BlockStore {
         config: IndexConfig,
     ) -> Result<Self, Error> {
         if config.batch_blocks == 0 {
-            return Err(Error::Config("batch_blocks is 0, and at least 1 is needed".to_owned()));
+            return Err(Error::Config("batch_blocks is 0, but must be at least 1".to_owned()));
         }
         let registry = Registry::new(kv.clone());
         let records = Records::new(kv, texts);
@@ -177,7 +174,7 @@ impl BlockStore {
         self.records.commit(commit, model_id)
     }
 
-    /// Where the todo stands: how many messages it holds, and how often it was written.
+    /// Returns the todo's head: how many messages it holds, and how often it was written.
     ///
     /// # Errors
     /// When the store fails.
@@ -193,7 +190,7 @@ impl BlockStore {
         self.records.session(todo)
     }
 
-    /// The number behind the todo's last message, where its head is damaged too.
+    /// Returns the number after the todo's last message, even if its head is damaged.
     ///
     /// # Errors
     /// When the store fails.
@@ -201,7 +198,7 @@ impl BlockStore {
         Ok(SeqNo(self.records.end(todo)?))
     }
 
-    /// The messages of a range, in order. A range that goes beyond the last message ends there.
+    /// Returns the messages of a range, in order. A range that extends past the last message ends there.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming the first message that is damaged or missing.
@@ -209,7 +206,7 @@ impl BlockStore {
         self.records.messages(todo, range)
     }
 
-    /// The block of this number; blocks count from 1.
+    /// Returns the block with this number; blocks count from 1.
     ///
     /// # Errors
     /// When the store fails or the record is damaged.
@@ -217,7 +214,7 @@ impl BlockStore {
         self.records.block(todo, n)
     }
 
-    /// Up to `limit` blocks with numbers above `after`, in order.
+    /// Returns up to `limit` blocks with numbers above `after`, in order.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming the first block that is damaged or missing.
@@ -241,8 +238,8 @@ impl BlockStore {
         self.records.vectors(todo, seq.0)
     }
 
-    /// A snapshot to search. It holds every block that this or any other process had committed
-    /// when it was asked for.
+    /// Returns a snapshot to search. It holds every block that this or any other process had committed when it was
+    /// requested.
     ///
     /// # Errors
     /// When the store fails.
@@ -250,10 +247,9 @@ impl BlockStore {
         self.cache.searcher(todo)
     }
 
-    /// Lets the derived indexes of the todo catch up, when it is large enough to have any and they
-    /// are far enough behind. Meant for a thread of its own, after blocks have closed; nothing
-    /// depends on when or whether it is called. Of several processes, one does the work, and the
-    /// others learn that it is [`busy`](Maintained::busy).
+    /// Lets the derived indexes of the todo catch up, if it is large enough to have any and they are far enough behind.
+    /// Intended for a thread of its own, after blocks have closed; nothing depends on when or whether it is called. If
+    /// several processes call it, one does the work, and the others report [`busy`](Maintained::busy).
     ///
     /// # Errors
     /// When the index cannot be written. Searches go on without it.
@@ -261,10 +257,10 @@ impl BlockStore {
         self.cache.maintain(todo)
     }
 
-    /// Builds the graph over the vectors of the todo's index, when that has outgrown a scan and
-    /// [`maintain`](Self::maintain) said that a graph is due. It takes about half a millisecond for
-    /// each vector, holds up neither searches nor `maintain`, and is given up on
-    /// [`stop_building`](Self::stop_building). Of several processes, one does the work.
+    /// Builds the graph over the vectors of the todo's index, if there are too many for a scan and
+    /// [`maintain`](Self::maintain) reported that a graph is due. It takes about half a millisecond for each vector,
+    /// holds up neither searches nor `maintain`, and is abandoned on [`stop_building`](Self::stop_building). If several
+    /// processes call it, one does the work.
     ///
     /// # Errors
     /// When the graph cannot be written. Searches go on without it.
@@ -272,14 +268,14 @@ impl BlockStore {
         self.cache.build_graph(todo)
     }
 
-    /// Gives up the graphs that are being built, without a trace, and builds no more. For a process
-    /// that is about to end.
+    /// Abandons the graphs that are being built, without a trace, and builds no more. For a process that is about to
+    /// end.
     pub fn stop_building(&self) {
         self.cache.stop_building();
     }
 
-    /// Deletes the indexes of todos that were forgotten by a process that was killed before it
-    /// could, and says how many there were.
+    /// Deletes the indexes of todos that were forgotten by a process that was killed before it could, and returns how
+    /// many there were.
     ///
     /// # Errors
     /// When the store fails or an index cannot be deleted.
@@ -287,11 +283,10 @@ impl BlockStore {
         self.cache.sweep_forgotten()
     }
 
-    /// Compares everything with everything: that messages, blocks and vectors are whole and have
-    /// no gap, that blocks partition the messages before the open tail, and that the indexes hold
-    /// exactly what the truth holds, and a graph what its checksums say. With `repair`, indexes that
-    /// do not are made again, and such a graph is deleted, for [`build_graph`](Self::build_graph) to
-    /// make it again. Others may go on writing.
+    /// Compares everything with everything: that messages, blocks and vectors are whole and have no gap, that blocks
+    /// partition the messages before the open tail, that the indexes hold exactly what the truth holds, and that a
+    /// graph matches its checksums. With `repair`, indexes that do not are rebuilt, and such a graph is deleted, for
+    /// [`build_graph`](Self::build_graph) to rebuild. Others may continue to write.
     ///
     /// # Errors
     /// When the store cannot be read at all, or a repair cannot be written. Damage is a finding.
@@ -299,8 +294,8 @@ impl BlockStore {
         doctor::examine(&self.records, &self.cache, todo, repair)
     }
 
-    /// How many blocks the index on disk is behind the truth; 0 for a todo that needs none. What
-    /// is not indexed is searched from the truth.
+    /// Returns how many blocks the index on disk is behind the truth; 0 for a todo that needs none. Blocks that are not
+    /// indexed are searched from the truth.
     ///
     /// # Errors
     /// When the store fails.
@@ -314,18 +309,18 @@ impl BlockStore {
         self.cache.has_graph(todo)
     }
 
-    /// What is to be deleted for the todo to be forgotten, so that it goes in one transaction with
-    /// the records of other crates. Its indexes stay until [`remove_index`](Self::remove_index), so
-    /// that a transaction that does not come costs nothing.
+    /// Returns the records to delete for the todo to be forgotten, so that they go in one transaction with the records
+    /// of other crates. Its indexes stay until [`remove_index`](Self::remove_index), so that a transaction that does
+    /// not happen costs nothing.
     #[must_use]
     pub fn forget(&self, todo: &Todo) -> Vec<Delete> {
         let spaces = [Space::Message, Space::Block, Space::Vector, Space::Session, Space::Index];
         spaces.map(|space| Delete::todo(space, todo.no())).to_vec()
     }
 
-    /// Deletes the indexes of a todo for good. To be called **after** the transaction with the
-    /// deletions of [`forget`](Self::forget), and safe while others index it. What a process leaves
-    /// that is killed in between, [`sweep_forgotten`](Self::sweep_forgotten) deletes.
+    /// Deletes the indexes of a todo for good. To be called **after** the transaction with the deletions of
+    /// [`forget`](Self::forget); safe while others index the todo. If a process is killed in between,
+    /// [`sweep_forgotten`](Self::sweep_forgotten) deletes what it leaves.
     ///
     /// # Errors
     /// When an index cannot be deleted.

@@ -1,12 +1,12 @@
-//! What a search could not look into, as its answer names it.
+//! The parts that a search could not examine, as its answer names them.
 
 use crate::omission::{Omission, OmissionPart};
 use foldback_core::{BlockId, PayloadRef, SeqNo, SeqRange, TodoId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What was not searched, though it may hold the words of the question: at most
-/// [`MOST`](Self::MOST) parts by name, and how many more there are. Nothing where all is well.
+/// The parts that were not searched, though they may hold the words of the question: at most [`MOST`](Self::MOST) by
+/// name, and the number of the others. Empty if all is well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotSearched {
     /// The parts: blocks, then messages, stored parts, and vectors.
@@ -15,12 +15,11 @@ pub struct NotSearched {
     pub more: u64,
 }
 
-/// A part of a todo that was not searched. As JSON it is `{"ref": "store://12-abcd", "why": "damaged"}`,
-/// with `"block_id"`, `"messages"` or `"vectors"` in the place of `"ref"`, and with `"todo_id"` where all
-/// todos were searched.
+/// A part of a todo that was not searched. As JSON it is `{"ref": "store://12-abcd", "why": "damaged"}`, with
+/// `"block_id"`, `"messages"` or `"vectors"` in the place of `"ref"`, and with `"todo_id"` if all todos were searched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Unsearched {
-    /// The todo that it belongs to, where all of them were searched.
+    /// The todo that it belongs to, if all of them were searched.
     #[serde(rename = "todo_id", skip_serializing_if = "Option::is_none")]
     pub todo: Option<TodoId>,
     /// What it is.
@@ -31,17 +30,17 @@ pub struct Unsearched {
     pub why: WhyUnsearched,
 }
 
-/// What was not searched.
+/// The kind of a part that was not searched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub enum UnsearchedPart {
-    /// A block, with all that its messages say.
+    /// A whole block, with all its messages.
     #[serde(rename = "block_id")]
     Block(BlockId),
     /// Messages, the first and the last.
     #[serde(rename = "messages")]
     Messages(SeqRange),
-    /// A stored part, or what of it stands behind the damage.
+    /// A stored part, or what follows the damage in it.
     #[serde(rename = "ref")]
     Payload(PayloadRef),
     /// The vectors of these messages, so that they were found by their words alone.
@@ -54,11 +53,11 @@ pub enum UnsearchedPart {
 #[serde(tag = "why", content = "detail", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WhyUnsearched {
-    /// What is stored is not what was written.
+    /// The stored data differ from what was written.
     Damaged,
-    /// It is not there.
+    /// It does not exist.
     Missing,
-    /// It may be whole and cannot be read now, in the system's words.
+    /// It may be intact but cannot be read now, in the system's words.
     Unreadable(String),
     /// No index on disk holds it yet, and there was no room for it in memory.
     NoRoom,
@@ -74,7 +73,7 @@ impl NotSearched {
         self.parts.is_empty()
     }
 
-    /// These parts, each once, those that follow each other as one.
+    /// Collects these parts, each once, and joins consecutive ones.
     pub(crate) fn of(mut parts: Vec<Unsearched>) -> Self {
         parts.sort_unstable();
         parts.dedup();
@@ -91,7 +90,7 @@ impl NotSearched {
 }
 
 impl Unsearched {
-    /// What is omitted from the index of a todo, as it is called there.
+    /// Names what is omitted from the index of a todo.
     pub(crate) fn of(todo: &TodoId, omission: Omission) -> Option<Self> {
         let range = |first, last| SeqRange::new(SeqNo(first), SeqNo(last));
         let part = match omission.part {
@@ -107,7 +106,7 @@ impl Unsearched {
         Some(Self { todo: None, part, why: omission.why })
     }
 
-    /// The same, as it is called where all todos are searched.
+    /// Names the same when all todos are searched.
     pub(crate) fn in_todo(mut self, todo: &TodoId) -> Self {
         if let UnsearchedPart::Payload(payload) = &mut self.part {
             payload.todo = Some(todo.clone());
@@ -115,7 +114,7 @@ impl Unsearched {
         Self { todo: Some(todo.clone()), ..self }
     }
 
-    /// What it is called: `store://12-abcd`, `b_trip_003`, `messages 3-5`.
+    /// The name of the part: `store://12-abcd`, `b_trip_003`, `messages 3-5`.
     #[must_use]
     pub fn name(&self) -> String {
         match (&self.part, &self.todo) {
@@ -126,7 +125,7 @@ impl Unsearched {
         }
     }
 
-    /// What is said of it behind its name: `is damaged`, or of several messages `are damaged`.
+    /// The clause after its name: `is damaged`, or for several messages `are damaged`.
     #[must_use]
     pub fn why_said(&self) -> &'static str {
         let is_several = match &self.part {
@@ -144,7 +143,7 @@ impl Unsearched {
         }
     }
 
-    /// Takes up another that follows it, where it does.
+    /// Joins another part that follows it, if it does.
     fn join(&mut self, next: &Self) -> bool {
         use UnsearchedPart::{Messages, Vectors};
         if (&self.todo, &self.why) != (&next.todo, &next.why) {

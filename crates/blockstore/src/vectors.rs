@@ -1,4 +1,4 @@
-//! The vectors of a message as they rest in the store.
+//! The stored form of a message's vectors.
 
 use foldback_core::Vectors;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ pub struct MessageVectors {
     pub vectors: Vectors,
 }
 
-/// Why bytes are no record of vectors.
+/// Why bytes are not a record of vectors.
 pub(crate) type Damage = String;
 
-/// The record: half-precision rows, little-endian. A unit vector of 256 numbers loses at most
-/// 0.0003 of any cosine by it, and takes half of the space.
+/// The record: half-precision rows, little-endian. This costs a unit vector of 256 numbers at most
+/// 0.0003 of any cosine, and halves the space.
 #[derive(Serialize, Deserialize)]
 struct Record<'a> {
     model: &'a str,
@@ -33,7 +33,7 @@ pub(crate) fn encode(model: &str, vectors: &Vectors) -> Result<Vec<u8>, Damage> 
     let mut rows = Vec::with_capacity(vectors.len() * vectors.dim() * 2);
     for value in vectors.rows().flatten() {
         if !value.is_finite() || value.abs() > 60_000.0 {
-            return Err(format!("a vector holds {value}, which is no number that can be stored"));
+            return Err(format!("a vector holds {value}, which cannot be stored"));
         }
         rows.extend_from_slice(&to_half(*value).to_le_bytes());
     }
@@ -52,7 +52,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<MessageVectors, Damage> {
         .map(|half| from_half(u16::from_le_bytes(*half)))
         .collect::<Vec<f32>>();
     if !record.rows.len().is_multiple_of(2) || values.iter().any(|value| !value.is_finite()) {
-        return Err("its rows are no half-precision numbers".to_owned());
+        return Err("its rows are not half-precision numbers".to_owned());
     }
     let vectors = Vectors::new(record.dim as usize, values)
         .ok_or_else(|| format!("its rows do not divide by its dimension {}", record.dim))?;
