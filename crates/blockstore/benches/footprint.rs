@@ -1,4 +1,5 @@
-//! What a store of 100 to 100,000 blocks takes and gives: one table, with counts beside times.
+//! The resources and results of a store of 100 to 100,000 blocks: one table, with counts beside
+//! times.
 //!
 //! ```text
 //! cargo bench -p foldback-blockstore --bench footprint             the table
@@ -179,7 +180,7 @@ fn recall(place: &Place, vectors: &[f32], questions: usize) -> f64 {
     same as f64 / all as f64
 }
 
-/// What a process tells that opened a store.
+/// The report of a process that opened a store.
 struct Opened {
     first_hit: f64,
     own: f64,

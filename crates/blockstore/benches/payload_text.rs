@@ -1,5 +1,5 @@
-//! What does the text of payloads cost: to index on disk, before the first hit where there is no
-//! index, and in every search?
+//! The cost of the text of payloads: to index it on disk, before the first hit without an index,
+//! and in every search.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
 
@@ -30,7 +30,7 @@ impl PayloadTexts for Log {
     }
 }
 
-/// A log of so many MiB whose lines hold numbers, paths and words.
+/// Returns a log of this many MiB whose lines hold numbers, paths and words.
 fn log(mib: usize) -> Vec<u8> {
     let mut log = Vec::with_capacity((mib << 20) + 200);
     let mut n = 7_u64;
@@ -47,7 +47,7 @@ fn log(mib: usize) -> Vec<u8> {
     log
 }
 
-/// A todo of one block whose payload is a log of so many MiB.
+/// A todo of one block whose payload is a log of this many MiB.
 fn opened(mib: usize, index_after_passages: u32) -> (TempDir, BlockStore, Todo) {
     let dir = tempfile::tempdir().unwrap();
     let kv = foldback_kv::open(&dir.path().join("kv"), Engine::Sqlite, Mode::ReadWrite).unwrap();

@@ -1,12 +1,12 @@
 //! How long is a search, at 100, 1,000, 10,000 and 100,000 blocks, vectors given?
 //!
 //! The goals are 0.15, 0.3, 0.8 and 5 ms for words and meaning together (median, a quiet machine).
-//! Blocks have one vector each, or as `conversation` 3.5. Asked of memory, and from 1,000 blocks on
-//! of the index on disk as well; and how long the first search after a block has closed is, and one
-//! in a store that was just opened. And how long does the index take to come back, from the truth
-//! alone? The goal is 5,000 blocks a second and core.
+//! Blocks have one vector each, or 3.5 as `conversation`. Measured in memory, and from 1,000 blocks
+//! on in the index on disk as well; also the first search after a block has closed, the first one
+//! in a store that was just opened, and the rebuilding of the index from the truth alone. The goal
+//! for the last is 5,000 blocks a second and core.
 //!
-//! What a store takes, and how far the slowest search is from the others: `footprint.rs`.
+//! The space that a store takes, and how far the slowest search is from the others: `footprint.rs`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
 
@@ -26,11 +26,11 @@ fn main() {
     divan::main();
 }
 
-/// So many vectors have two blocks, where each has one, and as in conversations.
+/// Two blocks have this many vectors, if each has one, and as in conversations.
 const ONE: usize = 2;
 const CONVERSATION: usize = 7;
 
-/// A folder with a store of so many blocks, indexed, made once.
+/// A folder with a store of this many blocks, created once.
 fn filled(blocks: u32, vectors_of_two: usize) -> PathBuf {
     static STORES: OnceLock<Mutex<BTreeMap<(u32, usize), TempDir>>> = OnceLock::new();
     let mut stores = STORES.get_or_init(Mutex::default).lock().unwrap();

@@ -92,7 +92,7 @@ impl Analyzer {
         self.terms_with_form(text, &mut |term, _| sink(term));
     }
 
-    /// The distinct terms of a question, in order, at most `limit`.
+    /// Returns the distinct terms of a question, in order, at most `limit`.
     pub(crate) fn question(&mut self, text: &str, limit: usize) -> Vec<(String, Form)> {
         let mut found: Vec<(String, Form)> = Vec::new();
         let mut places: FxHashMap<String, usize> = FxHashMap::default();
@@ -250,7 +250,7 @@ fn composed(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The characters of the [`composed`] form.
+/// Returns the characters of the [`composed`] form.
 fn composing(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|c| !is_unseen(*c)).nfkc()
 }
@@ -285,8 +285,8 @@ fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The length of the control sequence at the beginning of `text`, such as a terminal's colour
-/// (ECMA-48: `ESC [`, parameters, and a final byte).
+/// Returns the length of the control sequence at the beginning of `text`, such as a terminal's colour (ECMA-48: `ESC
+/// [`, parameters, and a final byte).
 fn escape_sequence(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|c| !matches!(c, '\u{20}'..='\u{3f}'))?;
@@ -322,7 +322,7 @@ fn is_common(word: &str) -> bool {
     COMMON.binary_search_by(|common| common.as_bytes().cmp(lower)).is_ok()
 }
 
-/// Whether a plain word is written like an error code or a constant: ECONNREFUSED.
+/// Returns whether a plain word is written like an error code or a constant: ECONNREFUSED.
 fn is_shouted(word: &str) -> bool {
     word.len() >= 4 && word.bytes().all(|b| b.is_ascii_uppercase())
 }

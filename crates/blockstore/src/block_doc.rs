@@ -96,12 +96,13 @@ impl BlockDoc {
         doc
     }
 
-    /// The numbers of its payloads.
+    /// Returns the numbers of its payloads.
     pub(crate) fn carried(&self) -> Vec<u64> {
         self.payloads.iter().map(|payload| payload.n).collect()
     }
 
-    /// A placeholder for a block whose record cannot be read: it exists, but nothing finds it.
+    /// Creates a placeholder for a block whose record cannot be read: it exists, but nothing finds
+    /// it.
     pub(crate) fn unreadable(n: u32) -> Self {
         let (time, block_type) = (Timestamp(0), BlockType::Chat);
         let meta = BlockMeta { len: 0, time, block_type, script: Script::default() };
@@ -167,7 +168,7 @@ impl Counts {
         }
     }
 
-    /// The terms, ascending.
+    /// Returns the terms, ascending.
     fn terms(self) -> Vec<(Box<str>, u32)> {
         let mut terms: Vec<_> = self.by_term.into_iter().collect();
         terms.sort_unstable();

@@ -44,9 +44,9 @@ impl<'a> SearchedMessage<'a> {
     }
 }
 
-/// The calls that answers of memory tools belong to: the message that makes one, and which of its calls it is. Ids may
-/// be reused, so an answer belongs to the newest call of its id. An unanswered call of such a tool counts as well: a
-/// search in the meantime would otherwise find the question.
+/// Returns the calls that answers of memory tools belong to: the message that makes one, and which of its calls it is.
+/// Ids may be reused, so an answer belongs to the newest call of its id. An unanswered call of such a tool counts as
+/// well: a search in the meantime would otherwise find the question.
 fn recalls(messages: &[SearchedMessage<'_>]) -> BTreeSet<(usize, usize)> {
     let mut newest: BTreeMap<&ToolCallId, (usize, usize)> = BTreeMap::new();
     let mut recalls = BTreeSet::new();
@@ -75,8 +75,8 @@ fn is_memory_tool(name: &str) -> bool {
     })
 }
 
-/// The payloads of a block whose texts are searched, in the order of its messages, each once. What a memory tool
-/// recalled is searched in its original place.
+/// Returns the payloads of a block whose texts are searched, in the order of its messages, each once. What a memory
+/// tool recalled is searched in its original place.
 pub(crate) fn payload_texts(messages: &[StoredMessage]) -> Vec<PayloadText> {
     let mut payloads: Vec<PayloadText> = Vec::new();
     let kept = messages.iter().filter(|stored| !stored.recall);
@@ -119,7 +119,7 @@ fn message_terms(
     }
 }
 
-/// The message's JSON with previews in place of the parts that are stored outside.
+/// Returns the message's JSON with previews in place of the parts that are stored outside.
 pub(crate) fn light_json(stored: &StoredMessage) -> String {
     let filled = stored.json(|source, _| {
         let preview = match source {

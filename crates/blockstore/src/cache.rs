@@ -138,7 +138,7 @@ impl Cache {
         }
     }
 
-    /// The folder of the todo's indexes; `None` if none are kept.
+    /// Returns the folder of the todo's indexes; `None` if none are kept.
     pub(crate) fn folder(&self, todo: &Todo) -> Option<Folder> {
         self.index_dir.as_ref().map(|dir| self.folder_of(dir, todo.no()))
     }

@@ -38,27 +38,27 @@ impl Carried {
         passages.end = place + 1;
     }
 
-    /// Whether any block carries this payload.
+    /// Returns whether any block carries this payload.
     pub(crate) fn holds(&self, payload: u64) -> bool {
         self.by_payload.contains_key(&payload)
     }
 
-    /// The payloads of block `n`, in the order of its messages.
+    /// Returns the payloads of block `n`, in the order of its messages.
     pub(crate) fn payloads_of(&self, n: u32) -> &[u64] {
         self.by_block.get(&n).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The blocks that carry a payload, ascending.
+    /// Returns the blocks that carry a payload, ascending.
     pub(crate) fn blocks_of(&self, payload: u64) -> &[u32] {
         self.by_payload.get(&payload).map(|known| known.blocks.as_slice()).unwrap_or_default()
     }
 
-    /// The places of a payload's passages.
+    /// Returns the places of a payload's passages.
     pub(crate) fn passages_of(&self, payload: u64) -> Range<u32> {
         self.by_payload.get(&payload).map_or(0..0, |known| known.passages.clone())
     }
 
-    /// All payloads.
+    /// Returns all payloads.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = u64> {
         self.by_payload.keys().copied()
     }

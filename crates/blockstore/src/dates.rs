@@ -17,7 +17,7 @@ const MILLIS_A_DAY: i64 = 86_400_000;
 /// A question that names more days than this means none of them; only the first ones count.
 const MAX_DAYS: usize = 16;
 
-/// The days that a question names, each once: at most [`MAX_DAYS`].
+/// Returns the days that a question names, each once: at most [`MAX_DAYS`].
 pub(crate) fn named_days(question: &str) -> Vec<Days> {
     let tokens = tokens(question);
     let mut found = Vec::new();
@@ -61,8 +61,8 @@ impl Days {
     }
 }
 
-/// The number of a day of the Gregorian calendar, counted from 1970 (Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms").
+/// Returns the number of a day of the Gregorian calendar, counted from 1970 (Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms").
 fn day_number(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -197,7 +197,7 @@ fn in_words(tokens: &[Token<'_>], at: usize, word: &str) -> Option<Days> {
     days(year, month, day)
 }
 
-/// The month, and whether its name is cut short.
+/// Returns the month, and whether its name is cut short.
 fn month_named(word: &str) -> Option<(i64, bool)> {
     const MONTHS: [&str; 12] = [
         "january",

@@ -66,7 +66,7 @@ impl Folder {
         Self { root: index_dir.join(todo_no.to_string()), sealing }
     }
 
-    /// The folder of an index that is not one todo's.
+    /// Returns the folder of an index that is not one todo's.
     pub(crate) fn at(root: PathBuf, sealing: Option<Sealing>) -> Self {
         Self { root, sealing }
     }
@@ -138,7 +138,7 @@ impl Folder {
         self.root.join("graph.json")
     }
 
-    /// The files whose writing makes an index and a graph valid.
+    /// Returns the files whose writing makes an index and a graph valid.
     pub(crate) fn last_written(&self) -> [PathBuf; 2] {
         [self.tantivy().join("meta.json"), self.graph()]
     }

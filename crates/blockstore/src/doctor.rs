@@ -67,7 +67,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings about one todo.
+/// Returns the findings about one todo.
 pub(crate) fn examine(
     records: &Records,
     cache: &Cache,

@@ -2,7 +2,7 @@
 
 use wide::{f32x8, i8x16, i16x16, i32x8};
 
-/// The dot product, summed in eight lanes, in an order that is the same on every machine.
+/// Returns the dot product, summed in eight lanes, in an order that is the same on every machine.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let (a_chunks, a_rest) = a.as_chunks::<8>();
     let (b_chunks, b_rest) = b.as_chunks::<8>();
@@ -15,7 +15,7 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     ((l0 + l4) + (l1 + l5)) + ((l2 + l6) + (l3 + l7)) + rest
 }
 
-/// The dot product of one-byte numbers, exact up to a length of 130,000.
+/// Returns the dot product of one-byte numbers, exact up to a length of 130,000.
 pub(crate) fn dot_bytes(a: &[i8], b: &[i8]) -> i32 {
     let (a_chunks, a_rest) = a.as_chunks();
     let (b_chunks, b_rest) = b.as_chunks();
@@ -24,7 +24,7 @@ pub(crate) fn dot_bytes(a: &[i8], b: &[i8]) -> i32 {
     sum_of_products(pairs) + rest.sum::<i32>()
 }
 
-/// The dot product of one-byte and two-byte numbers. The sum must fit into 32 bits.
+/// Returns the dot product of one-byte and two-byte numbers. The sum must fit into 32 bits.
 pub(crate) fn dot_mixed(a: &[i8], b: &[i16]) -> i32 {
     let (a_chunks, a_rest) = a.as_chunks();
     let (b_chunks, b_rest) = b.as_chunks();

@@ -70,7 +70,7 @@ impl Error {
         Self::Conflict { todo: todo.clone(), expected, found }
     }
 
-    /// The store's error with the todo's name in place of its number.
+    /// Returns the store's error with the todo's name in place of its number.
     pub(crate) fn of(todo: &TodoId, error: foldback_kv::Error) -> Self {
         match error {
             foldback_kv::Error::Conflict { expected, found, .. } => {

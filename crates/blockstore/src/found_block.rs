@@ -44,7 +44,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// The terms that the block itself holds, and their total weight.
+    /// Returns the terms that the block itself holds, and their total weight.
     pub(crate) fn terms(&self, n: u32, held: Held) -> Result<(Vec<TermShare>, f64), Damage> {
         let mut terms = Vec::new();
         let mut own = 0.0;
@@ -91,7 +91,7 @@ impl Evidence<'_> {
             .collect()
     }
 
-    /// The passages, each with the other blocks that carry its payload.
+    /// Returns the passages, each with the other blocks that carry its payload.
     pub(crate) fn with_carriers(&self, n: u32, passages: &[PassageScore]) -> Vec<FoundPassage> {
         let found = |passage: &PassageScore| {
             let others = self.parts.blocks_of(passage.payload).rev().filter(|other| *other != n);

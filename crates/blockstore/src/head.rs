@@ -15,7 +15,7 @@ pub struct Head {
 const REVISION_BITS: u32 = 24;
 
 impl Head {
-    /// The head after a commit of this many messages.
+    /// Returns the head after a commit of this many messages.
     #[must_use]
     pub fn after(self, messages: usize) -> Self {
         Self { messages: self.messages + messages as u64, revision: self.revision + 1 }

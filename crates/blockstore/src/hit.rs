@@ -101,7 +101,7 @@ pub struct Explanation {
     pub neighbours: f32,
     /// What was added because work with tools has just seen the block.
     pub recent: f32,
-    /// What was added because the block was told on days that the question names, or near them.
+    /// What was added because the block's time is on days that the question names, or near them.
     pub dated: f32,
     /// The best BM25 of all blocks that could be answered.
     pub best_bm25: f32,

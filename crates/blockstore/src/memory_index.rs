@@ -181,7 +181,7 @@ impl MemoryIndex {
         &self.omissions
     }
 
-    /// Whether any block carries this payload.
+    /// Returns whether any block carries this payload.
     pub(crate) fn carries(&self, payload: u64) -> bool {
         self.carried.holds(payload)
     }
@@ -232,7 +232,7 @@ impl MemoryIndex {
         }
     }
 
-    /// How many blocks it holds.
+    /// Returns how many blocks it holds.
     pub(crate) fn len(&self) -> usize {
         self.metas.len()
     }
@@ -251,7 +251,7 @@ impl MemoryIndex {
         self.passage_room = bytes;
     }
 
-    /// The first `len` blocks.
+    /// Returns the first `len` blocks.
     pub(crate) fn until(&self, len: usize) -> MemoryView<'_> {
         let len = len.min(self.metas.len());
         // Passages that an index on disk lacks belong to earlier blocks.
@@ -278,13 +278,13 @@ impl<'a> MemoryView<'a> {
         self.index.terms.sum(self.len)
     }
 
-    /// The blocks, each with its number.
+    /// Returns the blocks, each with its number.
     pub(crate) fn metas(&self) -> impl Iterator<Item = (u32, BlockMeta)> + use<'a> {
         let metas = self.index.metas.get(..self.len).unwrap_or_default();
         (self.index.first..).zip(metas.iter().copied())
     }
 
-    /// The blocks that hold `term`, each with its number, how often it holds it and its length.
+    /// Returns the blocks that hold `term`, each with its number, how often it holds it and its length.
     pub(crate) fn postings(&self, term: &str) -> impl Iterator<Item = (u32, u32, u32)> + use<'a> {
         let index = self.index;
         self.held(term).iter().map(move |&(place, tf)| {
@@ -293,7 +293,7 @@ impl<'a> MemoryView<'a> {
         })
     }
 
-    /// How many blocks hold `term`.
+    /// Returns how many blocks hold `term`.
     pub(crate) fn df(&self, term: &str) -> u64 {
         self.held(term).len() as u64
     }
@@ -304,7 +304,7 @@ impl<'a> MemoryView<'a> {
         if place < self.len { self.index.metas.get(place).copied() } else { None }
     }
 
-    /// How often block `n` holds `term`.
+    /// Returns how often block `n` holds `term`.
     pub(crate) fn tf(&self, term: &str, n: u32) -> u32 {
         let Some(place) = n.checked_sub(self.index.first) else { return 0 };
         let held = self.held(term);
@@ -318,25 +318,25 @@ impl<'a> MemoryView<'a> {
         self.index.terms.held(term, self.len)
     }
 
-    /// The payloads of block `n`.
+    /// Returns the payloads of block `n`.
     pub(crate) fn payloads_of(&self, n: u32) -> &'a [u64] {
         self.index.carried.payloads_of(n)
     }
 
-    /// The blocks that carry a payload, ascending.
+    /// Returns the blocks that carry a payload, ascending.
     pub(crate) fn blocks_of(&self, payload: u64) -> &'a [u32] {
         let all = self.index.carried.blocks_of(payload);
         let end = all.partition_point(|n| ((n - self.index.first) as usize) < self.len);
         all.get(..end).unwrap_or_default()
     }
 
-    /// The places of a payload's passages.
+    /// Returns the places of a payload's passages.
     pub(crate) fn passages_of(&self, payload: u64) -> Range<u32> {
         let Range { start, end } = self.index.carried.passages_of(payload);
         start..end.min(self.passages as u32)
     }
 
-    /// The passages of the blocks' payloads.
+    /// Returns the passages of the blocks' payloads.
     pub(crate) fn passages(&self) -> &'a [PassageMeta] {
         self.index.passages.get(..self.passages).unwrap_or_default()
     }
@@ -346,12 +346,12 @@ impl<'a> MemoryView<'a> {
         self.index.passage_terms.sum(self.passages)
     }
 
-    /// The passages that hold `term`, by their place, and how often.
+    /// Returns the passages that hold `term`, by their place, and how often.
     pub(crate) fn passage_postings(&self, term: &str) -> &'a [(u32, u32)] {
         self.index.passage_terms.held(term, self.passages)
     }
 
-    /// The models whose vectors the blocks hold.
+    /// Returns the models whose vectors the blocks hold.
     pub(crate) fn models(&self) -> impl Iterator<Item = (&'a str, usize)> + use<'a> {
         let len = self.len;
         self.index

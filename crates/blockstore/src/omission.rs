@@ -29,7 +29,7 @@ pub(crate) enum OmissionPart {
 }
 
 impl Omission {
-    /// The payload whose text is missing.
+    /// Returns the payload whose text is missing.
     pub(crate) fn payload(&self) -> Option<PayloadText> {
         match self.part {
             OmissionPart::Payload { text, .. } => Some(text),
@@ -37,7 +37,7 @@ impl Omission {
         }
     }
 
-    /// How many bytes of a payload are read to try it again.
+    /// Returns how many bytes of a payload are read to try it again.
     fn bytes_tried(&self) -> u64 {
         match self.part {
             OmissionPart::Payload { text, from } if self.why != WhyUnsearched::NoRoom => {

@@ -39,7 +39,7 @@ impl<'a> Parts<'a> {
         disk.chain(in_memory).for_each(|(n, meta)| sink(n, meta));
     }
 
-    /// Whether any block may be in another script.
+    /// Returns whether any block may be in another script.
     pub(crate) fn any_differs(&self, script: Script) -> bool {
         self.disk.is_some_and(|disk| disk.scripts.any_differs(script))
             || self.in_memory().any(|view| view.index.scripts.any_differs(script))
@@ -83,7 +83,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The passages on disk; those in memory follow them.
+    /// Returns the passages on disk; those in memory follow them.
     fn passages_on_disk(&self) -> &[PassageMeta] {
         self.disk.map_or(&[], DiskIndex::passages)
     }
@@ -98,7 +98,7 @@ impl<'a> Parts<'a> {
         self.disk.map_or(0, |disk| disk.manifest.passage_terms) + in_memory.sum::<u64>()
     }
 
-    /// The passage at this place.
+    /// Returns the passage at this place.
     pub(crate) fn passage(&self, place: u32) -> Option<&PassageMeta> {
         let in_memory = self.in_memory().map(|view| view.passages());
         let mut place = place as usize;
@@ -111,7 +111,7 @@ impl<'a> Parts<'a> {
         None
     }
 
-    /// The payloads of block `n`.
+    /// Returns the payloads of block `n`.
     pub(crate) fn payloads_of(&self, n: u32) -> &[u64] {
         match self.disk.filter(|disk| n <= disk.blocks()) {
             Some(disk) => disk.carried.payloads_of(n),
@@ -119,14 +119,14 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The blocks that carry a payload, ascending.
+    /// Returns the blocks that carry a payload, ascending.
     pub(crate) fn blocks_of(&self, payload: u64) -> impl DoubleEndedIterator<Item = u32> {
         let on_disk = self.disk.map_or(&[][..], |disk| disk.carried.blocks_of(payload));
         let open = self.open.as_ref().map_or(&[][..], |open| open.blocks_of(payload));
         on_disk.iter().chain(self.memory.blocks_of(payload)).chain(open).copied()
     }
 
-    /// The places of a payload's passages; the rest of what an index on disk lacks is in memory.
+    /// Returns the places of a payload's passages; the rest of what an index on disk lacks is in memory.
     pub(crate) fn passages_of(&self, payload: u64) -> impl Iterator<Item = Range<usize>> {
         let on_disk = self.disk.map_or(0..0, |disk| disk.carried.passages_of(payload));
         let on_disk = (on_disk, self.passages_on_disk().len());

@@ -42,7 +42,7 @@ impl PayloadText {
         self.bytes.min(MAX_TEXT)
     }
 
-    /// About how many passages it has.
+    /// Returns about how many passages it has.
     pub(crate) fn passages(&self) -> u64 {
         self.end().div_ceil(PASSAGE_BYTES as u64)
     }

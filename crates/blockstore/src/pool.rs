@@ -67,7 +67,7 @@ impl Entry {
         self.allowed && (!self.held().is_nothing() || self.cosine.upper > 0.0)
     }
 
-    /// Which of the question's terms it holds.
+    /// Returns which of the question's terms it holds.
     pub(crate) fn held(&self) -> Held {
         Held { own: self.own, told: self.passage.held }
     }
@@ -163,18 +163,18 @@ impl Pool {
         }
     }
 
-    /// The best BM25 of the blocks that may be returned.
+    /// Returns the best BM25 of the blocks that may be returned.
     pub(crate) fn best(&self) -> f64 {
         let allowed = self.entries.iter().filter(|entry| entry.allowed);
         allowed.map(|entry| entry.bm25).fold(0.0, f64::max)
     }
 
-    /// All blocks, in the order of their numbers.
+    /// Returns all blocks, in the order of their numbers.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The blocks that may be returned and have something to do with the question.
+    /// Returns the blocks that may be returned and have something to do with the question.
     pub(crate) fn known(&self) -> impl Iterator<Item = (u32, &Entry)> {
         (1..).zip(&self.entries).filter(|(_, entry)| entry.is_known())
     }
@@ -200,7 +200,7 @@ impl PassagePool {
         }
     }
 
-    /// The passages of a range that hold any term.
+    /// Returns the passages of a range that hold any term.
     pub(crate) fn held(&self, places: Range<usize>) -> impl Iterator<Item = &PassageScore> {
         let scores = self.scores.get(places).unwrap_or_default();
         scores.iter().filter(|score| score.held != 0)

@@ -16,7 +16,7 @@
 //!   [`standing`](crate::standing). Work goes on with what it has just seen. A block comes nearer to
 //!   the best one by it and never before it, so that a question which says what it means is answered
 //!   as before.
-//! - `dated` is how near a block was told to the days that the question names ([`dates`](crate::dates)).
+//! - `dated` is how near a block's time is to the days that the question names ([`dates`](crate::dates)).
 //! - `exact` is 0, or 1 for a block that holds a name of the question whole (less when it holds one of
 //!   several): no sum of the other parts comes above that, unless the question names more than four.
 //!
@@ -84,7 +84,7 @@ pub(crate) const UNKNOWN_WEIGHT: f64 = 0.7;
 /// How much of the better neighbour's score is added to a block's.
 pub(crate) const NEIGHBOUR: f64 = 0.3;
 
-/// What is added if a block was told on the days that the question names.
+/// What is added if a block's time is on the days that the question names.
 const DATED: f64 = 0.3;
 
 /// What is added if a block holds all names of the question. More than all else together, which is 1 + [`NEIGHBOUR`] +
@@ -136,7 +136,7 @@ pub(crate) struct PassageScore {
 pub(crate) struct Beside {
     /// The [`base`] of the better of the adjacent blocks.
     pub(crate) neighbour: f64,
-    /// How near it was told to the days that the question names, from 0 to 1.
+    /// How near its time is to the days that the question names, from 0 to 1.
     pub(crate) dated: f64,
     /// The share by which it comes nearer to the best block, because work has just seen it.
     pub(crate) recent: f64,
@@ -151,7 +151,7 @@ pub(crate) struct Score {
     pub(crate) neighbour: f64,
     /// What is added because work has just seen the block.
     pub(crate) recent: f64,
-    /// What is added because it was told on days that the question names.
+    /// What is added because its time is on days that the question names, or near them.
     pub(crate) dated: f64,
     /// What is added for the names that it holds.
     pub(crate) exact: f64,
@@ -196,7 +196,7 @@ pub(crate) fn score(
 }
 
 impl Ranked {
-    /// The order by meaning alone, the nearest first.
+    /// Returns the order by meaning alone, the nearest first.
     pub(crate) fn by_meaning(a: &Self, b: &Self) -> Ordering {
         let cosine = |ranked: &Self| ranked.candidate.cosine.unwrap_or(f32::NEG_INFINITY);
         cosine(b).total_cmp(&cosine(a)).then_with(|| b.candidate.n.cmp(&a.candidate.n))

@@ -185,7 +185,7 @@ impl Records {
         Some(block.header.todo_id)
     }
 
-    /// Whether a message can be read.
+    /// Returns whether a message can be read.
     pub(crate) fn has_message(&self, todo: &Todo, seq: u64) -> bool {
         let found = self.get(todo, Space::Message, seq).ok().flatten();
         found.is_some_and(|bytes| rmp_serde::from_slice::<StoredMessage>(&bytes).is_ok())
@@ -226,7 +226,7 @@ impl Records {
         }
     }
 
-    /// The number of the last block; 0 when there is none.
+    /// Returns the number of the last block; 0 when there is none.
     pub(crate) fn last_block_n(&self, todo: &Todo) -> Result<u32, Error> {
         match self.last_block_bytes(todo) {
             Ok(last) => Ok(last.map_or(0, |(n, _)| n as u32)),
@@ -275,7 +275,7 @@ impl Records {
         }
     }
 
-    /// The records of a range that can be read.
+    /// Returns the records of a range that can be read.
     pub(crate) fn scan_around(
         &self,
         todo: &Todo,

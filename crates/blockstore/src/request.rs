@@ -56,7 +56,7 @@ impl<'a> SearchRequest<'a> {
         }
     }
 
-    /// The question.
+    /// Returns the question.
     #[must_use]
     pub fn query(&self) -> &'a str {
         self.query

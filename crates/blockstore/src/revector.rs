@@ -24,8 +24,8 @@ pub struct VectorState {
 }
 
 impl VectorState {
-    /// The state assumed if the record is damaged: that every message must be examined, and that holders of an index in
-    /// memory must read it again.
+    /// Returns the state assumed if the record is damaged: that every message must be examined, and that holders of an
+    /// index in memory must read it again.
     fn unknown() -> Self {
         // Far from any number that was counted.
         Self { generation: 1 << 31, ..Self::default() }
@@ -109,7 +109,7 @@ impl Records {
         Ok(self.read_vector_state(todo)?.unwrap_or_else(VectorState::unknown))
     }
 
-    /// The state as it is recorded; `None` when the record is damaged.
+    /// Returns the state as it is recorded; `None` when the record is damaged.
     fn read_vector_state(&self, todo: &Todo) -> Result<Option<VectorState>, Error> {
         let bytes = match self.get(todo, Space::Index, RECORD) {
             Ok(Some(bytes)) => bytes,

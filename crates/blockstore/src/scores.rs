@@ -191,7 +191,7 @@ pub(crate) fn passes(
     }
 }
 
-/// How much a block has to do with the question, from 0 to 1.
+/// Returns how much a block has to do with the question, from 0 to 1.
 pub(crate) fn relevance(
     request: &SearchRequest<'_>,
     question: &Question,
@@ -208,7 +208,7 @@ pub(crate) fn meaning(request: &SearchRequest<'_>, cosine: f32) -> Option<f32> {
     Some(embedder.calibrated_answer(cosine).clamp(0.0, 1.0))
 }
 
-/// A block with the least that its cosine may be.
+/// Returns a block with the least that its cosine may be.
 fn lowest(n: u32, entry: &Entry) -> Candidate {
     let cosine = entry.cosine.lower;
     Candidate { cosine: cosine.is_finite().then_some(cosine), ..entry.candidate(n) }
@@ -241,7 +241,7 @@ impl<'a, 'r> Exact<'a, 'r> {
         Self { searcher, query, scores, read: FxHashMap::default(), omissions: Vec::new() }
     }
 
-    /// The vectors that could not be read.
+    /// Returns the vectors that could not be read.
     pub(crate) fn into_omissions(self) -> Vec<Omission> {
         self.omissions
     }

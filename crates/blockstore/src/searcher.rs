@@ -76,7 +76,8 @@ impl Searcher {
         Ok(self)
     }
 
-    /// The open messages that no closed block holds and that are searched. Its description is that of the whole.
+    /// Returns the open messages that no closed block holds and that are searched. Its description is that of the
+    /// whole.
     fn still_open(&self, mut block: Block) -> Result<Option<Block>, Error> {
         let next = self.blocks.saturating_add(1);
         if block.header.block_id.n() >= next {
@@ -95,7 +96,7 @@ impl Searcher {
         }))
     }
 
-    /// The number of the last block that is searched.
+    /// Returns the number of the last block that is searched.
     fn last(&self) -> u32 {
         self.blocks + u32::from(self.open.is_some())
     }
@@ -113,19 +114,19 @@ impl Searcher {
         &self.records
     }
 
-    /// The todo that is searched, and no other.
+    /// Returns the todo that is searched, and no other.
     #[must_use]
     pub fn todo(&self) -> &Todo {
         &self.todo
     }
 
-    /// How many closed blocks are searched.
+    /// Returns how many closed blocks are searched.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// How many of them are searched in an index on disk.
+    /// Returns how many of them are searched in an index on disk.
     #[must_use]
     pub fn blocks_on_disk(&self) -> u32 {
         self.disk.as_ref().map_or(0, |disk| disk.blocks())
@@ -307,7 +308,7 @@ impl From<Damage> for Trouble {
     }
 }
 
-/// The question's terms with their weights.
+/// Returns the question's terms with their weights.
 fn ask(
     request: &SearchRequest<'_>,
     corpus: Corpus,

@@ -1,4 +1,4 @@
-//! The evidence for a block that does not depend on its content: when it was told.
+//! The evidence for a block that does not depend on its content: its time.
 
 use crate::analysis::cut;
 use crate::block_doc::BlockMeta;
@@ -21,7 +21,7 @@ const RECENT_BLOCKS: u32 = 32;
 /// How dated and how recent the blocks of a todo are. Questions about talk may concern any time; work with tools
 /// continues with the ids and paths that it saw last.
 pub(crate) struct Standing {
-    /// How near each block was told to the days that the question names, by number from 1. Empty if it names none.
+    /// How near each block's time is to the days that the question names, by number from 1. Empty if it names none.
     dated: Vec<f32>,
     /// The share by which the last blocks come nearer to the best, the last one first.
     recent: Vec<f64>,
@@ -44,7 +44,7 @@ impl Standing {
         Self { dated, recent, blocks }
     }
 
-    /// Whether any block comes nearer to the best.
+    /// Returns whether any block comes nearer to the best.
     pub(crate) fn is_any_recent(&self) -> bool {
         self.recent.iter().any(|recent| *recent > 0.0)
     }

@@ -182,7 +182,7 @@ impl BlockStore {
         self.records.head(todo)
     }
 
-    /// The state of the session after the last commit; `None` for a todo without one.
+    /// Returns the state of the session after the last commit; `None` for a todo without one.
     ///
     /// # Errors
     /// When the store fails or the record is damaged.
@@ -222,7 +222,7 @@ impl BlockStore {
         self.records.blocks(todo, after, limit)
     }
 
-    /// The newest block.
+    /// Returns the newest block.
     ///
     /// # Errors
     /// When the store fails or the record is damaged.
@@ -230,7 +230,7 @@ impl BlockStore {
         self.records.last_block(todo)
     }
 
-    /// The vectors of a message; `None` when it has none.
+    /// Returns the vectors of a message; `None` when it has none.
     ///
     /// # Errors
     /// When the store fails or the record is damaged.
@@ -303,7 +303,7 @@ impl BlockStore {
         self.cache.index_lag(todo)
     }
 
-    /// Whether there is a graph over the vectors of the todo's index.
+    /// Returns whether there is a graph over the vectors of the todo's index.
     #[must_use]
     pub fn has_graph(&self, todo: &Todo) -> bool {
         self.cache.has_graph(todo)

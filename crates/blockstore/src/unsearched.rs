@@ -67,7 +67,7 @@ impl NotSearched {
     /// How many parts are named at most.
     pub const MOST: usize = 16;
 
-    /// Whether everything was searched.
+    /// Returns whether everything was searched.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
@@ -114,7 +114,7 @@ impl Unsearched {
         Self { todo: Some(todo.clone()), ..self }
     }
 
-    /// The name of the part: `store://12-abcd`, `b_trip_003`, `messages 3-5`.
+    /// Returns the name of the part: `store://12-abcd`, `b_trip_003`, `messages 3-5`.
     #[must_use]
     pub fn name(&self) -> String {
         match (&self.part, &self.todo) {
@@ -125,7 +125,7 @@ impl Unsearched {
         }
     }
 
-    /// The clause after its name: `is damaged`, or for several messages `are damaged`.
+    /// Returns the clause after its name: `is damaged`, or for several messages `are damaged`.
     #[must_use]
     pub fn why_said(&self) -> &'static str {
         let is_several = match &self.part {

@@ -25,7 +25,7 @@ struct Record<'a> {
     rows: Vec<u8>,
 }
 
-/// The record of these vectors.
+/// Returns the record of these vectors.
 ///
 /// # Errors
 /// When a number is not finite or too large for half precision.
@@ -41,7 +41,7 @@ pub(crate) fn encode(model: &str, vectors: &Vectors) -> Result<Vec<u8>, Damage> 
     rmp_serde::to_vec(&Record { model, dim, rows }).map_err(|error| error.to_string())
 }
 
-/// The vectors of a record.
+/// Returns the vectors of a record.
 pub(crate) fn decode(bytes: &[u8]) -> Result<MessageVectors, Damage> {
     let record: Record<'_> = rmp_serde::from_slice(bytes).map_err(|error| error.to_string())?;
     let values = record
@@ -85,7 +85,7 @@ mod bytes {
     }
 }
 
-/// The nearest half-precision number, ties to even (IEEE 754 binary16).
+/// Returns the nearest half-precision number, ties to even (IEEE 754 binary16).
 fn to_half(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;

@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 pub(crate) const DIM: usize = 256;
 
-/// A block's text is about so many bytes, in however many messages.
+/// A block's text has about this many bytes, in however many messages.
 const WORDS: usize = 70;
 
 /// How many topics vectors gather around.
 const TOPICS: usize = 300;
 
-/// Names the model; vectors are given.
+/// The name of the model; vectors are given.
 pub(crate) struct Given;
 
 impl Embedder for Given {
@@ -86,7 +86,7 @@ impl Place {
         }
     }
 
-    /// Adds blocks until there are `blocks`, so many in a transaction, and indexes them.
+    /// Adds blocks until there are `blocks`, this many in a transaction, and indexes them.
     pub(crate) fn fill(&mut self, blocks: u32, at_once: u32) {
         while self.blocks < blocks {
             self.add(at_once.min(blocks - self.blocks));

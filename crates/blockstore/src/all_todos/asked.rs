@@ -1,4 +1,4 @@
-//! A question to all todos, and what each shelf holds of it.
+//! A question to all todos, and how each shelf matches it.
 
 use super::AllTodosRequest;
 use super::catalogue::Run;
@@ -18,13 +18,13 @@ use foldback_kv::Todo;
 use parking_lot::Mutex;
 use rayon::prelude::*;
 
-/// So many blocks are compared by their exact vectors, or as many as four times the hits.
+/// At most this many blocks are compared by their exact vectors, or as many as four times the hits.
 const EXACT: usize = 128;
 
-/// Of so many blocks, the highest by their estimates, it is asked whether they pass the cut-off.
+/// This many blocks, the highest by their estimates, are checked against the cut-off.
 const LOOKED_AT: usize = 4_096;
 
-/// The question, ready to be asked of every shelf.
+/// The question, ready to be compared with every shelf.
 pub(super) struct Asked<'a> {
     pub(super) request: &'a AllTodosRequest<'a>,
     pub(super) snapshot: &'a Snapshot,
@@ -35,7 +35,7 @@ pub(super) struct Asked<'a> {
     pub(super) days: Vec<Days>,
     pub(super) vectors: VectorSide,
     pub(super) query: Option<AskedVector<'a>>,
-    /// What turned out to be unreadable while the hits were looked up.
+    /// The parts that turned out to be unreadable while the hits were looked up.
     lost: Mutex<Vec<Unsearched>>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Asked<'a> {
         Ok(Self { request: asked, snapshot, question, corpus, told, days, vectors, query, lost })
     }
 
-    /// Notes what of a todo cannot be read any more.
+    /// Notes the parts of a todo that can no longer be read.
     pub(super) fn lose(&self, todo: &Todo, omissions: Vec<Omission>) {
         if !omissions.is_empty() {
             self.lost
@@ -81,7 +81,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What of the todos that the request allows was not searched. `todo` tells which has a number.
+    /// Returns the parts of the todos allowed by the request that were not searched. `todo` returns the id for a
+    /// number.
     pub(super) fn not_searched(
         &self,
         shelves: &[&Shelf],
@@ -102,7 +103,7 @@ impl<'a> Asked<'a> {
         Ok(NotSearched::of(parts))
     }
 
-    /// Looks for the question in one shelf.
+    /// Searches one shelf for the question.
     pub(super) fn search<'s>(&self, shelf: &'s Shelf) -> Result<Searched<'s>, Damage> {
         let parts = shelf.parts();
         let request = &self.request.request;
@@ -131,7 +132,7 @@ impl<'a> Asked<'a> {
         Ok(Searched { shelf, parts, found })
     }
 
-    /// Tells whether runs of a shelf are of todos that the request allows and that there are.
+    /// Returns whether runs of a shelf belong to existing todos that the request allows.
     fn allows(&self, shelf: &Shelf) -> impl Fn(&Run) -> bool {
         let AllTodosRequest { source, folder, .. } = self.request;
         let by_origin: Vec<bool> = shelf
@@ -148,7 +149,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Which blocks are of todos that the request allows and that there are; `None` for all.
+    /// Returns which blocks belong to existing todos that the request allows; `None` for all.
     fn living(&self, shelf: &Shelf) -> Option<Vec<bool>> {
         let is_allowed = self.allows(shelf);
         if shelf.runs().all(&is_allowed) {
@@ -162,13 +163,13 @@ impl<'a> Asked<'a> {
         Some(living)
     }
 
-    /// How near a time is to the days that the question names.
+    /// Returns how near a time is to the days that the question names.
     pub(super) fn dated(&self, time: i64) -> f64 {
         if self.days.is_empty() { 0.0 } else { nearness(&self.days, time) }
     }
 
-    /// The blocks that may be among the hits, whatever their true cosines within the bounds of their
-    /// estimates are; as many of them as are compared exactly.
+    /// Returns the blocks that may be among the hits, whatever their true cosines within the bounds of their estimates
+    /// are; at most as many as are compared exactly.
     pub(super) fn candidates(&self, searched: &[Searched<'_>], best: f64) -> Vec<At> {
         let request = &self.request.request;
         let bounds: Vec<Vec<Bounded>> = (0..searched.len())
@@ -199,8 +200,7 @@ impl<'a> Asked<'a> {
         all.into_iter().map(|bounded| bounded.at).collect()
     }
 
-    /// The blocks of a shelf that have anything to do with the question, each with the bounds of its
-    /// score.
+    /// Returns the blocks of a shelf that have anything to do with the question, each with the bounds of its score.
     fn bounds(&self, at: usize, shelf: &Searched<'_>, best: f64) -> Vec<Bounded> {
         let pool = &shelf.found.pool;
         let base = |entry: &Entry, cosine: f32| {
@@ -245,7 +245,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// A shelf, and what of it holds terms of the question.
+/// A shelf, and the texts on it that hold terms of the question.
 pub(super) struct Searched<'s> {
     pub(super) shelf: &'s Shelf,
     pub(super) parts: Parts<'s>,
@@ -253,7 +253,7 @@ pub(super) struct Searched<'s> {
 }
 
 impl Searched<'_> {
-    /// The blocks before and behind one in its todo, as far as they are on this shelf.
+    /// Returns the blocks adjacent to one in its todo, as far as they are on this shelf.
     pub(super) fn beside(&self, n: u32) -> impl Iterator<Item = u32> {
         let (before, behind) = match self.shelf.place(n) {
             Some((run, place)) => (place > run.first, place < run.last),
@@ -290,7 +290,7 @@ struct Bounded {
     high: f64,
 }
 
-/// An omission as it is named where all todos are searched.
+/// Returns an omission as it is named when all todos are searched.
 fn told(todo: &Todo, omission: Omission) -> Option<Unsearched> {
     Some(Unsearched::of(todo.id(), omission)?.in_todo(todo.id()))
 }

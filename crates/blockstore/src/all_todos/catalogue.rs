@@ -1,4 +1,4 @@
-//! Which volumes there are, and what each of them holds.
+//! The volumes, and the contents of each.
 
 use super::Origin;
 use crate::Error;
@@ -12,42 +12,42 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What a catalogue begins with; its checksum follows, and itself as MessagePack. It changes with the
+/// The beginning of a catalogue; its checksum follows, and then the catalogue as MessagePack. It changes with the
 /// format of anything below.
 const MAGIC: &[u8; 8] = b"fball-01";
 
 const CATALOGUE: &str = "catalogue";
 
-/// Which volumes there are.
+/// The list of volumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Catalogue {
-    /// The number of the next volume. None is given out again.
+    /// The number of the next volume. No number is used twice.
     pub(super) next: u64,
     pub(super) volumes: Vec<Volume>,
-    /// Of a todo of which everything stands in volumes, its head when that was so.
+    /// For each todo whose blocks are all in volumes, its head when that was so.
     pub(super) heads: FxHashMap<u32, u64>,
 }
 
-/// What a volume holds.
+/// The contents of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Volume {
     pub(super) number: u64,
     /// Its blocks, in their order.
     pub(super) runs: Vec<Run>,
-    /// The origins that the runs name by their places.
+    /// The origins, to which the runs refer by position.
     pub(super) origins: Vec<Origin>,
 }
 
-/// Blocks of one todo that follow each other.
+/// Consecutive blocks of one todo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Run {
     /// The todo's number.
     pub(super) todo: u32,
     pub(super) first: u32,
     pub(super) last: u32,
-    /// The message behind the last block.
+    /// The message after the last block.
     pub(super) messages: u64,
-    /// The place of the todo's origin.
+    /// The position of the todo's origin.
     pub(super) origin: u32,
     /// How often the todo's vectors had been replaced.
     pub(super) generation: u32,
@@ -64,7 +64,7 @@ impl Volume {
         self.runs.iter().map(Run::blocks).sum()
     }
 
-    /// The todo of a block, and the number that it has there.
+    /// Returns the todo of a block, and the number that it has there.
     pub(super) fn place(&self, block: u32) -> Option<(u32, u32)> {
         let mut before = 1;
         for run in &self.runs {
@@ -82,31 +82,31 @@ impl Volume {
 }
 
 impl Catalogue {
-    /// The catalogue of the folder, empty where there is none.
+    /// Reads the catalogue of the folder; it is empty if there is none.
     pub(super) fn read(folder: &Folder) -> Result<Self, Damage> {
         let bytes = match std::fs::read(path(folder)) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(format!("the catalogue cannot be read: {error}")),
         };
-        let other = || "the catalogue is of another format".to_owned();
+        let other = || "the catalogue has another format".to_owned();
         let body = bytes.strip_prefix(MAGIC.as_slice()).ok_or_else(other)?;
         let (sum, body) = body.split_first_chunk::<8>().ok_or_else(other)?;
         if u64::from_le_bytes(*sum) != xxh3_64(body) {
-            return Err("the checksum of the catalogue does not hold".to_owned());
+            return Err("the checksum of the catalogue does not match".to_owned());
         }
         let opened = match folder.sealing() {
             None => Cow::Borrowed(body),
             Some(sealing) => {
                 let opened = sealing.open(&CATALOGUE, body);
-                Cow::Owned(opened.ok_or_else(|| "the catalogue does not open".to_owned())?)
+                Cow::Owned(opened.ok_or_else(|| "the catalogue cannot be decrypted".to_owned())?)
             }
         };
         rmp_serde::from_slice(&opened)
             .map_err(|error| format!("the catalogue cannot be read: {error}"))
     }
 
-    /// Puts this catalogue in the place of the one that is there, in one step.
+    /// Replaces the existing catalogue by this one, in one step.
     pub(super) fn write(&self, folder: &Folder) -> Result<(), Error> {
         let write = || {
             let mut body = rmp_serde::to_vec(self).map_err(std::io::Error::other)?;
@@ -131,7 +131,7 @@ impl Catalogue {
         })
     }
 
-    /// The volumes for which this holds go, and all their todos are looked at again.
+    /// Removes the volumes for which this holds; all their todos are examined again.
     pub(super) fn drop_where(&mut self, goes: impl Fn(&Volume) -> bool) -> Vec<u64> {
         let (gone, kept) = std::mem::take(&mut self.volumes).into_iter().partition(|v| goes(v));
         self.volumes = kept;
@@ -142,7 +142,7 @@ impl Catalogue {
         gone.iter().map(|volume| volume.number).collect()
     }
 
-    /// Which blocks of which todos the volumes hold, without those of these numbers.
+    /// Returns which blocks of which todos the volumes hold, without those of these numbers.
     pub(super) fn covered(&self, without: &FxHashSet<u64>) -> Covered {
         let volumes = self.volumes.iter().filter(|volume| !without.contains(&volume.number));
         let mut by_todo: FxHashMap<u32, Vec<Run>> = FxHashMap::default();
@@ -154,14 +154,14 @@ impl Catalogue {
     }
 }
 
-/// Which blocks of which todos are indexed.
+/// Returns which blocks of which todos are indexed.
 #[derive(Default)]
 pub(super) struct Covered {
     by_todo: FxHashMap<u32, Vec<Run>>,
 }
 
 impl Covered {
-    /// The blocks up to `last` that are not indexed.
+    /// Returns the blocks up to `last` that are not indexed.
     pub(super) fn missing(&self, todo: u32, last: u32) -> Vec<RangeInclusive<u32>> {
         let mut missing = Vec::new();
         let mut next = 1;
@@ -177,19 +177,19 @@ impl Covered {
         missing
     }
 
-    /// How many messages of a todo stand in blocks that are indexed, where no blocks are left out.
+    /// Returns how many messages of a todo are in indexed blocks, if no blocks are left out.
     pub(super) fn messages(&self, todo: u32) -> u64 {
         let runs = self.by_todo.get(&todo).map(Vec::as_slice).unwrap_or_default();
         runs.last().map_or(0, |run| run.messages)
     }
 }
 
-/// The file of the catalogue.
+/// Returns the file of the catalogue.
 pub(super) fn path(folder: &Folder) -> PathBuf {
     folder.root().join(CATALOGUE)
 }
 
-/// The folder of a volume.
+/// Returns the folder of a volume.
 pub(super) fn volume_folder(folder: &Folder, number: u64) -> Folder {
     let sealing = folder.sealing().map(|sealing| sealing.of(Indexed::Volume(number)));
     Folder::at(folder.root().join(number.to_string()), sealing)

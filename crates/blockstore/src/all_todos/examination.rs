@@ -12,8 +12,8 @@ use foldback_kv::Todo;
 use rustc_hash::FxHashSet;
 
 impl AllTodos {
-    /// Compares every volume with the records that it was made from, to its last term. With `repair`
-    /// those that do not agree are deleted, for [`catch_up`](Self::catch_up) to make them again.
+    /// Compares every volume with the records from which it was made, to its last term. With `repair`, those that do
+    /// not match are deleted, for [`catch_up`](Self::catch_up) to rebuild them.
     ///
     /// # Errors
     /// When the store cannot be read at all, or a volume cannot be deleted. Damage is a finding.
@@ -38,10 +38,10 @@ impl AllTodos {
             let opened = DiskIndex::open(&volume_folder(folder, volume.number), OF_MANY, None);
             let found = match opened {
                 Ok(Some(disk)) => self.examine_volume(volume, &disk, &living)?,
-                Ok(None) => Some((FindingKind::IndexDamaged, "it is not there".to_owned())),
+                Ok(None) => Some((FindingKind::IndexDamaged, "it is missing".to_owned())),
                 Err(damage) => Some((FindingKind::IndexDamaged, damage)),
             };
-            // One that another process has replaced meanwhile is no finding.
+            // A volume that another process has replaced meanwhile is not a finding.
             let is_there = || {
                 Catalogue::read(folder)
                     .is_ok_and(|now| now.volumes.iter().any(|known| known.number == volume.number))
@@ -59,7 +59,7 @@ impl AllTodos {
         Ok(findings)
     }
 
-    /// How many blocks stand in no volume, where they are enough to be worth one.
+    /// Returns how many blocks are in no volume, if they are enough to be worth one.
     ///
     /// # Errors
     /// When the store fails.
@@ -73,7 +73,7 @@ impl AllTodos {
         Ok(if blocks >= u64::from(self.config.batch_blocks) { blocks } else { 0 })
     }
 
-    /// What is wrong with a volume that is whole.
+    /// Returns what is wrong with a volume that is intact.
     fn examine_volume(
         &self,
         volume: &Volume,
@@ -82,7 +82,7 @@ impl AllTodos {
     ) -> Result<Option<(FindingKind, String)>, Error> {
         if disk.blocks() != volume.blocks() {
             let (held, told) = (disk.blocks(), volume.blocks());
-            let what = format!("it holds {held} blocks, and the catalogue names {told}");
+            let what = format!("it holds {held} blocks, but the catalogue names {told}");
             return Ok(Some((FindingKind::IndexDiffers, what)));
         }
         if volume.holds(|todo| !living.contains(&todo)) {
@@ -101,7 +101,7 @@ impl AllTodos {
             }
             let state = self.records.vector_state(&todo)?;
             if state.indexes_stale || state.generation != run.generation {
-                // Its vectors are replaced; then the volume is made again.
+                // Its vectors are being replaced; the volume is rebuilt afterwards.
                 return Ok(None);
             }
             for page in pages(run.first..=run.last) {
@@ -116,20 +116,20 @@ impl AllTodos {
         let (truth, index) = (self.records.last_block_n(todo)?, run.last);
         Ok((truth < index).then(|| {
             format!(
-                "it holds {index} blocks of {} and the store {truth}: acknowledged blocks are gone",
+                "it holds {index} blocks of {} and the store {truth}: acknowledged blocks are lost",
                 todo.id()
             )
         }))
     }
 }
 
-/// The terms of so many blocks are read at once.
+/// The terms of this many blocks are read at once.
 const STEP: u32 = 4_096;
 
 /// Blocks and passages of the truth, each compared with what a volume holds in its place.
 struct Check<'a> {
     disk: &'a DiskIndex,
-    /// The terms of the blocks up to one.
+    /// The terms of the blocks up to `until`.
     terms: TermsOf,
     until: u32,
     passage_terms: TermsOf,
@@ -160,7 +160,7 @@ impl<'a> Check<'a> {
             return Some("it holds passages of payloads that the store does not".to_owned());
         }
         let other = !self.codes.are(&self.disk.codes);
-        other.then(|| "it holds other vectors than the store".to_owned())
+        other.then(|| "its vectors differ from those of the store".to_owned())
     }
 }
 
@@ -182,7 +182,7 @@ impl Filling for Check<'_> {
             && self.disk.carried.payloads_of(n) == carried
             && self.disk.meta(n) == Some(meta);
         if !is_same && self.wrong.is_none() {
-            self.wrong = Some(format!("it holds something else as its block {n} than the store"));
+            self.wrong = Some(format!("its block {n} differs from the store"));
         }
         Ok(())
     }
@@ -194,8 +194,7 @@ impl Filling for Check<'_> {
         let is_same = self.disk.passages().get(place as usize) == Some(&doc.meta)
             && indexed.into_iter().eq(doc.terms);
         if !is_same && self.wrong.is_none() {
-            self.wrong =
-                Some(format!("it holds something else as its passage {place} than the store"));
+            self.wrong = Some(format!("its passage {place} differs from the store"));
         }
         Ok(true)
     }

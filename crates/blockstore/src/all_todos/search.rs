@@ -22,14 +22,14 @@ use std::cmp::Ordering;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// A search is begun anew so often where volumes turn out to be damaged.
+/// A search is restarted this many times when volumes turn out to be damaged.
 const TRIES: usize = 4;
 
 impl AllTodos {
-    /// The blocks of all todos that answer the request best, by words and by meaning: `embedder` makes
-    /// the question's vector. Words are weighed by how rare they are in the whole store. A block is
-    /// found as soon as it is committed, unless more of them wait to be indexed than one search reads;
-    /// those are [counted](AllTodosAnswer::waiting).
+    /// Returns the blocks of all todos that answer the request best, by words and by meaning: `embedder` makes the
+    /// question's vector. Words are weighted by how rare they are in the whole store. A block is found as soon as it is
+    /// committed, unless more blocks wait to be indexed than one search reads; those are
+    /// [counted](AllTodosAnswer::waiting).
     ///
     /// # Errors
     /// When the store fails.
@@ -47,8 +47,8 @@ impl AllTodos {
             request.request = request.request.vector(embedder, vector);
         }
         for _ in 0..TRIES {
-            // A volume that turned out to be damaged is left out the next time, and what it held is read
-            // from the truth.
+            // A volume that turned out to be damaged is left out the next time, and its contents are read from the
+            // truth.
             if let Some(answer) = self.answer(&*self.snapshot()?, &request)? {
                 return Ok(AllTodosAnswer { by_words_alone, ..answer });
             }
@@ -58,7 +58,7 @@ impl AllTodos {
         Err(Error::Index { path: path.unwrap_or_default(), doing: "searched", detail })
     }
 
-    /// `None` when a volume turned out to be damaged.
+    /// Returns `None` when a volume turned out to be damaged.
     fn answer(
         &self,
         snapshot: &Snapshot,
@@ -148,7 +148,7 @@ impl AllTodos {
         Ok(ranked.into_iter().flatten().collect())
     }
 
-    /// The score of a block by its exact vectors; `None` when it is none after all.
+    /// Returns the score of a block by its exact vectors; `None` when it has none after all.
     fn rank(
         &self,
         asked: &Asked<'_>,
@@ -171,7 +171,7 @@ impl AllTodos {
             let Some(entry) = shelf.found.pool.entry(n) else { continue };
             let candidate = match asked.request.is_exhaustive {
                 true => self.exact(asked, shelf, entry, n, todo)?.0,
-                // A third of it counts, so that what an estimate is wrong by counts for nothing.
+                // A third of it counts, so that the error of an estimate does not matter.
                 false => estimated(entry, n),
             };
             let base = rank::base(candidate.bm25, candidate.cosine, &asked.question, best);
@@ -185,7 +185,7 @@ impl AllTodos {
         Ok(Some(Ranked { at, candidate, place, score, newest: (time, no, n) }))
     }
 
-    /// What is known of a block, with the exact cosine of its best vector, and where that is from.
+    /// Returns the data of a block, with the exact cosine of its best vector, and the source of that vector.
     fn exact(
         &self,
         asked: &Asked<'_>,
@@ -205,7 +205,7 @@ impl AllTodos {
         Ok((candidate, best.map(|(_, place)| place)))
     }
 
-    /// The block of a rank; `None` where it is gone or damaged.
+    /// Returns the block of a rank; `None` if it is gone or damaged.
     fn hit(
         &self,
         asked: &Asked<'_>,
@@ -220,7 +220,7 @@ impl AllTodos {
         let block = match self.records.block(todo, *n) {
             Ok(Some(block)) => block,
             Ok(None) => {
-                // A todo that was forgotten meanwhile lacks nothing.
+                // A todo that has been forgotten meanwhile lacks nothing.
                 if self.records.last_block_n(todo)? > 0 {
                     lack(WhyUnsearched::Missing);
                 }
@@ -297,11 +297,11 @@ impl AllTodos {
     }
 }
 
-/// Does something with a shelf. Files that change under a mapping may bring the engine to a panic;
-/// that is damage, and not the end of the process.
+/// Runs `work` on a shelf. Files that change under a mapping may make the engine panic; that is damage, and not the end
+/// of the process.
 fn guarded<T>(shelf: &Shelf, work: impl FnOnce() -> Result<T, Damage>) -> Result<T, Damage> {
     let done = std::panic::catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err("it brought the engine to a panic".to_owned()));
+        .unwrap_or_else(|_| Err("it made the engine panic".to_owned()));
     if done.is_err()
         && let Some(disk) = shelf.disk()
     {
@@ -310,8 +310,8 @@ fn guarded<T>(shelf: &Shelf, work: impl FnOnce() -> Result<T, Damage>) -> Result
     done
 }
 
-/// The value, or nothing where it cannot be told which volume is damaged; then all of them are opened
-/// again, and checked.
+/// Returns the value, or nothing if it is unknown which volume is damaged; then all of them are opened again, and
+/// checked.
 fn whole<T>(shelves: &[&Shelf], done: Result<T, Damage>) -> Option<T> {
     if done.is_err() {
         shelves
@@ -322,7 +322,7 @@ fn whole<T>(shelves: &[&Shelf], done: Result<T, Damage>) -> Option<T> {
     done.ok()
 }
 
-/// A block with the middle of the bounds of its cosine.
+/// Returns a block with the middle of the bounds of its cosine.
 fn estimated(entry: &Entry, n: u32) -> Candidate {
     let Cosine { lower, upper } = entry.cosine;
     let candidate = entry.candidate(n);
@@ -335,18 +335,18 @@ struct Ranked {
     candidate: Candidate,
     place: Option<Place>,
     score: Score,
-    /// When it began, its todo's number, and its own there.
+    /// Its start, its todo's number, and its own number there.
     newest: (i64, u32, u32),
 }
 
 impl Ranked {
-    /// The best first; of equals the newest, wherever an index holds it.
+    /// Orders the best first; among equals the newest, whichever index holds it.
     fn order(a: &Self, b: &Self) -> Ordering {
         let by_score = b.score.sum().total_cmp(&a.score.sum());
         by_score.then_with(|| b.newest.cmp(&a.newest))
     }
 
-    /// The nearest in meaning first.
+    /// Orders the nearest in meaning first.
     fn by_meaning(a: &Self, b: &Self) -> Ordering {
         let cosine = |ranked: &Self| ranked.candidate.cosine.unwrap_or(f32::NEG_INFINITY);
         cosine(b).total_cmp(&cosine(a)).then_with(|| b.newest.cmp(&a.newest))

@@ -1,4 +1,4 @@
-//! Blocks of many todos that are searched together: a volume, or what stands in none yet.
+//! Blocks of many todos that are searched together: a volume, or the blocks that are in none yet.
 
 use super::Origin;
 use super::catalogue::Run;
@@ -16,18 +16,18 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Of one payload, this many bytes are searched, from its beginning: what a person looks for in a log
-/// stands in its head, or in what the conversation says of it.
+/// The number of bytes searched of one payload, from its beginning: what a person looks for in a log is in its head, or
+/// in what the conversation says about it.
 const MAX_TEXT: u64 = 64 << 10;
 
 /// Blocks of many todos, numbered from 1 in the order of their runs.
 pub(super) struct Shelf {
-    /// The volume's number; 0 of what stands in none.
+    /// The volume's number; 0 for blocks that are in none.
     pub(super) number: u64,
     index: Index,
-    /// What a volume lacks of payloads, where it could be read since.
+    /// The payload texts that a volume lacks, if they could be read since.
     filled_in: MemoryIndex,
-    /// Which of its omissions a search tries again.
+    /// Which of its omissions a search tries next.
     pub(super) next_tried: NextTried,
     /// Each run and the number of its first block here.
     runs: Vec<(u32, Run)>,
@@ -50,8 +50,8 @@ impl Shelf {
         Self::new(number, Index::Volume(disk), runs, origins)
     }
 
-    /// The same, with what the volume lacks of payloads where it can be read by now. That takes at most so
-    /// many bytes of memory.
+    /// Returns the same shelf, with the payload texts that the volume lacks if they can be read by now. That takes at
+    /// most this many bytes of memory.
     pub(super) fn filled_in(
         self,
         records: &Records,
@@ -66,11 +66,11 @@ impl Shelf {
             }
         }
         for (no, lacking) in lacking {
-            // What was forgotten lacks nothing.
+            // A forgotten todo lacks nothing.
             let Some(todo) = todo(no)? else { continue };
             let omissions = records.passage_docs(&todo, &lacking, |mut doc| {
                 doc.meta.payload = payload_key(no, doc.meta.payload);
-                // What stands before the damage is in the volume.
+                // What precedes the damage is in the volume.
                 let held = self.disk().map_or(0, |disk| disk.text_end(doc.meta.payload));
                 doc.meta.place.bytes.end <= held || filled_in.push_passage(doc)
             })?;
@@ -79,14 +79,14 @@ impl Shelf {
         Ok(Self { filled_in, ..self })
     }
 
-    /// The volume as it was opened, with what is lacking looked for anew.
+    /// Returns the volume as it was opened; what it lacks is looked up again.
     pub(super) fn opened_again(&self) -> Option<Self> {
         let Index::Volume(disk) = &self.index else { return None };
         let runs = self.runs().copied().collect();
         Some(Self::volume(self.number, disk.clone(), runs, self.origins.clone()))
     }
 
-    /// What could not be read, and may be tried again.
+    /// Returns the parts that could not be read, and may be tried again.
     pub(super) fn open_omissions(&self) -> &[Omission] {
         match &self.index {
             Index::Volume(_) => self.filled_in.omissions(),
@@ -94,7 +94,7 @@ impl Shelf {
         }
     }
 
-    /// What of its blocks is not in what is searched.
+    /// Returns the parts of its blocks that are not searched.
     pub(super) fn omissions(&self) -> impl Iterator<Item = &Omission> {
         let in_volume = self.disk().map_or(&[][..], DiskIndex::omissions);
         in_volume
@@ -130,7 +130,7 @@ impl Shelf {
         }
     }
 
-    /// The index on disk, of a volume.
+    /// Returns the index on disk, if it is a volume.
     pub(super) fn disk(&self) -> Option<&DiskIndex> {
         match &self.index {
             Index::Volume(disk) => Some(disk),
@@ -142,7 +142,7 @@ impl Shelf {
         self.runs.iter().map(|(_, run)| run)
     }
 
-    /// The run that a block belongs to, and the number that it has in its todo.
+    /// Returns the run that a block belongs to, and the number that it has in its todo.
     pub(super) fn place(&self, n: u32) -> Option<(&Run, u32)> {
         let (start, run) =
             self.runs.get(self.runs.partition_point(|(start, _)| *start <= n).checked_sub(1)?)?;
@@ -150,8 +150,8 @@ impl Shelf {
         (n <= run.last).then_some((run, n))
     }
 
-    /// Hands each block to `sink`: its number here, whether the one before and the one behind are its
-    /// neighbours in its todo, and its run.
+    /// Hands each block to `sink`: its number here, whether the blocks before and after it here are its neighbours in
+    /// its todo, and its run.
     pub(super) fn each_block(&self, mut sink: impl FnMut(u32, (bool, bool), &Run)) {
         for (start, run) in &self.runs {
             for n in run.first..=run.last {
@@ -161,13 +161,13 @@ impl Shelf {
     }
 }
 
-/// What an index of blocks of many todos calls a payload: a number in one todo stands for another
-/// payload in the next.
+/// Returns the name of a payload in an index of blocks of many todos: a number in one todo means another payload in the
+/// next.
 pub(super) fn payload_key(todo: u32, n: u64) -> u64 {
     u64::from(todo) << 32 | n & u64::from(u32::MAX)
 }
 
-/// The payload's number in its todo.
+/// Returns the payload's number in its todo.
 pub(super) fn payload_number(key: u64) -> u64 {
     key & u64::from(u32::MAX)
 }
@@ -175,9 +175,9 @@ pub(super) fn payload_number(key: u64) -> u64 {
 /// Takes blocks and passages, numbered for a shelf.
 pub(super) trait Filling {
     fn block(&mut self, doc: BlockDoc) -> Result<(), Error>;
-    /// Whether there was room for it.
+    /// Returns whether there was room for it.
     fn passage(&mut self, doc: PassageDoc) -> Result<bool, Error>;
-    /// Notes what could not be read, or found no room.
+    /// Notes a part that could not be read, or found no room.
     fn lack(&mut self, omissions: Vec<Omission>);
 }
 
@@ -190,8 +190,8 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    /// Hands over the next blocks, which are the ones of this range of their todo, and the passages of
-    /// those of their payloads that no block before them carried.
+    /// Passes on the next blocks, which are the ones of this range of their todo, and the passages of those of their
+    /// payloads that no block before them carried.
     pub(super) fn fill(
         &mut self,
         records: &Records,
@@ -245,7 +245,7 @@ impl Filling for MemoryIndex {
     }
 }
 
-/// A range of blocks, as a run without its end and its origin.
+/// Returns a range of blocks, as a run without its end and its origin.
 pub(super) fn run_of(todo: u32, blocks: &RangeInclusive<u32>) -> Run {
     Run { todo, first: *blocks.start(), last: *blocks.end(), messages: 0, origin: 0, generation: 0 }
 }

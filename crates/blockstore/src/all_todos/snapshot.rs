@@ -1,4 +1,4 @@
-//! What there is to be searched now: the volumes, and what stands in none of them yet.
+//! The current state to be searched: the volumes, and the blocks that are in none of them yet.
 
 use super::AllTodos;
 use super::catalogue::{self, Catalogue, Covered, Run, volume_folder};
@@ -15,48 +15,48 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// So many blocks that stand in no volume are read from the truth at most by a search.
+/// A search reads at most this many blocks that are in no volume from the truth.
 pub(super) const TAIL_BLOCKS: u32 = 512;
 
-/// So many todos that were written to since they were indexed are looked at by a search.
+/// A search examines at most this many todos that were written to since they were indexed.
 const TAIL_TODOS: usize = 512;
 
-/// What a search knows of the store. Another one takes its place when anything has changed.
+/// The data that a search has of the store. It is replaced when anything has changed.
 #[derive(Clone, Default)]
 pub(super) struct Snapshot {
-    /// The store's change counter, and the catalogue's file, when this was made.
+    /// The store's change counter, and the catalogue's file, when this snapshot was made.
     changed: Option<u64>,
     stamp: Stamp,
     catalogue: Arc<Catalogue>,
     /// The volumes that can be used.
     pub(super) volumes: Vec<Arc<Shelf>>,
-    /// What stands in none of them, as far as it is read.
+    /// The blocks that are in none of them, as far as they are read.
     pub(super) tail: Option<Arc<Shelf>>,
-    /// The todos that there are.
+    /// The existing todos.
     pub(super) living: Arc<FxHashSet<u32>>,
-    /// About how many messages stand in blocks that are not searched.
+    /// About how many messages are in blocks that are not searched.
     pub(super) waiting: u64,
 }
 
-/// When a file was written, and how long it is; `None` where there is none.
+/// The time of writing and the length of a file; `None` if there is none.
 type Stamp = Option<(SystemTime, u64)>;
 
-/// Blocks that stand in no volume.
+/// Blocks that are in no volume.
 #[derive(Default)]
 pub(super) struct Pending {
     pub(super) parts: Vec<PendingTodo>,
-    /// The todos that hold nothing new, with their heads.
+    /// The todos without anything new, with their heads.
     pub(super) settled: Vec<(u32, u64)>,
-    /// How many messages the todos hold that were not looked at and stand in no volume.
+    /// How many messages the todos hold that were not examined and are in no volume.
     pub(super) waiting: u64,
 }
 
-/// The blocks of one todo that stand in no volume.
+/// The blocks of one todo that are in no volume.
 pub(super) struct PendingTodo {
     pub(super) todo: Todo,
     pub(super) head: u64,
     pub(super) missing: Vec<RangeInclusive<u32>>,
-    /// How many messages stand behind those that are indexed.
+    /// How many messages follow those that are indexed.
     messages: u64,
 }
 
@@ -67,10 +67,10 @@ impl PendingTodo {
 }
 
 impl AllTodos {
-    /// What there is to be searched now. The last one, where nothing has changed since.
+    /// Returns the current state to be searched: the last one, if nothing has changed since.
     pub(super) fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         let before = self.known.lock().clone();
-        // The counter is read first, so what is read behind it is at least as new.
+        // The counter is read first, so everything read after it is at least as new.
         let changed = self.records.changed()?;
         let stamp = self.folder.as_ref().and_then(|folder| stamp(&catalogue::path(folder)));
         let broken = before.volumes.iter().any(|shelf| is_broken(shelf));
@@ -81,7 +81,7 @@ impl AllTodos {
         if before.changed == Some(changed) && before.stamp == stamp && is_same {
             return Ok(before);
         }
-        // Nothing is locked here: several threads may do the same at once, and the last one stays.
+        // Nothing is locked here: several threads may do the same at once, and the last one is kept.
         let is_known =
             before.stamp == stamp && before.changed.is_some() && !broken && mended.is_empty();
         let mut now = match is_known {
@@ -103,8 +103,8 @@ impl AllTodos {
         Ok(now)
     }
 
-    /// The volumes that the catalogue names, each checked to its last byte. What cannot be used is left
-    /// out. Volumes that were open before are used again, and what is lacking of those that are mended is looked for.
+    /// Returns the volumes that the catalogue names, each checked to its last byte. Unusable ones are left out. Volumes
+    /// that were open before are reused, and the parts that repaired ones lack are looked up again.
     fn opened(&self, before: &Snapshot, stamp: Stamp, mended: &FxHashSet<u64>) -> Snapshot {
         let Some(folder) = &self.folder else { return Snapshot::default() };
         let mut tries = 3;
@@ -114,7 +114,7 @@ impl AllTodos {
                 return Snapshot { stamp, ..Snapshot::default() };
             };
             let open = |volume: &catalogue::Volume| {
-                // Where the index was deleted, numbers begin again.
+                // If the index was deleted, numbers start over.
                 let is_same = |shelf: &&Arc<Shelf>| {
                     shelf.number == volume.number && shelf.runs().eq(&volume.runs)
                 };
@@ -130,13 +130,13 @@ impl AllTodos {
                         fits.then(|| Shelf::volume(volume.number, disk.into(), runs, origins))?
                     }
                 };
-                // All volumes together take what one todo may.
+                // All volumes together may take as much as one todo.
                 let room = self.config.cache_bytes / 2 / catalogue.volumes.len().max(1);
                 let filled = shelf.filled_in(&self.records, |no| self.todo(no), room);
                 filled.ok().map(Arc::new)
             };
             let volumes: Vec<Option<Arc<Shelf>>> = catalogue.volumes.par_iter().map(open).collect();
-            // A writer may have put others in the place of some since the catalogue was read.
+            // A writer may have replaced some of them since the catalogue was read.
             let is_whole = volumes.iter().all(Option::is_some);
             if is_whole || tries == 0 || Catalogue::read(folder).as_ref() == Ok(&catalogue) {
                 let volumes = volumes.into_iter().flatten().collect();
@@ -146,8 +146,8 @@ impl AllTodos {
         }
     }
 
-    /// The blocks that stand in no volume, of at most so many todos that were written to since they
-    /// were looked at, the newest first.
+    /// Returns the blocks that are in no volume, of at most this many todos that were written to since they were
+    /// examined, the newest first.
     pub(super) fn pending(
         &self,
         known: &FxHashMap<u32, u64>,
@@ -178,8 +178,8 @@ impl AllTodos {
         Ok(pending)
     }
 
-    /// The todo with this number, if there is one. Where its record is damaged or gone, its blocks tell
-    /// its id.
+    /// Returns the todo with this number, if there is one. If its record is damaged or missing, its id is read from its
+    /// blocks.
     pub(super) fn todo(&self, no: u32) -> Result<Option<Todo>, Error> {
         let of_number = |todo: &Todo| todo.no() == no;
         match self.registry.list(no.saturating_sub(1), 1) {
@@ -195,7 +195,7 @@ impl AllTodos {
         Ok(self.registry.find(&id).ok().flatten().filter(of_number))
     }
 
-    /// Whether a shelf lacks something that can be read by now, as far as its turn has come.
+    /// Returns whether a shelf lacks a part that can be read by now, as far as its turn has come.
     fn is_mended(&self, shelf: &Shelf) -> bool {
         shelf.next_tried.any(shelf.open_omissions(), |omission| {
             let Some((run, n)) = shelf.place(omission.block) else { return false };
@@ -204,8 +204,8 @@ impl AllTodos {
         })
     }
 
-    /// What stands in no volume, read from the truth up to a bound, and about how many messages are
-    /// beyond it.
+    /// Returns the blocks that are in no volume, read from the truth up to a bound, and about how many messages exceed
+    /// it.
     fn tail(
         &self,
         pending: Pending,
@@ -222,7 +222,7 @@ impl AllTodos {
                 room -= taken;
                 left += count - taken;
                 if taken > 0 {
-                    // Of a todo the newest blocks are the ones that are asked for.
+                    // The newest blocks of a todo are the ones that are asked for.
                     let range = range.end() + 1 - taken..=*range.end();
                     read.push((part.todo.clone(), range));
                 }
@@ -255,7 +255,7 @@ impl AllTodos {
     }
 }
 
-/// The heads of todos of which everything is indexed: not of those that a lost volume held.
+/// Returns the heads of todos all of whose blocks are indexed: not of those that a lost volume held.
 pub(super) fn known_heads(catalogue: &Catalogue, lost: &FxHashSet<u64>) -> FxHashMap<u32, u64> {
     let mut known = catalogue.heads.clone();
     let lost = catalogue.volumes.iter().filter(|volume| lost.contains(&volume.number));

@@ -1,4 +1,4 @@
-//! Volumes written, beside the searches, and removed.
+//! Volumes are written, beside the searches, and removed.
 
 use super::AllTodos;
 use super::catalogue::{Catalogue, Run, Volume, path, volume_folder};
@@ -18,36 +18,35 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The most blocks of a volume. What is forgotten takes its volumes with it, and what else stood in
-/// them is indexed again: this bounds that work.
+/// The most blocks in a volume. Forgetting a todo removes its volumes, and the rest of their contents is indexed again:
+/// this bounds that work.
 const VOLUME_BLOCKS: u32 = 16_384;
 
-/// So many todos that were written to since they were looked at are worth a look.
+/// This many todos that were written to since they were examined are worth examining.
 const LOOK_TODOS: usize = 256;
 
-/// The blocks of so many pages are analysed beside each other.
+/// The blocks of this many pages are analysed in parallel.
 const PAGES: usize = 16;
 
-/// How long to wait for another's turn.
+/// How long to wait for a lock that another holds.
 const TURN: Duration = Duration::from_millis(10);
 
-/// What [`AllTodos::catch_up`] did.
+/// The result of [`AllTodos::catch_up`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CaughtUp {
-    /// How many blocks were indexed that stood in no volume.
+    /// How many blocks were indexed that were in no volume.
     pub indexed: u64,
-    /// How many still stand in none.
+    /// How many are still in none.
     pub waiting: u64,
-    /// Whether another process or thread was at it already.
+    /// Whether another process or thread was already at it.
     pub busy: bool,
 }
 
 impl AllTodos {
-    /// Indexes the blocks that stand in no volume, where there are enough of them to be worth one; with
-    /// `is_forced` also fewer. One volume after the other, each of which counts once it is whole,
-    /// until nothing is left or [`stop`](Self::stop) is asked for. `report` hears how many blocks are
-    /// done and how many there are.
+    /// Indexes the blocks that are in no volume, if there are enough of them to be worth one; with `is_forced`, even if
+    /// there are fewer. It writes one volume after the other, each of which counts once it is complete, until nothing
+    /// is left or [`stop`](Self::stop) is called. `report` receives how many blocks are done and how many there are.
     ///
     /// # Errors
     /// When the store fails or a volume cannot be written. Searches go on without it.
@@ -83,15 +82,13 @@ impl AllTodos {
         }
     }
 
-    /// Volumes that are being written are given up behind the one at hand. For a process that is about
-    /// to end.
+    /// Abandons the writing of volumes after the current one. For a process that is about to end.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Deletes the volumes that hold any block of a todo. To be called after its records are gone; what
-    /// a process leaves that is killed in between, no search answers, and the next
-    /// [`catch_up`](Self::catch_up) deletes.
+    /// Deletes the volumes that hold any block of a todo. To be called after its records are gone. If a process is
+    /// killed in between, what it leaves appears in no search, and the next [`catch_up`](Self::catch_up) deletes it.
     ///
     /// # Errors
     /// When a volume cannot be deleted.
@@ -99,7 +96,7 @@ impl AllTodos {
         self.drop_where(|volume| volume.holds(|no| no == todo.no()))
     }
 
-    /// Deletes all volumes: because vectors of another model took the place of those that they hold.
+    /// Deletes all volumes, because the vectors that they hold were replaced by those of another model.
     ///
     /// # Errors
     /// When one cannot be deleted.
@@ -118,7 +115,7 @@ impl AllTodos {
                 None => std::thread::sleep(TURN),
             }
         };
-        // What cannot be read names nothing, and goes whole.
+        // A catalogue that cannot be read names nothing, and is deleted whole.
         let mut catalogue = Catalogue::read(folder).unwrap_or_default();
         catalogue.drop_where(goes);
         catalogue.write(folder)?;
@@ -127,7 +124,7 @@ impl AllTodos {
         Ok(())
     }
 
-    /// The catalogue without the volumes that are of no use any more. The caller holds the lock.
+    /// Returns the catalogue without the volumes that are no longer of use. The caller holds the lock.
     fn kept(&self, folder: &Folder) -> Result<Catalogue, Error> {
         let read = Catalogue::read(folder);
         let is_damaged = read.is_err();
@@ -163,8 +160,8 @@ impl AllTodos {
         Ok(heads.into_iter().map(|(todo, _)| todo).collect())
     }
 
-    /// Whether a volume holds vectors of another generation than the truth, or blocks that it does not:
-    /// seen from its last block.
+    /// Returns whether a volume holds vectors of another generation than the truth, or blocks that the truth does not
+    /// hold, judged by its last block.
     pub(super) fn is_stale(&self, volume: &Volume) -> Result<bool, Error> {
         let Some(run) = volume.runs.last() else { return Ok(true) };
         let Some(todo) = self.todo(run.todo)? else { return Ok(true) };
@@ -174,7 +171,7 @@ impl AllTodos {
         Ok(self.records.vector_state(&todo)?.generation != run.generation)
     }
 
-    /// Whether a volume lacks something that can be read by now.
+    /// Returns whether a volume lacks a part that can be read by now.
     fn lacks_what_can_be_read(&self, all: &Folder, volume: &Volume) -> Result<bool, Error> {
         let omissions = DiskIndex::omissions_of(&volume_folder(all, volume.number), OF_MANY);
         for omission in omissions.iter().take(TRIED_AGAIN) {
@@ -187,8 +184,8 @@ impl AllTodos {
         Ok(false)
     }
 
-    /// Writes the next volume, of what stands in none and of smaller volumes that it takes the place
-    /// of, and says how many blocks stood in none. The caller holds the lock.
+    /// Writes the next volume, of the blocks that are in none and of smaller volumes that it replaces, and returns how
+    /// many blocks were in none. The caller holds the lock.
     fn write_next(
         &self,
         folder: &Folder,
@@ -197,7 +194,7 @@ impl AllTodos {
     ) -> Result<u64, Error> {
         let mut settled = pending.settled;
         let (mut new, mut blocks): (Vec<Run>, u32) = (Vec::new(), 0);
-        // The oldest first, so that what is written once stays as long as it can.
+        // The oldest first, so that what is written stays as long as it can.
         for part in pending.parts.iter().rev() {
             let mut is_whole = true;
             for range in &part.missing {
@@ -223,7 +220,7 @@ impl AllTodos {
         by_size.sort_unstable();
         let mut absorbed = FxHashSet::default();
         for (held, number) in by_size {
-            // So that there are few volumes, and each block is written anew a few times at most.
+            // This keeps the number of volumes small, and each block is rewritten only a few times.
             if held > blocks.saturating_mul(2) || held + blocks > VOLUME_BLOCKS {
                 break;
             }
@@ -254,7 +251,7 @@ impl AllTodos {
         let mut todos: FxHashMap<u32, Todo> = FxHashMap::default();
         let mut volume = Volume { number, runs, origins: Vec::new() };
         for run in std::mem::take(&mut volume.runs) {
-            // One that was forgotten just now is left out.
+            // A todo that was forgotten just now is left out.
             let Some(todo) = self.todo(run.todo)? else { continue };
             let generation = self.records.vector_state(&todo)?.generation;
             let origin = self.origins.origin(&todo);
@@ -291,8 +288,8 @@ impl AllTodos {
         Ok(volume)
     }
 
-    /// The threads that read for a volume. They are its own: those of the callers' pool may all be waiting for
-    /// the volume, as for the end of a memory. `None` where the system gives no more threads.
+    /// Returns the threads that read for a volume. They are its own: those of the callers' pool may all be waiting for
+    /// the volume, as for the end of a memory. `None` if the system provides no more threads.
     fn readers(&self) -> Option<&ThreadPool> {
         let made = || {
             let named = ThreadPoolBuilder::new().thread_name(|n| format!("foldback-reader-{n}"));
@@ -316,7 +313,7 @@ impl Filling for VolumeWriter<'_> {
     }
 }
 
-/// The runs in the order of their todos; those that follow each other are one.
+/// Returns the runs in the order of their todos; adjacent ones are joined.
 fn joined(mut runs: Vec<Run>) -> Vec<Run> {
     runs.sort_unstable();
     let mut joined: Vec<Run> = Vec::with_capacity(runs.len());
@@ -331,8 +328,8 @@ fn joined(mut runs: Vec<Run>) -> Vec<Run> {
     joined
 }
 
-/// Removes the folders that the catalogue does not name: of volumes that others took the place of, and
-/// of those that never came to be.
+/// Removes the folders that the catalogue does not name: of volumes that were replaced, and of those that were never
+/// completed.
 fn sweep(folder: &Folder, catalogue: &Catalogue) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Index {
         path: path(folder),

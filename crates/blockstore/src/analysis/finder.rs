@@ -1,9 +1,9 @@
-//! Where in a text the terms of a question stand.
+//! The places of a question's terms in a text.
 
 use super::{Analyzer, composed, composing, is_unspaced, pieces};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A run without spaces is looked at in windows of this many characters, each beginning halfway
+/// A run without spaces is examined in windows of this many characters, each beginning halfway
 /// through the one before.
 const WINDOW: usize = 12;
 
@@ -24,13 +24,13 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Looks for analysed terms, each with how much it says.
+    /// Looks for analysed terms, each with its weight.
     pub fn new<'t>(terms: impl IntoIterator<Item = (&'t str, f32)>) -> Self {
         let weights = terms.into_iter().map(|(term, weight)| (term.into(), weight)).collect();
         Self { analyzer: Analyzer::new(), weights }
     }
 
-    /// How much the terms say that `text` holds; each counts once.
+    /// Returns the weight of the terms that `text` holds; each counts once.
     pub fn weigh(&mut self, text: &str) -> f32 {
         let mut held: FxHashSet<Box<str>> = FxHashSet::default();
         let mut sum = 0.0;
@@ -44,8 +44,8 @@ impl Finder {
         sum
     }
 
-    /// The byte of `text` where what says most begins: a token, or a part of a run without spaces.
-    /// `None` when `text` holds none of the terms.
+    /// Returns the byte of `text` at which the heaviest piece begins: a token, or a part of a run
+    /// without spaces. `None` when `text` holds none of the terms.
     pub fn find(&mut self, text: &str) -> Option<usize> {
         let composed = composed(text);
         let mut best: Option<(f32, usize)> = None;
@@ -72,7 +72,7 @@ impl Finder {
     }
 }
 
-/// A token whole; of a run without spaces parts that overlap.
+/// Returns a whole token; for a run without spaces, overlapping parts.
 fn windows(piece: &str) -> Vec<(usize, &str)> {
     if !piece.starts_with(is_unspaced) {
         return vec![(0, piece)];
@@ -84,7 +84,7 @@ fn windows(piece: &str) -> Vec<(usize, &str)> {
     places.filter_map(window).collect()
 }
 
-/// The byte of `text` that became the byte `at` of its [`composed`] form.
+/// Returns the byte of `text` that became the byte `at` of its [`composed`] form.
 fn original(text: &str, at: usize) -> usize {
     if text.is_ascii() {
         return at;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The finder of a question's terms.
+    /// Returns the finder of a question's terms.
     fn asking(question: &str) -> Finder {
         let terms = Analyzer::new().question(question, 100);
         Finder::new(terms.iter().map(|(term, _)| (term.as_str(), 1.0)))

@@ -1,8 +1,8 @@
-//! The two scripts of Chinese as one, and numbers that are written in Chinese characters.
+//! The two scripts of Chinese as one, and numbers written in Chinese characters.
 
 use std::sync::LazyLock;
 
-/// The simplified form of a traditional character, and any other character as it stands.
+/// Returns the simplified form of a traditional character, and any other character unchanged.
 pub(super) fn simplified(c: char) -> char {
     let place = (c as u32).wrapping_sub(FIRST) as usize;
     match SIMPLIFIED.get(place) {
@@ -11,11 +11,11 @@ pub(super) fn simplified(c: char) -> char {
     }
 }
 
-/// The first character that has a simplified form, and how many places stand behind it.
+/// The first character that has a simplified form, and how many places follow it.
 const FIRST: u32 = 0x4e00;
 const PLACES: usize = 0x5200;
 
-/// For each character from [`FIRST`] on the code of its simplified form; 0 where it has none.
+/// For each character from [`FIRST`] on, the code of its simplified form; 0 if it has none.
 static SIMPLIFIED: LazyLock<Box<[u16]>> = LazyLock::new(|| {
     let mut table = vec![0; PLACES].into_boxed_slice();
     let lines = include_str!("han_variants.txt").lines().filter(|line| !line.starts_with('#'));
@@ -33,7 +33,7 @@ static SIMPLIFIED: LazyLock<Box<[u16]>> = LazyLock::new(|| {
 
 /// Traditional characters that are frequent and that the table leaves out, since Unihan gives them
 /// no or several simplified forms, or folds otherwise than people write; then variants. Chosen by
-/// hand, by the authors' own knowledge; each has its form in simplified writing behind it.
+/// hand, by the authors' own knowledge; each is followed by its form in simplified writing.
 const MORE_VARIANTS: &str = "餘余 週周 佔占 遊游 徵征 佈布 裏里 託托 昇升 嚐尝 啓启 \
     綫线 乾干 鍾钟 嚮向 彆别 慾欲 綵彩 祕秘 籤签 衹只 祇只 \
     讚赞 遶绕 僱雇 麪面 麽么 喫吃 噁恶 嶽岳 崑昆 廻回 彊强 \
@@ -54,23 +54,23 @@ const MORE_VARIANTS: &str = "餘余 週周 佔占 遊游 徵征 佈布 裏里 �
     隄堤 隣邻 霑沾 靭韧 頴颖 顔颜 飜翻 餬糊 駞驼 鵞鹅 麤粗 \
     黒黑 鼇鳌 鼈鳖 齧啮 齩咬 龢和 鉅巨 諮咨 逕径 鹼碱";
 
-/// Whether `c`, a simplified character, is part of a number.
+/// Returns whether `c`, a simplified character, is part of a number.
 pub(super) fn is_numeral(c: char) -> bool {
     digit(c).is_some() || unit(c).is_some()
 }
 
-/// Whether `c` counts something, so that a single character before it is a number: 三月, 一円.
+/// Returns whether `c` is a counter, so that a single character before it is a number: 三月, 一円.
 pub(super) fn is_counter(c: char) -> bool {
     "月日号年元円块圆点时時分秒岁歳名件回次楼阶页天周倍度".contains(c)
 }
 
-/// The number that `chars` spell, all of them numerals: 一百二十九 is 129, 二〇三〇 is 2030.
+/// Returns the number that `chars` spell, all of them numerals: 一百二十九 is 129, 二〇三〇 is 2030.
 pub(super) fn number(chars: &[char]) -> Option<u64> {
     if chars.iter().all(|c| digit(*c).is_some()) {
         let digits = chars.iter().filter_map(|c| digit(*c));
         return digits.take(19).try_fold(0u64, |sum, d| sum.checked_mul(10)?.checked_add(d));
     }
-    // What is said so far of the whole, of the part below ten thousand, and of one unit.
+    // The values so far of the whole, of the part below ten thousand, and of one unit.
     let (mut whole, mut part, mut one) = (0u64, 0u64, None);
     for &c in chars {
         if let Some(digit) = digit(c) {

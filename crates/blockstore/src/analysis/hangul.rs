@@ -1,13 +1,13 @@
 //! Korean words without their particles and endings.
 //!
-//! No dictionary: what stands at the end of a word is compared with lists of particles (josa) and
-//! verb endings (eomi), and whether a particle may stand there is told by the last sound. Both what
-//! is stored and what is asked goes this way, so a wrong cut costs little.
+//! No dictionary: the end of a word is compared with lists of particles (josa) and verb endings
+//! (eomi), and the last sound decides whether a particle is possible there. Stored texts and
+//! questions are treated alike, so a wrong cut costs little.
 
 use rustc_hash::FxHashSet;
 use std::sync::LazyLock;
 
-/// The lists below, to look a part of a word up in.
+/// The lists below, in the form for looking up a part of a word.
 struct Words {
     particles: FxHashSet<Box<[char]>>,
     endings: FxHashSet<Box<[char]>>,
@@ -43,7 +43,7 @@ const ENDINGS: &str = "
 /// Endings of one syllable. Two must be left before them, as many nouns end alike.
 const SHORT_ENDINGS: &str = "는은을던고며면게지죠다네요어아야나냐니까자서기음할한해함될된돼됨";
 
-/// Syllables of the past tense and of intention, which stand between a stem and its ending.
+/// Syllables of the past tense and of intention, which come between a stem and its ending.
 const TENSES: &str = "었았였했겠됐";
 
 /// Puts the stem of `word`, syllables only, into `stem`: 날짜를 gives 날짜, 늘었어요 gives 늘.
@@ -61,7 +61,7 @@ pub(super) fn stem(word: &[char], stem: &mut Vec<char>) {
     }
 }
 
-/// Whether a word, or what is left of it, says nothing about a topic.
+/// Returns whether a word, or what is left of it, says nothing about a topic.
 pub(super) fn is_function(word: &[char]) -> bool {
     match word {
         [one] => FUNCTION_SYLLABLES.contains(*one),
@@ -70,7 +70,7 @@ pub(super) fn is_function(word: &[char]) -> bool {
     }
 }
 
-/// Words of one syllable that stand in any sentence, and what is left of the most common verbs.
+/// Words of one syllable that occur in any sentence, and what is left of the most common verbs.
 const FUNCTION_SYLLABLES: &str =
     "이그저것거게건걸수데줄때등및더안못잘좀다또왜뭐몇참네예제내나너할한해하되된될있없같";
 
@@ -84,7 +84,7 @@ fn strip_particle(word: &mut Vec<char>) -> bool {
         return true;
     }
     let [.., before, last] = word.as_slice() else { return false };
-    // Several particles have one form behind a vowel and one behind a consonant.
+    // Several particles have one form after a vowel and one after a consonant.
     let closed = coda(*before).is_none_or(|coda| coda != 0);
     let fits = match *last {
         '은' | '을' | '과' => closed,
@@ -119,7 +119,7 @@ fn strip_ending(word: &mut Vec<char>, rounds: usize) -> bool {
     stripped
 }
 
-/// Takes off a syllable of tense, or opens the last syllable: 나왔 gives 나오, 바꿨 gives 바꾸.
+/// Removes a syllable of tense, or opens the last syllable: 나왔 gives 나오, 바꿨 gives 바꾸.
 fn strip_tense(word: &mut Vec<char>) {
     while let [_, .., last] = word.as_slice()
         && TENSES.contains(*last)
@@ -133,7 +133,7 @@ fn strip_tense(word: &mut Vec<char>) {
     }
 }
 
-/// Takes the longest of `endings` off `word`; at least one syllable is left.
+/// Removes the longest of `endings` from `word`; at least one syllable is left.
 fn strip(word: &mut Vec<char>, endings: &FxHashSet<Box<[char]>>) -> bool {
     let ending = |left: usize| word.get(left..).is_some_and(|tail| endings.contains(tail));
     let first = word.len().saturating_sub(LONGEST).max(1);
@@ -154,7 +154,7 @@ fn coda(syllable: char) -> Option<u32> {
     (place < 11_172).then_some(place % 28)
 }
 
-/// The syllable without its coda, and without the vowel that an ending left in it.
+/// Returns the syllable without its coda, and without the vowel that an ending left in it.
 fn open(syllable: char) -> char {
     let Some(coda) = coda(syllable) else { return syllable };
     let place = syllable as u32 - SYLLABLES - coda;

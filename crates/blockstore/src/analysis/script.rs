@@ -2,7 +2,7 @@
 
 use foldback_core::script::{is_hangul, is_ideograph, is_kana};
 
-/// Which script the terms of a text are in.
+/// The script that the terms of a text are in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Script {
     /// Three quarters or more are Chinese, Japanese or Korean.
@@ -17,8 +17,8 @@ pub(crate) enum Script {
 impl Script {
     pub(crate) const ALL: [Self; 3] = [Self::Cjk, Self::NotCjk, Self::Mixed];
 
-    /// The script of these terms; each comes with its count. Numbers, and names made of digits and marks, are of no
-    /// script.
+    /// Returns the script of these terms; each comes with its count. Numbers, and names made of digits and marks, are
+    /// of no script.
     pub(crate) fn of<'t>(terms: impl Iterator<Item = (&'t str, u32)>) -> Self {
         let is_cjk = |term: &str| {
             term.chars().next().is_some_and(|c| is_ideograph(c) || is_kana(c) || is_hangul(c))
@@ -39,7 +39,7 @@ impl Script {
         }
     }
 
-    /// Whether a text in one is in another script than one in the other.
+    /// Returns whether a text in one is in another script than a text in the other.
     pub(crate) fn differs(self, other: Self) -> bool {
         matches!((self, other), (Self::Cjk, Self::NotCjk) | (Self::NotCjk, Self::Cjk))
     }
@@ -58,7 +58,7 @@ impl Scripts {
         self.is_any_not_cjk |= script == Script::NotCjk;
     }
 
-    /// Whether one of the texts is in another script.
+    /// Returns whether one of the texts is in another script.
     pub(crate) fn any_differs(self, script: Script) -> bool {
         match script {
             Script::Cjk => self.is_any_not_cjk,

@@ -1,4 +1,4 @@
-//! Texts, and the terms that they give.
+//! Texts and their terms.
 
 use super::*;
 use proptest::prelude::*;
@@ -55,12 +55,12 @@ fn tokens_of_code_are_found_whole_and_in_parts() {
     check("a@b.org", "a@b.org a b.org b org");
 }
 
-/// BS7: colours of a terminal are no part of the words that they colour.
+/// BS7: terminal colours are not part of the words that they colour.
 #[test]
 fn bs7_colours_are_no_words() {
     check("\u{1b}[31mpanicked\u{1b}[0m at", "panick at");
     check("\u{1b}[1;38;5;196mE0502\u{1b}[K租约\u{1b}[m", "e0502 0502 租 约 租约");
-    // What is no such sequence is text.
+    // Anything else is text.
     check("\u{1b}[31\u{1b} x [31m", "31 x 31m 31");
 }
 
@@ -75,7 +75,7 @@ fn bl10_numbers_in_a_list_are_found() {
     check("100,101,102,103,104,105", "100 101102103104105 101 102 103 104 105");
 }
 
-/// BL10: each number of a long list costs the same, and none grows with the list.
+/// BL10: each number of a long list costs the same, however long the list is.
 #[test]
 fn bl10_a_list_of_numbers_costs_what_its_numbers_cost() {
     let numbers: Vec<String> = (0..40_000).map(|n| (100 + n % 900).to_string()).collect();
@@ -87,7 +87,7 @@ fn bl10_a_list_of_numbers_costs_what_its_numbers_cost() {
     assert_eq!((terms, bytes), (numbers.len() + 1, 3 * numbers.len() + 15));
 }
 
-/// BL10: what only chooses how a character looks is no term, and parts no word.
+/// BL10: a character that only chooses how another looks is not a term, and does not split a word.
 #[test]
 fn bl10_what_is_not_seen_is_no_term() {
     check("❤\u{fe0f} 1\u{fe0f}\u{20e3} 👩\u{200d}👧", "1");

@@ -1,4 +1,4 @@
-//! What a token is: where it ends, and what its writing says of it.
+//! Tokens: where they end, and what their spelling says about them.
 
 use foldback_core::script::{
     is_hangul, is_ideograph, is_ideograph_mark, is_jamo, is_kana, is_small_katakana,
@@ -6,8 +6,8 @@ use foldback_core::script::{
 };
 use unicode_normalization::char::is_combining_mark;
 
-/// Whether words are written without spaces between them in this character's script, or, as in Korean,
-/// with endings that a search must see through.
+/// Returns whether words in this character's script are written without spaces between them, or, as in Korean, with
+/// endings that a search must see through.
 pub(super) fn is_unspaced(c: char) -> bool {
     is_ideograph_mark(c)
         || (is_kana(c) && c != '・')
@@ -25,12 +25,12 @@ pub(super) fn is_word(c: char) -> bool {
     (c.is_alphanumeric() || is_combining_mark(c)) && !is_unspaced(c)
 }
 
-/// Whether a word may begin with `c`. A combining mark belongs to what stands before it.
+/// Returns whether a word may begin with `c`. A combining mark belongs to the character before it.
 pub(super) fn begins_word(c: char) -> bool {
     is_word(c) && (c.is_ascii() || !is_combining_mark(c))
 }
 
-/// Whether `c` joins two words into one token when it stands between them.
+/// Returns whether `c` joins two words into one token when it is between them.
 pub(super) fn is_link(c: char) -> bool {
     is_path_link(c) || is_inner_link(c) || c == ','
 }
@@ -43,8 +43,8 @@ pub(super) fn is_inner_link(c: char) -> bool {
     matches!(c, '_' | '-' | '.' | '+' | '\'' | '\u{2019}')
 }
 
-/// Where the token at the beginning of `text` ends: words, joined by up to three links. A comma
-/// joins the groups of three digits of one number only.
+/// Returns where the token at the beginning of `text` ends: words, joined by up to three links. A comma joins the
+/// groups of three digits of one number only.
 pub(super) fn token_end(text: &str) -> usize {
     let mut end = 0;
     // Where the last word begins, and how many groups of a number the token ends with.
@@ -79,7 +79,7 @@ pub(super) fn token_end(text: &str) -> usize {
         groups = match (comma, groups) {
             (true, groups) => groups + 1,
             (false, 1) => 1,
-            // What stands behind the groups is a fraction.
+            // What follows the groups is a fraction.
             (false, _) => MAX_GROUPS,
         };
         (word, end) = (at, at);
@@ -95,12 +95,11 @@ pub(super) fn token_end(text: &str) -> usize {
     end
 }
 
-/// A number is written in so many groups of digits at most; more of them are a list of numbers.
+/// A number has at most this many groups of digits; more of them are a list of numbers.
 const MAX_GROUPS: usize = 5;
 
-/// Whether a comma stands in one number, as in 1,000,000, and not in a list of ids: behind `word`,
-/// which ends with the last of `groups`, and in front of `behind`. It costs the same however long
-/// the list is.
+/// Returns whether a comma belongs to one number, as in 1,000,000, and not to a list of ids: it comes after `word`,
+/// which ends with the last of `groups`, and before `behind`. The cost does not depend on the length of the list.
 fn joins_groups(word: &str, groups: usize, behind: &str) -> bool {
     let last = word.bytes().rev().take(4).take_while(u8::is_ascii_digit).count();
     let fits = if groups == 1 { (1..=3).contains(&last) } else { last == 3 && word.len() == 3 };
@@ -109,12 +108,12 @@ fn joins_groups(word: &str, groups: usize, behind: &str) -> bool {
         && (groups > 1 || !is_long_list(behind))
 }
 
-/// How many digits `text` begins with, counted up to four.
+/// Returns how many digits `text` begins with, counted up to four.
 fn leading_digits(text: &str) -> usize {
     text.bytes().take(4).take_while(u8::is_ascii_digit).count()
 }
 
-/// Whether `text` begins with more groups of three digits than a number goes on with.
+/// Returns whether `text` begins with more groups of three digits than a number has.
 fn is_long_list(text: &str) -> bool {
     (0..MAX_GROUPS).all(|group| {
         let at = 4 * group;
@@ -123,18 +122,18 @@ fn is_long_list(text: &str) -> bool {
     })
 }
 
-/// Where the number begins that holds the first comma of `token`; `None` when there is no comma.
+/// Returns where the number begins that holds the first comma of `token`; `None` when there is no comma.
 pub(super) fn number_start(token: &str) -> Option<usize> {
     let before = token.get(..token.find(',')?)?;
     Some(before.trim_end_matches(|c: char| c.is_ascii_digit()).len())
 }
 
-/// Whether groups of digits between commas may be numbers of their own: 200,404 but not 1,000,000.
+/// Returns whether groups of digits between commas may be numbers of their own: 200,404 but not 1,000,000.
 pub(super) fn may_be_list(number: &str) -> bool {
     number.split(',').skip(1).all(|group| !group.starts_with('0'))
 }
 
-/// Letters with apostrophes among them, and no capital behind a small letter.
+/// Returns whether it is letters with apostrophes among them, and no capital after a small letter.
 pub(super) fn is_plain_word(token: &str) -> bool {
     let mut small = false;
     let mut capitals = 0;
@@ -161,7 +160,7 @@ pub(super) fn is_plain_word(token: &str) -> bool {
     true
 }
 
-/// Whether a token that is more than a word names one thing.
+/// Returns whether a token that is more than a word names one thing.
 pub(super) fn is_name(token: &str) -> bool {
     let chars = token.chars().count();
     if matches!(token, "C++" | "c++" | "C#" | "c#") {
@@ -201,7 +200,7 @@ pub(super) fn is_name(token: &str) -> bool {
             || humps(token).iter().filter(|hump| hump.chars().count() >= 3).count() > 1)
 }
 
-/// Where the segments of a path begin.
+/// Returns where the segments of a path begin.
 pub(super) fn segment_starts(path: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut before = '/';
@@ -214,7 +213,7 @@ pub(super) fn segment_starts(path: &str) -> Vec<usize> {
     starts
 }
 
-/// The pieces of `parseHTTPHeader2`: parse, HTTP, Header, 2.
+/// Returns the pieces of `parseHTTPHeader2`: parse, HTTP, Header, 2.
 pub(super) fn humps(part: &str) -> Vec<&str> {
     let chars: Vec<(usize, char)> = part.char_indices().collect();
     let mut pieces = Vec::new();

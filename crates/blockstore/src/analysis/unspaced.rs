@@ -1,4 +1,4 @@
-//! Terms of writing without spaces between words, and of Korean, whose words carry endings.
+//! Terms of scripts without spaces between words, and of Korean, whose words have endings.
 //!
 //! - A run is parted where the script changes. Chinese characters (brought to their simplified form)
 //!   give themselves and their pairs, and numbers their digits.
@@ -7,7 +7,7 @@
 //! - A Korean word gives its stem and the pairs of the stem.
 //! - Other scripts (Thai, Lao, Burmese, Khmer) give characters and pairs.
 //!
-//! What stands in most sentences is a function word of questions, as in English.
+//! Words that occur in most sentences are function words of questions, as in English.
 
 use super::{Form, han, hangul};
 use foldback_core::script::{
@@ -16,7 +16,7 @@ use foldback_core::script::{
 use rustc_hash::FxHashSet;
 use std::sync::LazyLock;
 
-/// The scripts that are told apart.
+/// The scripts that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Script {
     Han,
@@ -26,7 +26,7 @@ enum Script {
     Other,
 }
 
-/// Turns runs into terms; kept so that its room is used again.
+/// Turns runs into terms; kept so that its memory is reused.
 #[derive(Default)]
 pub(super) struct Unspaced {
     /// The characters as they are compared, and the script that each was written in.
@@ -71,7 +71,7 @@ impl Unspaced {
         self.starts.clear();
         for c in run.chars() {
             let script = match c {
-                // The mark of a long vowel belongs to what it lengthens.
+                // The mark of a long vowel belongs to the vowel before it.
                 'ー' => self.scripts.last().copied().unwrap_or(Script::Katakana),
                 c if is_hiragana(c) => Script::Hiragana,
                 c if is_katakana(c) || is_small_katakana(c) => Script::Katakana,
@@ -94,7 +94,7 @@ impl Unspaced {
         self.starts.push(self.text.len());
     }
 
-    /// The characters from `from` to `to`.
+    /// Returns the characters from `from` to `to`.
     fn slice(&self, from: usize, to: usize) -> (&str, &[char]) {
         let at = |place: usize| self.starts.get(place).copied().unwrap_or(self.text.len());
         let text = self.text.get(at(from)..at(to)).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Unspaced {
         }
     }
 
-    /// The pairs; of a single character itself.
+    /// The pairs; for a single character the character itself.
     fn pairs(
         &self,
         from: usize,
@@ -141,7 +141,7 @@ impl Unspaced {
         if (3..=8).contains(&(to - from)) && (kana_behind || is_kana(from.checked_sub(1))) {
             sink(self.slice(from, to).0, Form::Plain);
         }
-        // The beginning of what is written behind a character tells its reading: 食べ, 増え.
+        // The first character of the kana that follow tells its reading: 食べ, 増え.
         if kana_behind && scripts.get(to) == Some(&Script::Hiragana) {
             let (text, chars) = self.slice(to - 1, to + 1);
             if !chars.last().is_some_and(|c| PARTICLES.contains(*c)) {
@@ -177,7 +177,7 @@ impl Unspaced {
         let before = from.checked_sub(1).and_then(|at| scripts.get(at));
         let behind_noun = matches!(before, Some(Script::Han | Script::Katakana));
         if behind_noun && to - from > 1 {
-            // A particle and the beginning of what stands behind it: 料金のか.
+            // A particle and the first character after it: 料金のか.
             let (text, chars) = self.slice(from, from + 2);
             let is_particle = matches!(chars, ['は' | 'が' | 'を' | 'の', _]);
             sink(text, form(is_particle || is_common_kana(chars)));
@@ -205,7 +205,7 @@ impl Unspaced {
         let (text, chars) = self.slice(from, to);
         hangul::stem(chars, &mut stem);
         if chars.len() == 2 && stem.len() == 1 {
-            // It may be a word that only ends like a particle: 회의.
+            // It may be a word that only happens to end like a particle: 회의.
             sink(text, form(hangul::is_function(chars)));
         }
         let mut give = |chars: &[char]| {
@@ -230,15 +230,14 @@ fn form(is_common: bool) -> Form {
     if is_common { Form::Common } else { Form::Plain }
 }
 
-/// Particles of Japanese that stand directly behind a noun.
+/// Particles of Japanese that directly follow a noun.
 const PARTICLES: &str = "がはをにのとへもでかやだ";
 
-/// Chinese characters that stand in any sentence, simplified; also 何 of Japanese. A pair of them is
-/// as common as each.
+/// Chinese characters that occur in any sentence, simplified; also 何 of Japanese. A pair of them is as common as each.
 const COMMON_HAN: &str = "的了吗呢吧啊呀嘛么什怎哪谁几个们是在有和与及或把被从到对为就都也还又很太最这那\
     我你您他她它会能可要想请让给着过得地之其而但因所以如若何没不说来去";
 
-/// Words that hold one of the characters that make any other pair common.
+/// Words with one of the characters that make any other pair common.
 const TELLING_HAN: &str =
     "目的 标的 的士 的确 了解 了结 终了 酒吧 网吧 贴吧 吧台 吗啡 呢绒 呢子 啊哈 幺么";
 
@@ -263,7 +262,7 @@ fn pairs_of(list: &str) -> FxHashSet<[char; 2]> {
     pairs.collect()
 }
 
-/// Pairs of hiragana that belong to endings, particles and words of asking.
+/// Pairs of hiragana that belong to endings, particles and question words.
 const COMMON_KANA: &str = "です ます まし した して ので から まで には では とは とき こと もの など なに どこ \
     いつ だれ どれ どの どう どん った って てい いま いた ない なり なる なっ れる られ れた さい くだ ださ せん \
     ませ すか のか かか うか たか たの るの いの のは のが のに のを にし にな もう よう うに うな うで たら なら \
@@ -336,7 +335,7 @@ mod tests {
         check("ภาษา", "ภ า ษ า ภา าษ ษา");
     }
 
-    /// BL10: what looks like a particle or a function word may be part of a word that is asked for.
+    /// BL10: a sequence that looks like a particle or a function word may be part of a word that is searched for.
     #[test]
     fn bl10_words_of_common_characters_are_not_common() {
         for word in ["のど", "はがき", "がん", "はさみ", "目的", "酒吧", "了解"] {

@@ -8,23 +8,22 @@ use foldback_kv::Todo;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What [`maintain`](crate::BlockStore::maintain) and
-/// [`build_graph`](crate::BlockStore::build_graph) did.
+/// The result of [`maintain`](crate::BlockStore::maintain) and [`build_graph`](crate::BlockStore::build_graph).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Maintained {
     /// How many blocks were added to the index.
     pub indexed: u32,
-    /// Why an index that was there was dropped and made again, if it was.
+    /// Why an existing index was dropped and rebuilt, if it was.
     pub dropped: Option<String>,
-    /// Whether the index has so many vectors without a graph that
-    /// [`build_graph`](crate::BlockStore::build_graph) would build one.
+    /// Whether the index has enough vectors without a graph for [`build_graph`](crate::BlockStore::build_graph) to
+    /// build one.
     pub graph_due: bool,
     /// Whether the graph was built.
     pub graph_built: bool,
-    /// Whether another process or thread was at it already.
+    /// Whether another process or thread was already at it.
     pub busy: bool,
-    /// Whether the index holds what the truth does not, so that it was left for
+    /// Whether the index holds something that the truth does not, so that it was left for
     /// [`doctor`](crate::BlockStore::doctor) to report.
     pub ahead: bool,
 }
@@ -34,7 +33,7 @@ impl Cache {
         let mut done = Maintained::default();
         let Some(folder) = self.folder(todo) else { return Ok(done) };
         if self.records.vector_state(todo)?.indexes_stale {
-            // Its vectors are being replaced; then it is made again.
+            // Its vectors are being replaced; then it is rebuilt.
             return Ok(done);
         }
         let last = self.records.last_block_n(todo)?;
@@ -70,12 +69,12 @@ impl Cache {
         known: Option<&DiskIndex>,
     ) -> Result<Maintained, Error> {
         let mut done = Maintained::default();
-        // Another process may have written and indexed since; what counts is what is there now.
+        // Another process may have written and indexed since; only the current state counts.
         let last = self.records.last_block_n(todo)?;
         let writer = IndexWriter::new(lock, folder, &self.records, todo);
         let mut disk = match self.open(folder, todo, known) {
             Ok(Some(disk)) if self.records.can_read_any(todo, disk.omissions()) => {
-                done.dropped = Some("it lacks what can be read by now".to_owned());
+                done.dropped = Some("it lacks data that can be read by now".to_owned());
                 None
             }
             Ok(disk) => disk,
@@ -85,7 +84,7 @@ impl Cache {
             }
         };
         if disk.is_none() {
-            // What others have mapped of an older one goes by its name, and is never written over.
+            // Others have mapped an older one by its name, so it is never overwritten.
             writer.clear()?;
         }
         if let Some(disk) = &disk
@@ -144,7 +143,7 @@ impl Cache {
         disk: &DiskIndex,
     ) -> Result<Maintained, Error> {
         let mut done = Maintained { graph_due: true, ..Maintained::default() };
-        // Another may have built it meanwhile; whether it is whole shows when it is loaded.
+        // Another may have built it meanwhile; whether it is intact shows when it is loaded.
         let graph = Graph::open(folder, &disk.codes, disk.graph.as_ref());
         let graph = graph.filter(|graph| graph.load().is_some());
         let after = self.config.hnsw_after_vectors;
@@ -165,8 +164,8 @@ impl Cache {
         Ok(done)
     }
 
-    /// What was done to the indexes of a todo, or where it was forgotten meanwhile, nothing: then
-    /// nothing of them may stay, and what failed only failed because they were gone.
+    /// Returns what was done to the indexes of a todo, or nothing if it was forgotten meanwhile: then none of them may
+    /// stay, and a failure only happened because they were gone.
     fn unless_forgotten(
         &self,
         todo: &Todo,
@@ -182,8 +181,7 @@ impl Cache {
         Ok(Maintained::default())
     }
 
-    /// Graphs that are being built are given up, and none are built any more; indexes end with the
-    /// batch that they are at.
+    /// Graphs that are being built are abandoned, and no more are built; indexes end with the current batch.
     pub(crate) fn stop_building(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -203,19 +201,19 @@ impl Cache {
         Ok(u64::from(last.saturating_sub(indexed)))
     }
 
-    /// Whether the vectors of the todo's index have a graph over them.
+    /// Returns whether the vectors of the todo's index have a graph over them.
     pub(crate) fn has_graph(&self, todo: &Todo) -> bool {
         let disk = self.folder(todo).and_then(|folder| self.open(&folder, todo, None).ok()?);
         disk.is_some_and(|disk| disk.graph.is_some())
     }
 
-    /// Whether a todo of so many blocks is large enough for an index on disk.
+    /// Returns whether a todo of this many blocks is large enough for an index on disk.
     pub(crate) fn is_worth_an_index(&self, todo: &Todo, last: u32) -> Result<bool, Error> {
         Ok(last > 0 && self.is_due(todo, &self.slot(todo), None, last)?)
     }
 
-    /// Whether the blocks behind those that `disk` holds are to be indexed on disk: there are many, or
-    /// much text in their payloads.
+    /// Returns whether the blocks after those that `disk` holds are to be indexed on disk: there are many, or much text
+    /// in their payloads.
     fn is_due(
         &self,
         todo: &Todo,
@@ -244,7 +242,7 @@ impl Cache {
             passages.count += self.records.count_passages(todo, new, is_new)?;
             passages.until = last;
         }
-        // Each catching up costs as much as a part of the whole, so a large index waits for more.
+        // Each update costs as much as a part of the whole, so a large index waits for more.
         let held = disk.map_or(0, |disk| disk.passages().len() as u64);
         Ok(passages.count > u64::from(self.config.index_after_passages).max(held / GROWTH))
     }

@@ -1,4 +1,4 @@
-//! Indexes on disk, deleted.
+//! Deletion of indexes on disk.
 
 use super::{Cache, TURN, index_error};
 use crate::Error;
@@ -8,8 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 impl Cache {
-    /// Deletes what the todo's index holds, once nobody writes it; `false` when it was told to stop
-    /// before.
+    /// Deletes the contents of the todo's index, once nobody writes to it; `false` when it was stopped before.
     pub(crate) fn clear_index(&self, todo: &Todo, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
         let folder = self.folder(todo).filter(Folder::holds_index);
         let Some(folder) = folder else { return Ok(true) };
@@ -24,14 +23,14 @@ impl Cache {
         Ok(true)
     }
 
-    /// Lets go of the todo and deletes its indexes. Its records are gone, so that whoever is indexing
-    /// it finds that out and leaves nothing behind either.
+    /// Drops the todo and deletes its indexes. Its records are gone, so that a process that is indexing it finds that
+    /// out and leaves nothing behind either.
     pub(crate) fn remove_index(&self, todo: &Todo) -> Result<(), Error> {
         self.drop_slot(todo);
         self.folder(todo).map_or(Ok(()), |folder| remove(&folder))
     }
 
-    /// Deletes the indexes of todos that are no more.
+    /// Deletes the indexes of todos that no longer exist.
     pub(crate) fn sweep_forgotten(&self) -> Result<usize, Error> {
         let Some(dir) = &self.index_dir else { return Ok(0) };
         let entries = match std::fs::read_dir(dir) {
@@ -60,7 +59,7 @@ impl Cache {
                     remove(&folder)?;
                     swept += 1;
                 }
-                // Whose it is cannot be read, so it stays.
+                // Its owner cannot be read, so it stays.
                 Err(KvError::Corrupt { .. }) => {}
                 Err(error) => return Err(Error::Kv(error)),
             }
@@ -69,18 +68,18 @@ impl Cache {
     }
 }
 
-/// Deletes a todo's indexes, and its folder. That gets another name first, in one step: whoever
-/// still writes to it by the old one writes to nothing any more, and what a kill leaves is swept.
+/// Deletes a todo's indexes, and its folder. The folder is renamed first, in one step: a process that still writes to
+/// it by the old name no longer reaches anything, and what a kill leaves is swept.
 pub(super) fn remove(folder: &Folder) -> Result<(), Error> {
     let gone = gone_root(folder);
     let mut tries = 100;
     loop {
-        // Until it has not come back meanwhile.
+        // Until it has not reappeared meanwhile.
         let renamed = delete(&gone).and_then(|()| std::fs::rename(folder.root(), &gone));
         match renamed.map_err(|error| (error.kind(), error)) {
             Err((ErrorKind::NotFound | ErrorKind::NotADirectory, _)) => return Ok(()),
             Ok(()) => {}
-            // A file that was just being made came to be in it, or another deletes it too.
+            // A file that was just being created appeared in it, or another process deletes it too.
             Err((ErrorKind::DirectoryNotEmpty, _)) if tries > 0 => std::thread::sleep(TURN),
             Err((_, error)) => return Err(index_error(folder, "deleted", error.to_string())),
         }
@@ -88,12 +87,12 @@ pub(super) fn remove(folder: &Folder) -> Result<(), Error> {
     }
 }
 
-/// Where a todo's folder goes to be deleted.
+/// Returns the place to which a todo's folder is moved to be deleted.
 fn gone_root(folder: &Folder) -> PathBuf {
     folder.root().with_extension(GONE)
 }
 
-/// What the folder of a todo's indexes is called behind its number while it is deleted.
+/// The extension of the folder of a todo's indexes while it is deleted.
 const GONE: &str = "gone";
 
 fn delete(path: &Path) -> std::io::Result<()> {

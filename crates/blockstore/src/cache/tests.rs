@@ -1,4 +1,4 @@
-//! What the cache holds, and what that takes.
+//! The contents of the cache, and their memory.
 
 use super::*;
 use crate::{Commit, Head, NewMessage};
@@ -45,7 +45,7 @@ fn filled(kv: &Arc<dyn Kv>, records: &Records, id: &str) -> Todo {
     todo
 }
 
-/// What is counted is what the todos that are held take, whatever was done to them.
+/// The count is the memory used by the todos that are held, whatever was done to them.
 #[test]
 fn c8_the_memory_of_the_cache_is_counted_after_upkeep_too() {
     let dir = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn c8_the_memory_of_the_cache_is_counted_after_upkeep_too() {
     assert_eq!(counted(&cache), after, "nothing has changed");
     cache.remove_index(b).unwrap();
     assert!(counted(&cache) < after);
-    // One whose room is small holds what is being searched, and no more.
+    // With a small bound, only the todo that is being searched is held.
     let small = open(1);
     for todo in [c, a, c] {
         small.maintain(todo).unwrap();
@@ -97,7 +97,7 @@ fn c8_the_memory_of_the_cache_is_counted_after_upkeep_too() {
     }
 }
 
-/// C8: a graph takes no room before it is loaded, and then its own.
+/// C8: a graph takes no memory before it is loaded, and then its own.
 #[test]
 fn c8_a_graph_counts_once_it_is_loaded() {
     let dir = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ fn c8_a_graph_counts_once_it_is_loaded() {
     assert!(bytes >= graphs / 3, "the graph is counted: {bytes}");
 }
 
-/// C7: a todo that was forgotten has no place in the cache, also where the upkeep comes to it afterwards, as it does in the
+/// C7: a todo that was forgotten has no place in the cache, even if the upkeep reaches it afterwards, as it does in the
 /// background.
 #[test]
 fn c7_a_forgotten_todo_takes_no_place() {

@@ -1,5 +1,5 @@
-//! The file of vectors of a byte a number: written in chunks that only grow at the end, and mapped
-//! into memory to be read.
+//! The file of vectors with one byte per number: written in chunks that only grow at the end, and
+//! mapped into memory to be read.
 //!
 //! ```text
 //! chunk   "fbcodes3", the length of the body, its checksum (8 bytes each), the body
@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAGIC: &[u8; 8] = b"fbcodes3";
 const CHUNK_HEAD: usize = 24;
 
-/// Rows that are to be written.
+/// Rows to be written.
 #[derive(Debug, Default)]
 pub(crate) struct NewCodes {
     groups: Vec<NewGroup>,
@@ -37,7 +37,7 @@ struct NewGroup {
     codes: Vec<u8>,
 }
 
-/// What a chunk says of itself.
+/// The description of a chunk.
 #[derive(Serialize, Deserialize)]
 struct ChunkHead {
     first_block: u32,
@@ -70,7 +70,7 @@ impl NewCodes {
         &mut self.groups[place]
     }
 
-    /// Whether `codes` holds these rows and no others.
+    /// Returns whether `codes` holds these rows and no others.
     pub(crate) fn are(&self, codes: &Codes) -> bool {
         let same = |(new, read): (&NewGroup, &CodeGroup)| {
             let mut rows = new.codes.chunks_exact(new.dim.max(1)).enumerate();
@@ -82,8 +82,8 @@ impl NewCodes {
         self.groups.len() == read.len() && self.groups.iter().zip(read).all(same)
     }
 
-    /// Appends these rows, of blocks `first` to `last`, to the file behind its first `at` bytes,
-    /// makes them durable, and gives the file's new length.
+    /// Appends these rows, of blocks `first` to `last`, to the file after its first `at` bytes,
+    /// makes them durable, and returns the file's new length.
     pub(crate) fn append_to(
         self,
         path: &Path,
@@ -119,8 +119,8 @@ impl NewCodes {
     }
 }
 
-/// The file, to be written behind its first `at` bytes, which are its last then. Searches have it
-/// mapped, so it is never cut: what is longer makes way for a copy of its beginning.
+/// Opens the file to be written after its first `at` bytes, which are its last ones then. Searches
+/// have it mapped, so it is never truncated: a longer file is replaced by a copy of its beginning.
 fn open_at(path: &Path, at: u64) -> std::io::Result<File> {
     let len = match std::fs::metadata(path) {
         Ok(meta) => meta.len(),
@@ -128,7 +128,7 @@ fn open_at(path: &Path, at: u64) -> std::io::Result<File> {
         Err(error) => return Err(error),
     };
     if len < at {
-        let what = format!("vectors.i8 holds {len} bytes, and at least {at} were expected");
+        let what = format!("vectors.i8 holds {len} bytes, but at least {at} were expected");
         return Err(std::io::Error::new(ErrorKind::InvalidData, what));
     }
     if len > at {
@@ -136,7 +136,7 @@ fn open_at(path: &Path, at: u64) -> std::io::Result<File> {
         let mut begin = File::open(path)?.take(at);
         let mut file = File::create(&copy)?;
         std::io::copy(&mut begin, &mut file)?;
-        // The index counts on these bytes, and takes the file as it finds it under this name.
+        // The index counts on these bytes, and uses the file under this name as it is.
         file.sync_all()?;
         std::fs::rename(copy, path)?;
         #[cfg(unix)]
@@ -165,8 +165,8 @@ impl NewGroup {
 }
 
 impl Codes {
-    /// The rows in the first `bytes` bytes of the file, which hold the blocks 1 to `blocks`. Every
-    /// checksum is verified; the codes stay in the file, which is mapped.
+    /// Reads the rows in the first `bytes` bytes of the file, which hold the blocks 1 to `blocks`.
+    /// Every checksum is verified; the codes stay in the file, which is mapped.
     pub(crate) fn read(
         path: &Path,
         bytes: u64,
@@ -188,7 +188,7 @@ impl Codes {
             if let Some(sealing) = sealing {
                 let opened = sealing.open(&at, &body);
                 body = OwnedBytes::new(
-                    opened.ok_or_else(|| damage("has a chunk that does not open"))?,
+                    opened.ok_or_else(|| damage("has a chunk that cannot be decrypted"))?,
                 );
             }
             at = next;
@@ -196,12 +196,13 @@ impl Codes {
             codes.chunks.push((at as u64, sum));
         }
         if last != blocks {
-            return Err(damage(&format!("ends at block {last}, and {blocks} was expected")));
+            return Err(damage(&format!("ends at block {last}, but {blocks} was expected")));
         }
         Ok(codes)
     }
 
-    /// Appends the rows of a chunk that begins with block `first`; the last block that it holds.
+    /// Appends the rows of a chunk that begins with block `first`, and returns the last block that
+    /// it holds.
     fn append(&mut self, body: &OwnedBytes, first: u32) -> Result<u32, Damage> {
         let cut = || "has a chunk that is cut short".to_owned();
         let (len, rest) = body.split_first_chunk::<4>().ok_or_else(cut)?;
@@ -227,17 +228,17 @@ impl Codes {
     }
 }
 
-/// The bytes of a file, mapped into memory.
+/// Returns the bytes of a file, mapped into memory.
 fn map(path: &Path) -> Result<OwnedBytes, String> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err("it is no file".to_owned());
+        return Err("it is not a file".to_owned());
     };
     let folder = MmapDirectory::open(folder).map_err(|error| error.to_string())?;
     let file = folder.open_read(Path::new(name)).map_err(|error| error.to_string())?;
     file.read_bytes().map_err(|error| error.to_string())
 }
 
-/// The body of the chunk at the beginning, and its checksum, which holds.
+/// Returns the body of the chunk at the beginning, and its checksum, which is verified.
 fn read_chunk(bytes: &OwnedBytes) -> Result<(OwnedBytes, u64), Damage> {
     let cut = || "ends in the middle of a chunk".to_owned();
     let number = |at: usize| {
@@ -246,13 +247,13 @@ fn read_chunk(bytes: &OwnedBytes) -> Result<(OwnedBytes, u64), Damage> {
     };
     let (len, sum) = (number(8)?, number(16)?);
     if !bytes.starts_with(MAGIC) {
-        return Err("holds something else than chunks".to_owned());
+        return Err("holds something other than chunks".to_owned());
     }
     let end = usize::try_from(len).ok().and_then(|len| len.checked_add(CHUNK_HEAD));
     let end = end.filter(|end| *end <= bytes.len()).ok_or_else(cut)?;
     let body = bytes.slice(CHUNK_HEAD..end);
     if xxh3_64(&body) != sum {
-        return Err("has a chunk whose checksum does not hold".to_owned());
+        return Err("has a chunk whose checksum does not match".to_owned());
     }
     Ok((body, sum))
 }
@@ -277,7 +278,7 @@ pub(super) mod tests {
         BlockDoc { vectors: vec![vectors], ..BlockDoc::unreadable(n) }
     }
 
-    /// The rows of blocks as they are read back from a file of one chunk for each run of blocks.
+    /// The rows of blocks as they are read back from a file with one chunk for each run of blocks.
     pub(in crate::disk) fn written(path: &Path, runs: &[&[BlockDoc]]) -> Codes {
         let mut at = 0;
         let mut last = 0;
@@ -316,16 +317,16 @@ pub(super) mod tests {
             std::fs::write(&other, &whole[..at]).unwrap();
             assert!(Codes::read(&other, bytes, 3, None).is_err(), "cut at {at}");
         }
-        // What is behind the manifest's length is left over from a write that was cut short.
+        // What follows the manifest's length is left over from a write that was cut short.
         std::fs::write(&other, [whole.as_slice(), b"torn"].concat()).unwrap();
         assert!(all.are(&Codes::read(&other, bytes, 3, None).unwrap()));
-        // Other rows are told apart.
+        // Other rows are recognised as different.
         let mut less = NewCodes::default();
         docs[..2].iter().for_each(|doc| less.push(doc));
         assert!(!less.are(&back));
     }
 
-    /// R10: rows that a search has mapped stay what they are, wherever others write on.
+    /// R10: rows that a search has mapped stay unchanged, wherever others continue to write.
     #[test]
     fn r10_no_write_changes_or_cuts_what_is_mapped() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,19 +1,16 @@
-//! Vectors of a byte a number, for scanning.
+//! Vectors with one byte per number, for scanning.
 //!
-//! A row `v` is kept as `scale * codes` and the length of what that leaves out, so a scan gives
-//! every cosine with a bound on its error, and only the few rows whose bounds overlap the best
-//! are read from the truth.
+//! A row `v` is kept as `scale * codes` and the length of the remainder, so a scan gives every cosine with a bound on
+//! its error, and only the few rows whose bounds overlap the best are read from the truth.
 //!
-//! The bound: what is left out of a row is a rounding error in each number, none larger than half
-//! a step. Where these go all ways, their product with a unit vector that knows nothing of them has
-//! a standard deviation of their length over the root of the dimension. Six of these are the bound,
-//! or Cauchy's and Schwarz's where that is less; with it the answer is the same as if all rows had
-//! been read.
+//! The bound: the remainder of a row is a rounding error in each number, none larger than half a step. If these point
+//! in all directions, their product with a unit vector that is independent of them has a standard deviation of their
+//! length over the root of the dimension. The bound is six of these, or that of Cauchy and Schwarz if it is less; with
+//! it the answer is the same as if all rows had been read.
 //!
-//! They do not go all ways in a row of few different numbers, such as counts of words, in a row
-//! that is zero nearly everywhere, and in one that a few numbers tower over: questions that are made
-//! alike share them. That is seen when a row is written, and its length is stretched, up to
-//! Cauchy's and Schwarz's bound ([`error_of`]).
+//! They do not point in all directions in a row of few different numbers, such as counts of words, in a row that is
+//! zero nearly everywhere, or in one that a few numbers dominate: questions made in the same way share them. That is
+//! detected when a row is written, and its length is stretched, up to the bound of Cauchy and Schwarz ([`error_of`]).
 
 use super::Damage;
 use crate::block_doc::Place;
@@ -48,11 +45,11 @@ struct Run {
     codes: OwnedBytes,
 }
 
-/// What is known of each row besides its codes.
+/// The data of each row besides its codes.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Columns {
     scales: Vec<f32>,
-    /// The length of what the codes of a row leave out, as [`error_of`] stretches it.
+    /// The length of a row's remainder, as [`error_of`] stretches it.
     errors: Vec<f32>,
     /// The number of each row's block, ascending.
     blocks: Vec<u32>,
@@ -65,9 +62,9 @@ pub(super) struct Columns {
 pub(crate) struct Query {
     codes: Vec<i16>,
     scale: f32,
-    /// The length of what the codes leave out.
+    /// The length of the remainder.
     error: f32,
-    /// What a row leaves out changes a cosine by at most this part of its length.
+    /// The remainder of a row changes a cosine by at most this part of its length.
     spread: f32,
 }
 
@@ -83,7 +80,7 @@ pub(crate) struct Estimate {
 const ROUNDING: f32 = 1e-5;
 
 impl Codes {
-    /// The rows of this model.
+    /// Returns the rows of this model.
     pub(crate) fn group(&self, model_id: &str, dim: usize) -> Option<&CodeGroup> {
         self.groups.iter().find(|group| group.model_id == model_id && group.dim == dim)
     }
@@ -92,12 +89,12 @@ impl Codes {
         &self.groups
     }
 
-    /// How many bytes of the file they stand in.
+    /// Returns how many bytes of the file they occupy.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.chunks.last().map_or(0, |(end, _)| *end)
     }
 
-    /// A hash of the file's first bytes, where these are whole chunks.
+    /// Returns a hash of the file's first bytes, if these are whole chunks.
     pub(super) fn hash_of(&self, bytes: u64) -> Option<u64> {
         let count = self.chunks.partition_point(|(end, _)| *end <= bytes);
         let (chunks, _) = self.chunks.split_at_checked(count)?;
@@ -105,7 +102,7 @@ impl Codes {
         (chunks.last()?.0 == bytes).then(|| xxh3_64(&sums))
     }
 
-    /// About how much memory they take, without what the system keeps of the file.
+    /// Returns about how much memory they use, without what the system keeps of the file.
     pub(crate) fn bytes(&self) -> usize {
         self.groups.iter().map(|group| group.len() * Columns::ROW_BYTES).sum()
     }
@@ -122,7 +119,7 @@ impl Codes {
 }
 
 impl CodeGroup {
-    /// How many rows there are.
+    /// Returns how many rows there are.
     pub(crate) fn len(&self) -> usize {
         self.columns.len()
     }
@@ -138,7 +135,7 @@ impl CodeGroup {
         }
     }
 
-    /// The codes of a row, each a signed byte.
+    /// Returns the codes of a row, each a signed byte.
     pub(crate) fn codes(&self, row: usize) -> &[u8] {
         let run = self.runs.partition_point(|run| run.first <= row).checked_sub(1);
         let Some(run) = run.and_then(|run| self.runs.get(run)) else { return &[] };
@@ -146,7 +143,7 @@ impl CodeGroup {
         run.codes.get(at..at + self.dim).unwrap_or_default()
     }
 
-    /// The rows of a block.
+    /// Returns the rows of a block.
     pub(crate) fn rows_of(&self, block: u32) -> Range<usize> {
         let blocks = self.columns.blocks.as_slice();
         let start = blocks.partition_point(|b| *b < block);
@@ -154,7 +151,7 @@ impl CodeGroup {
         start..start + len
     }
 
-    /// The cosine of one row.
+    /// Returns the cosine of one row.
     pub(crate) fn estimate(&self, row: usize, query: &Query) -> Estimate {
         let scale = self.columns.scales.get(row).copied().unwrap_or(0.0);
         let error = self.columns.errors.get(row).copied().unwrap_or(0.0);
@@ -222,8 +219,8 @@ impl Columns {
         out.extend(self.rows.iter().flat_map(|row| row.to_le_bytes()));
     }
 
-    /// What [`write`](Self::write) wrote of so many rows, refused when a search could stumble over
-    /// it. The rows are of blocks of this range.
+    /// Reads what [`write`](Self::write) wrote of this many rows, and refuses it if a search could stumble over it. The
+    /// rows are of blocks of this range.
     pub(super) fn read(
         bytes: &[u8],
         count: usize,
@@ -239,7 +236,7 @@ impl Columns {
         let even = rest.is_empty() && read.rows.len() == count;
         let sane = read.scales.iter().chain(&read.errors).all(|value| value.is_finite());
         let inside = read.blocks.is_sorted() && read.blocks.iter().all(|b| numbers.contains(b));
-        if even && sane && inside { Ok(read) } else { Err("has rows that do not fit".to_owned()) }
+        if even && sane && inside { Ok(read) } else { Err("has invalid rows".to_owned()) }
     }
 }
 
@@ -251,7 +248,7 @@ fn column<const N: usize, T>(rest: &mut &[u8], count: usize, read: fn([u8; N]) -
 }
 
 impl Query {
-    /// A unit vector as a question.
+    /// Prepares a unit vector as a question.
     pub(crate) fn new(vector: &[f32]) -> Self {
         // As fine as the sum of products, at most 127 * most * length, fits into 32 bits.
         let most = (i32::MAX / 127 / vector.len().max(1) as i32).clamp(1, 32_767) as f32;
@@ -270,31 +267,32 @@ impl Query {
         Self { codes, scale, error: left.sqrt() as f32, spread }
     }
 
-    /// The cosine of a row of these codes. By the choice of the question's scale, nothing in the product can overflow.
+    /// Returns the cosine of a row of these codes. By the choice of the question's scale, nothing in the product can
+    /// overflow.
     fn estimate(&self, codes: &[u8], scale: f32, error: f32) -> Estimate {
-        // What the question leaves out is compared with a row of length 1 and a little more.
+        // The remainder of the question is compared with a row of length 1 and a little more.
         let error = error * self.spread + self.error * (1.01 + error) + ROUNDING;
         let product = dot_mixed(cast_slice(codes), &self.codes);
         Estimate { cosine: product as f32 * scale * self.scale, error }
     }
 }
 
-/// What a row leaves out changes a cosine by at most this part of its length, when it goes all ways.
+/// Returns the part of its length by which the remainder of a row changes a cosine at most, if it points in all directions.
 fn spread(dim: usize) -> f32 {
     (6.0 / (dim.max(1) as f32).sqrt()).min(1.0)
 }
 
-/// The length of what is left out of a row, number by number, stretched where it does not go all
-/// ways, so that its product with any question of the same making stays below [`spread`] of it.
+/// Returns the length of the remainder of a row, number by number, stretched if it does not point in all directions, so
+/// that its product with any question made in the same way stays below [`spread`] of it.
 pub(super) fn error_of(row: &[f32], left: &[f32], scale: f32) -> f32 {
     let length = left.iter().map(|left| f64::from(*left).powi(2)).sum::<f64>().sqrt();
-    // What is left out of equal numbers is equal, and counts as one.
+    // The remainders of equal numbers are equal, and count as one.
     let mut sizes: Vec<u32> = row.iter().map(|value| value.abs().to_bits()).collect();
     sizes.retain(|size| *size != 0);
     sizes.sort_unstable();
     let squares: usize = sizes.chunk_by(u32::eq).map(|equal| equal.len().pow(2)).sum();
     let stretch = (row.len() as f64 * squares as f64).sqrt() / sizes.len().max(1) as f64;
-    // Numbers that are small beside a step are left out nearly whole, and go where the row goes.
+    // Numbers that are small beside a step are lost nearly whole, and point where the row points.
     let (mut along, mut square) = (0.0, 0.0);
     for (value, left) in row.iter().zip(left).filter(|(value, _)| value.abs() < 1.5 * scale) {
         along += f64::from(*value) * f64::from(*left);

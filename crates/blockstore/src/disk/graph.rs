@@ -16,24 +16,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Neighbours of a row; above 256 the library ends the process.
+/// Neighbours of a row; above 256 the library aborts the process.
 const NEIGHBOURS: usize = 16;
-/// How many candidates are looked at when a row is added.
+/// How many candidates are examined when a row is added.
 const BUILD_EFFORT: usize = 128;
-/// The most layers that the library takes.
+/// The most layers that the library accepts.
 const LAYERS: usize = 16;
-/// The name under which the files of graphs begin.
+/// The prefix of the names of graph files.
 const NAME: &str = "graph-";
 
-/// The graph over the first rows of one model that a folder holds. It proposes rows; what it leaves
-/// out is scanned. A scan answers as well, so nothing waits for a graph: it is loaded beside the
-/// searches, from the second one on, and a process that asks once never loads it.
+/// The graph over the first rows of one model that a folder holds. It proposes rows; the others are
+/// scanned. A scan answers as well, so nothing waits for a graph: it is loaded beside the searches,
+/// from the second one on, and a process that searches once never loads it.
 pub(crate) struct Graph {
     folder: Folder,
     head: Head,
-    /// How often it was asked for before it was there.
+    /// How often it was requested before it was loaded.
     asked: AtomicU32,
-    /// `None` in it when the files are no good.
+    /// `None` in it when the files are unusable.
     loaded: OnceLock<Option<Loaded>>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Loaded {
     hnsw: Hnsw<'static, i8, CodeDistance>,
 }
 
-/// What says which graph there is. It is written last, so that it never names half of one.
+/// The description of a graph. It is written last, so that it never names half of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
@@ -60,8 +60,8 @@ struct Head {
 const FORMAT: u32 = 2;
 
 impl Graph {
-    /// The graph of the folder, if there is one that belongs to these codes; its files are read
-    /// when it is [`loaded`](Self::loaded). `known` is used again when it is that one.
+    /// Returns the graph of the folder, if there is one that belongs to these codes; its files are
+    /// read when it is [`loaded`](Self::loaded). `known` is reused if it is the same one.
     pub(crate) fn open(
         folder: &Folder,
         codes: &Codes,
@@ -79,8 +79,8 @@ impl Graph {
         fits.then(|| Arc::new(Self { folder: folder.clone(), head, asked, loaded }))
     }
 
-    /// The rows of which a graph is due: of the model with the most, when they have become more
-    /// than `after`, and many more than the graph holds.
+    /// Returns the rows for which a graph is due: of the model with the most, when there are more
+    /// than `after` of them, and many more than the graph holds.
     pub(crate) fn due<'a>(
         codes: &'a Codes,
         graph: Option<&Self>,
@@ -94,9 +94,9 @@ impl Graph {
         (group.len() - held > held / 2).then_some(group)
     }
 
-    /// Builds the graph over all rows of a model and writes it in place of the one that is there.
-    /// One thread adds row after row, so the same rows give the same graph. When `stop` says so it
-    /// gives up, leaves everything as it was, and answers `false`.
+    /// Builds the graph over all rows of a model and replaces the existing one. One thread adds row
+    /// after row, so the same rows give the same graph. When `stop` returns true, it abandons the
+    /// work, leaves everything as it was, and returns `false`.
     pub(crate) fn build(
         folder: &Folder,
         codes: &Codes,
@@ -114,10 +114,10 @@ impl Graph {
             hnsw.insert_slice((&point, row));
         }
         remove(folder, &name(rows));
-        // The library panics where it cannot make a file.
+        // The library panics when it cannot create a file.
         let dump = AssertUnwindSafe(|| hnsw.file_dump(folder.root(), &name(rows)));
         let written = std::panic::catch_unwind(dump)
-            .map_err(|_| "the files of the graph cannot be made".to_owned())?
+            .map_err(|_| "the files of the graph cannot be created".to_owned())?
             .map_err(|error| error.to_string())?;
         if written != name(rows) {
             return Err(format!("the graph was written as {written}"));
@@ -142,7 +142,8 @@ impl Graph {
         Ok(true)
     }
 
-    /// Whether a model has more than `after` rows and the graph is of that one, so that it is used.
+    /// Returns whether a model has more than `after` rows and the graph is of that model, so that
+    /// it is used.
     pub(crate) fn is_wanted(&self, codes: &Codes, after: usize) -> bool {
         let group = codes.group(&self.head.model_id, self.head.dim);
         group.is_some_and(|group| group.len() > after)
@@ -153,15 +154,15 @@ impl Graph {
         loop {
             let Ok(text) = std::fs::read(folder.graph()) else { return Ok(()) };
             let verified = Head::verify(&text, folder, codes);
-            // One that was replaced while its files were read is looked at anew.
+            // A graph that was replaced while its files were read is examined again.
             if verified.is_ok() || std::fs::read(folder.graph()).is_ok_and(|now| now == text) {
                 return verified;
             }
         }
     }
 
-    /// Removes the graph of the folder, whatever is left of it. Who does so holds the lock of who
-    /// builds graphs.
+    /// Removes the graph of the folder, whatever is left of it. The caller holds the lock for
+    /// building graphs.
     pub(crate) fn remove(folder: &Folder) -> std::io::Result<()> {
         match std::fs::remove_file(folder.graph()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -170,13 +171,13 @@ impl Graph {
         Ok(())
     }
 
-    /// How many rows of `group` the graph holds.
+    /// Returns how many rows of `group` the graph holds.
     pub(crate) fn rows_of(&self, group: &CodeGroup) -> usize {
         let same = self.head.model_id == group.model_id && self.head.dim == group.dim;
         if same { self.head.rows } else { 0 }
     }
 
-    /// The graph if it is in memory. Asked for the second time, it begins to be loaded.
+    /// Returns the graph if it is in memory. The second request starts to load it.
     pub(crate) fn loaded(self: &Arc<Self>) -> Option<&Loaded> {
         if let Some(loaded) = self.loaded.get() {
             return loaded.as_ref();
@@ -184,23 +185,23 @@ impl Graph {
         if self.asked.fetch_add(1, Ordering::Relaxed) == 1 {
             let graph = self.clone();
             let thread = std::thread::Builder::new().name("foldback-graph".to_owned());
-            // Where no thread can be had, rows are scanned as before.
+            // If no thread is available, rows are scanned as before.
             drop(thread.spawn(move || graph.load().is_some()));
         }
         None
     }
 
-    /// The graph, loaded now if it is not yet; `None` when its files are no good.
+    /// Returns the graph, loading it now if necessary; `None` when its files are unusable.
     pub(crate) fn load(&self) -> Option<&Loaded> {
         self.loaded.get_or_init(|| Loaded::read(&self.folder, &self.head)).as_ref()
     }
 
-    /// Whether its files turned out to be no good.
+    /// Returns whether its files turned out to be unusable.
     fn is_bad(&self) -> bool {
         self.loaded.get().is_some_and(Option::is_none)
     }
 
-    /// About how much memory it takes: nothing before it begins to be loaded.
+    /// Returns about how much memory it uses: nothing before loading begins.
     pub(crate) fn bytes(&self) -> usize {
         let is_loading = self.loaded.get().is_none() && self.asked.load(Ordering::Relaxed) > 1;
         if !is_loading && !self.loaded.get().is_some_and(Option::is_some) {
@@ -212,22 +213,22 @@ impl Graph {
 }
 
 impl Head {
-    /// What is wrong with the graph that `text` tells of.
+    /// Returns what is wrong with the graph that `text` describes.
     fn verify(text: &[u8], folder: &Folder, codes: &Codes) -> Result<(), Damage> {
         let head: Self = serde_json::from_slice(text)
             .map_err(|error| format!("graph.json cannot be read: {error}"))?;
         if head.format != FORMAT {
-            return Err(format!("its format is {}, and {FORMAT} was expected", head.format));
+            return Err(format!("its format is {}, but {FORMAT} was expected", head.format));
         }
         // A newer one may be of codes that were appended since these were read.
         let is_known = head.code_bytes <= codes.file_bytes();
         if is_known && codes.hash_of(head.code_bytes) != Some(head.codes) {
-            return Err("it is of other vectors than the index".to_owned());
+            return Err("it belongs to other vectors than the index".to_owned());
         }
         match hash_files(folder, head.rows) {
             Ok(files) if files == head.files => Ok(()),
-            Ok(_) => Err("the checksum of a file of it does not hold".to_owned()),
-            Err(error) => Err(format!("a file of it cannot be read: {error}")),
+            Ok(_) => Err("the checksum of one of its files does not match".to_owned()),
+            Err(error) => Err(format!("one of its files cannot be read: {error}")),
         }
     }
 }
@@ -237,11 +238,11 @@ impl Loaded {
         if head.files != hash_files(folder, head.rows).ok()? {
             return None;
         }
-        // A graph borrows from what loaded it, as the library also loads by mapping files. Nothing
-        // is mapped here, so what stays behind is a path and a few flags, once for each load.
+        // A graph borrows from its loader, as the library also loads by mapping files. Nothing is
+        // mapped here, so only a path and a few flags are leaked, once for each load.
         let io: &'static HnswIo = Box::leak(Box::new(HnswIo::new(folder.root(), &name(head.rows))));
-        // The checksums hold, so the files are as the library wrote them; a library of another
-        // version may still give up on them, and does so with a panic.
+        // The checksums match, so the files are as the library wrote them; another version of the
+        // library may still refuse them, and does so with a panic.
         let load = AssertUnwindSafe(|| io.load_hnsw_with_dist(CodeDistance));
         let loaded = std::panic::catch_unwind(load);
         let mut hnsw: Hnsw<'static, i8, CodeDistance> = loaded.ok()?.ok()?;
@@ -263,9 +264,9 @@ impl Loaded {
     }
 }
 
-/// One less the cosine of two rows. A row is its codes, and behind them the inverse of their
-/// length in four bytes, so that lengths are not computed again for each pair. The library's own
-/// distance for products gives up on rounding errors; this one cannot be negative.
+/// One minus the cosine of two rows. A row is its codes, followed by the inverse of their length in
+/// four bytes, so that lengths are not computed again for each pair. The library's own distance for
+/// products panics on rounding errors; this one cannot be negative.
 #[derive(Clone, Copy, Default)]
 struct CodeDistance;
 
@@ -327,12 +328,12 @@ fn replace(path: &Path, text: &[u8]) -> std::io::Result<()> {
 
 fn remove(folder: &Folder, name: &str) {
     for part in ["graph", "data"] {
-        // What cannot be removed only takes space until the next time.
+        // A file that cannot be removed only takes space until the next time.
         drop(std::fs::remove_file(folder.root().join(format!("{name}.hnsw.{part}"))));
     }
 }
 
-/// Removes the files of all graphs but that of so many rows.
+/// Removes the files of all graphs except the one over this many rows.
 fn remove_others(folder: &Folder, rows: Option<usize>) {
     let kept = rows.map(name);
     let Ok(entries) = std::fs::read_dir(folder.root()) else { return };

@@ -1,4 +1,4 @@
-//! What an index says of itself, and whether that fits the truth.
+//! The description of an index, and its comparison with the truth.
 
 use super::Damage;
 use crate::omission::Omission;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Changes whenever an index of an older program would answer differently: with the analysis of
-/// texts, the files' formats, or what of a block is searched.
+/// texts, the files' formats, or the searched parts of a block.
 const FORMAT: u32 = 7;
 
 /// The payload of every commit to tantivy.
@@ -18,24 +18,24 @@ pub(crate) struct Manifest {
     pub(crate) todo: u32,
     /// The index holds the blocks 1 to this one.
     pub(crate) blocks: u32,
-    /// How many terms they hold, repeated ones counted.
+    /// How many terms they hold, counting repetitions.
     pub(crate) terms: u64,
     /// The passages of their payloads are numbered from 0 up to this.
     pub(crate) passages: u32,
-    /// How many terms the passages hold, repeated ones counted.
+    /// How many terms the passages hold, counting repetitions.
     pub(crate) passage_terms: u64,
-    /// So many bytes of `vectors.i8` belong to the index; what is behind them is left over from a
+    /// This many bytes of `vectors.i8` belong to the index; what follows them is left over from a
     /// write that was cut short.
     pub(crate) vector_bytes: u64,
     /// The hash of the last block's record in the truth.
     pub(crate) anchor: u64,
-    /// What of the blocks and their payloads could not be read when they were indexed.
+    /// The parts of the blocks and their payloads that could not be read when they were indexed.
     pub(crate) omissions: Vec<Omission>,
     /// The hash of all the above.
     sum: u64,
 }
 
-/// What an index holds beside its blocks, as its [`Manifest`] counts it.
+/// The data of an index beside its blocks, as its [`Manifest`] counts it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) terms: u64,
@@ -74,7 +74,7 @@ impl Manifest {
         Totals { terms, passages, passage_terms, vector_bytes }
     }
 
-    /// The hash of a block's record, which ties the index to this truth and no other.
+    /// Returns the hash of a block's record, which ties the index to this truth and no other.
     pub(crate) fn anchor(record: &[u8]) -> u64 {
         xxh3_64(record)
     }
@@ -88,13 +88,13 @@ impl Manifest {
         let manifest: Self = serde_json::from_str(payload)
             .map_err(|error| format!("its manifest cannot be read: {error}"))?;
         if manifest.format != FORMAT {
-            return Err(format!("its format is {}, and {FORMAT} was expected", manifest.format));
+            return Err(format!("its format is {}, but {FORMAT} was expected", manifest.format));
         }
         if manifest.sum != manifest.hash() {
-            return Err("the checksum of its manifest does not hold".to_owned());
+            return Err("the checksum of its manifest does not match".to_owned());
         }
         if manifest.todo != todo {
-            return Err(format!("it is of todo number {}, not of {todo}", manifest.todo));
+            return Err(format!("it belongs to todo number {}, not to {todo}", manifest.todo));
         }
         Ok(manifest)
     }
@@ -112,13 +112,13 @@ impl Manifest {
     }
 }
 
-/// How an index stands to the truth.
+/// The relation of an index to the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// It holds the first blocks of the truth.
     Fits,
-    /// It holds more blocks than the truth: acknowledged blocks are gone.
+    /// It holds more blocks than the truth: acknowledged blocks are lost.
     Ahead { index: u32, truth: u32 },
-    /// Its last block is another one than the truth's of this number.
+    /// Its last block differs from the truth's block of this number.
     Foreign { block: u32 },
 }

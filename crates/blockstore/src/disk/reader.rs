@@ -40,22 +40,21 @@ pub(crate) struct DiskIndex {
     /// The segment and the document of each block.
     documents: Vec<(u32, u32)>,
     fields: Fields,
-    /// Set when a search stumbled over it; then it is used no more.
+    /// Set when a search stumbled over it; then it is no longer used.
     broken: AtomicBool,
 }
 
 impl DiskIndex {
-    /// The index in the folder, checked to its last byte; `None` when there is none.
+    /// Opens the index in the folder, checked to its last byte; `None` when there is none.
     ///
-    /// `number` is that of the todo whose blocks it holds; [`OF_MANY`](super::OF_MANY) of an index of
-    /// blocks of many todos. `graph` is one that was opened before; it is used again when it is still the one on disk.
+    /// `number` is that of the todo whose blocks it holds; [`OF_MANY`](super::OF_MANY) for an index of blocks of many
+    /// todos. `graph` is one that was opened before; it is reused if it is still the one on disk.
     pub(crate) fn open(
         folder: &Folder,
         number: u32,
         graph: Option<&Arc<Graph>>,
     ) -> Result<Option<Self>, Damage> {
-        // A writer removes the files of merged segments, perhaps between reading which there are
-        // and opening them.
+        // A writer removes the files of merged segments, perhaps between listing and opening them.
         let mut tries = 3;
         loop {
             tries -= 1;
@@ -84,19 +83,19 @@ impl DiskIndex {
         }
         let manifest = Manifest::read(metas.payload.as_deref(), number)?;
         for path in metas.list_segment_files() {
-            // A file that is missing is told by the segment's reader, if it needs it.
+            // A missing file is reported by the segment's reader, if it needs it.
             if let Ok(false) = index.directory().validate_checksum(&path) {
-                return Err(format!("the checksum of {} does not hold", path.display()));
+                return Err(format!("the checksum of {} does not match", path.display()));
             }
         }
-        // Room is made for what is counted, so it has to be there: every document is a block or a passage, and takes
-        // at least a byte.
+        // Memory is reserved for the counted documents, so they must be present: each is a block or a passage, and
+        // takes at least a byte.
         let held: u64 = metas.segments.iter().map(|segment| u64::from(segment.max_doc())).sum();
         let files = metas.list_segment_files().into_iter();
         let bytes = files.filter_map(|path| std::fs::metadata(folder.tantivy().join(path)).ok());
         let counted = u64::from(manifest.blocks) + u64::from(manifest.passages);
         if held != counted || held > bytes.map(|file| file.len()).sum() {
-            return Err(format!("it holds {held} documents, and its manifest says {counted}"));
+            return Err(format!("it holds {held} documents, but its manifest says {counted}"));
         }
         let mut gathered = Gathered {
             blocks: vec![None; manifest.blocks as usize],
@@ -112,7 +111,7 @@ impl DiskIndex {
         let passage_terms: u64 = passages.iter().map(|meta| u64::from(meta.len)).sum();
         let blocks_of = passages.iter().map(|meta| meta.block);
         if passage_terms != manifest.passage_terms || !blocks_of.is_sorted() {
-            return Err("its passages are not those that its manifest says".to_owned());
+            return Err("its passages are not those of its manifest".to_owned());
         }
         let blocks = gathered.blocks.into_iter().collect::<Option<Vec<_>>>();
         let blocks = blocks.ok_or_else(|| "it leaves blocks out".to_owned())?;
@@ -125,7 +124,7 @@ impl DiskIndex {
         }
         (0..).zip(&passages).for_each(|(place, meta)| carried.add_passage(meta.payload, place));
         if metas.iter().map(|meta| u64::from(meta.len)).sum::<u64>() != manifest.terms {
-            return Err("its blocks are not of the length that its manifest says".to_owned());
+            return Err("its blocks do not have the length that its manifest says".to_owned());
         }
         let (bytes, blocks) = (manifest.vector_bytes, manifest.blocks);
         let codes = Codes::read(&folder.vectors(), bytes, blocks, folder.sealing())?;
@@ -146,7 +145,7 @@ impl DiskIndex {
         }))
     }
 
-    /// What an index lacks, whose other files are not looked at; nothing where there is none.
+    /// Returns what an index lacks, without examining its other files; nothing if there is no index.
     pub(crate) fn omissions_of(folder: &Folder, number: u32) -> Vec<Omission> {
         let read = || {
             let index = folder.open_index().ok()?;
@@ -156,19 +155,19 @@ impl DiskIndex {
         read().unwrap_or_default()
     }
 
-    /// What of the blocks and their payloads could not be read when they were indexed.
+    /// Returns the parts of the blocks and their payloads that could not be read when they were indexed.
     pub(crate) fn omissions(&self) -> &[Omission] {
         &self.manifest.omissions
     }
 
-    /// Where what it holds of a payload ends.
+    /// Returns where the part that it holds of a payload ends.
     pub(crate) fn text_end(&self, payload: u64) -> u64 {
         let last = self.carried.passages_of(payload).end.checked_sub(1);
         let last = last.and_then(|last| self.passages.get(last as usize));
         last.filter(|last| last.payload == payload).map_or(0, |last| last.place.bytes.end)
     }
 
-    /// How the index stands to the truth.
+    /// Returns the relation of the index to the truth.
     pub(crate) fn fit(&self, records: &Records, todo: &Todo) -> Result<Fit, Error> {
         let (index, truth) = (self.blocks(), records.last_block_n(todo)?);
         if index > truth {
@@ -179,19 +178,19 @@ impl DiskIndex {
         }
         match records.block_bytes(todo, index) {
             Ok(Some(record)) if Manifest::anchor(&record) == self.manifest.anchor => Ok(Fit::Fits),
-            // A record that is damaged since it was indexed is still the same block.
+            // A record that was damaged after it was indexed is still the same block.
             Err(Error::Corrupt { .. }) => Ok(Fit::Fits),
             Ok(_) => Ok(Fit::Foreign { block: index }),
             Err(error) => Err(error),
         }
     }
 
-    /// It holds the blocks 1 to this one.
+    /// Returns the number of the last block that it holds; the first is 1.
     pub(crate) fn blocks(&self) -> u32 {
         self.manifest.blocks
     }
 
-    /// The blocks, each with its number.
+    /// Returns the blocks, each with its number.
     pub(crate) fn metas(&self) -> impl Iterator<Item = (u32, BlockMeta)> {
         (1..).zip(self.metas.iter().copied())
     }
@@ -200,24 +199,24 @@ impl DiskIndex {
         self.metas.get(n.checked_sub(1)? as usize).copied()
     }
 
-    /// How many blocks hold `term`.
+    /// Returns how many blocks hold `term`.
     pub(crate) fn df(&self, term: &str) -> Result<u64, Damage> {
         let term = self.term(term);
         self.segments.iter().map(|segment| segment.blocks.df(&term)).sum()
     }
 
-    /// The passages of the blocks' payloads, in order.
+    /// Returns the passages of the blocks' payloads, in order.
     pub(crate) fn passages(&self) -> &[PassageMeta] {
         &self.passages
     }
 
-    /// How many passages hold `term`.
+    /// Returns how many passages hold `term`.
     pub(crate) fn passage_df(&self, term: &str) -> Result<u64, Damage> {
         let term = self.passage_term(term);
         self.segments.iter().map(|segment| segment.passages.df(&term)).sum()
     }
 
-    /// Hands each passage that holds `term` to `sink`: its place, how often it holds it, which it is.
+    /// Hands each passage that holds `term` to `sink`: its place, how often it holds the term, which passage it is.
     pub(crate) fn passage_postings(
         &self,
         term: &str,
@@ -234,7 +233,7 @@ impl DiskIndex {
         Ok(())
     }
 
-    /// Hands each block that holds `term` to `sink`: its number, how often it holds it, its length.
+    /// Hands each block that holds `term` to `sink`: its number, how often it holds the term, its length.
     pub(crate) fn postings(
         &self,
         term: &str,
@@ -250,7 +249,7 @@ impl DiskIndex {
         Ok(())
     }
 
-    /// How often block `n` holds `term`.
+    /// Returns how often block `n` holds `term`.
     pub(crate) fn tf(&self, term: &str, n: u32) -> Result<u32, Damage> {
         let place = n.checked_sub(1).and_then(|n| self.documents.get(n as usize));
         let Some(&(segment, doc)) = place else { return Ok(0) };
@@ -258,12 +257,12 @@ impl DiskIndex {
         let terms = &segment.blocks.terms;
         let postings = terms.read_postings(&self.term(term), IndexRecordOption::WithFreqs);
         let Some(mut postings) = postings.map_err(|error| error.to_string())? else { return Ok(0) };
-        // Seeking backwards is not allowed, and the first document may be behind.
+        // Seeking backwards is not allowed, and the first document may come later.
         let found = if postings.doc() < doc { postings.seek(doc) } else { postings.doc() };
         Ok(if found == doc { postings.term_freq() } else { 0 })
     }
 
-    /// Every term of the blocks of a range, for comparison with the truth.
+    /// Returns every term of the blocks of a range, for comparison with the truth.
     pub(crate) fn terms_of(&self, blocks: RangeInclusive<u32>) -> Result<TermsOf, Damage> {
         let mut found = TermsOf::new();
         for segment in &self.segments {
@@ -281,7 +280,7 @@ impl DiskIndex {
         Ok(found)
     }
 
-    /// About how much memory it takes, without what the system keeps of its files.
+    /// Returns about how much memory it uses, without what the system keeps of its files.
     pub(crate) fn bytes(&self) -> usize {
         self.codes.bytes()
             + self.metas.len() * 40
@@ -314,8 +313,7 @@ mod tests {
     use foldback_kv::Registry;
     use tantivy::{IndexWriter, TantivyDocument};
 
-    /// A writer that was killed leaves an index without a commit, or with files of a commit that
-    /// never came.
+    /// A writer that was killed leaves an index without a commit, or with files of a commit that was never made.
     #[test]
     fn r1_an_index_that_was_cut_short_is_none() {
         let dir = tempfile::tempdir().unwrap();
@@ -335,7 +333,7 @@ mod tests {
         writer.add_document(document).unwrap();
         drop(writer);
         assert!(matches!(open(), Ok(None)));
-        // A commit that is not of this program carries no manifest.
+        // A commit of another program carries no manifest.
         let mut writer: IndexWriter = index.writer_with_num_threads(1, 15_000_000).unwrap();
         writer.add_document(TantivyDocument::new()).unwrap();
         writer.commit().unwrap();

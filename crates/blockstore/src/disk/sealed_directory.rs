@@ -23,7 +23,7 @@ impl SealedDirectory {
 
     fn opened(&self, path: &Path, sealed: &[u8]) -> Result<Vec<u8>, OpenReadError> {
         let wrong = || {
-            let error = io::Error::new(io::ErrorKind::InvalidData, "its file does not open");
+            let error = io::Error::new(io::ErrorKind::InvalidData, "its file cannot be decrypted");
             OpenReadError::wrap_io_error(error, path.to_owned())
         };
         self.sealing.open(&path.display(), sealed).ok_or_else(wrong)

@@ -1,4 +1,4 @@
-//! What an index is sealed with, where the store is encrypted.
+//! The sealing of an index, if the store is encrypted.
 
 use foldback_kv::Cipher;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 /// The key of the files of one folder, which are bound to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sealing {
-    /// `None` where the todo was forgotten, with its key: then nothing is opened and nothing written.
+    /// `None` if the todo was forgotten, with its key: then nothing is opened or written.
     cipher: Option<Cipher>,
     folder: Indexed,
 }
 
-/// What a folder indexes.
+/// The subject of a folder's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Indexed {
-    /// The todo of this number.
+    /// The todo with this number.
     Todo(u32),
-    /// Blocks of many todos: the volume of this number, or what names the volumes.
+    /// Blocks of many todos: the volume with this number, or the catalogue of the volumes.
     Volume(u64),
     Catalogue,
 }
@@ -26,7 +26,7 @@ impl Sealing {
         Self { cipher, folder }
     }
 
-    /// The same key for another folder.
+    /// Returns the same key for another folder.
     pub(crate) fn of(&self, folder: Indexed) -> Self {
         Self { cipher: self.cipher.clone(), folder }
     }

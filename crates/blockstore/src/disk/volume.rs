@@ -10,14 +10,14 @@ use crate::omission::Omission;
 use tantivy::indexer::NoMergePolicy;
 use tantivy::{IndexWriter, TantivyDocument};
 
-/// What the writer may hold before it writes a segment: a volume has a few of them.
+/// How much the writer may hold before it writes a segment: a volume has a few of them.
 const WRITER_BYTES: usize = 64_000_000;
 
-/// The vectors of so many blocks are written at once.
+/// The vectors of this many blocks are written at once.
 const CODES_BATCH: u32 = 4_096;
 
-/// Writes an index from its first block to its last. It counts with [`finish`](Self::finish), and
-/// without is none.
+/// Writes an index from its first block to its last. The index counts only after
+/// [`finish`](Self::finish).
 pub(crate) struct VolumeWriter<'a> {
     folder: &'a Folder,
     writer: IndexWriter<TantivyDocument>,
@@ -31,7 +31,7 @@ pub(crate) struct VolumeWriter<'a> {
 }
 
 impl<'a> VolumeWriter<'a> {
-    /// Begins an index in an empty folder.
+    /// Starts an index in an empty folder.
     pub(crate) fn create(folder: &'a Folder) -> Result<Self, Error> {
         let (schema, fields) = Fields::schema();
         std::fs::create_dir_all(folder.tantivy())
@@ -63,14 +63,14 @@ impl<'a> VolumeWriter<'a> {
         self.add(passage(place, doc, self.fields))
     }
 
-    /// Notes what could not be read.
+    /// Notes a part that could not be read.
     pub(crate) fn lack(&mut self, omissions: Vec<Omission>) {
         self.omissions.extend(omissions);
     }
 
     /// Makes the index durable.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
-        // The vectors are there before the commit that counts on them.
+        // The vectors are written before the commit that counts on them.
         if self.written < self.last {
             self.write_codes()?;
         }

@@ -18,17 +18,17 @@ use tantivy::schema::{
 use tantivy::tokenizer::{PreTokenizedString, Token};
 use tantivy::{Index, TantivyDocument};
 
-/// What the writer may hold before it writes a segment: the least that tantivy takes.
+/// How much the writer may hold before it writes a segment: the least that tantivy accepts.
 const WRITER_BYTES: usize = 15_000_000;
 
-/// So many blocks are committed at once when an index is built from the beginning.
+/// This many blocks are committed at once when an index is built from the beginning.
 const MAX_BATCH: u32 = 4_096;
 
-/// A batch ends behind the block with which its payloads have about so many passages: 32 MiB.
+/// A batch ends after the block with which its payloads have about this many passages: 32 MiB.
 const MAX_BATCH_PASSAGES: u64 = 16 << 10;
 
-/// The columns of the index. A document is a block, or a passage of a payload: that has a place, and
-/// the number of its block.
+/// The columns of the index. A document is a block, or a passage of a payload: a passage has a place, and the number of
+/// its block.
 #[derive(Clone, Copy)]
 pub(super) struct Fields {
     /// The terms of a block.
@@ -66,8 +66,7 @@ impl Fields {
 
     pub(super) fn schema() -> (Schema, Self) {
         let mut schema = Schema::builder();
-        // Exact lengths are in a column, so the rounded ones of tantivy are left out; terms come
-        // analysed.
+        // Exact lengths are in a column, so the rounded ones of tantivy are left out; terms are already analysed.
         let indexing = TextFieldIndexing::default()
             .set_index_option(IndexRecordOption::WithFreqs)
             .set_fieldnorms(false)
@@ -95,23 +94,23 @@ impl Fields {
 
     pub(super) fn of(found: &Schema) -> Result<Self, Damage> {
         let (schema, fields) = Self::schema();
-        if schema == *found { Ok(fields) } else { Err("it has other columns".to_owned()) }
+        if schema == *found { Ok(fields) } else { Err("its columns differ".to_owned()) }
     }
 }
 
-/// Who may append to a todo's index, or build its graph. Gone with the value, and with the process
-/// however it ends.
+/// The right to append to a todo's index, or to build its graph. It ends with the value, and with the process however
+/// it ends.
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of who appends; `None` when another has it.
+    /// Takes the lock for appending; `None` when another process has it.
     pub(crate) fn take(folder: &Folder) -> Result<Option<Self>, Error> {
         Self::take_file(folder, folder.lock())
     }
 
-    /// Takes the lock of who builds the graph; `None` when another has it.
+    /// Takes the lock for building the graph; `None` when another process has it.
     pub(crate) fn take_graph(folder: &Folder) -> Result<Option<Self>, Error> {
         Self::take_file(folder, folder.graph_lock())
     }
@@ -129,7 +128,7 @@ impl Lock {
     }
 }
 
-/// Appends blocks to the index of one todo. Whoever makes one holds the [`Lock`].
+/// Appends blocks to the index of one todo. Its creator holds the [`Lock`].
 pub(crate) struct IndexWriter<'a> {
     folder: &'a Folder,
     records: &'a Records,
@@ -162,8 +161,8 @@ impl<'a> IndexWriter<'a> {
         Ok(())
     }
 
-    /// Appends the blocks behind those that `index` holds, up to `last`, or those of the first batch
-    /// behind which `stop` says so.
+    /// Appends the blocks after those that `index` holds, up to `last`, or up to the end of the first batch after which
+    /// `stop` returns true.
     pub(crate) fn append(
         &self,
         index: Option<&DiskIndex>,
@@ -181,7 +180,7 @@ impl<'a> IndexWriter<'a> {
         let mut writer =
             index.writer_with_num_threads::<TantivyDocument>(1, WRITER_BYTES).map_err(failed)?;
         if last.saturating_sub(first) >= MAX_BATCH {
-            // A rebuild writes few large segments, and merging them would only cost.
+            // A rebuild writes few large segments, and merging them would only cost time.
             writer.set_merge_policy(Box::new(NoMergePolicy));
         }
         while first <= last {
@@ -217,7 +216,7 @@ impl<'a> IndexWriter<'a> {
                     break;
                 }
             }
-            // The vectors are there before the commit that counts on them.
+            // The vectors are written before the commit that counts on them.
             totals.vector_bytes = codes
                 .append_to(
                     &self.folder.vectors(),
@@ -244,8 +243,8 @@ impl<'a> IndexWriter<'a> {
         writer.wait_merging_threads().map_err(failed)
     }
 
-    /// What is appended to. It is opened anew for each run: a handle that outlives another process's writes leaves
-    /// files behind that nobody removes.
+    /// Returns the index to append to. It is opened anew for each run: a handle that outlives another process's writes
+    /// leaves files that nobody removes.
     fn open_or_create(&self) -> Result<(Index, Fields), Error> {
         let (schema, fields) = Fields::schema();
         let index = if self.folder.holds_index() {
@@ -258,7 +257,7 @@ impl<'a> IndexWriter<'a> {
         Ok((index.map_err(|error| self.failed(&error))?, fields))
     }
 
-    /// What ties an index that ends with this block to the truth; 0 where its record is damaged.
+    /// Returns the hash that ties an index which ends with this block to the truth; 0 if the block's record is damaged.
     fn anchor(&self, block: u32) -> Result<u64, Error> {
         match self.records.block_bytes(self.todo, block) {
             Ok(record) => Ok(Manifest::anchor(&record.unwrap_or_default())),

@@ -11,12 +11,12 @@ use rustc_hash::FxHashSet;
 use std::thread;
 use std::time::Duration;
 
-/// How often what an index seems to lack is looked at again, where others were at work on it meanwhile.
+/// How often an index that seems to lack something is examined again, if others were at work on it meanwhile.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Compares the index with the truth, and its graph with its checksums. What differs while vectors are replaced or the
-/// index is made again is no finding, and is looked at again.
+/// Compares the index with the truth, and its graph with its checksums. A difference seen while vectors are replaced or
+/// the index is rebuilt is not a finding, and is examined again.
 pub(super) fn examine_index(
     records: &Records,
     cache: &Cache,
@@ -37,14 +37,14 @@ pub(super) fn examine_index(
     Ok(None)
 }
 
-/// What is wrong with an index, and what of it is to be made again.
+/// What is wrong with an index, and which part of it is to be rebuilt.
 fn compare_index(
     records: &Records,
     folder: &Folder,
     todo: &Todo,
 ) -> Result<Option<(FindingKind, String, Derived)>, Error> {
     if records.vector_state(todo)?.indexes_stale {
-        // Its vectors are being replaced; then it is made again.
+        // Its vectors are being replaced; then it is rebuilt.
         return Ok(None);
     }
     let index = match DiskIndex::open(folder, todo.no(), None) {
@@ -65,16 +65,16 @@ fn compare_index(
             return Ok(Some((FindingKind::IndexDamaged, what, Derived::Graph)));
         }
         Fit::Ahead { index, truth } => format!(
-            "the index holds {index} blocks and the store {truth}: acknowledged blocks are gone"
+            "the index holds {index} blocks and the store {truth}: acknowledged blocks are lost"
         ),
         Fit::Foreign { block } => {
-            format!("the index holds another block {block} than the store: the store was replaced")
+            format!("block {block} of the index is not that of the store: the store was replaced")
         }
     };
     Ok(Some((FindingKind::IndexAhead, what, Derived::Index)))
 }
 
-/// The first thing that an index holds otherwise than the truth.
+/// Returns the first difference between an index and the truth.
 fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Option<String>, Error> {
     let mut from = 1;
     let mut codes = NewCodes::default();
@@ -106,7 +106,7 @@ fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Optio
                     && indexed.into_iter().eq(truth)
                     && index.carried.payloads_of(n) == carried;
                 if wrong.is_none() && !(same && index.meta(n) == Some(meta)) {
-                    let what = format!("something else of block {n} than the store");
+                    let what = format!("data of block {n} that differ from the store");
                     wrong = Some(format!("the index holds {what}"));
                 }
             }
@@ -117,8 +117,8 @@ fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Optio
                     passages.get(place) == Some(&doc.meta) && indexed.into_iter().eq(doc.terms);
                 place += 1;
                 if wrong.is_none() && !is_same {
-                    let what = format!("something else of payload {payload} of block {n}");
-                    wrong = Some(format!("the index holds {what} than the store"));
+                    let what = format!("data of payload {payload} of block {n}");
+                    wrong = Some(format!("the index holds {what} that differ from the store"));
                 }
                 true
             })?;
@@ -133,7 +133,7 @@ fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Optio
         from = next;
     }
     if !codes.are(&index.codes) {
-        return Ok(Some("the index holds other vectors than the store".to_owned()));
+        return Ok(Some("the vectors of the index differ from those of the store".to_owned()));
     }
     Ok(None)
 }

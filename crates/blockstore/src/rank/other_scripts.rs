@@ -1,10 +1,10 @@
 //! Answers in another script than the question's: English ones for a Chinese question, and the other way round.
 //!
 //! Such an answer shares no word with the question, and its vector is farther from the question's than those of texts
-//! in one script are. In one order with these it would come behind whatever has anything to do with the question. So
+//! in one script are. In one common order it would come after everything that has anything to do with the question. So
 //! blocks in another script have an order of their own, by meaning, and take every second place from the second on.
-//! They take none where the question is answered in its own script: where a block there holds a name that was asked
-//! for, or as many of the question's words as stand for an answer.
+//! They take none if the question is answered in its own script: if a block there holds a name that was asked for, or
+//! as many of the question's words as count as an answer.
 
 use super::question::ANSWERING_SHARE;
 use super::{Candidate, Held, Question};
@@ -14,7 +14,7 @@ use crate::scores::{CUTOFF_SHARE, meaning};
 use crate::{Ranking, SearchRequest};
 use rayon::prelude::*;
 
-/// A block in another script may be an answer where its meaning says at least so much, on the common scale.
+/// A block in another script may be an answer if its meaning reaches at least this much, on the common scale.
 const MAY_ANSWER: f32 = 0.3;
 
 /// At most this many blocks are compared by their exact vectors, or as many as four times the hits.
@@ -28,7 +28,7 @@ pub(crate) struct OtherScripts<'a, 'r> {
     least: f32,
 }
 
-/// What a pool of blocks holds.
+/// The blocks of a pool, judged.
 #[derive(Debug, Default)]
 struct Scanned {
     /// Whether any block is in the question's script, or in several.
@@ -39,17 +39,17 @@ struct Scanned {
     near: Vec<(u32, Cosine)>,
 }
 
-/// What may answer a question in another script.
+/// The possible answers to a question in another script.
 pub(crate) struct Looked<'a, 'r> {
     pub(crate) placing: OtherScripts<'a, 'r>,
     /// The blocks: each by the place of its pool and its number there.
     pub(crate) near: Vec<((usize, u32), Cosine)>,
 }
 
-/// Looks for answers in another script in all of these pools; `None` where none are placed.
+/// Looks for answers in another script in all of these pools; `None` if none are placed.
 ///
-/// Where the question is answered in its own script, no block counts as one in another script any more: then cut-offs
-/// hold for all blocks alike.
+/// If the question is answered in its own script, no block counts as one in another script any more: then cut-offs hold
+/// for all blocks alike.
 pub(crate) fn look<'a, 'r>(
     request: &'a SearchRequest<'r>,
     question: &'a Question,
@@ -75,8 +75,8 @@ pub(crate) fn look<'a, 'r>(
 }
 
 impl<'a, 'r> OtherScripts<'a, 'r> {
-    /// `None` where there is nothing to look for: an order that is not fused, a question without a vector or in several
-    /// scripts.
+    /// Returns `None` if there is nothing to look for: an order that is not fused, a question without a vector or in
+    /// several scripts.
     fn new(request: &'a SearchRequest<'r>, question: &'a Question) -> Option<Self> {
         let is_asked = question.ranking == Ranking::Fused
             && request.vector.is_some()
@@ -85,12 +85,12 @@ impl<'a, 'r> OtherScripts<'a, 'r> {
         is_asked.then_some(Self { request, question, least })
     }
 
-    /// Whether a cosine is enough for an answer in another script.
+    /// Returns whether a cosine is enough for an answer in another script.
     fn may_answer(self, cosine: f32) -> bool {
         meaning(self.request, cosine).is_some_and(|meaning| meaning >= self.least)
     }
 
-    /// Looks at every block of a pool until one answers the question in its own script.
+    /// Examines every block of a pool until one answers the question in its own script.
     fn scan(self, pool: &Pool) -> Scanned {
         let mut scanned = Scanned::default();
         for (n, entry) in pool.known() {
@@ -110,15 +110,15 @@ impl<'a, 'r> OtherScripts<'a, 'r> {
         scanned
     }
 
-    /// Whether what a block holds shows that it answers the question.
+    /// Returns whether the content of a block shows that it answers the question.
     fn answers(self, held: Held) -> bool {
         !held.is_nothing()
             && (self.question.exact(held) > 0.0
                 || self.question.coverage(held) >= f64::from(ANSWERING_SHARE))
     }
 
-    /// Of these blocks those that may be among the nearest `k`, whatever their true cosines within the bounds are; at
-    /// most as many as are compared exactly.
+    /// Returns those of these blocks that may be among the nearest `k`, whatever their true cosines within the bounds
+    /// are; at most as many as are compared exactly.
     pub(crate) fn nearest<T: Copy>(
         self,
         mut near: Vec<(T, Cosine)>,
@@ -136,12 +136,12 @@ impl<'a, 'r> OtherScripts<'a, 'r> {
         near.into_iter().map(|(block, _)| block).collect()
     }
 
-    /// Whether a block's exact cosine is enough.
+    /// Returns whether a block's exact cosine is enough.
     pub(crate) fn is_near(self, candidate: &Candidate) -> bool {
         candidate.cosine.is_some_and(|cosine| self.may_answer(cosine))
     }
 
-    /// Places what is in other scripts at every second place, both in their order, each once.
+    /// Places the blocks in other scripts at every second place, both in their order, each once.
     pub(crate) fn interleave<T>(
         self,
         found: Vec<T>,
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Where every block is in another script there is nothing to place them among.
+    /// If every block is in another script, there is nothing to place them among.
     #[test]
     fn blocks_in_another_script_have_places_among_others_alone() {
         let (embedder, vector) = (StaticEmbedder::new(), vec![1.0; 256]);
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(look(&mut pool), None);
         pool.meet(3, Cosine::exact(0.5));
         assert_eq!(look(&mut pool), Some(vec![((0, 1), Cosine::exact(0.9))]));
-        // A block that is filtered out is none of them.
+        // A block that is filtered out does not count.
         pool.get(3).unwrap().allowed = false;
         assert_eq!(look(&mut pool), None);
         assert!(pool.get(1).unwrap().another_script, "a cut-off still holds by a share");

@@ -1,4 +1,4 @@
-//! The question, its terms weighed.
+//! The question, with its terms weighted.
 
 use super::{B, EXACT, K1, NAMES, NEIGHBOUR, PassageScore, TOLD};
 use crate::Ranking;
@@ -13,7 +13,7 @@ pub(crate) struct Question {
     /// The weight of all terms of the question, also of those that no block holds.
     pub(crate) idf_sum: f64,
     passage_idf_sum: f64,
-    /// How much words weigh beside meaning: 1 when no vectors take part.
+    /// The weight of words beside meaning: 1 when no vectors take part.
     pub(crate) lexical: f64,
     /// What blocks are ordered by.
     pub(crate) ranking: Ranking,
@@ -36,7 +36,7 @@ impl Question {
         lexical: f64,
         ranking: Ranking,
     ) -> Self {
-        // A word that no text holds tells no text from another; it counts as the rarest that does.
+        // A word that no text holds does not distinguish texts; it counts as the rarest that does.
         let sum = |corpus: Corpus, df: fn(&AskedTerm) -> u64| {
             asked.iter().map(|term| corpus.idf(df(term).max(1))).sum::<f64>()
         };
@@ -90,8 +90,8 @@ impl Question {
         question
     }
 
-    /// The share of the question's terms, by their weight, that a block holds: those of its own
-    /// words, and those of its best passage.
+    /// Returns the share of the question's terms, by their weight, that a block holds: those of its own words, and
+    /// those of its best passage.
     pub(crate) fn coverage(&self, held: Held) -> f64 {
         let Held { own, told: passage } = held;
         if self.idf_sum <= 0.0 {
@@ -109,26 +109,26 @@ impl Question {
         shares.sum::<f64>().min(1.0)
     }
 
-    /// What a passage's BM25 is on the scale of the blocks'.
+    /// Returns a passage's BM25 on the scale of the blocks'.
     pub(crate) fn passage_scale(&self) -> f64 {
         if self.passage_idf_sum <= 0.0 { 0.0 } else { self.idf_sum / self.passage_idf_sum }
     }
 
-    /// Whether a passage is told with its block, whose own BM25 is `own` and whose best passage's is
+    /// Returns whether a passage is reported with its block, whose own BM25 is `own` and whose best passage's is
     /// `best`, both on the scale of blocks.
     pub(crate) fn is_told(&self, passage: &PassageScore, own: f64, best: f64) -> bool {
         self.exact_told(passage) > 0.0 || passage.bm25 >= TOLD * f64::max(own, best)
     }
 
-    /// The order of a block's passages, the best first: what holds an exact term goes before
-    /// everything else, as it does among blocks, and of equals that of the newest payload.
+    /// Returns the order of a block's passages, the best first: a passage that holds an exact term precedes all others,
+    /// as it does among blocks, and among equals that of the newest payload.
     pub(crate) fn passage_order(&self, a: &PassageScore, b: &PassageScore) -> Ordering {
         let exact = self.exact_told(b).total_cmp(&self.exact_told(a));
         let by_words = exact.then_with(|| b.bm25.total_cmp(&a.bm25));
         by_words.then_with(|| b.payload.cmp(&a.payload)).then_with(|| a.place.cmp(&b.place))
     }
 
-    /// How much a block's words weigh beside its meaning, where that can be compared.
+    /// Returns the weight of a block's words beside its meaning, if that can be compared.
     pub(crate) fn lexical_weight(&self, has_cosine: bool) -> f64 {
         match self.ranking {
             Ranking::Fused if has_cosine => self.lexical,
@@ -137,7 +137,7 @@ impl Question {
         }
     }
 
-    /// Whether any block may be an exact hit.
+    /// Returns whether any block may be an exact hit.
     pub(crate) fn has_names(&self) -> bool {
         self.exact_terms | self.passage_exact_terms != 0
     }
@@ -151,18 +151,18 @@ impl Question {
         EXACT * self.exact(held) * (NAMES / f64::from(names)).min(1.0)
     }
 
-    /// How much of the better neighbour's score is added to a block's.
+    /// Returns how much of the better neighbour's score is added to a block's.
     pub(crate) fn neighbour(&self) -> f64 {
         if self.ranking == Ranking::Fused { NEIGHBOUR } else { 0.0 }
     }
 
-    /// The share of the question's exact terms that a block with these terms holds.
+    /// Returns the share of the question's exact terms that a block with these terms holds.
     pub(crate) fn exact(&self, held: Held) -> f64 {
         let held = held.own & self.exact_terms | held.told & self.passage_exact_terms;
         if held == 0 { 0.0 } else { self.idf_of(held) / self.exact_sum }
     }
 
-    /// The same of a passage.
+    /// Returns the same share for a passage.
     fn exact_told(&self, passage: &PassageScore) -> f64 {
         self.exact(Held { own: 0, told: passage.held })
     }
@@ -181,7 +181,7 @@ impl Question {
 /// The greatest number of terms that are searched for.
 pub(crate) const MAX_TERMS: usize = 64;
 
-/// A term as it was asked for, before it is weighed.
+/// A requested term, before it is weighted.
 pub(crate) struct AskedTerm {
     pub(crate) text: String,
     pub(crate) name: bool,
@@ -191,7 +191,7 @@ pub(crate) struct AskedTerm {
     pub(crate) passage_df: u64,
 }
 
-/// A term of the question, weighed.
+/// A term of the question, with its weight.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct QueryTerm {
     pub(crate) text: String,
@@ -207,7 +207,7 @@ pub(crate) struct QueryTerm {
 }
 
 impl QueryTerm {
-    /// How much it adds to a passage of `len` terms that holds it `tf` times.
+    /// Returns how much it adds to a passage of `len` terms that holds it `tf` times.
     pub(crate) fn passage_weight(&self, passages: Corpus, tf: u32, len: u32) -> f64 {
         passages.weight(self.passage_idf, if self.name { tf.min(1) } else { tf }, len)
     }
@@ -228,24 +228,24 @@ impl Held {
     }
 }
 
-/// What a question's terms are compared with: the blocks of the whole todo, or the passages of
-/// their payloads.
+/// The texts that a question's terms are compared with: the blocks of the whole todo, or the passages of their
+/// payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Corpus {
     /// How many texts.
     pub(crate) texts: u64,
-    /// How many terms they hold, repeated ones counted.
+    /// How many terms they hold, counting repetitions.
     pub(crate) terms: u64,
 }
 
 impl Corpus {
-    /// How much it says that a text holds a term that `df` texts hold.
+    /// Returns the weight of a term that `df` texts hold.
     pub(crate) fn idf(self, df: u64) -> f64 {
         let (n, df) = (self.texts as f64, df as f64);
         (1.0 + (n - df + 0.5) / (df + 0.5)).max(1.0).ln()
     }
 
-    /// What `tf` occurrences of a term add to a text of `len` terms.
+    /// Returns what `tf` occurrences of a term add to a text of `len` terms.
     pub(crate) fn weight(self, idf: f64, tf: u32, len: u32) -> f64 {
         let mean = self.terms as f64 / self.texts.max(1) as f64;
         let (tf, len) = (f64::from(tf), f64::from(len));
@@ -253,14 +253,13 @@ impl Corpus {
     }
 }
 
-/// The share of a question's words, by their weight, that stands for "this answers it".
+/// The share of a question's words, by their weight, that means "this answers it".
 pub(super) const ANSWERING_SHARE: f32 = 0.35;
 
-/// Where "this answers it" lies on the common scale, on which 0 is unrelated and 1 the same.
+/// The position of "this answers it" on the common scale, on which 0 is unrelated and 1 the same.
 const ANSWERING: f32 = 0.72;
 
-/// A share of a question's words on the common scale: linear on each side of
-/// [`ANSWERING_SHARE`].
+/// Maps a share of a question's words to the common scale: linear on each side of [`ANSWERING_SHARE`].
 pub(crate) fn relevance_of_words(share: f32) -> f32 {
     let share = share.clamp(0.0, 1.0);
     if share <= ANSWERING_SHARE {

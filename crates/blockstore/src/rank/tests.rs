@@ -126,7 +126,7 @@ fn bs7_own_words_and_the_best_passage_cover_a_question_together() {
     let (own, told) = (coverage(0b01, 0), coverage(0, 0b10));
     assert!(own > 0.0 && told > 0.5 && coverage(0b01, 0b10) > own.max(told));
     assert_eq!(coverage(0b11, 0b11), 1.0);
-    // What a payload alone names is an exact hit, and its rarity counts among passages.
+    // What only a payload names is an exact hit, and its rarity counts among passages.
     assert!(question.exact(Held { own: 0, told: 0b10 }) > 0.0);
     let score = |place, bm25, held| PassageScore { place, payload: 1, bm25, held };
     assert!(question.passage_order(&score(9, 1.0, 0b10), &score(1, 5.0, 0b01)).is_lt());
@@ -136,7 +136,8 @@ fn bs7_own_words_and_the_best_passage_cover_a_question_together() {
     assert!(question.passage_scale() > 1.0);
 }
 
-/// BS7: what logs are full of is still exact in the words of a block, and the other way round.
+/// BS7: a term of which logs are full is still exact in the words of a block, and the other way
+/// round.
 #[test]
 fn bs7_a_name_is_exact_among_blocks_and_among_passages_apart() {
     let passages = Corpus { texts: 400, terms: 80_000 };
@@ -153,7 +154,7 @@ fn bs7_a_name_is_exact_among_blocks_and_among_passages_apart() {
     assert_eq!(exact(900, 1), (0.0, 1.0));
     assert_eq!(exact(1, 2), (1.0, 1.0));
     assert_eq!(exact(0, 2).1, 1.0);
-    // A log says it once, however often it repeats it.
+    // A repetition in a log counts once.
     let term = &question(1, 2).terms[0];
     assert_eq!(term.passage_weight(passages, 40, 200), term.passage_weight(passages, 1, 200));
 }
@@ -180,7 +181,7 @@ proptest! {
         let question = question(&[("a", false, 3), ("b", false, 20), ("gone", false, 0)]);
         let coverage = question.coverage(Held { own: held, told: 0 });
         prop_assert!((0.0..=1.0).contains(&coverage));
-        // A term that no block holds still counts as asked for.
+        // A term that no block holds still counts as part of the question.
         prop_assert!(coverage < 1.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Records of a range, and what of them cannot be read.
+//! Records of a range, and which of them cannot be read.
 
 use crate::WhyUnsearched;
 use crate::omission::{Omission, OmissionPart};
@@ -15,7 +15,7 @@ pub(crate) struct Scanned {
     pub(crate) damaged: BTreeSet<u64>,
 }
 
-/// The messages of a block that can be read. Those that cannot go to `omissions`, of the block `n`.
+/// Returns the messages of a block that can be read. Those that cannot go to `omissions`, of the block `n`.
 pub(super) fn messages_of(
     n: u32,
     block: &Block,
@@ -59,7 +59,7 @@ pub(super) fn messages_of(
     messages
 }
 
-/// The vectors of a block's messages that can be read. Those that cannot go to `omissions`, of the block `n`.
+/// Returns the vectors of a block's messages that can be read. Those that cannot go to `omissions`, of the block `n`.
 pub(super) fn vectors_of(
     n: u32,
     block: &Block,

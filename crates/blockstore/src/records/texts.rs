@@ -1,4 +1,4 @@
-//! Texts of blocks and payloads as the indexes take them.
+//! Texts of blocks and payloads in the form that the indexes take.
 
 use super::scanned::{Scanned, messages_of, vectors_of};
 use super::{Records, read_block};
@@ -17,8 +17,8 @@ use std::panic::resume_unwind;
 use std::thread;
 
 impl Records {
-    /// The blocks of a range as the indexes take them, in order and without a gap, each with what of it
-    /// cannot be read. The range is one of [`pages`].
+    /// Returns the blocks of a range in the form that the indexes take, in order and without a gap, each with the parts
+    /// that cannot be read. The range is one of [`pages`].
     pub(crate) fn block_docs(
         &self,
         todo: &Todo,
@@ -42,7 +42,7 @@ impl Records {
         }))
     }
 
-    /// A block that is not closed, as the indexes take those that are.
+    /// Returns a block that is not closed, in the form that the indexes take.
     pub(crate) fn open_doc(&self, todo: &Todo, block: &Block) -> Result<BlockDoc, Error> {
         let seqs = block.range.as_u64();
         let messages = self.scanned(todo, Space::Message, seqs.clone())?;
@@ -51,9 +51,8 @@ impl Records {
         Ok(block_doc(n, block, &messages, &vectors, &mut Analyzer::new()))
     }
 
-    /// The passages of payloads, each given with the first block that carries it, until `take` says
-    /// that it wants no more. Which payloads cannot be read, or were not wanted, is given back: they do
-    /// not hide the rest from a search.
+    /// Passes on the passages of payloads, each with the first block that carries it, until `take` wants no more.
+    /// Returns the payloads that cannot be read, or were not wanted: they do not hide the rest from a search.
     pub(crate) fn passage_docs(
         &self,
         todo: &Todo,
@@ -70,7 +69,7 @@ impl Records {
             why,
         };
         let mut cut: Vec<(u32, u64, Passage)> = Vec::new();
-        // Gives back the payload of the passage that was not wanted.
+        // Returns the payload of the passage that was not wanted.
         let mut analyse = |cut: &mut Vec<(u32, u64, Passage)>| {
             let docs = in_parallel(cut, |part| {
                 let mut analyzer = Analyzer::new();
@@ -95,7 +94,7 @@ impl Records {
                         at += part.len() as u64;
                         cutter.push(&part, &mut |passage| cut.push((block, text.n, passage)));
                     }
-                    // What stands before the damage is searched.
+                    // What precedes the damage is searched.
                     Err(why) => {
                         omissions.push(omission(payload, at, why));
                         break;
@@ -123,7 +122,7 @@ impl Records {
         Ok(omissions)
     }
 
-    /// Bytes of a payload's text from a place before its end on: at least one.
+    /// Returns bytes of a payload's text from a place before its end on: at least one.
     pub(crate) fn read_text(
         &self,
         todo: &Todo,
@@ -135,8 +134,8 @@ impl Records {
         if part.is_empty() { Err(WhyUnsearched::Damaged) } else { Ok(part) }
     }
 
-    /// About how many passages the payloads of the blocks have that `is_new` tells are not known; 0
-    /// where they are not read.
+    /// Returns about how many passages the payloads of the blocks have for which `is_new` holds; 0 if they are not
+    /// read.
     pub(crate) fn count_passages(
         &self,
         todo: &Todo,
@@ -158,7 +157,7 @@ impl Records {
         Ok(count)
     }
 
-    /// The blocks of a range and their messages, as far as they can be read.
+    /// Returns the blocks of a range and their messages, as far as they can be read.
     pub(super) fn stored(&self, todo: &Todo, page: RangeInclusive<u32>) -> Result<Stored, Error> {
         let numbers = u64::from(*page.start())..u64::from(*page.end()) + 1;
         let Scanned { found, mut damaged } = self.scanned(todo, Space::Block, numbers)?;
@@ -187,7 +186,7 @@ pub(super) struct Stored {
     messages: Scanned,
 }
 
-/// A block as the indexes take it, with what of it cannot be read.
+/// Returns a block in the form that the indexes take, with the parts that cannot be read.
 fn block_doc(
     n: u32,
     block: &Block,
@@ -201,16 +200,16 @@ fn block_doc(
     BlockDoc { omissions, ..BlockDoc::new(n, block, &messages, &vectors, analyzer) }
 }
 
-/// So many blocks are read at once when an index is built.
+/// This many blocks are read at once when an index is built.
 const PAGE: u32 = 256;
 
-/// So many passages are analysed at once.
+/// This many passages are analysed at once.
 const PASSAGES: usize = 1_024;
 
 /// Fewer texts than this are not worth another thread.
 const WORTH_A_THREAD: usize = 16;
 
-/// A range of blocks in parts that are read at once.
+/// Returns a range of blocks in parts that are read at once.
 pub(crate) fn pages(blocks: RangeInclusive<u32>) -> impl Iterator<Item = RangeInclusive<u32>> {
     let (mut from, last) = (Some(*blocks.start()), *blocks.end());
     std::iter::from_fn(move || {
@@ -221,10 +220,10 @@ pub(crate) fn pages(blocks: RangeInclusive<u32>) -> impl Iterator<Item = RangeIn
     })
 }
 
-/// Does the work on parts of `items` beside each other, and gives the results in order.
+/// Does the work on parts of `items` in parallel, and returns the results in order.
 ///
-/// These are threads of its own, and not those of a shared pool: a pool's thread that waits takes
-/// up other work meanwhile, and when that searches the same todo it would wait for itself.
+/// The threads are its own, and not those of a shared pool: a pool's thread that waits takes up other work meanwhile,
+/// and when that searches the same todo it would wait for itself.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&[T]) -> Vec<R> + Sync) -> Vec<R> {
     let worth = items.len() / WORTH_A_THREAD;
     if worth < 2 {

@@ -13,7 +13,7 @@ use crate::vectors::MessageVectors;
 use crate::{Error, Ranking, SearchRequest, VectorSide, WhyUnsearched};
 use foldback_kv::Todo;
 
-/// What becomes of the vectors, and the question's when they take part.
+/// Returns the part that vectors take, and the question's vector if they do.
 pub(crate) fn vector_side<'a>(
     request: &SearchRequest<'a>,
     models: &[(&str, usize)],
@@ -43,8 +43,8 @@ pub(crate) fn vector_side<'a>(
 }
 
 impl Searcher {
-    /// Estimates the cosines of the blocks on disk: of all of them, or where a graph is loaded of
-    /// those that it proposes, of those that words propose, and of those that it does not hold.
+    /// Estimates the cosines of the blocks on disk: of all of them, or, if a graph is loaded, of those that it
+    /// proposes, of those that words propose, and of those that it does not hold.
     pub(super) fn estimate(
         &self,
         request: &SearchRequest<'_>,
@@ -85,7 +85,7 @@ impl Searcher {
         near = near.into_iter().flat_map(|n| n.saturating_sub(1)..=n.saturating_add(1)).collect();
         near.sort_unstable();
         near.dedup();
-        // What stands beside them is compared too, because it counts for them.
+        // Their neighbours are compared too, because they count for them.
         for n in near {
             for row in group.rows_of(n) {
                 pool.meet(n, Cosine::from(group.estimate(row, &query.codes)));
@@ -94,12 +94,12 @@ impl Searcher {
     }
 }
 
-/// So many vectors a graph is asked for, or as many as four times the hits.
+/// A graph is asked for this many vectors, or as many as four times the hits.
 const FROM_GRAPH: usize = 256;
 
 impl Records {
-    /// The cosine of a block's best vector as the truth holds it, and where that is from. The block is
-    /// number `n` of the index.
+    /// Returns the cosine of a block's best vector in the truth, and the source of that vector. The block is number `n`
+    /// of the index.
     pub(crate) fn exact_cosine(
         &self,
         disk: &DiskIndex,
@@ -142,7 +142,7 @@ impl Records {
             let cosine = vectors
                 .filter(|vectors| vectors.model_id == query.model)
                 .and_then(|vectors| vectors.vectors.row(usize::from(place.row)))
-                // Of a record that is damaged since it was indexed, the estimate is left.
+                // If a record was damaged after it was indexed, the estimate is kept.
                 .map_or((estimate.lower + estimate.upper) / 2.0, |row| dot(row, &query.unit));
             if best.is_none_or(|(best, _)| cosine > best) {
                 best = Some((cosine, place));
@@ -152,11 +152,11 @@ impl Records {
     }
 }
 
-/// How near the best vector of a block is to the question, as the truth tells it.
+/// How near the best vector of a block in the truth is to the question.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExactCosine {
-    /// The cosine, and where the vector is from; `None` where the block has none.
+    /// The cosine, and the source of the vector; `None` if the block has none.
     pub(crate) best: Option<(f32, Place)>,
-    /// The vectors that cannot be read any more, so that their estimates are left.
+    /// The vectors that can no longer be read, so that their estimates are kept.
     pub(crate) omissions: Vec<Omission>,
 }

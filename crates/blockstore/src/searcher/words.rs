@@ -1,4 +1,4 @@
-//! Blocks by their words, and by what their payloads say.
+//! Blocks by their words, and by the texts of their payloads.
 
 use crate::SearchRequest;
 use crate::analysis::{Analyzer, Form, cut};
@@ -9,13 +9,13 @@ use crate::pool::{PassagePool, Pool};
 use crate::rank::{AskedTerm, Corpus, Question};
 use rustc_hash::FxHashMap;
 
-/// Of a question, this many distinct terms are looked up; the rarest of them are searched for.
+/// This many distinct terms of a question are looked up; the rarest of them are searched for.
 const MAX_ASKED: usize = 256;
 
-/// Whether a block may be answered.
+/// Whether a block may be returned.
 pub(crate) type Allows<'a> = &'a dyn Fn(u32, BlockMeta) -> bool;
 
-/// The blocks and passages that hold terms of the question, weighed. `blocks` is how many there are.
+/// Returns the blocks and passages that hold terms of the question, weighted. `blocks` is how many there are.
 pub(crate) fn by_words(
     blocks: u32,
     question: &Question,
@@ -54,7 +54,7 @@ pub(crate) fn by_words(
     Ok(ByWords { pool, passages, carriers })
 }
 
-/// What holds terms of the question.
+/// The texts that hold terms of the question.
 pub(crate) struct ByWords {
     pub(crate) pool: Pool,
     pub(crate) passages: PassagePool,
@@ -62,7 +62,7 @@ pub(crate) struct ByWords {
     pub(crate) carriers: FxHashMap<u64, Option<u32>>,
 }
 
-/// The question's terms, each with how many blocks and how many passages hold it.
+/// Returns the question's terms, each with how many blocks and how many passages hold it.
 pub(crate) fn asked_terms(
     request: &SearchRequest<'_>,
     mut held: impl FnMut(&str) -> Result<(u64, u64), Damage>,

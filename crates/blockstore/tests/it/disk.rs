@@ -40,7 +40,7 @@ fn c3_an_index_answers_exactly_as_memory_does() {
     writer.store.maintain(&writer.todo).unwrap();
     writer.fill(12, 1_500);
     writer.store.maintain(&writer.todo).unwrap();
-    // And blocks that are not indexed. Between the two stand calls of tools.
+    // And blocks that are not indexed. Between the two are calls of tools.
     let mut random = Random::new(14);
     for _ in 0..12 {
         writer.say(&random.line(8)).close_as(BlockType::ToolCall, &[]);
@@ -115,7 +115,7 @@ fn bs_thousands_of_lines_through_tantivy_and_hnsw_are_found_as_in_memory() {
     let recall = same as f64 / all as f64;
     println!("recall@10 through tantivy and HNSW against memory: {recall:.4}");
     assert!(recall >= 0.98, "{recall}");
-    // The graph is loaded by whoever comes later, and gives the same.
+    // The graph is loaded by a later process, and gives the same.
     let later = writer.reader(Some(dir.path()), with_graph());
     assert_eq!(later.searcher(&writer.todo).unwrap().load_graph(), searcher.load_graph());
     for question in random_questions(3, 10) {
@@ -124,7 +124,7 @@ fn bs_thousands_of_lines_through_tantivy_and_hnsw_are_found_as_in_memory() {
     }
 }
 
-/// What a store finds for some questions, whatever became of its index.
+/// Returns what a store finds for some questions, whatever state its index is in.
 fn answers(store: &BlockStore, todo: &Todo) -> Vec<Vec<Hit>> {
     random_questions(5, 6).iter().map(|question| ask(store, todo, question, 5)).collect()
 }
@@ -170,11 +170,11 @@ fn r11_any_damage_of_the_index_is_passed_over_and_repaired() {
             check_same(what, found, expected);
         }
         let searcher = store.searcher(&writer.todo).unwrap();
-        // The library ends the process when a file shrinks that it is reading.
+        // The library ends the process when a file that it is reading shrinks.
         searcher.load_graph();
         let used = searcher.blocks_on_disk() > 0;
         assert!(on_disk.is_none_or(|on_disk| on_disk == used), "{what}: used {used}");
-        // Upkeep makes it whole again. It is slow, so one damage in three is followed so far.
+        // Upkeep repairs it. It is slow, so one damage in three is followed this far.
         if !what.contains("deleted") {
             return;
         }
@@ -238,8 +238,8 @@ fn r11_an_index_that_is_deleted_while_it_is_used_is_not_missed() {
     assert!(done.indexed > 0, "{done:?}");
 }
 
-/// R10, R11: where the terms of an index are gone and its vectors are not, it is made again beside
-/// those who search it, who go on with what they have.
+/// R10, R11: when the terms of an index are lost and its vectors are not, it is rebuilt beside
+/// those who search it, who continue with what they have.
 #[test]
 fn r11_an_index_is_made_again_beside_its_searches() {
     use foldback_core::Embedder;
@@ -285,7 +285,7 @@ fn small_todos_take_no_files() {
 #[test]
 fn r11_an_index_folder_that_cannot_be_used_is_searched_around() {
     let dir = tempfile::tempdir().unwrap();
-    // A file stands where the folder should be.
+    // There is a file in the place of the folder.
     let index = dir.path().join("index");
     std::fs::write(&index, b"in the way").unwrap();
     let mut writer = Writer::on(foldback_kv::memory(), Some(&index), eager(), "t");
@@ -295,7 +295,7 @@ fn r11_an_index_folder_that_cannot_be_used_is_searched_around() {
     assert_eq!(numbers(&ask(&writer.store, &writer.todo, "apple", 1)), [1]);
 }
 
-/// R5: an index that counts on more than it holds is passed over, and no room is made for it.
+/// R5: an index that claims more than it holds is skipped, and no memory is reserved for it.
 #[test]
 fn r5_an_index_that_counts_on_more_than_it_holds_is_passed_over() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What an exhaustive check finds, and what a repair makes of it.
+//! The findings of an exhaustive check, and the result of a repair.
 
 use crate::fixture::{Writer, ask, eager, numbers};
 use foldback_blockstore::FindingKind;
@@ -55,7 +55,7 @@ fn r4_damage_of_the_truth_is_found() {
     assert_eq!(kinds(&writer, false), found.map(|kind| (kind, false)));
 }
 
-/// What is written while a check looks is no finding.
+/// What is written during a check is not a finding.
 #[test]
 fn a_check_beside_a_writer_has_no_findings() {
     let dir = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn an_index_that_is_ahead_of_the_truth_is_a_finding_and_is_not_searched() {
     assert_eq!(kinds(&writer, false), [(FindingKind::IndexAhead, false)]);
     let done = writer.store.maintain(&writer.todo).unwrap();
     assert!(done.ahead && done.indexed == 0);
-    // The same number of blocks, but others: still not to be searched.
+    // The same number of blocks, but other ones: still not to be searched.
     writer.lines(&["fourth other", "fifth elderberry"]);
     assert_eq!(kinds(&writer, false), [(FindingKind::IndexAhead, false)]);
     assert_eq!(numbers(&ask(&writer.store, &writer.todo, "elderberry", 1)), [5]);
@@ -125,7 +125,7 @@ fn an_index_that_holds_something_else_is_found_and_repaired() {
     let mut writer = Writer::indexed(dir.path());
     writer.lines(&["apple", "banana", "cherry"]);
     writer.store.maintain(&writer.todo).unwrap();
-    // The last block stays as it was, so only the exhaustive comparison can tell.
+    // The last block stays as it was, so only the exhaustive comparison detects it.
     let key = Key { space: Space::Message, todo: writer.todo.no(), n: 1 };
     let other = crate::fixture::stored(&foldback_core::Message::user("durian"));
     let put = vec![(key, rmp_serde::to_vec(&other).unwrap())];

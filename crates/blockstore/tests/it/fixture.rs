@@ -1,4 +1,4 @@
-//! A store with one todo, told in lines; and texts enough to fill a large one.
+//! A store with one todo, described in lines; and texts enough to fill a large one.
 
 use foldback_blockstore::{BlockStore, Commit, Head, Hit, IndexConfig, NewMessage, SearchRequest};
 use foldback_core::{

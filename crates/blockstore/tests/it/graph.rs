@@ -76,11 +76,11 @@ fn p5_a_graph_that_is_not_loaded_is_not_waited_for() {
     assert!(searcher.load_graph() >= 1_500);
     let with_graph = answers(&writer, &later);
     assert!(share(&scanned, &with_graph) >= 0.99);
-    // Whoever built it has it loaded, and gives the same.
+    // The process that built it has it loaded, and gives the same.
     assert_eq!(answers(&writer, &writer.store), with_graph);
 }
 
-/// A search that stands by while the graph is loaded in the background is never wrong.
+/// A search that runs while the graph is loaded in the background is never wrong.
 #[test]
 fn p5_searches_beside_the_loading_of_a_graph() {
     let dir = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ fn p5_searches_beside_the_loading_of_a_graph() {
     assert!(share(&scanned, &answers(&writer, &later)) >= 0.99);
 }
 
-/// A process that closes gives a graph up, and leaves everything as it was.
+/// A process that closes abandons a graph, and leaves everything as it was.
 #[test]
 fn a_graph_is_given_up_without_a_trace() {
     let dir = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ fn a_graph_is_given_up_without_a_trace() {
     });
     assert_eq!(done.graph_built, !graph_files(dir.path()).is_empty());
     assert_eq!(writer.store.doctor(&writer.todo, false).unwrap(), []);
-    // Appending is not stopped, and another process builds what was given up.
+    // Appending is not stopped, and another process builds what was abandoned.
     writer.fill(72, 900);
     assert!(writer.store.maintain(&writer.todo).unwrap().indexed > 0);
     let next = writer.reader(Some(dir.path()), graph());
@@ -119,8 +119,7 @@ fn a_graph_is_given_up_without_a_trace() {
     assert!(next.searcher(&writer.todo).unwrap().load_graph() >= 2_400);
 }
 
-/// R11: a graph whose files are damaged is found out when it is loaded, passed over, and built
-/// again.
+/// R11: a graph whose files are damaged is detected when it is loaded, skipped, and rebuilt.
 #[test]
 fn r11_a_damaged_graph_is_passed_over_and_built_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +143,7 @@ fn r11_a_damaged_graph_is_passed_over_and_built_again() {
     }
 }
 
-/// A graph that is there is not used by whoever wants none, and is neither loaded nor removed.
+/// An existing graph is not used by a store that wants none, and is neither loaded nor removed.
 #[test]
 fn p5_a_graph_that_is_switched_off_is_not_used() {
     let dir = tempfile::tempdir().unwrap();
@@ -160,8 +159,8 @@ fn p5_a_graph_that_is_switched_off_is_not_used() {
     assert!(with.searcher(&writer.todo).unwrap().load_graph() >= 1_500, "it is still there");
 }
 
-/// R11: a check finds a damaged graph, whatever of it is damaged, and a repair leaves none, which is
-/// as good, while the index stays as it is.
+/// R11: a check finds a damaged graph, whatever part of it is damaged, and a repair leaves none, which is as good,
+/// while the index stays as it is.
 #[test]
 fn r11_a_check_finds_a_damaged_graph() {
     let dir = tempfile::tempdir().unwrap();
@@ -189,7 +188,7 @@ fn r11_a_check_finds_a_damaged_graph() {
     assert_eq!(std::fs::metadata(&vectors).unwrap().modified().unwrap(), before);
 }
 
-/// A graph stays in use while blocks are appended behind what it holds.
+/// A graph stays in use while blocks are appended after those that it holds.
 #[test]
 fn a_graph_and_what_came_behind_it_are_searched_together() {
     let dir = tempfile::tempdir().unwrap();
@@ -208,7 +207,7 @@ fn a_graph_and_what_came_behind_it_are_searched_together() {
     assert_eq!(numbers(&hits), [searcher.blocks()]);
 }
 
-/// S9: a graph that is being built of a todo that is forgotten meanwhile leaves nothing behind.
+/// S9: a graph that is being built when its todo is forgotten leaves nothing behind.
 #[test]
 fn s9_a_graph_of_a_forgotten_todo_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -218,7 +217,7 @@ fn s9_a_graph_of_a_forgotten_todo_leaves_nothing() {
     let delete = writer.store.forget(&writer.todo);
     Registry::new(writer.kv.clone()).remove(&writer.todo, delete).unwrap();
     writer.store.remove_index(&writer.todo).unwrap();
-    // It still knows the vectors, and nobody has told it.
+    // It still has the vectors, and was not notified.
     let done = other.build_graph(&writer.todo).unwrap();
     assert!(!done.graph_built && !done.graph_due, "{done:?}");
     assert!(!dir.path().join("1").exists());

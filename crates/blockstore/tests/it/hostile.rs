@@ -1,4 +1,4 @@
-//! S12: whatever is asked, the answer is bounded and nothing breaks.
+//! S12: whatever the question is, the answer is bounded and nothing breaks.
 
 use crate::fixture::{MODEL, Writer};
 use foldback_blockstore::SearchRequest;
@@ -41,7 +41,7 @@ proptest! {
         writer.lines(&texts);
         let searcher = writer.store.searcher(&writer.todo).unwrap();
         searcher.search(&SearchRequest::new(&question)).unwrap();
-        // What a block says word for word is found by it, when it has any word at all.
+        // The exact text of a block finds it, if it has any word at all.
         for (n, text) in (1..).zip(&texts) {
             let hits = searcher.search(&SearchRequest::new(text).k(10)).unwrap();
             if let Some(best) = hits.first() {

@@ -132,7 +132,7 @@ fn bs7_what_only_a_payload_says_is_found_with_its_lines() {
         assert!(first.passages.len() <= 3 && first.relevance > 0.7, "{query}: {first}");
         assert!(first.to_string().contains("store://"), "{first}");
     }
-    // An id is an exact hit wherever it stands.
+    // An id is an exact hit wherever it occurs.
     assert!(place.ask("E-44817")[0].exact);
     assert!(place.ask("soup lunch")[0].passages.is_empty());
     assert_eq!(place.ask("zebra migration"), []);
@@ -192,7 +192,7 @@ fn bs7_c3_passages_on_disk_are_found_as_in_memory() {
     let mut random = Random::new(3);
     for n in 1..=60 {
         let says = random.line(9);
-        // Some payloads stand in two blocks.
+        // Some payloads are in two blocks.
         let payload = 1 + n % 50;
         place.block(&says, payload, &log(20 + payload as usize % 7 * 15, payload));
         if n == 20 || n == 50 {
@@ -302,7 +302,7 @@ fn log_of(name: &str, lines: usize, seed: u64) -> String {
     (1..=lines).map(line).collect()
 }
 
-/// Reading one file again and again makes what it says neither common nor loud.
+/// Reading one file again and again makes its words neither common nor loud.
 #[test]
 fn bs7_a_payload_of_several_blocks_counts_once() {
     let mut place = Place::in_memory();
@@ -322,7 +322,7 @@ fn bs7_a_payload_of_several_blocks_counts_once() {
     let mut blocks = numbers(&hits);
     blocks.sort_unstable();
     assert_eq!(blocks, [3, 18], "one hit for each payload");
-    // Where the newest may not be answered, another block that carries it is.
+    // If the newest may not be returned, another block that carries it is.
     let todo = &place.writer.todo;
     let searcher = place.writer.store.searcher(todo).unwrap();
     let newest = hits.iter().find(|hit| hit.block.header.block_id.n() == 18).unwrap();
@@ -331,7 +331,7 @@ fn bs7_a_payload_of_several_blocks_counts_once() {
     assert_eq!(numbers(&searcher.search(&request).unwrap())[..2], [2, 16]);
 }
 
-/// What says it in its own words goes before the logs that are full of it.
+/// A block that says it in its own words precedes the logs that are full of it.
 #[test]
 fn bs7_a_name_in_a_log_does_not_drive_out_the_block_that_tells_it() {
     for (polls, lines) in [(1, 1_500), (6, 1_500), (2, 12)] {
@@ -349,7 +349,7 @@ fn bs7_a_name_in_a_log_does_not_drive_out_the_block_that_tells_it() {
             assert!(hits[0].exact, "{}", hits[0]);
         }
         if lines == 12 {
-            // Where it is as rare among passages, the one that says more goes first.
+            // If it is as rare among passages, the one that says more goes first.
             place.block("poll again", 99, &log_with("order-8812 refused by courier", 500));
             assert_eq!(numbers(&place.ask("order-8812 courier refused"))[0], 42 + polls as u32);
         }
@@ -367,8 +367,8 @@ fn bs7_coloured_words_are_found() {
     }
 }
 
-/// What cannot be read now is named and tried again, and the rest is searched. An index remembers what it
-/// lacks, and is made again once that can be read.
+/// What cannot be read now is named and tried again, and the rest is searched. An index remembers what it lacks, and is
+/// rebuilt once that can be read.
 #[test]
 fn r4_bs7_a_payload_that_cannot_be_read_now_is_named_and_tried_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -453,8 +453,8 @@ fn r4_bs7_a_search_tries_again_no_more_than_a_megabyte() {
     assert!((0..PAYLOADS).any(|_| is_found()));
 }
 
-/// Of a payload that is damaged in its middle what stands before is found, on disk and in memory; and once
-/// it is whole again all of it, each passage once.
+/// Of a payload that is damaged in its middle, the part before the damage is found, on disk and in memory; and once it
+/// is whole again all of it, each passage once.
 #[test]
 fn r4_bs7_what_stands_behind_the_damage_is_found_once_it_is_repaired() {
     let dir = tempfile::tempdir().unwrap();
@@ -489,7 +489,7 @@ fn r4_bs7_what_stands_behind_the_damage_is_found_once_it_is_repaired() {
     }
 }
 
-/// In memory passages take what they may, and the newest payloads are searched.
+/// In memory passages take no more than their bound, and the newest payloads are searched.
 #[test]
 fn bs7_where_memory_is_short_the_newest_payloads_are_searched() {
     let config = IndexConfig::default().with_cache_bytes(2 << 20);
@@ -513,7 +513,7 @@ fn bs7_where_memory_is_short_the_newest_payloads_are_searched() {
     assert!(parts.iter().all(|told| told.why == WhyUnsearched::NoRoom), "{parts:?}");
 }
 
-/// A batch ends with much text too, and the next is left for another time where that is asked for.
+/// A batch ends with much text too, and the next is left for another time if that is requested.
 #[test]
 fn bs7_much_payload_text_is_indexed_in_batches() {
     let dir = tempfile::tempdir().unwrap();

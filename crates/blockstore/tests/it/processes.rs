@@ -1,4 +1,4 @@
-//! R10: several processes on one store. Each open store stands for a process of its own.
+//! R10: several processes on one store. Each open store represents a process of its own.
 
 use crate::fixture::{Writer, ask, eager, numbers};
 use std::sync::Barrier;

@@ -1,5 +1,5 @@
-//! Retrieval on recorded conversations with questions, where such data is at hand: the folder is
-//! named by `FOLDBACK_DATA`, and without it these tests say so and pass.
+//! Retrieval on recorded conversations with questions, if such data is available: the folder is named by
+//! `FOLDBACK_DATA`, and without it these tests say so and pass.
 
 use crate::fixture::{numbers, stored};
 use foldback_blockstore::{

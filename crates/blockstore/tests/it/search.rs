@@ -246,7 +246,7 @@ fn a_vague_question_finds_the_latest_work_and_a_clear_one_what_it_asks_for() {
     let hits = ask(&writer.store, &writer.todo, "yes please go ahead with that", 3);
     assert_eq!(numbers(&hits)[..2], [2, 14], "{}", shown(&hits));
     check(&writer, "which seats has the walrus reservation", 1);
-    // Talk is asked about whenever it was.
+    // Questions about talk may concern any time.
     let mut talk = Writer::in_memory();
     talk.lines(&["please go ahead with that", "please go", "nothing", "go"]);
     let hits = ask(&talk.store, &talk.todo, "please go ahead with that", 4);
@@ -270,7 +270,7 @@ fn tl7_later_work_does_not_come_before_old_answers() {
     }
 }
 
-/// TL7: what may not be answered lends no more than the best that may.
+/// TL7: a block that may not be returned lends no more than the best that may.
 #[test]
 fn tl7_what_is_filtered_out_lifts_no_neighbour_above_an_exact_hit() {
     let mut writer = Writer::in_memory();
@@ -458,7 +458,8 @@ fn p5_half_precision_finds_what_full_precision_finds() {
             let request = SearchRequest::new("").k(10).ranking(Ranking::Meaning);
             let request = request.vector(&MODEL, vector);
             let found = numbers(&searcher.search(&request).unwrap());
-            // Of two that are nearer to each other than half precision tells, either may come.
+            // Of two that are nearer to each other than half precision can resolve, either may come
+            // first.
             let tenth = by_cosine[9].0;
             let surely: Vec<u32> = by_cosine
                 .iter()

@@ -85,8 +85,8 @@ fn bl1_blocks_that_do_not_fit_are_refused_and_nothing_is_written() {
     assert_eq!(writer.store.head(&writer.todo).unwrap(), Head::default());
 }
 
-/// What other crates add is theirs: a commit takes no other way to messages, blocks or states. A grant
-/// alone may stand with another todo.
+/// What other crates add is theirs: a commit has no other way to write messages, blocks or states. Only a grant may
+/// belong to another todo.
 #[test]
 fn additional_records_are_of_other_crates_only() {
     let writer = Writer::in_memory();
@@ -186,7 +186,7 @@ fn a_configuration_without_sense_is_refused() {
     assert!(error.to_string().contains("batch_blocks"), "{error}");
 }
 
-/// R5: a block's record that stands in the place of another is damage, of whatever todo it is.
+/// R5: a block's record in the place of another is damage, whichever todo it belongs to.
 #[test]
 fn r5_a_block_in_the_place_of_another_is_damage() {
     let mut writer = Writer::in_memory();

@@ -1,4 +1,4 @@
-//! Keeping indexes while others index, forget, or are killed.
+//! Upkeep of indexes while others index, forget, or are killed.
 
 use crate::fixture::{Writer, ask, eager, numbers};
 use foldback_kv::{Batch, Delete, Key, Registry, Space};
@@ -12,7 +12,7 @@ fn folders(dir: &Path) -> Vec<String> {
     names
 }
 
-/// S9: killed before the records are gone, everything is still there.
+/// S9: killed before the records are gone, everything still exists.
 #[test]
 fn s9_forgetting_that_is_cut_short_before_the_records_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -26,8 +26,8 @@ fn s9_forgetting_that_is_cut_short_before_the_records_loses_nothing() {
     assert_eq!(numbers(&ask(&later, &writer.todo, "樱桃", 1)), [3]);
 }
 
-/// S9: killed after the records are gone, or while another one was indexing, an index may stay
-/// behind, whole or by half; it is swept by whoever comes next, and nothing else is.
+/// S9: killed after the records are gone, or while another process was indexing, an index may be left, whole or in
+/// part; the next process sweeps it, and nothing else.
 #[test]
 fn s9_forgetting_that_is_cut_short_after_the_records_leaves_no_index() {
     let dir = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ fn s9_forgetting_that_is_cut_short_after_the_records_leaves_no_index() {
     assert!(next.searcher(&writers[2].todo).unwrap().blocks_on_disk() == 2);
 }
 
-/// S9: a todo that is being indexed is forgotten all the same, and whoever indexes it leaves nothing.
+/// S9: a todo that is being indexed is forgotten all the same, and the process that indexes it leaves nothing.
 #[test]
 fn s9_a_todo_that_is_being_indexed_is_forgotten() {
     for turn in 0..12u64 {
@@ -83,7 +83,7 @@ fn s9_a_todo_that_is_being_indexed_is_forgotten() {
     }
 }
 
-/// Upkeep by one who does not know how far another has come.
+/// Upkeep by a process that does not know how far another has come.
 #[test]
 fn r10_upkeep_after_another_process_indexed_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn r10_upkeep_after_another_process_indexed_meanwhile() {
     }
 }
 
-/// R4: one damaged block is not found, and keeps nobody from the others, with an index and without.
+/// R4: one damaged block is not found, and does not hide the others, with an index and without.
 #[test]
 fn r4_a_search_passes_over_a_damaged_block() {
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn r4_a_search_passes_over_a_damaged_block() {
         let key = Key { space: Space::Block, todo: writer.todo.no(), n: 2 };
         let put = vec![(key, b"\xc1 garbage".to_vec())];
         writer.kv.commit(Batch { put, ..Batch::default() }).unwrap();
-        // By one who had indexed it before, and by one who opens the store now.
+        // By a store that had indexed it before, and by one that is opened now.
         for store in [&writer.store, &writer.reader(index, eager())] {
             let mut found = numbers(&ask(store, &writer.todo, "apple", 3));
             found.sort_unstable();

@@ -20,8 +20,8 @@ proptest! {
         prop_assert!(estimate.error < 0.004, "{}", estimate.error);
     }
 
-    /// Rows of few different numbers, of few numbers, and with a number that towers over the
-    /// others, asked by questions of the same making: what is left out of them has a direction.
+    /// Rows of few different numbers, of few numbers, and with one dominant number, compared with
+    /// questions made in the same way: their remainders have a direction.
     #[test]
     fn p5_the_true_cosine_is_within_its_bound_for_rows_of_a_pattern(
         levels in prop::collection::vec((-1.0f32..1.0, -1.0f32..1.0), 1..40),
@@ -49,7 +49,7 @@ proptest! {
         let docs = [doc(1, std::slice::from_ref(&row))];
         let codes = written(&dir.path().join("v"), &[&docs]);
         let group = codes.group("m", 256).unwrap();
-        // What is left out of the row, which is the worst question of all, among them.
+        // These include the remainder of the row, which is the worst question of all.
         let scale = row.iter().fold(0.0f32, |max, value| max.max(value.abs())) / 127.0;
         let left: Vec<f32> =
             row.iter().map(|v| v - (v / scale.max(1e-9)).round() * scale).collect();

@@ -1,4 +1,4 @@
-//! A segment of an index: which blocks and passages it holds, and where.
+//! A segment of an index: its blocks and passages, and their places.
 
 use super::super::Damage;
 use super::super::writer::Fields;
@@ -28,7 +28,7 @@ impl Segment {
     ) -> Result<Self, Damage> {
         let words = |error: tantivy::TantivyError| error.to_string();
         if reader.has_deletes() {
-            return Err("it has deleted blocks, and blocks are never deleted".to_owned());
+            return Err("it has deleted blocks, but blocks are never deleted".to_owned());
         }
         let fast = reader.fast_fields();
         let time = fast.column_opt::<i64>(Fields::TIME).map_err(words)?;
@@ -43,7 +43,7 @@ impl Segment {
         let first_line = Numbers::open(reader, Fields::FIRST_LINE)?;
         let last_line = Numbers::open(reader, Fields::LAST_LINE)?;
         let skip = Numbers::open(reader, Fields::SKIP)?;
-        let bad = || "a document of it is neither a block nor a passage".to_owned();
+        let bad = || "one of its documents is neither a block nor a passage".to_owned();
         let mut numbers = vec![NOT_THIS; reader.max_doc() as usize];
         let mut places = numbers.clone();
         for ((doc, n), at) in (0..).zip(&mut numbers).zip(&mut places) {
@@ -79,7 +79,7 @@ impl Segment {
     }
 }
 
-/// What is gathered from the segments of an index.
+/// The data collected from the segments of an index.
 pub(super) struct Gathered {
     pub(super) blocks: Vec<Option<IndexedBlock>>,
     pub(super) passages: Vec<Option<PassageMeta>>,
@@ -97,13 +97,13 @@ pub(super) struct IndexedBlock {
 /// The blocks of a segment, or its passages.
 pub(super) struct Texts {
     pub(super) terms: Arc<InvertedIndexReader>,
-    /// The number of the block that each document is, or the place of the passage; none is
-    /// [`NOT_THIS`].
+    /// The number of the block that each document is, or the place of the passage; [`NOT_THIS`] for
+    /// neither.
     numbers: Vec<u32>,
 }
 
 impl Texts {
-    /// How many of them hold `term`.
+    /// Returns how many of them hold `term`.
     pub(super) fn df(&self, term: &Term) -> Result<u64, Damage> {
         self.terms.doc_freq(term).map(u64::from).map_err(|error| error.to_string())
     }
@@ -156,7 +156,7 @@ impl Texts {
 /// Texts by number, each with its terms and how often it holds them.
 pub(crate) type TermsOf = BTreeMap<u32, BTreeMap<Box<str>, u32>>;
 
-/// Stands for a document that is a passage among blocks, and a block among passages.
+/// Marks a document that is a passage among blocks, or a block among passages.
 const NOT_THIS: u32 = u32::MAX;
 
 /// A column of numbers of a segment. Not every document has one, and a few have several.
@@ -173,7 +173,7 @@ impl Numbers {
 
     pub(super) fn get(&self, doc: u32) -> Result<u64, Damage> {
         let found = self.0.as_ref().and_then(|column| column.first(doc));
-        found.ok_or_else(|| "a document of it lacks a number".to_owned())
+        found.ok_or_else(|| "one of its documents lacks a number".to_owned())
     }
 
     fn all(&self, doc: u32) -> Vec<u64> {
@@ -181,14 +181,14 @@ impl Numbers {
     }
 
     fn small(&self, doc: u32) -> Result<u32, Damage> {
-        u32::try_from(self.get(doc)?).map_err(|_| "a number of it is too large".to_owned())
+        u32::try_from(self.get(doc)?).map_err(|_| "one of its numbers is too large".to_owned())
     }
 }
 
 /// The types of blocks by their numbers.
 const TYPES: [BlockType; 3] = [BlockType::ToolCall, BlockType::Qa, BlockType::Chat];
 
-/// The type and the script of a block as a number of its column.
+/// Returns the type and the script of a block as a number of its column.
 pub(in crate::disk) fn kind(block_type: BlockType, script: Script) -> u64 {
     let block_type = TYPES.iter().position(|one| *one == block_type).unwrap_or_default();
     let script = Script::ALL.iter().position(|one| *one == script).unwrap_or_default();
