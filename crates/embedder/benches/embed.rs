@@ -1,5 +1,5 @@
-//! What does it cost to embed a message as it arrives, and how much of that is cutting it into word
-//! pieces? A write has about a millisecond for everything; embedding should not be seen in it.
+//! The cost of embedding a message as it arrives, and the part of cutting it into word pieces. A
+//! write has about a millisecond for everything; embedding should not be noticeable in it.
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
@@ -13,7 +13,7 @@ fn main() {
 const MESSAGE: &str = "Could you please check whether the second order has already been shipped \
      to my new address in Denver, and if not, change the delivery date to Friday?";
 
-/// 420 bytes, as a block of five short turns has.
+/// 420 bytes, like a block of five short turns.
 const BLOCK: &str = "user: hi, my order W2378156 never arrived\nassistant: I am sorry to hear that. \
      Could you give me the email address of your account, or your name and zip code?\nuser: it is \
      yusuf rossi, 19122\nassistant: Thank you, Yusuf. The order holds a mechanical keyboard and a \
@@ -22,7 +22,7 @@ const BLOCK: &str = "user: hi, my order W2378156 never arrived\nassistant: I am 
 
 const CHINESE: &str = "请帮我查一下订单的物流状态,如果还没有发货,就把收货地址改成上海市浦东新区。";
 
-/// A word that has to be tried at every length.
+/// A word that must be tried at every length.
 const HARD: &str = "0xdeadbeefcafebabe0123456789abcdefZGVhZGJlZWZjYWZlYmFiZTAxMjM0NTY3ODlhYmNkZWY";
 
 const TEXTS: [(&str, &str); 4] =

@@ -3,7 +3,7 @@
 use foldback_core::{EmbedError, Embedder, Scale, Vectors};
 use std::sync::Arc;
 
-/// An embedder with another [`Scale`] than its own; its vectors are the same.
+/// An embedder with a [`Scale`] other than its own; its vectors are the same.
 #[derive(Clone)]
 pub struct Calibrated {
     inner: Arc<dyn Embedder>,
@@ -11,7 +11,7 @@ pub struct Calibrated {
 }
 
 impl Calibrated {
-    /// `inner`, on this scale.
+    /// Puts `inner` on this scale.
     #[must_use]
     pub fn new(inner: Arc<dyn Embedder>, scale: Scale) -> Self {
         Self { inner, scale }

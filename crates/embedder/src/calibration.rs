@@ -1,13 +1,13 @@
-//! Measuring what a model's cosines mean.
+//! Measures what a model's cosines mean.
 
 use crate::StaticEmbedder;
 use foldback_core::{EmbedError, Embedder, Scale, first_chars};
 use std::fmt;
 
-/// A conversation of which it is known where its topic changes, and which messages answer what.
+/// A conversation with known changes of topic, and known answers to questions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conversation {
-    /// What is said, in order.
+    /// The messages, in order.
     pub messages: Vec<String>,
     /// The number of the first message of each new topic, ascending, counted from 0.
     pub changes: Vec<usize>,
@@ -24,15 +24,15 @@ pub struct Question {
     pub answers: Vec<usize>,
 }
 
-/// What was measured of a model.
+/// The measurements of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// The model.
     pub model_id: String,
-    /// What its cosines mean.
+    /// The meaning of its cosines.
     pub scale: Scale,
-    /// How well `scale.same_topic` parts `within` from `across`: the mean of the shares of both that
-    /// fall on their side. 0.5 is chance.
+    /// How well `scale.same_topic` separates `within` from `across`: the mean of the shares of both that are on the
+    /// right side. 0.5 is chance.
     pub balanced_accuracy: f64,
     /// Cosines of neighbouring runs of messages within a topic.
     pub within: Distribution,
@@ -48,33 +48,33 @@ pub struct Calibration {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution(Vec<f32>);
 
-/// So many messages make a run: as many as a rough block has.
+/// The numbers of messages in a run: as many as a rough block has.
 const RUNS: std::ops::RangeInclusive<usize> = 2..=4;
 
-/// A text that may answer a question has this many messages, as a block has.
+/// A text that may answer a question has this many messages, as a block does.
 const UNIT: usize = 5;
 
-/// Of a message, this many characters are read, ...
+/// This many characters of a message are read, ...
 const CHARS: usize = 3_000;
 
-/// ... in at most so many windows where single messages are compared.
+/// ... in at most this many windows when single messages are compared.
 const WINDOWS: usize = 8;
 
-/// So many texts are embedded at a time.
+/// This many texts are embedded at a time.
 const BATCH: usize = 64;
 
-/// A text "answers" a question from the cosine on that this share of the true answers reaches. With
-/// the built-in embedder on LoCoMo (six dialogues, 851 questions of categories 1-4, units of five
-/// messages) that is its own [`answering`](Embedder::answering).
+/// A text "answers" a question from the cosine on that this share of the true answers reaches. For the built-in
+/// embedder on LoCoMo (six dialogues, 851 questions of categories 1-4, units of five messages) that is its own
+/// [`answering`](Embedder::answering).
 pub const ANSWERS_KEPT: f64 = 0.94;
 
 /// Differences in accuracy below this mean nothing.
 const FLAT: f64 = 0.005;
 
-/// Fewer pairs of either kind tell nothing.
+/// Fewer pairs of either kind mean nothing.
 const LEAST_PAIRS: usize = 20;
 
-/// What keeps a model from being measured.
+/// Why a model cannot be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalibrateError {
@@ -82,9 +82,9 @@ pub enum CalibrateError {
     #[error(transparent)]
     Embed(#[from] EmbedError),
     /// There is no model.
-    #[error("`{model}` makes no vectors, so there are no cosines to measure; a model was expected")]
+    #[error("`{model}` makes no vectors, so there are no cosines to measure; name a model")]
     NoVectors {
-        /// The id that stands for no model.
+        /// The id of no model.
         model: String,
     },
     /// The changes of topic of a conversation are out of order.
@@ -99,10 +99,10 @@ pub enum CalibrateError {
         /// Its changes.
         changes: Vec<usize>,
     },
-    /// The conversations tell too little.
+    /// The conversations do not say enough.
     #[error(
         "the conversations have {within} neighbouring runs of messages within a topic and {across} \
-         across a change, and at least {LEAST_PAIRS} of each are needed; give more conversations, or \
+         across a change, but at least {LEAST_PAIRS} of each are needed; give more conversations, or \
          ones whose changes of topic are known (`boundaries`)"
     )]
     TooFew {
@@ -115,18 +115,17 @@ pub enum CalibrateError {
 
 /// Measures a model on sets of conversations, which count alike.
 ///
-/// *Same topic*: runs of 2, 3 and 4 messages, one directly after the other, either both in one
-/// topic, or the first at the end of a topic and the second at the start of the next; where a
-/// conversation follows another in its set, that is a change too. The cosine is the one of the best
-/// balanced accuracy, the mean over sets and lengths.
+/// *Same topic*: runs of 2, 3 and 4 messages, one directly after the other, either both in one topic, or the first at
+/// the end of a topic and the second at the start of the next; the boundary between two conversations of a set is a
+/// change too. The cosine is the one of the best balanced accuracy, the mean over sets and lengths.
 ///
-/// *Answering*: each question against the units of five messages of its conversation, by the best
-/// window of a single message, which is what a search compares; the cosine is the one that
-/// [`ANSWERS_KEPT`] of the units reach that hold an answer, and at most that of "same topic". Without
-/// enough questions, the built-in embedder's share of "same topic" is taken.
+/// *Answering*: each question against the units of five messages of its conversation, by the best window of a single
+/// message, which is what a search compares. The cosine is the one that [`ANSWERS_KEPT`] of the units with an answer
+/// reach, and at most that of "same topic". Without enough questions, the built-in embedder's share of "same topic" is
+/// used.
 ///
 /// # Errors
-/// When the model cannot be run, a conversation makes no sense, or they tell too little.
+/// When the model cannot be run, a conversation is invalid, or they do not say enough.
 pub fn calibrate(
     embedder: &dyn Embedder,
     sets: &[Vec<Conversation>],
@@ -145,7 +144,7 @@ pub fn calibrate(
             ask(embedder, conversation, &mut answers, &mut others)?;
         }
     }
-    // A length of which there is only one kind of pairs parts nothing.
+    // A length with only one kind of pairs separates nothing.
     neighbours.retain(|pairs| !pairs.within.is_empty() && !pairs.across.is_empty());
     let all = |of: fn(&Neighbours) -> &[f32]| -> Vec<f32> {
         neighbours.iter().flat_map(|pairs| of(pairs).to_vec()).collect()
@@ -179,7 +178,7 @@ pub fn calibrate(
 }
 
 impl Conversation {
-    /// Keeps the first `messages`, and of what is known of the others nothing.
+    /// Keeps the first `messages`, and only what is known about them.
     pub fn truncate(&mut self, messages: usize) {
         self.messages.truncate(messages);
         let end = self.messages.len();
@@ -202,8 +201,8 @@ impl Conversation {
     }
 }
 
-/// The middle of the hundredths at which `accuracy` is within [`FLAT`] of its best, so that chance
-/// at a flat top does not decide.
+/// Returns the middle of the hundredths at which `accuracy` is within [`FLAT`] of its best, so that chance does not
+/// decide at a flat top.
 fn best(accuracy: impl Fn(f32) -> f64) -> f32 {
     let steps: Vec<(f32, f64)> =
         (1..100).map(|i| i as f32 / 100.0).map(|cosine| (cosine, accuracy(cosine))).collect();
@@ -251,7 +250,7 @@ impl Neighbours {
         Ok(Self { within, across })
     }
 
-    /// The mean of the share of pairs within that reach `cosine` and of pairs across that do not.
+    /// Returns the mean of two shares: of pairs within that reach `cosine`, and of pairs across that do not.
     fn balanced_accuracy(&self, cosine: f32) -> f64 {
         let below = |sorted: &[f32]| {
             sorted.partition_point(|&value| value < cosine) as f64 / sorted.len() as f64
@@ -260,7 +259,7 @@ impl Neighbours {
     }
 }
 
-/// The vectors of all runs of so many messages.
+/// Returns the vectors of all runs of this many messages.
 fn runs(
     embedder: &dyn Embedder,
     messages: &[String],
@@ -280,7 +279,7 @@ fn runs(
     Ok(vectors)
 }
 
-/// The cosines of a conversation's questions and the best messages of its units.
+/// Adds the cosines of a conversation's questions and the best messages of its units.
 fn ask(
     embedder: &dyn Embedder,
     conversation: &Conversation,
@@ -321,19 +320,19 @@ impl Distribution {
         Self(values)
     }
 
-    /// How many values there are.
+    /// Returns how many values there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no value.
+    /// Returns whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value that this share of all values is below; 0 when there is none.
+    /// Returns the value that this share of all values is below; 0 when there is none.
     #[must_use]
     pub fn at(&self, share: f64) -> f32 {
         let last = self.len().saturating_sub(1) as f64;
@@ -375,7 +374,7 @@ mod tests {
         }
     }
 
-    /// A length of which there are only pairs across changes does not count as pairs.
+    /// A length with only pairs across changes does not count as pairs.
     #[test]
     fn only_lengths_with_both_kinds_of_pairs_count() {
         // Topics of four messages: runs of two have pairs within, runs of three and four none.
@@ -385,7 +384,7 @@ mod tests {
         let talk = Conversation { messages, changes, questions: Vec::new() };
         let measured = calibrate(&StaticEmbedder::new(), &[vec![talk]]).unwrap();
         assert_eq!((measured.within.len(), measured.across.len()), (30, 29));
-        // Without questions the built-in share is taken.
+        // Without questions, the built-in share is used.
         let Scale { same_topic, answering } = measured.scale;
         let share = StaticEmbedder::ANSWERING / StaticEmbedder::SAME_TOPIC;
         assert!((answering - share * same_topic).abs() < 1e-5);

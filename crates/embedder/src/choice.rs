@@ -1,4 +1,4 @@
-//! Which embedder is meant, in words that a person or a store can keep.
+//! The choice of an embedder, in words that a person or a store can keep.
 
 use crate::{LoadError, StaticEmbedder, WordsOnly};
 use foldback_core::Embedder;
@@ -7,8 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Which embedder is meant: `builtin`, `none`, the folder or name of a model, or `custom:` and the
-/// model id of an embedder that only the program knows that made the store.
+/// The choice of an embedder: `builtin`, `none`, the folder or name of a model, or `custom:` and
+/// the model id of an embedder that only the program that made the store has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// The table that is part of the program.
@@ -16,7 +16,7 @@ pub enum Choice {
     BuiltIn,
     /// None: words alone.
     WordsOnly,
-    /// A model: the folder that its files are in, or its name.
+    /// A model: the folder that holds its files, or its name.
     Model(String),
     /// A program's own, which it passes whenever it opens the store; this is its model id.
     Custom(String),
@@ -26,11 +26,11 @@ const BUILT_IN: &str = "builtin";
 const CUSTOM: &str = "custom:";
 
 impl Choice {
-    /// Makes the embedder that is meant.
+    /// Loads the chosen embedder.
     ///
     /// # Errors
     /// When it is a model that cannot be loaded; the error says what is missing and where it was
-    /// looked for.
+    /// searched for.
     pub fn load(&self) -> Result<Arc<dyn Embedder>, LoadError> {
         match self {
             Self::BuiltIn => Ok(Arc::new(StaticEmbedder::new())),

@@ -1,4 +1,4 @@
-//! Chinese, Japanese and Korean: which rows a text in them adds up.
+//! Chinese, Japanese and Korean: the rows that a text in them adds up.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -13,21 +13,21 @@ use unicode_normalization::UnicodeNormalization;
 pub(crate) enum Part<'t> {
     /// The number of a unit, which is that of its row.
     Unit(usize),
-    /// What stands between the letters of these scripts.
+    /// The text between the letters of these scripts.
     Other(&'t str),
 }
 
-/// Whether a text holds a letter of these scripts, in any of its forms.
+/// Returns whether a text holds a letter of these scripts, in any of its forms.
 pub(crate) fn is_in(text: &str) -> bool {
     !text.is_ascii() && text.chars().any(is_letter_in_some_form)
 }
 
-/// A letter of these scripts, or a form that [`normal`] makes one of.
+/// Returns whether it is a letter of these scripts, or a form that [`normal`] turns into one.
 pub(crate) fn is_letter_in_some_form(c: char) -> bool {
     is_letter(c) || is_jamo(c) || is_small_katakana(c) || matches!(c, '\u{ff66}'..='\u{ffdc}')
 }
 
-/// The text with one form for each letter (NFKC), as the units are written in.
+/// Returns the text with one form for each letter (NFKC), in which the units are written.
 pub(crate) fn normal(text: &str) -> Cow<'_, str> {
     match unicode_normalization::is_nfkc_quick(text.chars()) {
         unicode_normalization::IsNormalized::Yes => Cow::Borrowed(text),
@@ -35,9 +35,9 @@ pub(crate) fn normal(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Gives the parts of a text in its normal form to `sink`, in order: in a run of letters of these
-/// scripts the longest unit, and again the longest of what is left. A letter that is no unit gives
-/// nothing, and neither does a mark such as 、.
+/// Passes the parts of a text in its normal form to `sink`, in order: from a run of letters of these scripts the
+/// longest unit, then the longest of the rest, and so on. A letter that is not a unit yields nothing, and neither does
+/// a mark such as 、.
 pub(crate) fn for_each_part<'t>(text: &'t str, mut sink: impl FnMut(Part<'t>)) {
     let units = Units::get();
     let mut rest = text;
@@ -63,15 +63,14 @@ fn is_letter(c: char) -> bool {
     is_ideograph(c) || is_kana(c) || is_hangul(c) || is_ideograph_mark(c)
 }
 
-/// The pieces that have a row, in the order of their bytes, one a line.
+/// The pieces that have a row, in the order of their bytes, one per line.
 static TEXT: &str = include_str!("../assets/cjk-units.txt");
 
-/// Where the units stand in the text; found at the first text in these scripts, in less than a
-/// millisecond.
+/// The positions of the units in the text; determined for the first text in these scripts, in less than a millisecond.
 struct Units {
     /// The first letter of each unit.
     firsts: Vec<char>,
-    /// Where each begins, and behind the last where one more would.
+    /// Where each begins, and at the end where one more would begin.
     starts: Vec<u32>,
 }
 
@@ -97,10 +96,10 @@ impl Units {
         TEXT.as_bytes().get(at(unit)..at(unit + 1).saturating_sub(1)).unwrap_or_default()
     }
 
-    /// The longest unit with which `rest` begins, and its length in bytes.
+    /// Returns the longest unit with which `rest` begins, and its length in bytes.
     ///
-    /// Units that begin alike stand together, so that each further letter leaves a part of those that
-    /// the letters before it left.
+    /// Units with a common beginning are adjacent, so that each further letter keeps a part of the range that the
+    /// letters before it left.
     fn longest_prefix(&self, rest: &str) -> Option<(usize, usize)> {
         let mut found = None;
         let mut letters = rest.chars();
@@ -127,7 +126,7 @@ impl Units {
     }
 }
 
-/// The first number from `from` to `to` for which `is_before` does not hold, or `to`.
+/// Returns the first number from `from` to `to` for which `is_before` does not hold, or `to`.
 fn partition_point(mut from: usize, mut to: usize, is_before: impl Fn(usize) -> bool) -> usize {
     while from < to {
         let middle = from.midpoint(to);
@@ -191,7 +190,7 @@ mod tests {
             assert_eq!(units.longest_prefix(line), Some((number, line.len())), "{line}");
             assert!(line.chars().all(is_letter) && normal(line) == line, "{line}");
         }
-        // A letter that no unit begins with.
+        // A letter with which no unit begins.
         assert_eq!(units.longest_prefix("\u{2fa1d}"), None);
         assert_eq!(parts("\u{20001}的"), ["的"]);
     }

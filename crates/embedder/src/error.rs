@@ -3,14 +3,14 @@
 use foldback_core::EmbedError;
 use std::path::PathBuf;
 
-/// Why an embedding model cannot be used. Each says what to do about it.
+/// Why an embedding model cannot be used. Each error says what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The program was built without what the model needs.
     #[error(
-        "this build has no part that runs {model}; in a checkout of the project, `cargo install \
-         --path crates/cli --features {feature}` makes one that has"
+        "this build cannot run {model}; in a checkout of the project, `cargo install \
+         --path crates/cli --features {feature}` builds one that can"
     )]
     NotBuilt {
         /// The model.
@@ -20,20 +20,20 @@ pub enum LoadError {
     },
     /// ONNX Runtime is nowhere to be found.
     #[error(
-        "ONNX Runtime 1.{needed} or newer is needed to run a model, and was not found in {}; get it \
+        "ONNX Runtime 1.{needed} or newer is needed to run a model, but was not found in {}; get it \
          with `pip install onnxruntime` or from the system's packages, and name the library file \
-         (libonnxruntime.so, .dylib or onnxruntime.dll) in ORT_DYLIB_PATH where it is found nowhere \
-         else", list(.looked)
+         (libonnxruntime.so, .dylib or onnxruntime.dll) in ORT_DYLIB_PATH if it is installed \
+         elsewhere", list(.looked)
     )]
     NoRuntime {
         /// The minor version that is needed.
         needed: u32,
-        /// Where it was looked for.
+        /// The folders that were searched.
         looked: Vec<PathBuf>,
     },
     /// ONNX Runtime is too old.
     #[error(
-        "ONNX Runtime 1.{needed} or newer is needed to run a model, and {path} is 1.{found}; get a \
+        "ONNX Runtime 1.{needed} or newer is needed to run a model, but {path} is 1.{found}; get a \
          newer one with `pip install -U onnxruntime`, and name its library file in ORT_DYLIB_PATH"
     )]
     RuntimeTooOld {
@@ -54,16 +54,16 @@ pub enum LoadError {
     },
     /// A model is neither a folder nor known by name.
     #[error(
-        "there is no folder {model:?}, and no model of that name is known; expected was one of \
-         builtin, none, a folder with model.onnx and tokenizer.json{}", names(.known)
+        "there is no folder {model:?}, and no model of that name is known; expected \
+         builtin, none, or a folder with model.onnx and tokenizer.json{}", names(.known)
     )]
     NoModel {
-        /// What was asked for.
+        /// The requested model.
         model: String,
-        /// The names that are known.
+        /// The known names.
         known: Vec<String>,
     },
-    /// A file of the model's is missing or makes no sense.
+    /// A file of the model is missing or invalid.
     #[error("the model in {folder} cannot be used: {what}")]
     Folder {
         /// The model's folder.
@@ -79,27 +79,27 @@ pub enum LoadError {
         /// What went wrong.
         what: String,
     },
-    /// An embedder is a program's own.
+    /// The embedder belongs to a program.
     #[error(
-        "the embedder {model} is a program's own, and only that program can load it; `foldback \
-         embedder use` takes another, and --embedder none searches by words"
+        "the embedder {model} is a program's own, so only that program can load it; `foldback \
+         embedder use` chooses another, and --embedder none searches by words alone"
     )]
     Custom {
         /// Its model id.
         model: String,
     },
-    /// What says which embedder is meant cannot be read.
+    /// The record of the store's embedder cannot be read.
     #[error(
-        "which embedder is the store's own cannot be read: {what}; `foldback embedder use` says it \
-         anew"
+        "the record of the store's embedder cannot be read: {what}; `foldback embedder use` \
+         rewrites it"
     )]
     Unknown {
         /// What is wrong.
         what: String,
     },
-    /// A model is another one than it was.
+    /// A model differs from the one that the store used.
     #[error(
-        "{model} is now {found}, and was {expected}; `foldback embedder use` takes the new one"
+        "{model} is now {found}, but was {expected}; `foldback embedder use` accepts the new one"
     )]
     Changed {
         /// The model.
@@ -109,15 +109,16 @@ pub enum LoadError {
         /// The id that it has.
         found: String,
     },
-    /// The model was loaded and does not run.
+    /// The model was loaded but does not run.
     #[error(transparent)]
     Run(#[from] EmbedError),
 }
 
 fn names(known: &[String]) -> String {
     match known {
-        [] => ", or with a build that runs models by name (feature fastembed-download) such a name"
-            .to_owned(),
+        [] => {
+            "; a build with the feature fastembed-download also accepts models by name".to_owned()
+        }
         known => format!(", or one of these names: {}", known.join(", ")),
     }
 }

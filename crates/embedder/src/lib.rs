@@ -1,17 +1,16 @@
-//! Unit vectors for texts: out of a table that is part of the program, or by a larger model.
+//! Unit vectors for texts: from a table that is part of the program, or from a larger model.
 //!
-//! A [`StaticEmbedder`] cuts a text into word pieces with [`WordPiece`], and runs of Chinese, Japanese
-//! and Korean into the longest units that it knows; it adds up one row of the table for each, and
-//! brings the sum to length 1. It needs no download, no file, no native
-//! library and no thread, and takes about two microseconds for a short message. The rows were
-//! distilled from all-MiniLM-L6-v2 and multilingual-e5-small, into one space, so that a question in
-//! Chinese finds what was said in English; `assets/RECIPE.md` tells how, and under which licences.
+//! A [`StaticEmbedder`] cuts a text into word pieces with [`WordPiece`], and runs of Chinese, Japanese and Korean into
+//! the longest units that it knows; it adds up one row of the table for each, and scales the sum to length 1. It needs
+//! no download, no file, no native library and no thread, and takes about two microseconds for a short message. The
+//! rows were distilled from all-MiniLM-L6-v2 and multilingual-e5-small, into one space, so that a question in Chinese
+//! finds what was said in English; `assets/RECIPE.md` describes how, and under which licences.
 //!
-//! It is *not* a transformer: the order of words means nothing to it, and neither does their
-//! context. It knows English, Chinese, Japanese and Korean; of other languages it knows the letters
-//! and some common words, so that there the lexical side of a search carries the weight.
+//! It is *not* a transformer: it ignores the order of words and their context. It knows English, Chinese, Japanese and
+//! Korean; of other languages it knows the letters and some common words, so that there the lexical side of a search
+//! carries the weight.
 //!
-//! The crate keeps no vector and searches for none; what a text is for is its caller's business.
+//! The crate stores no vectors and searches none; what a text is for is its caller's business.
 //!
 //! ```
 //! use foldback_core::Embedder;

@@ -1,4 +1,4 @@
-//! Texts of the project's own, to measure a model on where no conversations are at hand.
+//! The project's own texts, for measuring a model when no conversations are available.
 
 use crate::calibration::{CalibrateError, Calibration, Conversation, Question, calibrate};
 use foldback_core::Embedder;
@@ -14,7 +14,7 @@ pub struct OwnTexts {
     pub conversations: Vec<Conversation>,
 }
 
-/// The texts that come with the program: English and Chinese.
+/// Returns the texts that come with the program: English and Chinese.
 #[must_use]
 pub fn own_texts() -> Vec<OwnTexts> {
     let sections = TEXTS.split("\n= ").skip(1);
@@ -26,19 +26,18 @@ pub fn own_texts() -> Vec<OwnTexts> {
         .collect()
 }
 
-/// What was measured of a model on the texts of one language.
+/// The measurements of a model on the texts of one language.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnCalibration {
     /// The language's name in English.
     pub language: &'static str,
-    /// What was measured.
+    /// The measurements.
     pub measured: Calibration,
 }
 
-/// Measures a model on the texts of each language by itself: a model that knows one of them only has
-/// a scale for that one, and noise for the other. The one to use comes first: that of the language
-/// that `sample`, text of the conversations it is for, is written in, else the one whose topics the
-/// model parts best.
+/// Measures a model on the texts of each language separately: a model that knows only one of them has a scale for that
+/// one, and noise for the other. The one to use comes first: that of the language in which `sample`, a text of the
+/// intended conversations, is written; otherwise the one whose topics the model separates best.
 ///
 /// # Errors
 /// When the model cannot be run, or makes no vectors.
@@ -59,15 +58,15 @@ pub fn calibrate_on_own_texts(
     Ok(found)
 }
 
-/// Scales whose "same topic" are further apart than this are told as different.
+/// Scales whose "same topic" differ by more than this are reported as different.
 pub const SCALES_DIFFER: f32 = 0.08;
 
-/// The language of the own texts that is nearest to what is written here; `None` where no letters
-/// are. Only scripts are told apart.
+/// Returns the language of the own texts that is nearest to the given text; `None` if it has no letters. Only scripts
+/// are distinguished.
 fn language_of(text: &str) -> Option<&'static str> {
     let (mut spaced, mut unspaced) = (0_usize, 0_usize);
     for letter in text.chars().filter(|c| c.is_alphabetic()) {
-        // A character of these says about as much as half a word.
+        // A character of these carries about as much as half a word.
         if is_jamo(letter) || is_of_cjk_blocks(letter) || is_hangul(letter) || is_ideograph(letter)
         {
             unspaced += 3;
@@ -82,8 +81,8 @@ fn language_of(text: &str) -> Option<&'static str> {
     }
 }
 
-/// A language a section (`= name`), a topic a paragraph, a message a line; a line behind `?` is a
-/// question that the message before it answers.
+/// A language per section (`= name`), a topic per paragraph, a message per line; a line after `?` is a question that
+/// the message before it answers.
 const TEXTS: &str = include_str!("../assets/calibration.txt");
 
 fn parse(talk: &str) -> Conversation {

@@ -8,7 +8,7 @@ use crate::table::{DIM, Sum, cjk_row, row};
 use crate::window;
 use crate::wordpiece::WordPiece;
 
-/// So many texts are embedded beside each other; fewer are not worth a second thread.
+/// This many texts are embedded in parallel; fewer are not worth a second thread.
 const BESIDE: usize = 32;
 
 /// Embeds texts with the table that is part of the program.
@@ -20,27 +20,24 @@ pub struct StaticEmbedder {
 }
 
 impl StaticEmbedder {
-    /// Names the table: its width, and the first digits of the BLAKE3 of the files of its rows.
+    /// The id of the table: its width, and the first digits of the BLAKE3 of the files of its rows.
     pub const MODEL_ID: &str = "static-minilm-256-bf79f261-be434068";
 
-    /// The cosine that best parts neighbouring rough blocks of one topic from neighbours across a
-    /// change of topic.
+    /// The cosine that best separates neighbouring rough blocks of one topic from neighbours across a change of topic.
     ///
-    /// Measured as [`calibrate`](crate::calibrate) does, on pairs of runs of 2, 3 and 4 messages of
-    /// one conversation of TIAGE, DialSeg711 and composed agent
-    /// sessions (38,500 pairs; the sets and lengths count alike): the balanced accuracy is .742
-    /// here, the best there is. The median within a topic is .54, across a change .17. It belongs
-    /// to texts of that length: longer ones are more alike.
+    /// Measured as [`calibrate`](crate::calibrate) does, on pairs of runs of 2, 3 and 4 messages of one conversation of
+    /// TIAGE, DialSeg711 and composed agent sessions (38,500 pairs; the sets and lengths count alike): the balanced
+    /// accuracy is .742 here, the maximum. The median within a topic is .54, across a change .17. It belongs to texts
+    /// of that length: longer ones are more alike.
     pub const SAME_TOPIC: f32 = 0.31;
 
-    /// The cosine of a question and a text that answers it: 94 of 100 answers reach it, by their
-    /// best message, on LoCoMo (851 questions, units of five messages). The median of answers is
-    /// .45, of other texts .28. With it, of the blocks that stand among the best three, a cut-off at
-    /// 0.675 on the common scale keeps 99 % of the answers and drops 23 % of what is found when the
-    /// question is asked of another conversation; one at 0.775 keeps 91 % and drops 75 %.
+    /// The cosine of a question and a text that answers it: 94 of 100 answers reach it, by their best message, on
+    /// LoCoMo (851 questions, units of five messages). The median of answers is .45, of other texts .28. With it, among
+    /// the best three blocks, a cut-off at 0.675 on the common scale keeps 99 % of the answers and drops 23 % of what
+    /// is found when the question is put to another conversation; one at 0.775 keeps 91 % and drops 75 %.
     pub const ANSWERING: f32 = 0.24;
 
-    /// The embedder. The first call in a process takes about a millisecond.
+    /// Returns the embedder. The first call in a process takes about a millisecond.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -60,16 +57,16 @@ impl StaticEmbedder {
         sum.write_unit(values);
     }
 
-    /// The same by word pieces alone, whatever script the text is in.
+    /// Does the same by word pieces alone, whatever script the text is in.
     fn add_pieces(&self, text: &str, values: &mut Vec<f32>) {
         let mut sum = Sum::new();
         self.pieces.for_each(text, |id| sum.add(row(id)));
         sum.write_unit(values);
     }
 
-    /// Whether a word of Latin letters and digits falls into three or more pieces of less than two
-    /// characters in the mean, as "zzzqqq" and "7f3a9c" do: those say nothing of what it means. Of
-    /// other scripts pieces are letters by nature.
+    /// Returns whether a word of Latin letters and digits is split into three or more pieces of less than two
+    /// characters on average, as "zzzqqq" and "7f3a9c" are: these say nothing of its meaning. In other scripts, pieces
+    /// are letters by nature.
     fn is_noise(&self, word: &str) -> bool {
         if !word.chars().all(is_latin) {
             return false;
@@ -110,8 +107,8 @@ impl Embedder for StaticEmbedder {
         vectors(texts.len(), values)
     }
 
-    /// Of a question, words that the table does not know are left out: their noise would find whatever
-    /// has some of the same. Words that match are found all the same, as words.
+    /// Words of a question that the table does not know are left out: their noise would find anything with some of the
+    /// same pieces. Matching words are found all the same, as words.
     fn embed_question(&self, question: &str) -> Result<Vectors, EmbedError> {
         let is_in_word = |c: char| c.is_alphanumeric();
         let words = question.split_inclusive(|c| !is_in_word(c));
@@ -134,7 +131,7 @@ impl Embedder for StaticEmbedder {
         vectors(texts.len(), values).ok()
     }
 
-    /// The share of the letters that are Latin, Chinese, Japanese or Korean.
+    /// Returns the share of the letters that are Latin, Chinese, Japanese or Korean.
     fn knows(&self, text: &str) -> f32 {
         let (mut letters, mut known) = (0_u32, 0_u32);
         for letter in text.chars().filter(|c| c.is_alphabetic()) {
@@ -152,12 +149,12 @@ impl Embedder for StaticEmbedder {
 fn vectors(texts: usize, values: Vec<f32>) -> Result<Vectors, EmbedError> {
     Vectors::new(DIM, values).ok_or_else(|| EmbedError {
         model: StaticEmbedder::MODEL_ID.to_owned(),
-        message: format!("rows of {DIM} values were expected for {texts} texts"),
+        message: format!("expected rows of {DIM} values for {texts} texts"),
     })
 }
 
-/// Whether a letter is of the Latin script: the blocks of Unicode up to Latin Extended-B, Latin
-/// Extended Additional and the full-width forms.
+/// Returns whether a letter is of the Latin script: the blocks of Unicode up to Latin Extended-B, Latin Extended
+/// Additional and the full-width forms.
 fn is_latin(letter: char) -> bool {
     matches!(letter, '\0'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' | '\u{ff21}'..='\u{ff5a}')
 }
@@ -166,7 +163,7 @@ fn is_latin(letter: char) -> bool {
 mod tests {
     use super::*;
 
-    /// TL7: what would be noise is left out of a question.
+    /// TL7: words that would be noise are left out of a question.
     #[test]
     fn tl7_a_question_is_embedded_without_words_of_letters() {
         let embedder = StaticEmbedder::new();

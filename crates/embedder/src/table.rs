@@ -1,4 +1,4 @@
-//! The rows of the table, read where they lie in the program.
+//! The rows of the table, read in place from the program.
 
 use wide::bytemuck::cast;
 use wide::i16x16;
@@ -15,12 +15,12 @@ const LANES: usize = 16;
 /// How many units of Chinese, Japanese and Korean there are.
 pub(crate) const CJK_ROWS: usize = 25_178;
 
-/// The row of the word piece `id`; zeros for an id that has none.
+/// Returns the row of the word piece `id`; zeros for an id that has none.
 pub(crate) fn row(id: u16) -> &'static [u8; DIM] {
     ROW_BYTES.get(usize::from(id)).unwrap_or(&NONE)
 }
 
-/// The row of a unit of Chinese, Japanese or Korean; zeros for a number that has none.
+/// Returns the row of a unit of Chinese, Japanese or Korean; zeros for a number that has none.
 pub(crate) fn cjk_row(unit: usize) -> &'static [u8; DIM] {
     CJK_ROW_BYTES.get(unit).unwrap_or(&NONE)
 }
@@ -57,7 +57,7 @@ impl Sum {
         }
     }
 
-    /// Appends the sum, brought to length 1, to `values`; zeros when there is nothing in it.
+    /// Appends the sum, scaled to length 1, to `values`; zeros when there is nothing in it.
     pub(crate) fn write_unit(mut self, values: &mut Vec<f32>) {
         self.carry();
         let square: f64 = self.large.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
@@ -75,8 +75,8 @@ impl Sum {
     }
 }
 
-/// What `distill` wrote: 8 bytes magic, u32 version, u32 rows, u32 length of a row, f32 scale, all
-/// little-endian, then the rows. The scale falls out when a sum is brought to length 1.
+/// The format that `distill` writes: 8 bytes magic, u32 version, u32 rows, u32 length of a row, f32
+/// scale, all little-endian, then the rows. The scale cancels out when a sum is scaled to length 1.
 const HEADER: usize = 24;
 static FILE: &[u8; HEADER + ROWS * DIM] = include_bytes!("../assets/static-minilm-256.bin");
 

@@ -1,22 +1,22 @@
-//! Which bytes are a word piece.
+//! The vocabulary: which bytes are a word piece.
 
 use std::sync::LazyLock;
 
 use crate::table::ROWS;
 
-/// The vocabulary of BERT base uncased: pieces that begin a word, and pieces that go on in one.
+/// The vocabulary of BERT base uncased: pieces that begin a word, and pieces that continue one.
 ///
-/// A hash table with open addressing over the text that lies in the program; making it takes about
-/// a millisecond, once.
+/// A hash table with open addressing over the text in the program; building it takes about a
+/// millisecond, once.
 pub(crate) struct Vocabulary {
-    /// Where each piece stands in the text, without the `##`.
+    /// The position of each piece in the text, without the `##`.
     spans: Vec<Span>,
     /// `id + 1`, or 0 in an empty slot.
     slots: Vec<u16>,
     longest: usize,
 }
 
-/// Whether a piece begins a word or goes on in one.
+/// Whether a piece begins a word or continues one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Begin,
@@ -44,9 +44,9 @@ impl Vocabulary {
         &VOCABULARY
     }
 
-    /// The longest piece with which `rest` starts, and its length in bytes.
+    /// Returns the longest piece with which `rest` starts, and its length in bytes.
     pub(crate) fn longest_prefix(&self, rest: &[u8], place: Place) -> Option<(u16, usize)> {
-        // The hash of each prefix comes out of the one before, so a word that has to be tried at
+        // The hash of each prefix is derived from the one before, so a word that must be tried at
         // every length is still read once.
         let mut hashes = [0u64; LONGEST + 1];
         let mut hash = seed(place);
@@ -82,7 +82,7 @@ impl Vocabulary {
             let inside = line.len() > 2 && line.starts_with(b"##");
             let skip = if inside { 2 } else { 0 };
             let piece = line.get(skip..).unwrap_or_default();
-            // `[CLS]` and `[unused7]` are no text: their brackets are pieces of their own.
+            // `[CLS]` and `[unused7]` are not text: their brackets are pieces of their own.
             let marker = piece.len() > 2 && piece.starts_with(b"[") && piece.ends_with(b"]");
             spans.push(Span {
                 start: (start + skip) as u32,

@@ -4,10 +4,10 @@ use foldback_core::script::{
     is_cjk_mark, is_full_or_half_width, is_hexagram, is_ideograph, is_kana,
 };
 
-/// How long a window is at most, in bytes: about 85 words of English, 170 characters of Chinese.
+/// The maximum length of a window, in bytes: about 85 words of English, 170 characters of Chinese.
 ///
-/// Measured by asking for a long message (over 1,500 bytes) with half of the longer words of one of
-/// its lines, among 158 chat messages and among 114 tool outputs; mean reciprocal rank:
+/// Measured by searching for a long message (over 1,500 bytes) with half of the longer words of one of its lines, among
+/// 158 chat messages and among 114 tool outputs; mean reciprocal rank:
 ///
 /// | bytes | 128 | 256 | **512** | 768 | 1,024 | 2,048 | whole |
 /// |---|---|---|---|---|---|---|---|
@@ -28,8 +28,8 @@ pub fn windows(text: &str) -> impl Iterator<Item = &str> {
     windows_by(text, bytes_that_fit)
 }
 
-/// As [`windows`], each at most as long as `fit` says for the text that is left: how many of its
-/// first bytes a window may take, up to the end of a character.
+/// Like [`windows`], but each window is at most as long as `fit` says for the remaining text: how many of its first
+/// bytes a window may take, up to the end of a character.
 pub(crate) fn windows_by(text: &str, fit: impl Fn(&str) -> usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -39,9 +39,9 @@ pub(crate) fn windows_by(text: &str, fit: impl Fn(&str) -> usize) -> impl Iterat
     })
 }
 
-/// At most `limit` windows of `text`, in order, as [`windows_by`] cuts it. Of a text with more, the
-/// first half of `limit` windows and the last half: what a long text is about stands at its
-/// beginning, how it came out at its end. Only these are read, however long the text is.
+/// Returns at most `limit` windows of `text`, in order, as [`windows_by`] cuts it. Of a text with more, the first half
+/// of `limit` windows and the last half: the beginning of a long text says what it is about, the end how it turned out.
+/// Only these are read, however long the text is.
 pub(crate) fn windows_within(
     text: &str,
     limit: usize,
@@ -61,12 +61,12 @@ pub(crate) fn windows_within(
     found
 }
 
-/// The first bytes of a text that make a window of the built-in embedder.
+/// Returns how many of the first bytes of a text make a window of the built-in embedder.
 pub(crate) fn bytes_that_fit(text: &str) -> usize {
     text.floor_char_boundary(WINDOW_BYTES)
 }
 
-/// Where a window ends of which the first `end` bytes fit.
+/// Returns where a window ends of which the first `end` bytes fit.
 fn cut_before(text: &str, end: usize) -> usize {
     if text.len() <= end {
         return text.len();
@@ -83,8 +83,8 @@ fn cut_before(text: &str, end: usize) -> usize {
         .unwrap_or(end)
 }
 
-/// Whether a window may end after this character, since words and sentences do. Windows are stored as
-/// vectors, so that what counts stays as it is.
+/// Returns whether a window may end after this character, since words and sentences do. The vectors of windows are
+/// stored, so this set of characters must not change.
 fn ends_cjk_word(c: char) -> bool {
     is_cjk_mark(c) || is_kana(c) || is_ideograph(c) || is_hexagram(c) || is_full_or_half_width(c)
 }

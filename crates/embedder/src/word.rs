@@ -2,7 +2,7 @@
 
 use crate::vocabulary::{Place, UNKNOWN, Vocabulary};
 
-/// A word that is being read, in a buffer that is used again for the next.
+/// A word that is being read, in a buffer that is reused for the next.
 pub(crate) struct Word {
     bytes: [u8; Self::CAPACITY],
     length: usize,
@@ -36,8 +36,8 @@ impl Word {
         self.chars += 1;
     }
 
-    /// Gives the ids of the word's pieces to `sink`, longest first match by longest first match,
-    /// and starts the next word. A word with a part that is no piece is one [`UNKNOWN`].
+    /// Passes the ids of the word's pieces to `sink`, longest match first, and starts the next
+    /// word. A word with a part that is not a piece is one [`UNKNOWN`].
     pub(crate) fn finish(&mut self, vocabulary: &Vocabulary, sink: &mut impl FnMut(u16)) {
         if self.chars == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Texts to word pieces, as BERT base uncased does it.
+//! Splits texts into word pieces, as BERT base uncased does.
 
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::UnicodeNormalization;
@@ -8,9 +8,9 @@ use crate::word::Word;
 
 /// The tokenizer of BERT base uncased, without the special tokens.
 ///
-/// Control characters are dropped, CJK ideographs stand alone, accents are taken off, letters are
-/// made small, words are cut at white space and at punctuation, and each word is spelt with the
-/// longest pieces from left to right. The ids are those of Hugging Face's `tokenizers` on every
+/// Control characters are dropped, CJK ideographs are separated, accents are removed, letters are
+/// lower-cased, words are cut at white space and at punctuation, and each word is spelt with the
+/// longest pieces from left to right. The ids are those of Hugging Face's `tokenizers` for every
 /// text, except that a text in which `[SEP]` or another marker is written out is read as the
 /// brackets and letters that it is.
 ///
@@ -24,14 +24,14 @@ pub struct WordPiece {
 }
 
 impl WordPiece {
-    /// The tokenizer. The first call in a process makes the vocabulary's index, which takes about
-    /// a millisecond.
+    /// Returns the tokenizer. The first call in a process builds the vocabulary's index, which
+    /// takes about a millisecond.
     #[must_use]
     pub fn new() -> Self {
         Self { vocabulary: Vocabulary::get() }
     }
 
-    /// The ids of the pieces of `text`, in order; 100 for a word that cannot be spelt.
+    /// Returns the ids of the pieces of `text`, in order; 100 for a word that cannot be spelt.
     #[must_use]
     pub fn ids(&self, text: &str) -> Vec<u16> {
         let mut ids = Vec::with_capacity(text.len() / 4);
@@ -39,13 +39,13 @@ impl WordPiece {
         ids
     }
 
-    /// Gives the id of each piece of `text` to `sink`, in order, without allocating.
+    /// Passes the id of each piece of `text` to `sink`, in order, without allocating.
     pub fn for_each(&self, text: &str, mut sink: impl FnMut(u16)) {
         let sink = &mut sink;
         let mut word = Word::new();
         let mut rest = text;
         loop {
-            // ASCII is most of what there is, and needs one look at a table for each byte.
+            // Most text is ASCII, and needs one look at a table for each byte.
             let ascii = rest.bytes().take_while(u8::is_ascii).count();
             for byte in rest.bytes().take(ascii) {
                 match ascii_class(byte) {
@@ -75,8 +75,8 @@ impl WordPiece {
         word.finish(self.vocabulary, sink);
     }
 
-    /// Reads a run that has to be decomposed. The order of the steps is BERT's: clean, set
-    /// ideographs apart, decompose, drop accents, make small, cut.
+    /// Reads a run that must be decomposed. The order of the steps is BERT's: clean, separate
+    /// ideographs, decompose, drop accents, lower-case, cut.
     fn read_run(&self, run: &str, word: &mut Word, sink: &mut impl FnMut(u16)) {
         run.chars()
             .filter(|&c| !is_dropped(c))
@@ -130,7 +130,7 @@ fn ascii_class(byte: u8) -> Class {
     }
 }
 
-/// Where the run at the start of `text` ends that has to be normalised as one. A kept ASCII
+/// Returns where the run ends that begins the text and must be normalised as one. A kept ASCII
 /// character and a unified ideograph never decompose, and no accent moves over them; a control
 /// character is dropped before accents are ordered, so it does not end a run.
 fn run_length(text: &str) -> usize {
@@ -144,18 +144,20 @@ fn run_length(text: &str) -> usize {
     .unwrap_or(text.len())
 }
 
-/// Control, format and private characters, but no tab or line end; and the replacement character.
+/// Returns whether it is a control, format or private character, but no tab or line end; or the
+/// replacement character.
 fn is_dropped(c: char) -> bool {
     !matches!(c, '\t' | '\n' | '\r') && (c == '\u{fffd}' || c.is_other())
 }
 
-/// What is set apart as a word of its own. The third last range starts 256 later than the block it
-/// means; that is how the reference has it, and the ids have to be the reference's.
+/// Returns whether a character is separated as a word of its own. The third last range starts 256
+/// later than the block it means; that is how the reference has it, and the ids must be the
+/// reference's.
 fn is_ideograph(c: char) -> bool {
     is_unified_ideograph(c) || matches!(c, '\u{f900}'..='\u{faff}' | '\u{2f800}'..='\u{2fa1f}')
 }
 
-/// The part of [`is_ideograph`] that does not decompose.
+/// Returns whether a character is in the part of [`is_ideograph`] that does not decompose.
 fn is_unified_ideograph(c: char) -> bool {
     matches!(c,
         '\u{4e00}'..='\u{9fff}'

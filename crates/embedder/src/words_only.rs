@@ -7,7 +7,7 @@ use foldback_core::{EmbedError, Embedder, Vectors};
 pub struct WordsOnly;
 
 impl WordsOnly {
-    /// The id that stands for no model.
+    /// The id of no model.
     pub const MODEL_ID: &str = "none";
 }
 

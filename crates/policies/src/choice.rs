@@ -1,4 +1,4 @@
-//! A context policy as a person asks for it: one of them, or the one that prices choose.
+//! A context policy as a user names it: one of them, or the one that the prices choose.
 
 use crate::Policy;
 use foldback::FoldPolicy;
@@ -6,11 +6,11 @@ use foldback_core::Prices;
 use std::fmt;
 use std::str::FromStr;
 
-/// What a person asks for by a name.
+/// A context policy requested by name.
 #[derive(Clone, Copy, Debug)]
 pub enum PolicyChoice {
-    /// `auto`: the memory's own policy that costs less, which is `foldback` (strict) where a token has one price, and
-    /// `foldback-cache-aware` where one that is read from the provider's cache costs less.
+    /// `auto`: the cheaper of the memory's own policies, which is `foldback` (strict) if all tokens have one price, and
+    /// `foldback-cache-aware` if one that is read from the provider's cache costs less.
     Auto,
     /// This one.
     Named(Policy),
@@ -20,12 +20,12 @@ impl PolicyChoice {
     /// The name of [`Auto`](Self::Auto).
     pub const AUTO: &str = "auto";
 
-    /// Every name that can be read as a choice.
+    /// Returns every name that can be read as a choice.
     pub fn names() -> impl Iterator<Item = &'static str> {
         [Self::AUTO].into_iter().chain(Policy::names())
     }
 
-    /// The policy that was named, if one was.
+    /// Returns the policy that was named, if one was.
     #[must_use]
     pub fn policy(self) -> Option<Policy> {
         match self {
@@ -34,8 +34,7 @@ impl PolicyChoice {
         }
     }
 
-    /// The policy at these prices of input tokens, where prefixes of `least_cached` tokens or more are
-    /// cached.
+    /// Returns the policy for these prices of input tokens, if prefixes of `least_cached` tokens or more are cached.
     #[must_use]
     pub fn at(self, prices: Prices, least_cached: u64) -> Policy {
         match self {
@@ -62,7 +61,7 @@ impl FromStr for PolicyChoice {
     }
 }
 
-/// A name that no context policy has.
+/// A name that is not a context policy's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPolicy {
     name: String,
@@ -71,7 +70,7 @@ pub struct UnknownPolicy {
 impl fmt::Display for UnknownPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = PolicyChoice::names().collect::<Vec<_>>().join(", ");
-        write!(f, "there is no context policy {:?}; there are {names}", self.name)
+        write!(f, "there is no context policy {:?}; the names are {names}", self.name)
     }
 }
 
@@ -100,7 +99,9 @@ mod tests {
         }
         let error = "cheapest".parse::<PolicyChoice>().unwrap_err().to_string();
         assert!(
-            error.starts_with("there is no context policy \"cheapest\"; there are auto, foldback,")
+            error.starts_with(
+                "there is no context policy \"cheapest\"; the names are auto, foldback,"
+            )
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A context of a policy of others, whose conversation the memory keeps.
+//! A context of a third-party policy, whose conversation the memory keeps.
 
 use foldback::Memory;
 use foldback_core::{
@@ -6,20 +6,20 @@ use foldback_core::{
 };
 use std::sync::Arc;
 
-/// A context of a policy that keeps nothing itself: what is recorded stands in the memory as well, from which
-/// the policy receives all of it when the conversation goes on.
+/// A context of a policy that keeps nothing itself: its messages are recorded in the memory as well, from which the
+/// policy receives all of them when the conversation resumes.
 pub(crate) struct Kept {
     policy: Box<dyn ContextManager>,
-    /// The same conversation, as the memory has it.
+    /// The same conversation, as the memory keeps it.
     session: Box<dyn ContextManager>,
     memory: Memory,
 }
 
-/// So many messages are read at once.
+/// This many messages are read at once.
 const STEP: u64 = 256;
 
 impl Kept {
-    /// The context of a todo, in which `policy` has heard nothing yet.
+    /// Opens the context of a todo for `policy`, which has received no message yet.
     pub(crate) fn open(
         policy: Box<dyn ContextManager>,
         memory: &Memory,
@@ -39,7 +39,7 @@ impl Kept {
                 policy.record(message)?;
             }
         }
-        // A model's summary has been paid for then.
+        // A model's summary was paid for earlier.
         drop(policy.take_side_calls());
         Ok(Self { policy, session, memory: memory.clone() })
     }
@@ -81,7 +81,7 @@ mod tests {
         prompt.messages.iter().map(|message| message.text().into_owned()).collect()
     }
 
-    /// The same conversation stands before the model under every policy, whichever was there before.
+    /// The model sees the same conversation under every policy, whichever was used before.
     #[test]
     fn a_conversation_goes_on_under_any_policy() {
         let memory = Memory::in_memory(Options::default()).unwrap();
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(shown(full.as_ref())[2..], ["And 0?", "And 1?", "And 2?", "And 3?", "And 4?"]);
     }
 
-    /// What a sub-agent said is kept below its caller's conversation.
+    /// The messages of a sub-agent are kept below its caller's conversation.
     #[test]
     fn a_child_is_kept_as_well() {
         let memory = Memory::in_memory(Options::default()).unwrap();

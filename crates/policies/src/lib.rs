@@ -1,11 +1,11 @@
-//! The context policies by name: foldback's own, and what others do.
+//! The context policies by name: foldback's own, and those of others.
 //!
-//! A [`Policy`] decides what a model is sent. [`Policy::names`] lists them all, [`Policy::named`] finds
-//! one, a [`PolicyChoice`] is what a person may ask for, and [`Policy::open`] gives a context over a memory. This is the only list: what a person or a
-//! report calls a policy is its name in this crate.
+//! A [`Policy`] decides what is sent to a model. [`Policy::names`] lists them all, [`Policy::named`] finds one, a
+//! [`PolicyChoice`] is a user's choice, and [`Policy::open`] returns a context over a memory. This is the only list:
+//! users and reports call a policy by its name in this crate.
 //!
-//! It is not a policy itself: foldback's own is in `foldback`, the others are in `foldback-baselines`. It
-//! measures nothing.
+//! It implements no policy itself: foldback's own is in `foldback`, the others are in `foldback-baselines`. It measures
+//! nothing.
 //!
 //! ```
 //! use foldback::{Memory, Options};

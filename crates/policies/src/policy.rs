@@ -1,4 +1,4 @@
-//! The policies that decide what a model is sent, by their names.
+//! The policies that decide what is sent to a model, by name.
 
 use crate::kept::Kept;
 use foldback::{CacheAware, FoldPolicy, Memory, Options, ViewConfig};
@@ -6,39 +6,39 @@ use foldback_baselines::{BASELINES, Baseline, Summaries, VARIANTS, baseline};
 use foldback_core::{ContextError, ContextManager, Estimate, Prices, TodoId};
 use std::sync::Arc;
 
-/// A policy that decides what a model is sent.
+/// A policy that decides what is sent to a model.
 #[derive(Clone, Copy, Debug)]
 pub enum Policy {
-    /// What others do.
+    /// A policy of others.
     Baseline(&'static Baseline),
-    /// The memory, with the smallest view at any time: its default.
+    /// The memory, with the smallest view at all times: its default.
     Foldback,
-    /// The memory, folding when that is cheaper than reading on from the provider's cache.
+    /// The memory, folding when that is cheaper than continuing to read from the provider's cache.
     CacheAware,
 }
 
 impl Policy {
-    /// The policies that are compared: the others in their order, then the memory.
+    /// Returns the policies that are compared: the others in their order, then the memory.
     #[must_use]
     pub fn all() -> Vec<Self> {
         BASELINES.iter().map(Self::Baseline).chain([Self::Foldback, Self::CacheAware]).collect()
     }
 
-    /// Every name that [`named`](Self::named) knows, the memory's own first.
+    /// Returns every name that [`named`](Self::named) knows, the memory's own first.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let baselines = BASELINES.iter().chain(VARIANTS).map(|baseline| baseline.name);
         [Self::Foldback, Self::CacheAware].map(Self::name).into_iter().chain(baselines)
     }
 
-    /// The policy of this name: one of [`all`](Self::all), or a policy of others in another mode,
-    /// such as `stm-ltm:compress`.
+    /// Returns the policy with this name: one of [`all`](Self::all), or another mode of one of the others, such as
+    /// `stm-ltm:compress`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let own = [Self::Foldback, Self::CacheAware].into_iter().find(|own| own.name() == name);
         own.or_else(|| baseline(name).map(Self::Baseline))
     }
 
-    /// The name as it is given and reported.
+    /// Returns the name that is used in options and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Policy {
         }
     }
 
-    /// What it does, in a sentence or two.
+    /// Describes what it does, in a sentence or two.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
@@ -58,20 +58,20 @@ impl Policy {
                  messages are sent, and everything else can be searched and loaded."
             }
             Self::CacheAware => {
-                "The same memory, which folds only when that is expected to cost less than reading \
-                 on from the provider's cache."
+                "The same memory, which folds only when that is expected to cost less than continuing \
+                 to read from the provider's cache."
             }
         }
     }
 
-    /// Whether it is the memory.
+    /// Returns whether it is one of the memory's own.
     #[must_use]
     pub fn is_foldback(self) -> bool {
         matches!(self, Self::Foldback | Self::CacheAware)
     }
 
-    /// How the memory shows a conversation under this policy, at the prices that it assumes unless it
-    /// is told others.
+    /// Returns how the memory shows a conversation under this policy, at the prices that it assumes unless others are
+    /// given.
     #[must_use]
     pub fn view(self) -> ViewConfig {
         let fold_policy = match self {
@@ -81,7 +81,7 @@ impl Policy {
         ViewConfig::default().with_fold_policy(fold_policy)
     }
 
-    /// The same at these prices, where prefixes of `least_cached` tokens or more are cached.
+    /// Returns the same at these prices, if prefixes of `least_cached` tokens or more are cached.
     #[must_use]
     pub fn view_at(self, prices: Prices, least_cached: u64) -> ViewConfig {
         match self {
@@ -93,22 +93,21 @@ impl Policy {
         }
     }
 
-    /// These options, with the view of this policy.
+    /// Returns these options, with the view of this policy.
     #[must_use]
     pub fn options(self, options: Options) -> Options {
         options.with_view(self.view())
     }
 
-    /// Whether it sums up what leaves its prompts as [`open_with`](Self::open_with) says.
+    /// Returns whether it summarises what leaves its prompts as [`open_with`](Self::open_with) says.
     #[must_use]
     pub fn takes_summaries(self) -> bool {
         matches!(self, Self::Baseline(baseline) if baseline.takes_summaries)
     }
 
-    /// The context of a todo under this policy, which goes on where it was: whatever is recorded is kept in
-    /// `memory`, and a todo may be opened under another policy each time. Of foldback's own it is the todo's
-    /// session, whose view is that of the memory's [options](Self::options); a policy of others receives the
-    /// conversation first.
+    /// Opens the context of a todo under this policy, which resumes where it was: all messages are kept in `memory`,
+    /// and a todo may be opened under another policy each time. For foldback's own policies it is the todo's session,
+    /// whose view is that of the memory's [options](Self::options); a policy of others receives the conversation first.
     ///
     /// # Errors
     /// When the memory fails.
@@ -120,7 +119,7 @@ impl Policy {
         self.open_with(todo, memory, &Summaries::default())
     }
 
-    /// The same, its summaries written as these say, where it has any.
+    /// Like [`open`](Self::open), but if the policy has summaries, they are written as these say.
     ///
     /// # Errors
     /// When the memory fails.
@@ -140,7 +139,7 @@ impl Policy {
     }
 }
 
-/// The fold policy at these prices. Prices that make no sense are those that it assumes by itself.
+/// Returns the fold policy at these prices. Invalid prices are replaced by those that it assumes by itself.
 pub(crate) fn cache_aware(prices: Prices, least_cached: u64) -> CacheAware {
     let settings = CacheAware::default().with_least_cached(least_cached);
     settings.with_prices(prices).unwrap_or(settings)
@@ -150,7 +149,7 @@ pub(crate) fn cache_aware(prices: Prices, least_cached: u64) -> CacheAware {
 mod tests {
     use super::*;
 
-    /// CX10: a mode is a policy of its own name, and no part of the list that is compared.
+    /// CX10: a mode is a policy with a name of its own, and not part of the list that is compared.
     #[test]
     fn cx10_every_policy_has_a_name_and_a_mode_is_asked_for_by_one() {
         let named = |name: &str| Policy::named(name).map(Policy::name);

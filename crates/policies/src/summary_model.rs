@@ -8,51 +8,51 @@ use std::fmt;
 use std::sync::{Arc, mpsc};
 use tokio::runtime::Handle;
 
-/// The instructions of the model.
+/// The model's instructions.
 const INSTRUCTIONS: &str = include_str!("summary.md");
 
-/// A model that writes the summaries of a context policy, beside the loop. Where it fails, the policy's rule
-/// writes them, and the caller hears why.
+/// A model that writes the summaries of a context policy, beside the loop. If it fails, the policy's rule writes them,
+/// and the caller is given the reason.
 #[derive(Clone)]
 pub struct SummaryModel {
     model: Arc<dyn ChatModel>,
     prices: Option<TokenPrices>,
     runtime: Handle,
-    /// How what it writes comes about.
+    /// The origin of what it writes.
     by: String,
     failed: Arc<Failed>,
 }
 
-/// Hears why a summary was not written.
+/// Receives the reason why a summary was not written.
 type Failed = dyn Fn(&str) + Send + Sync;
 
 impl SummaryModel {
-    /// Asks `model` on a runtime that goes on while a job of the policy waits: one of several threads, or
-    /// one that is driven elsewhere.
+    /// Asks `model` on a runtime that keeps running while a job of the policy waits: one of several threads, or one
+    /// that is driven elsewhere.
     #[must_use]
     pub fn new(model: Arc<dyn ChatModel>, runtime: Handle) -> Self {
         let by = format!("written by {}", model.name());
         Self { model, prices: None, runtime, by, failed: Arc::new(|_| ()) }
     }
 
-    /// The same, at these prices.
+    /// Returns the same model, at these prices.
     #[must_use]
     pub fn with_prices(self, prices: Option<TokenPrices>) -> Self {
         Self { prices, ..self }
     }
 
-    /// The same, telling why a summary was not written.
+    /// Returns the same model, which passes the reason to `failed` when a summary is not written.
     #[must_use]
     pub fn telling(self, failed: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { failed: Arc::new(failed), ..self }
     }
 
-    /// The model's answer. The job that asks stands on a thread of its own, which may wait.
+    /// Returns the model's answer. The job that asks runs on a thread of its own, which may wait.
     fn ask(&self, request: ChatRequest) -> Result<ChatResponse, ModelError> {
         let (answer, answered) = mpsc::channel();
         let model = Arc::clone(&self.model);
         self.runtime.spawn(async move {
-            // The asking side may be gone.
+            // The receiver may be gone.
             drop(answer.send(model.complete(&request).await));
         });
         let gone = |_| {

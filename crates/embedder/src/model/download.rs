@@ -1,4 +1,4 @@
-//! Fetching a model's files from the Hugging Face Hub, once.
+//! Downloading a model's files from the Hugging Face Hub, once.
 
 use super::settings::WEIGHTS;
 use crate::LoadError;
@@ -12,7 +12,7 @@ const ENVIRONMENT: &str = "FOLDBACK_MODELS";
 /// Names another hub, as the hub's own tools read it.
 const ENDPOINT: &str = "HF_ENDPOINT";
 
-/// What stands beside the network. A model may do without all but the first.
+/// The files beside the network. A model may do without all but the first.
 const FILES: [&str; 7] = [
     "tokenizer.json",
     "config.json",
@@ -29,7 +29,7 @@ pub(super) struct Download {
     name: String,
 }
 
-/// The folder in which fetched models are kept.
+/// Returns the folder in which fetched models are kept.
 pub(super) fn cache() -> Result<PathBuf, LoadError> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let own = variable(ENVIRONMENT).map(PathBuf::from);
@@ -43,7 +43,7 @@ pub(super) fn cache() -> Result<PathBuf, LoadError> {
 }
 
 impl Download {
-    /// The repository of this name (`organisation/model`).
+    /// Returns the repository of this name (`organisation/model`).
     pub(super) fn new(name: &str) -> Self {
         let endpoint = std::env::var(ENDPOINT).ok().filter(|endpoint| !endpoint.is_empty());
         Self::from(&endpoint.unwrap_or_else(|| "https://huggingface.co".to_owned()), name)
@@ -54,7 +54,7 @@ impl Download {
         Self { base, name: name.replace('/', "--") }
     }
 
-    /// The folder of the model below `cache`, filled from the hub where it is not whole.
+    /// Returns the folder of the model below `cache`, filled from the hub if it is incomplete.
     pub(super) fn into_folder(
         self,
         cache: &Path,
@@ -62,7 +62,8 @@ impl Download {
         additional: &[String],
     ) -> Result<PathBuf, LoadError> {
         let folder = cache.join(&self.name);
-        // A network of another name takes the usual one; what it refers to keeps its own.
+        // A network of another name is stored under the usual one; the files that it refers to keep
+        // their own.
         let place = if WEIGHTS.contains(&weights) {
             folder.join(weights)
         } else {
@@ -77,7 +78,7 @@ impl Download {
         for name in additional {
             self.fetch(name, &folder.join(name), true)?;
         }
-        // The network comes last, so that a folder that has it is whole.
+        // The network comes last, so that a folder that has it is complete.
         self.fetch(weights, &place, true)?;
         Ok(folder)
     }
@@ -99,7 +100,7 @@ impl Download {
             fs::rename(&partial, to)
         };
         written().map_err(|error| {
-            // What is left of a fetch that was cut short is of no use to anybody.
+            // The remains of an interrupted download are of no use.
             drop(fs::remove_file(&partial));
             failed(error.to_string())
         })
@@ -112,7 +113,7 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
 
-    /// A hub on this machine that has these files, and counts what it is asked for.
+    /// Returns a hub on this machine that has these files, and counts the requests.
     fn hub(files: &'static [(&str, &str)]) -> (String, std::sync::mpsc::Receiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

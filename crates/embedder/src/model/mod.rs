@@ -20,14 +20,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tokenizers::Tokenizer;
 
-/// A sentence-embedding model in ONNX form, out of a folder as it is published: `model.onnx` (or
+/// A sentence-embedding model in ONNX form, from a folder as it is published: `model.onnx` (or
 /// `onnx/model.onnx`), `tokenizer.json`, and beside them `config.json`, `tokenizer_config.json`,
 /// `special_tokens_map.json`, `1_Pooling/config.json`, `sentence_bert_config.json` and
-/// `config_sentence_transformers.json` where there are such files.
+/// `config_sentence_transformers.json` if they exist.
 ///
-/// ONNX Runtime 1.24 or newer is looked for when the first model is opened: in `ORT_DYLIB_PATH`,
-/// the library folders, and the Python on the path. Texts are embedded one by one on one thread,
-/// so that a text has the same vector whatever stands beside it.
+/// ONNX Runtime 1.24 or newer is searched for when the first model is opened: in `ORT_DYLIB_PATH`,
+/// the library folders, and the Python on the path. Texts are embedded one by one on one thread, so
+/// that the vector of a text does not depend on the texts beside it.
 pub struct ModelEmbedder {
     model: Mutex<TextEmbedding>,
     /// Cuts texts into tokens, all of them and with nothing added.
@@ -44,19 +44,19 @@ pub struct ModelEmbedder {
 /// length was measured: a longer one hides what only a part of it says.
 const WINDOW_TOKENS: usize = 128;
 
-/// No token of a usual text is longer than this many bytes on the mean, so that the beginning of a
-/// text of this many bytes for each token fills a window.
+/// No token of a usual text is longer than this many bytes on average, so the beginning of a text
+/// of this many bytes for each token fills a window.
 const BYTES_PER_TOKEN: usize = 12;
 
-/// Of the digits of the files' hash, this many make part of a model's id.
+/// A model's id contains this many digits of the files' hash.
 const HASH_DIGITS: usize = 8;
 
 impl ModelEmbedder {
     /// Opens the model in `folder`.
     ///
     /// # Errors
-    /// When ONNX Runtime is missing or too old, or a file of the model is missing or makes no
-    /// sense; the error names it and says what was expected.
+    /// When ONNX Runtime is missing or too old, or a file of the model is missing or invalid; the
+    /// error names it and says what was expected.
     pub fn open(folder: &Path, options: ModelOptions) -> Result<Self, LoadError> {
         let settings = Settings::read(folder, options)?;
         runtime::load()?;
@@ -111,15 +111,15 @@ impl ModelEmbedder {
         Ok(embedder)
     }
 
-    /// Where ONNX Runtime is found on this machine.
+    /// Returns where ONNX Runtime is found on this machine.
     ///
     /// # Errors
-    /// When it is nowhere, or too old.
+    /// When it is not found, or is too old.
     pub fn find_runtime() -> Result<PathBuf, LoadError> {
         runtime::find()
     }
 
-    /// The vector of a text as the model takes it.
+    /// Returns the vector of a text that is already in the model's form.
     fn run(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
         let failed = |message: String| EmbedError { model: self.id.clone(), message };
         let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,9 @@ impl ModelEmbedder {
         let row = rows.into_iter().next().unwrap_or_default();
         if row.is_empty() || row.iter().any(|value| !value.is_finite()) {
             let values = row.len();
-            return Err(failed(format!("it gave {values} values, and finite ones were expected")));
+            return Err(failed(format!(
+                "it returned {values} values, but finite ones were expected"
+            )));
         }
         Ok(row)
     }
@@ -143,11 +145,11 @@ impl ModelEmbedder {
         }
         Vectors::new(self.dim, values).ok_or_else(|| EmbedError {
             model: self.id.clone(),
-            message: format!("it gave rows that are not {} values long", self.dim),
+            message: format!("it returned rows that are not {} values long", self.dim),
         })
     }
 
-    /// How many of the first bytes of a text fit into a window.
+    /// Returns how many of the first bytes of a text fit into a window.
     fn bytes_that_fit(&self, text: &str) -> usize {
         let begin = text.floor_char_boundary(self.window_tokens * BYTES_PER_TOKEN);
         let begin = text.get(..begin).unwrap_or(text);
@@ -171,7 +173,7 @@ impl Embedder for ModelEmbedder {
         self.dim
     }
 
-    /// The built-in embedder's, until the model's own is measured (see
+    /// Returns the built-in embedder's scale, until the model's own is measured (see
     /// [`calibrate`](crate::calibrate)).
     fn same_topic(&self) -> f32 {
         StaticEmbedder::SAME_TOPIC

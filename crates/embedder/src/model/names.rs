@@ -5,7 +5,8 @@ use crate::LoadError;
 use fastembed::{EmbeddingModel, TextEmbedding};
 use std::path::PathBuf;
 
-/// The folder of the model that is known by this name, and what its files do not say.
+/// Returns the folder of the model that is known by this name, and the settings that its files do
+/// not contain.
 pub(crate) fn named(name: &str) -> Result<(PathBuf, ModelOptions), LoadError> {
     let known = || {
         let models = TextEmbedding::list_supported_models();
@@ -38,11 +39,11 @@ pub(crate) fn named(name: &str) -> Result<(PathBuf, ModelOptions), LoadError> {
     Ok((folder(&model)?, options))
 }
 
-/// A quantized model's vectors depend on what else is in the batch, or on the processor.
+/// A quantized model's vectors depend on the rest of the batch, or on the processor.
 const NOT_QUANTIZED: fastembed::QuantizationMode = fastembed::QuantizationMode::None;
 
-/// What a family of models wants before a question and before any other text, as its authors
-/// document it.
+/// The prefixes that a family of models requires for questions and for other texts, as its authors
+/// document them.
 fn prefixes(name: &str) -> (Option<&'static str>, Option<&'static str>) {
     const FAMILIES: [(&str, &str, &str); 6] = [
         ("MultilingualE5", "query: ", "passage: "),

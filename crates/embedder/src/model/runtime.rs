@@ -1,4 +1,4 @@
-//! Finding ONNX Runtime, which is a library of the system and no part of this program.
+//! Finding ONNX Runtime, which is a library of the system and not part of this program.
 
 use crate::LoadError;
 use std::ffi::OsStr;
@@ -17,13 +17,13 @@ pub(super) fn load() -> Result<(), LoadError> {
     })
 }
 
-/// Where ONNX Runtime is: the file that the environment names and no other, else the first that is
-/// new enough.
+/// Returns the path of ONNX Runtime: the file that the environment names and no other, otherwise the first that is new
+/// enough.
 pub(super) fn find() -> Result<PathBuf, LoadError> {
     if let Some(path) = std::env::var_os(ENVIRONMENT).filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
         if !path.is_file() {
-            let what = format!("{ENVIRONMENT} names it, and it is no file");
+            let what = format!("{ENVIRONMENT} names it, but it is not a file");
             return Err(LoadError::Runtime { path, what });
         }
         return probe(&path).map(|()| path);
@@ -40,14 +40,14 @@ pub(super) fn find() -> Result<PathBuf, LoadError> {
     Err(unfit.unwrap_or(LoadError::NoRuntime { needed, looked: folders }))
 }
 
-/// Whether a file is an ONNX Runtime that is new enough. A library that is too old would end the
-/// process when it is used.
+/// Checks that a file is an ONNX Runtime that is new enough. A library that is too old would end the process when it is
+/// used.
 fn probe(path: &Path) -> Result<(), LoadError> {
     match ort::util::probe(path) {
         Some(minor) if minor >= ort::MINOR_VERSION => Ok(()),
         Some(minor) => Err(too_old(path, minor)),
         None => {
-            let what = "it is no library that this system can load, or another one".to_owned();
+            let what = "it is not a library that this system can load, or not this one".to_owned();
             Err(LoadError::Runtime { path: path.to_owned(), what })
         }
     }
@@ -57,7 +57,7 @@ fn too_old(path: &Path, found: u32) -> LoadError {
     LoadError::RuntimeTooOld { path: path.to_owned(), found, needed: ort::MINOR_VERSION }
 }
 
-/// The folders in which libraries are, those of the system first.
+/// Returns the folders that contain libraries, those of the system first.
 fn folders() -> Vec<PathBuf> {
     let listed = |name: &str| -> Vec<PathBuf> {
         std::env::var_os(name)
@@ -87,8 +87,8 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The folders that a Python is installed in: the environment that is active, those of the `python3`s
-/// on `PATH` and of what they are links to, the user's and the system's own, and those of pyenv.
+/// Returns the folders in which a Python is installed: the active environment, those of the `python3`s on `PATH` and of
+/// their link targets, the user's and the system's own, and those of pyenv.
 fn prefixes(path: &[PathBuf]) -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let mut prefixes: Vec<PathBuf> = variable("VIRTUAL_ENV").into_iter().collect();
@@ -105,13 +105,13 @@ fn prefixes(path: &[PathBuf]) -> Vec<PathBuf> {
     prefixes
 }
 
-/// The folders of packages under a Python's prefix.
+/// Returns the folders of packages under a Python's prefix.
 fn packages_of(prefix: &Path) -> Vec<PathBuf> {
     let versions = entries(&prefix.join("lib"), "python3").into_iter();
     versions.flat_map(|lib| ["site-packages", "dist-packages"].map(|name| lib.join(name))).collect()
 }
 
-/// The files of a folder that have the library's name, the newest version first.
+/// Returns the files of a folder that have the library's name, the newest version first.
 fn libraries(folder: &Path) -> Vec<PathBuf> {
     let mut found = entries(folder, "libonnxruntime.");
     found.extend(entries(folder, "onnxruntime.dll"));
@@ -123,7 +123,7 @@ fn libraries(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The entries of a folder whose names begin so, in the order of names.
+/// Returns the entries of a folder whose names begin so, in the order of names.
 fn entries(folder: &Path, begin: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let named = |name: &OsStr| name.to_string_lossy().starts_with(begin);

@@ -1,28 +1,28 @@
-//! What the files of a model say of it.
+//! The description of a model in its files.
 
 use crate::LoadError;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// How the vectors of a text's tokens become the text's.
+/// How the vectors of a text's tokens are combined into the text's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pooling {
     /// The mean of all tokens.
     Mean,
-    /// The first token, which stands for the whole.
+    /// The first token, which represents the whole.
     Cls,
 }
 
-/// What is said of a model beside its files. Each takes the place of what the files say.
+/// Options for a model beside its files. Each overrides what the files say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelOptions {
-    /// The model's name, which begins its id; the folder's name otherwise.
+    /// The model's name, which begins its id; otherwise the folder's name.
     pub name: Option<String>,
-    /// How tokens are pooled; by the mean where no file tells.
+    /// How tokens are pooled; by the mean if no file says.
     pub pooling: Option<Pooling>,
-    /// Stands before a question; nothing where no file tells.
+    /// The prefix of a question; empty if no file says.
     pub question_prefix: Option<String>,
-    /// Stands before any other text; nothing where no file tells.
+    /// The prefix of any other text; empty if no file says.
     pub passage_prefix: Option<String>,
     /// The greatest number of tokens that the model reads.
     pub max_tokens: Option<usize>,
@@ -44,15 +44,15 @@ pub(super) struct Settings {
 /// The bytes that the model is made of.
 pub(super) struct Files {
     pub(super) weights: Vec<u8>,
-    /// Weights that the ONNX file names, which stand beside it.
+    /// Weights that the ONNX file names, stored beside it.
     pub(super) external: Vec<(String, Vec<u8>)>,
     pub(super) tokenizer: Vec<u8>,
 }
 
-/// Where the network may be, in the order of looking.
+/// The possible places of the network, in the order of the search.
 pub(super) const WEIGHTS: [&str; 2] = ["model.onnx", "onnx/model.onnx"];
 
-/// What a model reads where no file tells, in tokens.
+/// How many tokens a model reads if no file says.
 const MAX_TOKENS: u64 = 512;
 
 /// A model's name is cut to this many characters in its id.
@@ -69,7 +69,7 @@ impl Settings {
                 Err(error) => return Err(wrong(format!("{name}: {error}"))),
             };
             let value = serde_json::from_slice(&bytes);
-            value.map(Some).map_err(|error| wrong(format!("{name} is no JSON: {error}")))
+            value.map(Some).map_err(|error| wrong(format!("{name} is not JSON: {error}")))
         };
         if let Some(modules) = read("modules.json")? {
             check_modules(&modules).map_err(wrong)?;
@@ -95,7 +95,7 @@ impl Settings {
         ];
         let max_tokens = limits.into_iter().flatten().next().unwrap_or(MAX_TOKENS);
         let max_tokens = usize::try_from(max_tokens).unwrap_or(usize::MAX);
-        // The library wants both, and published files leave them out or write them otherwise.
+        // The library requires both, and published files omit them or write them otherwise.
         if !tokenizer_config["model_max_length"].is_number() {
             tokenizer_config["model_max_length"] = json!(max_tokens);
         }
@@ -121,7 +121,7 @@ impl Settings {
         })
     }
 
-    /// The first digits of a hash over all that a vector depends on.
+    /// Returns the first digits of a hash over all that a vector depends on.
     pub(super) fn hash(&self, digits: usize) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.files.weights);
@@ -139,13 +139,13 @@ impl Settings {
 impl Files {
     fn read(folder: &Path) -> Result<Self, LoadError> {
         let wrong = |what: String| LoadError::Folder { folder: folder.to_owned(), what };
-        let named = |name: &str| wrong(format!("{name} is missing, and one was expected"));
+        let named = |name: &str| wrong(format!("{name} is missing"));
         let weights = WEIGHTS.iter().map(|name| folder.join(name)).find(|path| path.is_file());
         let weights = weights.ok_or_else(|| named(&WEIGHTS.join(" or ")))?;
         let read = |path: PathBuf| {
             std::fs::read(&path).map_err(|error| wrong(format!("{}: {error}", path.display())))
         };
-        // `model.onnx_data` and the like: what does not fit into one file.
+        // `model.onnx_data` and the like: data that do not fit into one file.
         let mut external = Vec::new();
         let beside = weights.parent().unwrap_or(folder).read_dir().into_iter().flatten().flatten();
         for entry in beside {
@@ -163,14 +163,14 @@ impl Files {
     }
 }
 
-/// Refuses a model whose vectors go through more than a pooling.
+/// Refuses a model with more steps after its network than pooling.
 fn check_modules(modules: &Value) -> Result<(), String> {
     for module in modules.as_array().into_iter().flatten() {
         let kind = module["type"].as_str().unwrap_or_default();
         let name = kind.rsplit('.').next().unwrap_or(kind);
         if !["Transformer", "Pooling", "Normalize"].contains(&name) {
             return Err(format!(
-                "modules.json has a step {kind:?}, and only Transformer, Pooling and Normalize are \
+                "modules.json has a step {kind:?}, but only Transformer, Pooling and Normalize are \
                  known"
             ));
         }
@@ -190,13 +190,13 @@ fn pooling_of(config: &Value) -> Result<Pooling, String> {
         "mean" | "mean_tokens" => Ok(Pooling::Mean),
         "cls" | "cls_token" => Ok(Pooling::Cls),
         other => Err(format!(
-            "1_Pooling/config.json asks for pooling by {other:?}, and only the mean and the first \
+            "1_Pooling/config.json asks for pooling by {other:?}, but only the mean and the first \
              token (cls) are known"
         )),
     }
 }
 
-/// A name that an id can hold.
+/// Returns a name that an id can hold.
 fn plain(name: &str) -> String {
     let plain: String = name
         .chars()
@@ -210,7 +210,7 @@ fn plain(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A folder that has everything but a network that runs.
+    /// Returns a folder that has everything but a network that runs.
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let plain = [("model.onnx", "weights"), ("tokenizer.json", "{}")];

@@ -1,4 +1,4 @@
-//! What a model's cosines mean, measured, and against what the constants say.
+//! The measured meaning of a model's cosines, compared with the constants.
 
 use foldback_core::{EmbedError, Embedder, Scale, Vectors};
 use foldback_embedder::{
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::corpus;
 
-/// BL5: the built-in embedder's own constants come out again where they were measured.
+/// BL5: the built-in embedder's own constants are reproduced where they were measured.
 #[test]
 fn bl5_the_built_in_scale_is_measured_again() {
     let Some(folder) = corpus::folder("bl5_the_built_in_scale_is_measured_again") else { return };
@@ -23,7 +23,7 @@ fn bl5_the_built_in_scale_is_measured_again() {
     let dialogues = corpus::documents(&folder.join("dialogue/restricted_locomo.jsonl.zst"));
     let dialogues: Vec<Vec<Conversation>> =
         dialogues.iter().map(|dialogue| vec![conversation(dialogue)]).collect();
-    // The long dialogues take part with their questions alone.
+    // Only the questions of the long dialogues take part.
     sets.extend(dialogues);
     let embedder = StaticEmbedder::new();
     let measured = calibrate(&embedder, &sets[..3]).unwrap();
@@ -39,8 +39,8 @@ fn bl5_the_built_in_scale_is_measured_again() {
     assert!((all.scale.answering - embedder.answering()).abs() <= 0.03, "{:?}", all.scale);
 }
 
-/// BL5: the texts that come with the program tell the two kinds apart, too, and those in the
-/// language that the model knows give a scale that is near the one that far more text gives.
+/// BL5: the texts that come with the program distinguish the two kinds as well, and those in the
+/// language that the model knows give a scale near the one that far more text gives.
 #[test]
 fn bl5_the_own_texts_part_topics() {
     let found = calibrate_on_own_texts(&StaticEmbedder::new(), "").unwrap();
@@ -50,7 +50,7 @@ fn bl5_the_own_texts_part_topics() {
         eprintln!("{:?}, balanced accuracy {:.3}", measured.scale, measured.balanced_accuracy);
         assert_eq!(measured.model_id, StaticEmbedder::MODEL_ID);
         assert!(measured.scale.is_sound());
-        // Two questions a topic, of which none may be lost.
+        // Two questions per topic, of which none may be lost.
         assert_eq!(measured.answers.len(), 24);
     }
     let OwnCalibration { language, measured } = &found[0];
@@ -61,7 +61,7 @@ fn bl5_the_own_texts_part_topics() {
     let scale = measured.scale;
     assert!((scale.same_topic - StaticEmbedder::SAME_TOPIC).abs() <= 0.06, "{scale:?}");
     assert!((scale.answering - StaticEmbedder::new().answering()).abs() <= 0.06, "{scale:?}");
-    // The user's own language comes first, where it is known.
+    // The user's own language comes first, if it is known.
     let found = calibrate_on_own_texts(&StaticEmbedder::new(), "订单什么时候送达？").unwrap();
     assert_eq!(found[0].language, "Chinese");
 }

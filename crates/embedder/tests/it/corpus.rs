@@ -1,11 +1,12 @@
-//! Recorded conversations, where they are at hand.
+//! Recorded conversations, if they are available.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// The folder of recorded conversations: `FOLDBACK_DATA`, or `shared/data` beside the workspace.
-/// Says so when it is absent, so that a test which proved nothing does not look as if it had.
+/// Returns the folder of recorded conversations: `FOLDBACK_DATA`, or `shared/data` beside the
+/// workspace. Reports when it is absent, so that a test which proved nothing does not look as if it
+/// had.
 pub(crate) fn folder(test: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("FOLDBACK_DATA").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
@@ -50,7 +51,7 @@ pub(crate) fn files(folder: &std::path::Path) -> Vec<PathBuf> {
     found
 }
 
-/// What a message says: its text, and the arguments of its calls.
+/// Returns the text of a message, and the arguments of its calls.
 pub(crate) fn text(message: &Value) -> String {
     let mut text = message["content"].as_str().unwrap_or_default().to_owned();
     for call in message["tool_calls"].as_array().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What a vector is.
+//! Properties of vectors.
 
 use foldback_core::Embedder;
 use foldback_embedder::{StaticEmbedder, WordPiece};
@@ -84,7 +84,7 @@ fn texts_in_latin_letters_have_the_vectors_that_they_always_had() {
     }
 }
 
-/// Where neighbours are compared, these scripts have the vectors that they had before, too.
+/// When neighbours are compared, these scripts have the vectors that they had before, too.
 #[test]
 fn topics_are_told_by_word_pieces_alone() {
     let embedder = StaticEmbedder::new();
@@ -97,8 +97,7 @@ fn topics_are_told_by_word_pieces_alone() {
     assert_eq!(embedder.embed_for_topics(&texts[1..]), None);
 }
 
-/// The first three values and the last, as a program in Python that follows the recipe has them from
-/// the same files.
+/// The first three values and the last, as computed from the same files by a Python program that follows the recipe.
 #[test]
 fn vectors_in_these_scripts_are_those_of_the_recipe() {
     for (text, expected) in [

@@ -1,4 +1,4 @@
-//! The public face of the embedder, and what it is worth on recorded conversations.
+//! The public face of the embedder, and its quality on recorded conversations.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

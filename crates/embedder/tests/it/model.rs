@@ -1,5 +1,5 @@
-//! A real model, where its folder and ONNX Runtime are at hand: `FOLDBACK_MODEL_DIR` names a folder
-//! with all-MiniLM-L6-v2 (`tests/models/make_onnx.py` makes one from the published weights).
+//! A real model, if its folder and ONNX Runtime are available: `FOLDBACK_MODEL_DIR` names a folder with
+//! all-MiniLM-L6-v2 (`tests/models/make_onnx.py` makes one from the published weights).
 
 use foldback_core::{Embedder, Scale};
 use foldback_embedder::{
@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use crate::corpus::cosine;
 
-/// The model's folder. Says so when there is none, or nothing to run it, so that a test which proved
-/// nothing does not look as if it had.
+/// Returns the model's folder. Reports when there is none, or nothing to run it, so that a test which proved nothing
+/// does not look as if it had.
 fn folder(test: &str) -> Option<PathBuf> {
     let skip = |why: String| {
         eprintln!("SKIPPED {test}: {why}");
@@ -31,8 +31,8 @@ fn open(test: &str) -> Option<ModelEmbedder> {
     Some(ModelEmbedder::open(&folder(test)?, ModelOptions::default()).unwrap())
 }
 
-/// Texts, and what sentence-transformers 6.2 makes of them with the published weights: English,
-/// Chinese, and a mix of scripts.
+/// Texts, and the vectors of sentence-transformers 6.2 for them with the published weights: English, Chinese, and a mix
+/// of scripts.
 fn reference() -> Vec<(String, Vec<f32>)> {
     let documents: Vec<Value> =
         serde_json::from_str(include_str!("../models/minilm.json")).unwrap();
@@ -130,8 +130,8 @@ fn bl5_a_model_is_measured_on_its_own_scale() {
         eprintln!("{language}: answers {}; others {}", measured.answers, measured.others);
         eprintln!("{:?}, balanced accuracy {:.3}", measured.scale, measured.balanced_accuracy);
     }
-    // It is measured where it parts topics. Recorded dialogues (DialSeg711, TIAGE) give .28 to .34;
-    // with the table's .72 nothing would count as one topic.
+    // It is measured at changes of topic. Recorded dialogues (DialSeg711, TIAGE) give .28 to .34; with the table's .72
+    // nothing would count as one topic.
     let OwnCalibration { language, measured } = &found[0];
     assert_eq!(*language, "English");
     let Scale { same_topic, answering } = measured.scale;

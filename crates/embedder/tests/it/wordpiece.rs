@@ -1,5 +1,5 @@
-//! The ids are those of Hugging Face's `tokenizers`: as they were recorded, and where the feature
-//! `fastembed` brings that crate, as it gives them for any text.
+//! The ids are those of Hugging Face's `tokenizers`: as recorded, and, if the feature `fastembed` provides that crate,
+//! as it gives them for any text.
 
 use blake3::Hasher;
 use foldback_embedder::WordPiece;
@@ -51,8 +51,7 @@ fn hash(texts: &[String], ids: impl Fn(&str) -> Vec<u16>) -> String {
 }
 
 fn accents_scripts_emoji_and_control_characters() -> Vec<String> {
-    // A marker that is written out is one special token to a tokenizer that was given them; the
-    // reference was given none, like ours.
+    // A written-out marker is one special token for a tokenizer that knows it; the reference was given none, like ours.
     [
         "",
         " \t\r\n",
@@ -209,8 +208,8 @@ mod reference {
             check(&text);
         }
 
-        /// Letters, accents in any order, marks, ideographs, spaces and control characters close
-        /// together, where the order of the steps matters.
+        /// Letters, accents in any order, marks, ideographs, spaces and control characters close together, for which
+        /// the order of the steps matters.
         #[test]
         fn any_mixture_of_what_interacts(text in "[a-eA-E \u{1}\u{b}\t\u{300}-\u{330}\u{301}é\u{ad}\u{200d}\u{302e}\u{3099}\u{304b}\u{4e00}\u{f900}\u{1d165}-\u{1d172}\u{ac00}-\u{ac1f}\u{1100}-\u{1175}.#_\u{2019}\u{0}]{0,60}") {
             check(&text);
