@@ -1,4 +1,4 @@
-//! What one message costs: a chat message, and a tool result of 3,000 characters.
+//! The cost of one message: a chat message, and a tool result of 3,000 characters.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on stops")]
 

@@ -1,4 +1,4 @@
-//! The step that cuts a conversation.
+//! The step that cuts a conversation into blocks.
 
 mod plan;
 
@@ -17,27 +17,24 @@ use foldback_core::{CloseReason, Role, SeqNo, SeqRange, first_chars};
 
 /// Cuts a stream of messages into closed blocks.
 ///
-/// Messages are counted from 0 as they are pushed. Every message is in exactly one block or in the
-/// open tail. A call and its results are never parted, also where an instruction comes between.
+/// Messages are counted from 0 as they are pushed. Every message is in exactly one block or in the open tail. A call
+/// and its results are never separated, even if an instruction comes between.
 ///
 /// # The tail
-/// After every push, the tail holds at most as many messages as a block may (5), or it is exactly
-/// one unit that is larger on its own. Such a unit is sealed as soon as the next message shows
-/// that it is complete.
+/// After every push, the tail holds at most as many messages as a block may (5), or it is exactly one unit that is
+/// larger on its own. Such a unit is sealed as soon as the next message shows that it is complete.
 ///
 /// # When a block is sealed
-/// A change of topic is sealed when three newer messages than the first of the new topic are there
-/// (the look-ahead), a gap and a switch of todo at once. Without them, the pending rough block (one
-/// or more complete tool loops or exchanges that are about the same) is sealed when it is large
-/// enough for the phase of the task and a rough block of four messages or the beginning of one
-/// stands behind it, or when the tail is full; then, where units allow, three messages stay loose.
-/// What must be sealed earlier is decided with the newer messages that there are.
+/// A change of topic is sealed when three messages newer than the first of the new topic have arrived (the look-ahead),
+/// a gap or a switch of todo at once. Without these, the pending rough block (one or more complete tool loops or
+/// exchanges about the same thing) is sealed when it is large enough for the phase of the task and is followed by a
+/// rough block of four messages or the beginning of one, or when the tail is full; then, if units allow, three messages
+/// stay loose. What must be sealed earlier is decided with the newer messages available.
 ///
 /// # Sizes
-/// A block holds 3 to 5 messages, or as many as the configuration says. It is larger when it is one
-/// unit. It is smaller only at the beginning or the end of the conversation, beside a topic cut
-/// (reasons topic, gap, switch), or when the unit behind it is so large that the two do not fit into
-/// one block.
+/// A block holds 3 to 5 messages, or as many as the configuration says. It is larger when it is one unit. It is smaller
+/// only at the beginning or the end of the conversation, beside a topic cut (reasons topic, gap, switch), or when the
+/// next unit is so large that the two do not fit into one block.
 #[derive(Clone, Debug)]
 pub struct Chunker {
     config: ChunkerConfig,
@@ -45,19 +42,19 @@ pub struct Chunker {
 }
 
 impl Chunker {
-    /// A chunker at the beginning of a conversation.
+    /// Creates a chunker at the beginning of a conversation.
     #[must_use]
     pub fn new(config: ChunkerConfig) -> Self {
         Self { config, state: State::default() }
     }
 
-    /// A chunker that goes on where the one whose `state` was stored stood.
+    /// Restores a chunker from its stored `state`.
     #[must_use]
     pub fn restore(config: ChunkerConfig, state: State) -> Self {
         Self { config, state }
     }
 
-    /// Takes what happened next, and gives the blocks that close by it, in order.
+    /// Takes the next event, and returns the blocks that it closes, in order.
     pub fn push(&mut self, event: Event<'_>) -> Vec<Closed> {
         let mut closed = Vec::new();
         match event {
@@ -77,42 +74,42 @@ impl Chunker {
         closed
     }
 
-    /// What is to be stored, so that the chunker can be restored.
+    /// Returns the state to store, so that the chunker can be restored.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The first message of the open tail; the number of the next message when the tail is empty.
+    /// Returns the first message of the open tail; the number of the next message when the tail is empty.
     #[must_use]
     pub fn open_from(&self) -> SeqNo {
         SeqNo(self.state.next.saturating_sub(u64::from(self.open_len())))
     }
 
-    /// The number that the next message gets.
+    /// Returns the number that the next message gets.
     #[must_use]
     pub fn next(&self) -> SeqNo {
         SeqNo(self.state.next)
     }
 
-    /// How many messages the open tail holds.
+    /// Returns how many messages the open tail holds.
     #[must_use]
     pub fn open_len(&self) -> u32 {
         self.state.tail.iter().fold(0, |sum, unit| sum.saturating_add(unit.len))
     }
 
-    /// Whether a call waits for its result.
+    /// Returns whether a call waits for its result.
     fn has_open_call(&self) -> bool {
         !self.state.open.is_empty()
     }
 
-    /// Where the task stands.
+    /// Returns the phase of the task.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.state.task.phase()
     }
 
-    /// How tangled the task is.
+    /// Returns the complexity of the task.
     #[must_use]
     pub fn complexity(&self) -> Complexity {
         self.state.task.complexity()
@@ -124,7 +121,7 @@ impl Chunker {
         let joint = Joint::between(before, speaker);
         let goes_on = self.continues_unit(input);
         if !goes_on {
-            // Whoever else speaks now shows that the calls before are given up.
+            // The next message of anyone else shows that the calls before it are abandoned.
             self.state.open.set([]);
             if self.state.switching {
                 self.state.switching = false;
@@ -135,7 +132,7 @@ impl Chunker {
             }
         }
         if let Some(at) = input.at {
-            // Not the latest of all times: one message that is dated far ahead would end all gaps.
+            // Not the latest of all times: one message dated far ahead would end all gaps.
             self.state.latest = Some(at.0);
         }
         self.hear(input, speaker, before);
@@ -148,16 +145,16 @@ impl Chunker {
         }
     }
 
-    /// Whether a message belongs to the unit before it whatever it says: a tool's does, and so does
-    /// an instruction (a reminder, say) while calls wait for their results.
+    /// Returns whether a message belongs to the unit before it whatever it says: a tool message does, and so does an
+    /// instruction (a reminder, say) while calls wait for their results.
     fn continues_unit(&self, input: &Input<'_>) -> bool {
         let reminds = input.role.is_instruction() && input.calls.is_empty();
         *input.role == Role::Tool || (reminds && self.has_open_call())
     }
 
-    /// The silence between a message and the one before it that carries a time, where it is long
-    /// enough to end a block. A time that lies before the other's is no silence. An answer may be
-    /// slow: within an hour it still belongs to its question.
+    /// Returns the silence between a message and the latest one before it that carries a time, if it is long enough to
+    /// end a block. A time before the other's is not a silence. An answer may be slow: within an hour it still belongs
+    /// to its question.
     fn gap_before(&self, input: &Input<'_>, joint: Joint) -> Option<i64> {
         const SLOW_ANSWER_MS: i64 = 60 * 60 * 1000;
         let ms = input.at?.0.checked_sub(self.state.latest?)?;
@@ -165,7 +162,7 @@ impl Chunker {
         (ms >= self.config.gap_ms() && !(answers && ms < SLOW_ANSWER_MS)).then_some(ms)
     }
 
-    /// Remembers what a message says.
+    /// Remembers the content of a message.
     fn hear(&mut self, input: &Input<'_>, speaker: Speaker, before: Option<Speaker>) {
         let state = &mut self.state;
         if let Some(name) = input.speaker {
@@ -174,10 +171,10 @@ impl Chunker {
                 state.speakers.push(name);
             }
         }
-        // In front of a tool's message, behind a call, between a question and the call that
-        // answers it, and behind an instruction the topic cannot change. A greeting and its answer
-        // are no topic either: nothing is cut before the third message, nor before mere thanks. Meetings have no such
-        // turns that words or cues would show, so they are left to the other signals.
+        // The topic cannot change before a tool message, after a call, between a question and the call that answers it,
+        // or after an instruction. A greeting and its answer are not a topic either: nothing is cut before the third
+        // message, nor before mere thanks. Meetings have no such turns that words or cues would show, so they are left
+        // to the other signals.
         let may_begin = !matches!(speaker, Speaker::Tool | Speaker::Instruction)
             && !matches!(
                 (before, speaker),
@@ -208,7 +205,7 @@ impl Chunker {
         }
     }
 
-    /// Puts a message into the tail; `goes_on` where it belongs to the unit before it.
+    /// Puts a message into the tail; `goes_on` if it belongs to the unit before it.
     fn append(&mut self, input: &Input<'_>, joint: Joint, goes_on: bool) {
         let state = &mut self.state;
         state.next = state.next.saturating_add(1);
@@ -234,7 +231,7 @@ impl Chunker {
         }
     }
 
-    /// Decides on changes of topic that enough newer messages are known for.
+    /// Decides on changes of topic for which enough newer messages are known.
     fn decide(&mut self, closed: &mut Vec<Closed>) {
         let look_ahead = u64::from(self.config.look_ahead());
         while self.state.undecided.saturating_add(look_ahead) < self.state.next {
@@ -250,7 +247,7 @@ impl Chunker {
     fn settle(&mut self, closed: &mut Vec<Closed>) {
         while let Some(plan) = self.plan() {
             let end = self.open_from().0.saturating_add(u64::from(plan.len));
-            // What is sealed now is decided now, with the newer messages that there are.
+            // What is sealed now is decided now, with the newer messages available.
             let topic = (self.state.undecided..=end).find_map(|at| Some((at, self.topic_at(at)?)));
             match topic {
                 Some((at, score)) => {
@@ -265,7 +262,7 @@ impl Chunker {
         }
     }
 
-    /// The score of a change of topic in front of the message `at`, where there is one.
+    /// Returns the score of a change of topic before the message `at`, if there is one.
     fn topic_at(&self, at: u64) -> Option<Score> {
         if at <= self.open_from().0 || self.state.hard_cut == at.checked_sub(1) {
             return None;
@@ -282,9 +279,9 @@ impl Chunker {
         (!next.is_some_and(|next| next.total() > score.total())).then_some(score)
     }
 
-    /// How much surer than usual a change of topic must be: once tools were called, as service talk
-    /// changes its wording within one task more often than people who chat; unless the assistant
-    /// was not the last to speak, or took its leave.
+    /// Returns how much surer than usual a change of topic must be: more once tools were called, as service talk
+    /// changes its wording within one task more often than people who chat; unless the assistant was not the last to
+    /// speak, or took its leave.
     fn caution(&self, index: usize) -> f32 {
         const WITH_TOOLS: f32 = 0.8;
         let before = index.checked_sub(1).and_then(|before| self.state.window.said().get(before));
@@ -306,7 +303,7 @@ impl Chunker {
         self.seal(self.state.next, reason, evidence, closed);
     }
 
-    /// Closes what is open in front of the message `end`, which begins a unit.
+    /// Closes what is open before the message `end`, which begins a unit.
     fn seal(
         &mut self,
         end: u64,
@@ -339,8 +336,8 @@ impl Chunker {
     }
 }
 
-/// With so many named speakers, a talk is a meeting.
+/// With this many named speakers, a talk is a meeting.
 const MEETING: usize = 3;
 
-/// How many characters of a message are looked at. More would cost time and tell no more.
+/// How many characters of a message are examined. More would cost time and add nothing.
 const TEXT_LIMIT: usize = 3_000;

@@ -1,7 +1,7 @@
-//! What people say in Chinese (in both scripts), Japanese and Korean when they begin, end or go on
-//! with a topic.
+//! Phrases with which people begin, end or continue a topic in Chinese (in both scripts), Japanese
+//! and Korean.
 //!
-//! Phrases are parted by `|` and matched as they stand, whatever words they are part of: these
+//! Phrases are separated by `|` and matched as they are, whatever words they are part of: these
 //! languages put no spaces between words, or change their endings.
 
 /// Turns to another subject, at the start.

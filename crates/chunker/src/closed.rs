@@ -1,4 +1,4 @@
-//! A block that closed, and why.
+//! A closed block, and the reason.
 
 use crate::score::Score;
 use foldback_core::{CloseReason, SeqRange};
@@ -14,22 +14,22 @@ pub struct Closed {
     pub reason: CloseReason,
     /// Whether the block is one unit that is larger than a block may be.
     pub oversize: bool,
-    /// What the decision rests on.
+    /// The basis of the decision.
     pub evidence: Evidence,
 }
 
-/// What the decision to close a block rests on. It displays as a sentence.
+/// The basis of the decision to close a block. It displays as a sentence.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Evidence {
-    /// The score of a change of topic behind the block.
+    /// The score of a change of topic after the block.
     Topic(Score),
-    /// The silence behind the block, in milliseconds.
+    /// The silence after the block, in milliseconds.
     Gap(i64),
     /// The work went to another todo.
     Switch,
     /// A tool loop or an exchange is complete, and what follows is a rough block of its own. The
-    /// similarity to it, where it is known: on the embedder's own scale, or lexical.
+    /// similarity to it, if it is known: on the embedder's own scale, or lexical.
     Complete(Option<f32>),
     /// The tail has no room for more.
     Full,

@@ -1,20 +1,20 @@
-//! How the words on both sides of a place in the window hang together.
+//! Lexical cohesion on both sides of a place in the window.
 
 use crate::background::background;
 use crate::terms::{TERMS_PER_MESSAGE, Term, damped};
 use crate::window::Window;
 
-/// How the words before a cut and behind it hang together.
+/// The cohesion of the words before a cut and after it.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     /// Cosines of the summed vectors of the 1, 2 and 4 messages on each side.
     pub(crate) cohesion: [f32; 3],
-    /// The share of the message's terms that the 8 messages before do not hold.
+    /// The share of the message's terms that the 8 messages before it do not hold.
     pub(crate) novelty: f32,
-    /// How much of these new terms returns in the 4 messages behind.
+    /// How much of these new terms returns in the 4 messages after it.
     pub(crate) persistence: f32,
-    /// How many terms span the cut: their mention before and their mention behind it are at most
-    /// 4 messages apart.
+    /// How many terms span the cut: their mentions before and after it are at most 4 messages
+    /// apart.
     pub(crate) chains: f32,
 }
 
@@ -79,9 +79,9 @@ struct Mention {
     damped: f32,
 }
 
-/// The terms of the messages from `from` to `to`, by term and then by place.
+/// Returns the terms of the messages from `from` to `to`, by term and then by place.
 fn mentions(window: &Window, from: usize, to: usize) -> Vec<Mention> {
-    // Term, place and count in one number each: that sorts several times as fast.
+    // Term, place and count in one number each, which sorts several times as fast.
     let mut packed: Vec<u64> = Vec::with_capacity(to.saturating_sub(from) * TERMS_PER_MESSAGE);
     for (at, said) in window.said().iter().enumerate().take(to).skip(from) {
         let found = said.terms.iter();
@@ -98,8 +98,8 @@ fn mentions(window: &Window, from: usize, to: usize) -> Vec<Mention> {
     packed.into_iter().map(unpack).collect()
 }
 
-/// The cosine of the summed vectors of two neighbouring runs of the window's messages: how much
-/// two rough blocks are about the same, where no embedder tells.
+/// Returns the cosine of the summed vectors of two neighbouring runs of the window's messages: how
+/// far two rough blocks are about the same thing, when there are no embeddings.
 pub(crate) fn cohesion(window: &Window, from: usize, split: usize, to: usize) -> f32 {
     let (mut dot, mut left, mut right) = (0.0_f32, 0.0_f32, 0.0_f32);
     for same in mentions(window, from, to).chunk_by(|a, b| a.term == b.term) {

@@ -1,6 +1,6 @@
 //! The settings of a chunker.
 
-/// How large blocks are and when they close. Checked at birth: every value of this type is
+/// The sizes of blocks and the conditions under which they close. Checked on construction: every value of this type is
 /// usable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkerConfig {
@@ -14,7 +14,7 @@ pub struct ChunkerConfig {
 }
 
 impl ChunkerConfig {
-    /// Blocks of `min` to `max` messages; the open tail holds at most `max` as well.
+    /// Sets blocks of `min` to `max` messages; the open tail holds at most `max` as well.
     ///
     /// # Errors
     /// When `min` is 0 or greater than `max`, or `max` is greater than 8: the live view shows the
@@ -26,7 +26,7 @@ impl ChunkerConfig {
         Ok(Self { min, max, ..self })
     }
 
-    /// The silence, in seconds, that ends a block (300 in the design).
+    /// Sets the silence, in seconds, that ends a block (300 in the design).
     ///
     /// # Errors
     /// When it is 0.
@@ -37,8 +37,8 @@ impl ChunkerConfig {
         Ok(Self { gap_ms: i64::from(seconds) * 1000, ..self })
     }
 
-    /// The score from which on a change of topic is a cut; -1.0 suits dialogues, service sessions
-    /// and tool use alike, -0.5 cuts more surely and -1.25 more often.
+    /// Sets the score from which on a change of topic is a cut; -1.0 suits dialogues, service sessions and tool use
+    /// alike, -0.5 cuts more surely and -1.25 more often.
     ///
     /// # Errors
     /// When it is not a finite number.
@@ -49,7 +49,7 @@ impl ChunkerConfig {
         Ok(Self { topic_threshold: score, ..self })
     }
 
-    /// How many newer messages a change of topic waits for, 0 to 3.
+    /// Sets how many newer messages a change of topic waits for, 0 to 3.
     ///
     /// # Errors
     /// When it is greater than 3: the tail would have no room for the block that waits.
@@ -60,8 +60,8 @@ impl ChunkerConfig {
         Ok(Self { look_ahead: messages, ..self })
     }
 
-    /// The cosine that stands for "same topic" on the scale of the embedder whose vectors are
-    /// pushed: `Embedder::same_topic`.
+    /// Sets the cosine that means "same topic" on the scale of the embedder whose vectors are pushed:
+    /// `Embedder::same_topic`.
     ///
     /// # Errors
     /// When it is not strictly between 0 and 1.
@@ -72,8 +72,8 @@ impl ChunkerConfig {
         Ok(Self { same_topic: cosine, ..self })
     }
 
-    /// The calibrated similarity over which neighbouring rough blocks are merged: 0.70 to 0.75 in
-    /// the design, where 0.72 is "same topic" for every embedder.
+    /// Sets the calibrated similarity above which neighbouring rough blocks are merged: 0.70 to 0.75 in the design,
+    /// where 0.72 is "same topic" for every embedder.
     ///
     /// # Errors
     /// When it is not strictly between 0 and 1.
@@ -84,14 +84,13 @@ impl ChunkerConfig {
         Ok(Self { merge_over: calibrated, ..self })
     }
 
-    /// The fewest messages of a block that has neither an end of the conversation nor a hard
-    /// signal beside it.
+    /// Returns the fewest messages of a block that has neither an end of the conversation nor a hard signal beside it.
     #[must_use]
     pub fn min(&self) -> u32 {
         self.min
     }
 
-    /// The most messages of a block, unless it is one larger unit; and of the open tail.
+    /// Returns the most messages of a block, unless it is one larger unit; and of the open tail.
     #[must_use]
     pub fn max(&self) -> u32 {
         self.max
@@ -109,8 +108,8 @@ impl ChunkerConfig {
         self.topic_threshold
     }
 
-    /// The cosine, on the embedder's own scale, over which rough blocks are merged. It is the
-    /// inverse of `Embedder::calibrated`: linear on each side of "same topic".
+    /// Returns the cosine, on the embedder's own scale, above which rough blocks are merged. It is the inverse of
+    /// `Embedder::calibrated`: linear on each side of "same topic".
     pub(crate) fn merge_cosine(&self) -> f32 {
         if self.merge_over <= CALIBRATED_SAME_TOPIC {
             self.merge_over / CALIBRATED_SAME_TOPIC * self.same_topic
@@ -121,7 +120,7 @@ impl ChunkerConfig {
     }
 }
 
-/// Where "same topic" lies on the common scale of `Embedder::calibrated`.
+/// The position of "same topic" on the common scale of `Embedder::calibrated`.
 const CALIBRATED_SAME_TOPIC: f32 = 0.72;
 
 /// The design's values: a gap of five minutes, look-ahead 3, threshold -1.0. The design allows blocks of
@@ -141,7 +140,7 @@ impl Default for ChunkerConfig {
     }
 }
 
-/// A setting that makes no sense.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -153,10 +152,10 @@ pub enum Error {
         /// The most messages.
         max: u32,
     },
-    /// The gap is nothing.
+    /// The gap is zero.
     #[error("the gap that ends a block is 0 seconds, but at least 1 is expected")]
     Gap,
-    /// The threshold is no number.
+    /// The threshold is not a number.
     #[error("the topic threshold is {0}, but a finite number is expected")]
     Threshold(f32),
     /// The look-ahead is too long.

@@ -1,13 +1,12 @@
-//! What was found in one message, packed into one number: it is stored with every message of the
-//! window.
+//! The cues found in one message, packed into one number, which is stored with every message of the window.
 
 use crate::reading::Reading;
 use crate::signals;
 
 /// The cues of a message, and about how many words of content it has.
 ///
-/// Part of the stored state (`State`, through `Said`): a bit never changes its meaning. What the
-/// bits mean, and who reads them:
+/// Part of the stored state (`State`, through `Said`): a bit never changes its meaning. The meaning of the bits, and
+/// the code that reads them:
 ///
 /// | bits | meaning | weighed in the score of a cut | also read by |
 /// |---|---|---|---|
@@ -24,19 +23,19 @@ use crate::signals;
 /// | 10 to 15 | words of content | | `Chunker::is_long_talk` |
 /// | 16 to 31 | free | | |
 ///
-/// Stored as a number that is as long as it must be, so that a bit from 16 on leaves the stored form
-/// of all others as it is. A bit that this program does not know is kept and read by nobody; a bit
-/// that an earlier program did not look for is not set. So a new cue changes no format.
+/// Stored as a number that is no longer than necessary, so that a bit from 16 on leaves the stored form of all others
+/// unchanged. A bit that this program does not know is kept and read by nothing; a bit that an earlier program did not
+/// look for is not set. So a new cue changes no format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cues(pub(crate) u32);
 
-/// The bits that more than their own row of the table reads, or that tests name.
+/// The bits that are read outside their own row of the table, or that tests name.
 impl Cues {
     /// It asks something.
     pub(crate) const ASKS: u32 = 1;
     /// It offers an end: "anything else?", "have a great day".
     pub(crate) const CLOSES: u32 = 1 << 1;
-    /// It thanks, or is content.
+    /// It thanks, or expresses satisfaction.
     pub(crate) const THANKS: u32 = 1 << 2;
     /// It begins by taking up what was said: "yes", "sounds good".
     pub(crate) const ACKNOWLEDGES: u32 = 1 << 3;
@@ -44,7 +43,7 @@ impl Cues {
     pub(crate) const REFERS_BACK: u32 = 1 << 4;
     /// It asks for something to be done.
     pub(crate) const REQUESTS: u32 = 1 << 5;
-    /// It asks the other about themself.
+    /// It asks the other speaker about themself.
     pub(crate) const ASKS_YOU: u32 = 1 << 6;
     /// It greets.
     pub(crate) const GREETS: u32 = 1 << 7;
@@ -56,7 +55,7 @@ impl Cues {
     /// Six bits that count words of content.
     pub(crate) const CONTENT: u32 = Self::MOST_CONTENT << Self::CONTENT_FROM;
     const CONTENT_FROM: u32 = 10;
-    /// More words are not told apart.
+    /// The count stops at this number.
     const MOST_CONTENT: u32 = 63;
 }
 
@@ -75,12 +74,12 @@ impl Cues {
         Self(found.0 | content << Self::CONTENT_FROM)
     }
 
-    /// Whether one of these cues was found.
+    /// Returns whether one of these cues was found.
     pub(crate) fn has(self, cues: u32) -> bool {
         self.0 & cues != 0
     }
 
-    /// How many words of content it has, about, up to 63; 0 of what was stored before they were counted.
+    /// Returns about how many words of content it has, up to 63; 0 for messages stored before they were counted.
     pub(crate) fn content_words(self) -> u32 {
         (self.0 & Self::CONTENT) >> Self::CONTENT_FROM
     }

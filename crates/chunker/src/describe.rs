@@ -26,21 +26,20 @@ pub struct Described<'a> {
 }
 
 impl<'a> Described<'a> {
-    /// A message, and when it was recorded, for a block whose messages carry no time.
+    /// Creates a message with the time of its recording, for a block whose messages carry no time.
     #[must_use]
     pub fn new(message: &'a Message, recorded_at: Timestamp) -> Self {
         Self { message, offloads: &[], recorded_at, recall: false }
     }
 
-    /// The same with the parts of it that are stored outside.
+    /// Returns the same message with the parts of it that are stored outside.
     #[must_use]
     pub fn with_offloads(self, offloads: &'a [Offload]) -> Self {
         Self { offloads, ..self }
     }
 
-    /// The same, being the answer of a memory tool or not. What such an answer names, and what was
-    /// asked, are no keywords: a block is found by what happened in it, and not by what somebody
-    /// looked for there.
+    /// Marks the message as the answer of a memory tool or not. The names in such an answer and in its question are not
+    /// keywords: a block is found by what happened in it, and not by what somebody searched for there.
     #[must_use]
     pub fn with_recall(self, recall: bool) -> Self {
         Self { recall, ..self }
@@ -50,9 +49,9 @@ impl<'a> Described<'a> {
 /// Describes a block: its kind, its keywords, one sentence, its time and its payloads. `parts` are
 /// the messages of the block, in order.
 ///
-/// It costs a bounded amount of work for each message: of a text, no more is read than its first
-/// 3,000 characters, for names its last 1,500 as well, and for a traceback its last 12,000. (The
-/// texts of a message that holds several are put together first.)
+/// It costs a bounded amount of work for each message: only the first 3,000 characters of a text are read, for names
+/// its last 1,500 as well, and for a traceback its last 12,000. (The texts of a message that holds several are joined
+/// first.)
 #[must_use]
 pub fn describe(id: BlockId, parts: &[Described<'_>]) -> BlockHeader {
     let at = parts.iter().find_map(|part| part.message.timestamp());
@@ -71,19 +70,19 @@ pub fn describe(id: BlockId, parts: &[Described<'_>]) -> BlockHeader {
     }
 }
 
-/// How many keywords a header holds at most.
+/// The most keywords in a header.
 const KEYWORDS: usize = 12;
 
-/// How many references a header holds at most. A block of eight messages with more is a listing of
-/// references, not a reader of them.
+/// The most references in a header. A block of eight messages with more is a listing of references, not a reader of
+/// them.
 const DATA_IDS: usize = 64;
 
-/// How much of a text is looked at: its first characters and its last ones, where errors stand.
+/// How much of a text is examined: its first characters, and its last ones, where errors are reported.
 const HEAD: usize = 3_000;
 const TAIL: usize = 1_500;
 
-/// What a block names, each kind without repetition and in the order of its first mention: what is
-/// called and said first, what tools answered last.
+/// The names in a block, each kind without repetition and in the order of first mention: those in calls and speech
+/// first, those in the answers of tools last.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) tools: Vec<String>,
@@ -91,7 +90,7 @@ pub(crate) struct Names {
     pub(crate) ids: Vec<String>,
     pub(crate) errors: Vec<String>,
     pub(crate) references: Vec<String>,
-    /// The first name that stands in the arguments of a call.
+    /// The first name in the arguments of a call.
     pub(crate) target: Option<String>,
 }
 
@@ -138,8 +137,8 @@ impl Names {
     }
 }
 
-/// The calls of a block, and whether a memory tool answered each. Ids may come again: a result answers the
-/// first open call of its id, among those that were made last.
+/// Returns the calls of a block, and whether a memory tool answered each. Ids may be reused: a result answers the first
+/// open call of its id, among those that were made last.
 fn calls<'a>(parts: &[Described<'a>]) -> Vec<(&'a ToolCall, bool)> {
     let mut calls: Vec<(&ToolCall, bool)> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -171,7 +170,7 @@ fn add(names: &mut Vec<String>, name: &str) {
     }
 }
 
-/// JSON whose escaped CJK characters are written out: many programs escape all but ASCII.
+/// Returns JSON with its escaped CJK characters written out: many programs escape everything but ASCII.
 fn unescaped(json: &str) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
@@ -196,7 +195,7 @@ fn unescaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(out + rest)
 }
 
-/// The value of arguments that are one short text, or hold one: `{"query": "rate limits"}`.
+/// Returns the value of arguments that are one short text, or hold one: `{"query": "rate limits"}`.
 fn only_value(arguments: &str) -> Option<String> {
     let inside = arguments.trim_start().strip_prefix('{')?;
     let value = inside.split_once(':')?.1.trim_start().strip_prefix('"')?;
@@ -206,14 +205,14 @@ fn only_value(arguments: &str) -> Option<String> {
         .then(|| value.to_owned())
 }
 
-/// The first and the last characters of a text, without overlap.
+/// Returns the first and the last characters of a text, without overlap.
 pub(crate) fn ends(text: &str) -> (&str, &str) {
     let (head, rest) = text.split_at(first_chars(text, HEAD).len());
     let tail = last_chars(rest, TAIL);
     (head, tail)
 }
 
-/// The first characters of what a message says.
+/// Returns the first characters of what a message says.
 pub(crate) fn head(message: &Message) -> Cow<'_, str> {
     match message.text() {
         Cow::Borrowed(text) => folded(ends(text).0),
@@ -277,7 +276,7 @@ fn data_ids(todo: &TodoId, parts: &[Described<'_>]) -> Vec<String> {
     found
 }
 
-/// Names first, then the words that tell most.
+/// Names first, then the words with the greatest weight.
 fn keywords(names: &Names, parts: &[Described<'_>]) -> Vec<String> {
     let mut keywords: Vec<String> = Vec::with_capacity(KEYWORDS);
     let kinds = [
@@ -307,8 +306,7 @@ fn keywords(names: &Names, parts: &[Described<'_>]) -> Vec<String> {
     keywords
 }
 
-/// The words of what was said, those that tell most first. Where nobody said a word, those of what
-/// the tools answered.
+/// Returns the words of what was said, the heaviest first. If nobody said a word, those of the answers of tools.
 fn words(parts: &[Described<'_>]) -> Vec<String> {
     let mut counts: BTreeMap<String, u8> = BTreeMap::new();
     let is_spoken = |part: &&Described<'_>| {
@@ -323,7 +321,7 @@ fn words(parts: &[Described<'_>]) -> Vec<String> {
         }
         counts.retain(|_, count| *count > 1);
     }
-    // A run of Chinese characters is a phrase rather than a word, unless it is said again.
+    // A run of Chinese characters is a phrase rather than a word, unless it occurs again.
     let is_phrase = |word: &str| word.chars().any(is_cjk);
     let some_names = counts.keys().any(|word| !is_phrase(word));
     let tool_talk = parts.iter().any(|part| !part.message.tool_calls().is_empty());

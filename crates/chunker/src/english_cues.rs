@@ -1,4 +1,4 @@
-//! What people say in English when they begin, end or go on with a topic.
+//! Phrases with which people begin, end or continue a topic in English.
 
 use crate::phrases::Phrases;
 

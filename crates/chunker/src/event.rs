@@ -1,34 +1,34 @@
-//! What a chunker is told.
+//! The events that a chunker receives.
 
 use foldback_core::{Message, Role, Timestamp, ToolCall, ToolCallId};
 use std::borrow::Cow;
 
-/// What happened next.
+/// An event in a conversation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// A message arrived.
     Message(Input<'a>),
-    /// So many items of the todo list are open. It says something about the task's complexity,
-    /// and cuts nothing.
+    /// This many items of the todo list are open. This affects the task's complexity, and cuts
+    /// nothing.
     OpenItems(u32),
-    /// Whether the todo list says that the task is being wrapped up: blocks are finer as long as it
-    /// does.
+    /// Whether the todo list says that the task is being wrapped up: blocks are finer for as long
+    /// as it does.
     Closing(bool),
-    /// The work goes to another todo. What is open closes; if a call still waits for its result,
-    /// it closes as soon as the result is there.
+    /// The work goes to another todo. What is open closes; if a call still waits for its result, it
+    /// closes as soon as the result arrives.
     Switch,
     /// The conversation is over. What is open closes.
     End,
 }
 
-/// What the chunker looks at in a message.
+/// The parts of a message that the chunker examines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Input<'a> {
-    /// Who speaks.
+    /// The speaker.
     pub role: &'a Role,
-    /// What is said. Only the first 3,000 characters count.
+    /// The text. Only the first 3,000 characters count.
     pub text: Cow<'a, str>,
     /// The tools that are called.
     pub calls: &'a [ToolCall],
@@ -38,12 +38,12 @@ pub struct Input<'a> {
     pub speaker: Option<&'a str>,
     /// When it was said.
     pub at: Option<Timestamp>,
-    /// A vector of what is said, of length 1 or all zeros; one dimension per conversation.
+    /// A vector of the text, of length 1 or all zeros; one dimension per conversation.
     pub vector: Option<&'a [f32]>,
 }
 
 impl<'a> Input<'a> {
-    /// The parts of `message` that matter here.
+    /// Takes the parts of `message` that matter here.
     #[must_use]
     pub fn of(message: &'a Message) -> Self {
         let role = message.role();
@@ -58,14 +58,14 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The same with a vector.
+    /// Returns the same input with a vector.
     #[must_use]
     pub fn with_vector(self, vector: &'a [f32]) -> Self {
         Self { vector: Some(vector), ..self }
     }
 
-    /// The same without what is said: answers of memory tools repeat old texts, which must not
-    /// steer where the conversation is cut.
+    /// Returns the same input without its text: answers of memory tools repeat old texts, which
+    /// must not affect where the conversation is cut.
     #[must_use]
     pub fn without_text(self) -> Self {
         Self { text: Cow::Borrowed(""), vector: None, ..self }

@@ -1,13 +1,13 @@
-//! The words around what is told of a block, in Chinese, Japanese and Korean.
+//! The words around the description of a block, in Chinese, Japanese and Korean.
 
-/// The words of one language. `{tools}`, `{verb}`, `{target}`, `{request}` and `{}` stand for what
-/// is told.
+/// The words of one language. `{tools}`, `{verb}`, `{target}`, `{request}` and `{}` are
+/// placeholders.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) user: &'static str,
     pub(crate) assistant: &'static str,
     pub(crate) tool: &'static str,
-    /// What follows on a speaker, in a question, its answer, and any other talk.
+    /// The words after a speaker, in a question, its answer, and any other talk.
     pub(crate) asks: &'static str,
     pub(crate) answers: &'static str,
     pub(crate) says: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct Frame {
     pub(crate) calls: &'static str,
     pub(crate) calls_on: &'static str,
     pub(crate) calls_for: &'static str,
-    /// Behind two of more names, of which there are `{}`.
+    /// After two of several names; `{}` is the number of the others.
     pub(crate) many: &'static str,
     pub(crate) answered: &'static str,
     pub(crate) fails_with: &'static str,
@@ -28,7 +28,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// What a tool does, told from its name.
+    /// Returns the action of a tool, derived from its name.
     pub(crate) fn verb(&self, tool: &str) -> &'static str {
         let tool = tool.to_lowercase();
         let is_named = |names: &&str| names.split(' ').any(|name| tool.contains(name));
@@ -37,7 +37,7 @@ impl Frame {
     }
 }
 
-/// What the names of tools hold, by what they do; what no name tells is the last.
+/// The words in names of tools, by action; the last one is for names without any of them.
 const VERBS: [&str; 8] = [
     "write save create add",
     "edit replace update modify patch",

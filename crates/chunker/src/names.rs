@@ -1,10 +1,10 @@
-//! Names that stand in texts: files, ids, errors, references.
+//! Names in texts: files, ids, errors, references.
 
 use crate::paths::each_part;
 use crate::terms::is_cjk;
 use foldback_core::PayloadRef;
 
-/// What a name names.
+/// The kind of thing that a name denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     File,
@@ -30,10 +30,11 @@ pub(crate) fn each_name<'t>(text: &'t str, mut take: impl FnMut(Kind, &'t str)) 
     });
 }
 
-/// The longest name. What is longer is data.
+/// The longest name. Anything longer is data.
 const LONGEST: usize = 120;
 
-/// Whether anything in `token` tells a name from a word: most tokens of a text hold none of it.
+/// Returns whether anything in `token` distinguishes a name from a word: most tokens of a text have
+/// no such thing.
 fn may_name(token: &str) -> bool {
     let tells = |b: &u8| matches!(b, b'0'..=b'9' | b'A'..=b'Z' | b'.' | b'/');
     token.len() >= 3 && token.as_bytes().iter().any(tells)
@@ -92,7 +93,7 @@ const ERRNO: [&str; 15] = [
     "ENOTFOUND",
 ];
 
-/// Whether `name` is a path or a URL.
+/// Returns whether `name` is a path or a URL.
 pub(crate) fn is_file(name: &str) -> bool {
     if name.starts_with("http://") || name.starts_with("https://") {
         return name.len() > 12;
@@ -106,7 +107,7 @@ pub(crate) fn is_file(name: &str) -> bool {
     has_extension(name) || is_rooted
 }
 
-/// Whether the last segment of `name` ends like a file.
+/// Returns whether the last segment of `name` ends like a file.
 pub(crate) fn has_extension(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     file.rsplit_once('.').is_some_and(|(stem, extension)| {
@@ -121,7 +122,7 @@ fn is_extension(extension: &str) -> bool {
     }
 }
 
-/// Sorted, so that one is found by halves.
+/// Sorted, for a binary search.
 const EXTENSIONS: [&str; 96] = [
     "bash",
     "bat",
@@ -231,7 +232,7 @@ fn is_id(name: &str) -> bool {
     if !digit || !plain || name.len() < 4 || name.len() > 48 {
         return false;
     }
-    // A date, an encoding and a colour are no ids.
+    // A date, an encoding and a colour are not ids.
     let dated = name.get(..5).is_some_and(|head| {
         head.ends_with('-') && head.bytes().take(4).all(|b| b.is_ascii_digit())
     });

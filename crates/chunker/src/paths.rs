@@ -1,8 +1,8 @@
-//! The parts of a text that may be names, where names stand among Chinese, Japanese or Korean.
+//! The parts of a text that may be names, among Chinese, Japanese or Korean text.
 //!
-//! Such text has no spaces around a name, and a name may hold it, too. What tells them apart: quotes
-//! around a whole name, and the marks `/`, `.`, `_` and `-`, which join parts of one name. A part
-//! whose beginning nothing tells is no name: of 打开会议纪要.docx, the name may be any end.
+//! Such text has no spaces around a name, and a name may contain such text, too. Two things separate them: quotes
+//! around a whole name, and the marks `/`, `.`, `_` and `-`, which join parts of one name. A part whose beginning
+//! cannot be determined is not a name: in 打开会议纪要.docx, the name may be any end.
 
 use crate::names::{has_extension, is_file};
 use crate::terms::is_cjk;
@@ -34,7 +34,7 @@ fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() && !is_cjk(c)
 }
 
-/// The names in a run of characters of names and CJK characters, between what stands around it.
+/// The names in a run of characters of names and CJK characters, between what surrounds it.
 fn mixed<'t>(
     run: &'t str,
     before: Option<char>,
@@ -72,7 +72,7 @@ fn mixed<'t>(
     }
 }
 
-/// Whether the CJK characters between `name` and `behind` belong to the name.
+/// Returns whether the CJK characters between `name` and `behind` belong to the name.
 fn goes_on(name: &str, behind: &str) -> bool {
     let joined_behind = behind.starts_with(['.', '_', '-']);
     if name.is_empty() {
@@ -84,14 +84,14 @@ fn goes_on(name: &str, behind: &str) -> bool {
     joined && !has_extension(name)
 }
 
-/// Where in `part`, which stands behind CJK characters of no name unless it is the first, a name
-/// begins; `None` when the part is the end of a name.
+/// Returns where in `part` a name begins; `part` follows CJK characters of no name unless it is the first. `None` when
+/// the part is the end of a name.
 fn beginning(part: &str, is_first: bool) -> Option<usize> {
     if is_first || part.starts_with("./") || part.contains("://") {
         return Some(0);
     }
     if part.starts_with('/') {
-        // A rooted path; else the slash belongs to a folder whose name cannot be told.
+        // A rooted path; otherwise the slash belongs to a folder whose name cannot be determined.
         return Some(usize::from(part.matches('/').count() < 2));
     }
     (!part.starts_with(['.', '_', '-']) || !has_extension(part)).then_some(0)
@@ -122,7 +122,7 @@ mod tests {
         check(r#"{"command":"pytest 测试/test_登录.py"}"#, &["test_登录.py"]);
     }
 
-    /// BL10: CJK text belongs to a path behind its slashes.
+    /// BL10: CJK text belongs to a path after its slashes.
     #[test]
     fn bl10_paths_hold_cjk_text() {
         check("看 src/用户/main.rs:12", &["src/用户/main.rs"]);
@@ -137,7 +137,7 @@ mod tests {
         check("佐々木の src/佐々木.rs", &["src/佐々木.rs"]);
     }
 
-    /// BL10: where nothing tells the beginning of a name, there is none, and no wrong one.
+    /// BL10: if nothing shows the beginning of a name, there is none, and no wrong one.
     #[test]
     fn bl10_a_part_of_a_name_is_no_name() {
         check("打开会议纪要.docx", &[]);

@@ -1,8 +1,8 @@
-//! Where a task stands, and how tangled it is: pure functions of what was said so far.
+//! The phase and the complexity of a task: pure functions of what was said so far.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a task stands. Blocks are finer at its beginning and its end, as far as their
+/// The phase of a task. Blocks are finer at its beginning and its end, as far as their
 /// [sizes](crate::ChunkerConfig::with_sizes) leave room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 pub enum Phase {
     /// Its first ten messages: blocks of 3 to 5.
     Opening,
-    /// Between. Blocks of 5 to 8 while tools are at work, else of 3 to 6.
+    /// The time between. Blocks of 5 to 8 while tools are at work, otherwise of 3 to 6.
     Middle,
     /// The todo list says that it is being wrapped up: blocks of 3 to 5.
     Closing,
 }
 
-/// How tangled a task is, counted over what was said since it began.
+/// The complexity of a task, counted over what was said since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Complexity {
@@ -31,16 +31,16 @@ pub struct Complexity {
 }
 
 impl Complexity {
-    /// Whether the task counts as complex: three tools or more, calls side by side, three calls in
-    /// a row or more, or two open items or more. Complex tasks keep five loose messages in view and
-    /// search more widely; simple ones keep three.
+    /// Returns whether the task counts as complex: three tools or more, parallel calls, three calls
+    /// in a row or more, or two open items or more. Complex tasks keep five loose messages in view
+    /// and search more widely; simple ones keep three.
     #[must_use]
     pub fn is_complex(&self) -> bool {
         self.tools >= 3 || self.parallel >= 2 || self.nesting >= 3 || self.open_items >= 2
     }
 }
 
-/// What is remembered of a task.
+/// The data remembered of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// Messages since it began, instructions not counted.
@@ -57,7 +57,8 @@ const OPENING: u64 = 10;
 const TOOLS_KEPT: usize = 16;
 
 impl Task {
-    /// Takes a message that is no instruction. `calls` are the hashes of the tools it calls.
+    /// Takes a message that is not an instruction. `calls` are the hashes of the tools that it
+    /// calls.
     pub(crate) fn observe(&mut self, is_tool: bool, is_user: bool, calls: &[u32]) {
         self.spoken = self.spoken.saturating_add(1);
         self.recent = self.recent << 1 | u8::from(is_tool || !calls.is_empty());
@@ -97,7 +98,7 @@ impl Task {
         }
     }
 
-    /// Whether half of the last eight messages or more belong to tool calls.
+    /// Returns whether half or more of the last eight messages belong to tool calls.
     pub(crate) fn is_tool_heavy(&self) -> bool {
         self.recent.count_ones() >= 4
     }

@@ -1,13 +1,13 @@
-//! Phrases of a language that puts spaces between its words, matched word by word.
+//! Phrases of a language with spaces between its words, matched word by word.
 
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// A list of phrases. Between two of them stands `/`. In a phrase, `.` asks for a punctuation mark
-/// after the word before it, and `?` for a question mark in the text.
+/// A list of phrases, separated by `/`. In a phrase, `.` asks for a punctuation mark after the word before it, and `?`
+/// for a question mark in the text.
 pub(crate) struct Phrases {
     list: &'static str,
-    /// The words after the first one, by the first one; made when they are first needed.
+    /// The words after the first one, by the first one; built on first use.
     by_first_word: OnceLock<FxHashMap<&'static str, Vec<Vec<&'static str>>>>,
 }
 
@@ -16,12 +16,12 @@ impl Phrases {
         Self { list, by_first_word: OnceLock::new() }
     }
 
-    /// Whether one of them stands anywhere in `words`. `asks`: whether the text has a question mark.
+    /// Returns whether one of them occurs anywhere in `words`. `asks`: whether the text has a question mark.
     pub(crate) fn are_in(&self, words: &[Word], asks: bool) -> bool {
         (0..words.len()).any(|at| self.are_at(words, at, asks))
     }
 
-    /// Whether `words` begin with one of them.
+    /// Returns whether `words` begin with one of them.
     pub(crate) fn begin(&self, words: &[Word], asks: bool) -> bool {
         self.are_at(words, 0, asks)
     }
@@ -63,7 +63,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    /// The words of a text, in their order.
+    /// Returns the words of a text, in their order.
     pub(crate) fn all_of(text: &str) -> Vec<Self> {
         let mut words: Vec<Self> = Vec::new();
         let mut open = false;

@@ -1,4 +1,4 @@
-//! What a message says, prepared for the cues: each cue asks about its beginning or its end.
+//! The text of a message, prepared for the cues: each cue looks at its beginning or its end.
 
 use crate::cjk_cues as cjk;
 use crate::phrases::{Phrases, Word};
@@ -6,13 +6,14 @@ use crate::terms::{content_words, is_cjk};
 use foldback_core::script::is_kana;
 use foldback_core::{first_chars, last_chars};
 
-/// How many characters at the beginning and at the end are looked at.
+/// How many characters at the beginning and at the end are examined.
 const ENDS: usize = 160;
 
-/// In how many characters words of content are counted: as many as are told apart stand in fewer.
+/// The number of characters in which words of content are counted: the count saturates within
+/// fewer.
 const COUNTED: usize = 800;
 
-/// What a message says (not what it calls), without the space around it.
+/// The text of a message (not its calls), without the surrounding space.
 pub(crate) struct Reading<'a> {
     text: &'a str,
     /// The first and the last characters.
@@ -21,7 +22,7 @@ pub(crate) struct Reading<'a> {
     head_words: Vec<Word>,
     tail_words: Vec<Word>,
     has_question_mark: bool,
-    /// Where head or tail hold Chinese, Japanese or Korean.
+    /// Whether head or tail hold Chinese, Japanese or Korean.
     cjk: Option<CjkReading<'a>>,
 }
 
@@ -47,60 +48,60 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether a question mark stands in the tail.
+    /// Returns whether there is a question mark in the tail.
     pub(crate) fn has_question_mark(&self) -> bool {
         self.has_question_mark
     }
 
-    /// Whether it begins with one of these phrases.
+    /// Returns whether it begins with one of these phrases.
     pub(crate) fn begins(&self, phrases: &Phrases) -> bool {
         phrases.begin(&self.head_words, self.has_question_mark)
     }
 
-    /// Whether one of these phrases stands in the head.
+    /// Returns whether one of these phrases is in the head.
     pub(crate) fn head_says(&self, phrases: &Phrases) -> bool {
         phrases.are_in(&self.head_words, self.has_question_mark)
     }
 
-    /// Whether one of these phrases stands in the tail.
+    /// Returns whether one of these phrases is in the tail.
     pub(crate) fn tail_says(&self, phrases: &Phrases) -> bool {
         phrases.are_in(&self.tail_words, self.has_question_mark)
     }
 
-    /// Whether it begins with one of these CJK phrases.
+    /// Returns whether it begins with one of these CJK phrases.
     pub(crate) fn begins_cjk(&self, phrases: &str) -> bool {
         self.cjk.is_some() && phrases.split('|').any(|phrase| self.head.starts_with(phrase))
     }
 
-    /// Whether one of these CJK phrases stands in the head.
+    /// Returns whether one of these CJK phrases is in the head.
     pub(crate) fn head_says_cjk(&self, phrases: &str) -> bool {
         self.cjk.is_some() && phrases.split('|').any(|phrase| self.head.contains(phrase))
     }
 
-    /// Whether one of these CJK phrases stands in the tail.
+    /// Returns whether one of these CJK phrases is in the tail.
     pub(crate) fn tail_says_cjk(&self, phrases: &str) -> bool {
         self.cjk.is_some() && phrases.split('|').any(|phrase| self.tail.contains(phrase))
     }
 
-    /// Whether one of these CJK phrases stands before the marks at the end.
+    /// Returns whether one of these CJK phrases is before the marks at the end.
     pub(crate) fn ends_cjk(&self, phrases: &str) -> bool {
         self.cjk.as_ref().is_some_and(|cjk| ends_with(cjk.said, phrases))
     }
 
-    /// Whether it turns to another subject in so many words, as only CJK lists have them. Who turns
-    /// to another subject takes nothing up and does not point back.
+    /// Returns whether it turns to another subject explicitly, as only CJK lists can detect. Such a
+    /// message takes nothing up and does not point back.
     pub(crate) fn turns_cjk(&self) -> bool {
         self.cjk.as_ref().is_some_and(|cjk| cjk.turns)
     }
 
-    /// Whether it is no more than "and that one?" in a CJK language: it lives from what was asked
-    /// before.
+    /// Returns whether it is no more than "and that one?" in a CJK language: it depends on what was
+    /// asked before.
     pub(crate) fn is_elliptic_cjk(&self) -> bool {
         self.cjk.as_ref().is_some_and(|cjk| cjk.is_elliptic)
     }
 
-    /// How many words the head has. Where words are not parted, two Chinese characters or syllables
-    /// of Korean are about one, and three letters of kana.
+    /// Returns how many words the head has. In scripts without separated words, two Chinese
+    /// characters or syllables of Korean are about one, and so are three letters of kana.
     pub(crate) fn words_of_head(&self) -> usize {
         let of = |word: &Word| {
             let cjk = word.text.chars().filter(|c| is_cjk(*c)).count();
@@ -110,12 +111,12 @@ impl<'a> Reading<'a> {
         self.head_words.iter().map(of).sum()
     }
 
-    /// How many words of content the tail has, about.
+    /// Returns about how many words of content the tail has.
     pub(crate) fn content_of_tail(&self) -> usize {
         content_words(self.tail)
     }
 
-    /// How many words of content it has in its first 800 characters, about.
+    /// Returns about how many words of content it has in its first 800 characters.
     pub(crate) fn content(&self) -> usize {
         content_words(first_chars(self.text, COUNTED))
     }

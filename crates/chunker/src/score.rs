@@ -1,4 +1,4 @@
-//! The score of a change of topic in front of a message: linear over the [`signals`], with one
+//! The score of a change of topic before a message: linear over the [`signals`], with one
 //! threshold. It needs no embedding.
 
 use crate::cohesion::Words;
@@ -14,8 +14,8 @@ pub struct Score {
 }
 
 impl Score {
-    /// The score of a cut in front of the message at `at` of the window, from what is there.
-    /// `None` when the topic may not change there.
+    /// Returns the score of a cut before the message at `at` of the window, from the available
+    /// data. `None` when the topic may not change there.
     pub(crate) fn of(window: &Window, at: usize) -> Option<Self> {
         let said = window.said();
         let here = said.get(at).filter(|here| here.may_begin)?;
@@ -28,14 +28,14 @@ impl Score {
         Some(Self { total: BIAS + terms.iter().sum::<f32>(), terms })
     }
 
-    /// The whole score.
+    /// Returns the whole score.
     #[must_use]
     pub fn total(&self) -> f32 {
         self.total
     }
 
-    /// What each signal contributes, without those that contribute nothing. Together with the
-    /// bias, they sum up to the total.
+    /// Returns the contribution of each signal, without those that contribute nothing. Together
+    /// with the bias, they sum to the total.
     pub fn terms(&self) -> impl Iterator<Item = (&'static str, f32)> {
         std::iter::once(("bias", BIAS))
             .chain(signals::terms().map(|(signal, term)| signal.name_of(term)).zip(self.terms))
@@ -45,7 +45,7 @@ impl Score {
 
 /// The gap between two messages, in which the topic may change.
 pub(crate) struct Gap<'a> {
-    /// How the words on both sides hang together.
+    /// The cohesion of the words on both sides.
     pub(crate) words: Words,
     /// The message before it.
     pub(crate) before: &'a Said,
@@ -129,8 +129,8 @@ mod tests {
         }
     }
 
-    /// To take up what was said speaks against a change of topic, unless a question about the other
-    /// follows it.
+    /// Taking up what was said speaks against a change of topic, unless a question about the other
+    /// speaker follows it.
     #[test]
     fn who_asks_about_the_other_is_done_with_what_was_said() {
         let score = |says: &str| {

@@ -1,4 +1,4 @@
-//! One sentence that says who did what with what.
+//! One sentence that describes a block: who did what with what.
 
 mod words;
 
@@ -13,8 +13,8 @@ use foldback_core::script::{is_hangul, is_kana};
 use foldback_core::{BlockType, Message, Role, abbreviated, first_chars, last_chars};
 use words::{clip, count, listed, name, plain};
 
-/// The sentence: at most 50 characters where the talk is Chinese, Japanese or Korean, else at most
-/// 20 words.
+/// Returns the sentence: at most 50 characters if the talk is Chinese, Japanese or Korean,
+/// otherwise at most 20 words.
 pub(crate) fn of(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> String {
     match frame(parts) {
         Some(frame) => cjk(frame, block_type, names, parts),
@@ -28,7 +28,7 @@ const CHARACTERS: usize = 50;
 /// The most words of any other sentence.
 const WORDS: usize = 20;
 
-/// The words of the language that is mostly spoken; `None` for English.
+/// Returns the words of the language that is mostly spoken; `None` for English.
 fn frame(parts: &[Described<'_>]) -> Option<&'static Frame> {
     // Instructions are often English whatever is spoken. Tools answer in the language of their
     // programmers.
@@ -44,7 +44,7 @@ fn frame(parts: &[Described<'_>]) -> Option<&'static Frame> {
     }
 }
 
-/// How many letters there are, and of which scripts.
+/// Returns how many letters there are, and of which scripts.
 #[derive(Default)]
 struct Letters {
     all: usize,
@@ -137,13 +137,14 @@ fn cjk(frame: &Frame, block_type: BlockType, names: &Names, parts: &[Described<'
     abbreviated(&sentence, CHARACTERS).into_owned()
 }
 
-/// How many tools are named, in how many characters each, and in how many what they work on: the
-/// first that fits.
+/// The number of tools that are named, and the lengths of their names and of what they work on, in
+/// characters: the first that fits.
 const WIDTHS: [(usize, usize, usize); 6] =
     [(2, LONGEST_WORD, LONGEST_WORD), (2, 16, 24), (1, 12, 24), (1, 12, 14), (1, 6, 14), NARROWEST];
 const NARROWEST: (usize, usize, usize) = (1, 4, 13);
 
-/// Which tools are called, on what, and what comes of it. The names give way to the outcome.
+/// Returns which tools are called, on what, and with what outcome. The names give way to the
+/// outcome.
 fn called(
     frame: &Frame,
     names: &Names,
@@ -184,7 +185,7 @@ fn called(
     action + &outcome
 }
 
-/// Who says what, and what is answered.
+/// Returns who says what, and what is answered.
 fn talked(
     frame: &Frame,
     block_type: BlockType,
@@ -211,8 +212,9 @@ fn talked(
     format!("{first}{asked}{second}{}", abbreviated(&telling(reply), REPLY))
 }
 
-/// The message that says what the block is about: the first one of the user that is more than a
-/// courtesy, else the first that says anything and is neither an instruction nor what tools said.
+/// Returns the message that says what the block is about: the first one of the user that is more
+/// than a courtesy, otherwise the first that says anything and is neither an instruction nor the
+/// output of a tool.
 fn opening<'a>(parts: &[Described<'a>]) -> Option<&'a Message> {
     let spoken = || {
         parts.iter().map(|part| part.message).filter(|message| {
@@ -231,7 +233,7 @@ fn opening<'a>(parts: &[Described<'a>]) -> Option<&'a Message> {
     of_users().find(tells).or_else(|| spoken().find(tells)).or_else(|| spoken().next())
 }
 
-/// The first answer of another speaker behind `asked`.
+/// Returns the first answer of another speaker after `asked`.
 fn reply<'a>(parts: &[Described<'a>], asked: &Message) -> Option<&'a Message> {
     let behind = parts.iter().skip_while(|part| !std::ptr::eq(part.message, asked)).skip(1);
     behind.map(|part| part.message).find(|message| {
@@ -250,7 +252,7 @@ fn instructions(parts: &[Described<'_>]) -> Option<String> {
     parts.iter().map(|part| plain(&head(part.message))).find(|text| !text.is_empty())
 }
 
-/// Who speaks: by name, where there is one.
+/// Returns the speaker: by name, if there is one.
 fn who(message: &Message, user: &str, assistant: &str, tool: &str) -> String {
     match (message.role(), message.name()) {
         (Role::User | Role::Assistant | Role::Other(_), Some(name))
@@ -264,8 +266,8 @@ fn who(message: &Message, user: &str, assistant: &str, tool: &str) -> String {
     }
 }
 
-/// The sentence of a message that tells: its first question or request, else its first sentence
-/// with three words of content, else its first.
+/// Returns the most informative sentence of a message: its first question or request, otherwise its
+/// first sentence with three words of content, otherwise its first.
 fn telling(message: &Message) -> String {
     let text = message.text();
     let text = folded(first_chars(&text, 2_000));
@@ -286,7 +288,7 @@ fn telling(message: &Message) -> String {
         .find(|sentence| by_user && asks(sentence))
         .or_else(|| sentences.iter().find(weighs))
         .or_else(|| sentences.first());
-    // What holds no word is told as it stands: 👍, "...".
+    // A text without a word is used as it is: 👍, "...".
     let told = plain(best.copied().unwrap_or(text.trim()));
     match told.trim_end_matches(['.', '。', '!', '！']) {
         "" => told,
@@ -294,7 +296,7 @@ fn telling(message: &Message) -> String {
     }
 }
 
-/// Cuts a text behind its full stops and at line ends; a full stop inside a word is none.
+/// Cuts a text after its full stops and at line ends; a full stop inside a word does not count.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -324,10 +326,10 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 /// may be long itself.
 const TRACEBACK: usize = 12_000;
 
-/// How the answer of a tool that failed begins in Chinese, Japanese and Korean.
+/// The beginnings of answers of failed tools in Chinese, Japanese and Korean.
 const FAILURES: [&str; 8] = ["错误", "錯誤", "失败", "失敗", "エラー", "오류", "에러", "실패"];
 
-/// Whether a tool answered with an error.
+/// Returns whether a tool answered with an error.
 fn failed(parts: &[Described<'_>]) -> bool {
     parts.iter().filter(|part| *part.message.role() == Role::Tool).any(|part| {
         let text = part.message.text();

@@ -1,34 +1,31 @@
-//! What speaks for a change of topic and against it: one table.
+//! The signals for and against a change of topic: one table.
 //!
-//! A row of [`SIGNALS`] is what is looked for, and what it adds to the score of a cut. A row with a
-//! [`Cue`] is found once, when a message arrives, in what it says, and is kept with the message as a
-//! bit of [`Cues`]. The other rows are measured where the score is taken. The score, the names in its
-//! explanation and the bits that are stored all come from this table, so that a new cue is one row of
-//! it: `docs/adding-a-cue.md` in the repository goes through it.
+//! A row of [`SIGNALS`] is what is looked for, and what it adds to the score of a cut. A row with a [`Cue`] is found
+//! once, when a message arrives, in its text, and is kept with the message as a bit of [`Cues`]. The other rows are
+//! measured when the score is computed. The score, the names in its explanation and the bits that are stored all come
+//! from this table, so that a new cue is one row of it: see `docs/adding-a-cue.md` in the repository.
 //!
 //! # Where the weights come from
 //!
-//! They were learnt once, without labels, from synthetic joins of conversations: the average of
-//! three logistic regressions (service sessions .4, open chat .4, tool use .2), rounded to 0.2. They
-//! are frozen: a build never trains, and the trainer is not part of the repository. A weight that is
-//! added or changed is chosen by `foldback bench segmentation` on conversations that name their
-//! boundaries.
+//! They were learnt once, without labels, from synthetic joins of conversations: the average of three logistic
+//! regressions (service sessions .4, open chat .4, tool use .2), rounded to 0.2. They are frozen: a build never trains,
+//! and the trainer is not part of the repository. A weight that is added or changed is chosen by `foldback bench
+//! segmentation` on conversations that name their boundaries.
 //!
-//! Four of them stand a step or two of 0.2 beyond what was learnt: who points back, takes up what was
-//! said or thanks speaks more against a change of topic, and who asks about the other more for one;
-//! and to take up what was said says nothing where the other is asked about after it. Pk before
-//! and after, and topic cuts in an airline session of one task:
+//! Four of them are a step or two of 0.2 beyond what was learnt: pointing back, taking up what was said and thanks
+//! speak more against a change of topic, and asking about the other speaker more for one; and taking up what was said
+//! counts for nothing if the other is asked about after it. Pk before and after, and topic cuts in an airline session
+//! of one task:
 //!
 //! ```text
 //! open chat .403 .383   joined dialogues .138 .141   joined agent sessions .054 .046   cuts .29 .21
 //! ```
 //!
-//! Open chat and agent sessions gain on both halves of their conversations, joined dialogues lose on one;
-//! chats of nine users over ten days lose too (.053 .061). Chinese, Japanese and Korean stay as they
-//! were.
+//! Open chat and agent sessions gain on both halves of their conversations, joined dialogues lose on one; chats of nine
+//! users over ten days lose too (.053 .061). Chinese, Japanese and Korean are unchanged.
 //!
-//! A greeting counts as it was learnt. Alone, that would cut between an assistant's greeting and the
-//! user's "hi"; the chunker never cuts before the third message.
+//! A greeting counts as it was learnt. By itself, that would cut between an assistant's greeting and the user's "hi";
+//! the chunker never cuts before the third message.
 
 use crate::cjk_cues as cjk;
 use crate::cues::Cues;
@@ -37,7 +34,7 @@ use crate::reading::Reading;
 use crate::score::Gap;
 use crate::window::Speaker;
 
-/// The score before any signal is looked at.
+/// The score before any signal is added.
 pub(crate) const BIAS: f32 = -2.8;
 
 /// The signals, in the order in which their terms are summed up: a float's last bit depends on it.
@@ -79,7 +76,7 @@ pub(crate) static SIGNALS: &[Signal] = &[
             let is_cjk = text.begins_cjk(cjk::ACKNOWLEDGES) || text.is_elliptic_cjk();
             text.begins(&english::ACKNOWLEDGES) || (is_cjk && !text.turns_cjk())
         },
-        // Who takes up what was said and then asks about the other is done with it.
+        // A speaker who takes up what was said and then asks about the other is done with it.
         &[of("acknowledges", -1.0, |gap| {
             is(gap.here.cues.has(Cues::ACKNOWLEDGES) && !gap.here.cues.has(Cues::ASKS_YOU))
         })],
@@ -108,7 +105,7 @@ pub(crate) static SIGNALS: &[Signal] = &[
     cue(
         Cues::GREETS,
         "greets",
-        // Who turns to another subject in so many words begins anew, as a greeting does.
+        // A speaker who turns to another subject explicitly starts afresh, as a greeting does.
         |text, _| {
             text.begins(&english::GREETS)
                 || text.head_says(&english::OFFERS_HELP)
@@ -130,7 +127,7 @@ pub(crate) static SIGNALS: &[Signal] = &[
                 && !found.has(Cues::ASKS | Cues::REQUESTS)
                 && text.content_of_tail() <= 5
         },
-        // It has no weight: nothing is cut before it at all.
+        // It has no weight: nothing is ever cut before it.
         &[],
     ),
     measured(&[
@@ -145,34 +142,34 @@ pub(crate) static SIGNALS: &[Signal] = &[
 
 /// A row of the table.
 pub(crate) struct Signal {
-    /// `None` for what is measured where the score is taken.
+    /// `None` for a signal that is measured when the score is computed.
     cue: Option<Cue>,
     terms: &'static [Term],
 }
 
 /// Something that a message says, or does not say.
 pub(crate) struct Cue {
-    /// Its bit in [`Cues`], and so in what is stored: it never changes.
+    /// Its bit in [`Cues`], and so in the stored state: it never changes.
     pub(crate) bit: u32,
-    /// As the explanation of a cut calls it.
+    /// Its name in the explanation of a cut.
     pub(crate) name: &'static str,
-    /// Whether a message says it. The cues of the rows above are known by then.
+    /// Whether a message says it. The cues of the rows above are already known.
     pub(crate) is_found: fn(&Reading<'_>, Cues) -> bool,
 }
 
-/// What a signal adds to the score of a cut in front of a message.
+/// The contribution of a signal to the score of a cut before a message.
 pub(crate) struct Term {
-    /// As the explanation of a cut calls it; `None` where that is the name of the row's cue.
+    /// Its name in the explanation of a cut; `None` if that is the name of the row's cue.
     name: Option<&'static str>,
-    /// What one of its value adds.
+    /// The contribution of a value of one.
     weight: f32,
     value: Value,
 }
 
 enum Value {
-    /// 1 where the message in front of which the cut would be has the row's cue.
+    /// 1 if the message before which the cut would be has the row's cue.
     Here,
-    /// 1 where the message before has it.
+    /// 1 if the message before it has the cue.
     Before,
     Of(fn(&Gap<'_>) -> f32),
 }
@@ -206,23 +203,23 @@ fn is(condition: bool) -> f32 {
     f32::from(u8::from(condition))
 }
 
-/// The cues, in the order of the table.
+/// Returns the cues, in the order of the table.
 pub(crate) fn cues() -> impl Iterator<Item = &'static Cue> {
     SIGNALS.iter().filter_map(|signal| signal.cue.as_ref())
 }
 
-/// The terms, in the order of the table.
+/// Returns the terms, in the order of the table.
 pub(crate) fn terms() -> impl Iterator<Item = (&'static Signal, &'static Term)> {
     SIGNALS.iter().flat_map(|signal| signal.terms.iter().map(move |term| (signal, term)))
 }
 
 impl Signal {
-    /// What the explanation of a cut calls `term`, one of this signal's.
+    /// Returns the name of `term`, one of this signal's, in the explanation of a cut.
     pub(crate) fn name_of(&self, term: &Term) -> &'static str {
         term.name.or(self.cue.as_ref().map(|cue| cue.name)).unwrap_or_default()
     }
 
-    /// What `term`, one of this signal's, adds to the score.
+    /// Returns what `term`, one of this signal's, adds to the score.
     pub(crate) fn adds(&self, term: &Term, gap: &Gap<'_>) -> f32 {
         let has = |cues: Cues| is(self.cue.as_ref().is_some_and(|cue| cues.has(cue.bit)));
         let value = match term.value {

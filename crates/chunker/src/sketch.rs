@@ -1,4 +1,4 @@
-//! A vector, small enough to be stored with every message.
+//! A vector that is small enough to be stored with every message.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub(crate) struct Sketch(#[serde(with = "serde_bytes")] Vec<u8>);
 const DIMENSIONS: usize = 384;
 
 impl Sketch {
-    /// The sketch of a vector; `None` when it is all zeros or not finite.
+    /// Returns the sketch of a vector; `None` when it is all zeros or not finite.
     pub(crate) fn of(vector: &[f32]) -> Option<Self> {
         let mut folded = vec![0.0_f32; vector.len().min(DIMENSIONS)];
         for (lap, part) in vector.chunks(DIMENSIONS).enumerate() {
@@ -38,7 +38,7 @@ impl Sketch {
         ))
     }
 
-    /// The sketch of a run of `n` vectors, whose sketch this is, and one vector more.
+    /// Returns the sketch of a run of `n` vectors, whose sketch this is, plus one more vector.
     pub(crate) fn joined(&self, n: u32, vector: &[f32]) -> Self {
         let Some(other) = Self::of(vector) else { return self.clone() };
         let length = |sketch: &Self| sketch.levels().map(|level| level * level).sum::<f32>().sqrt();
@@ -58,7 +58,7 @@ fn sign(lap: usize, at: usize) -> bool {
     mixed.count_ones() & 1 == 0
 }
 
-/// The cosine of the sums of two runs of sketches; `None` when one of them holds none.
+/// Returns the cosine of the sums of two runs of sketches; `None` when one of them holds none.
 pub(crate) fn similarity<'a>(
     left: impl IntoIterator<Item = &'a Sketch>,
     right: impl IntoIterator<Item = &'a Sketch>,

@@ -1,4 +1,4 @@
-//! What a chunker remembers between two messages.
+//! The state of a chunker between two messages.
 
 use crate::phase::Task;
 use crate::sketch::Sketch;
@@ -7,8 +7,8 @@ use crate::window::{Speaker, Window};
 use foldback_core::ToolCallId;
 use serde::{Deserialize, Serialize};
 
-/// What a chunker remembers between two messages: a value to be stored with each of them. A chunker
-/// that is restored from it goes on exactly as the one that it was taken from.
+/// The state of a chunker between two messages: a value to be stored with each of them. A chunker that is restored from
+/// it resumes exactly as the one from which it was taken.
 ///
 /// As MessagePack it takes 1 to 4 KB for conversations of people and for most tool use, and never
 /// more than [`State::MAX_BYTES`], however long the messages or the conversation are.
@@ -18,9 +18,9 @@ pub struct State {
     pub(crate) next: u64,
     /// The open tail.
     pub(crate) tail: Vec<Unit>,
-    /// The first message in front of which a change of topic is not yet decided.
+    /// The first message before which a change of topic is not yet decided.
     pub(crate) undecided: u64,
-    /// The first message behind the latest hard cut.
+    /// The first message after the latest hard cut.
     pub(crate) hard_cut: Option<u64>,
     pub(crate) open: OpenCalls,
     /// Whether the work goes to another todo as soon as no call is open.
@@ -40,11 +40,11 @@ impl State {
     /// The most bytes that a state takes as MessagePack.
     pub const MAX_BYTES: usize = 10 * 1024;
 
-    /// The state for going on with vectors of the model of this id. What it keeps of vectors of
-    /// another model, or of one that is not known, it lets go of: they cannot be compared.
+    /// Returns the state for continuing with vectors of the model with this id. It drops the vectors of another model,
+    /// or of an unknown one: they cannot be compared.
     #[must_use]
     pub fn of_model(mut self, model_id: &str) -> Self {
-        // 0 stands for none.
+        // 0 means none.
         let model = hash(model_id).max(1);
         if self.model != model {
             self.tail.iter_mut().for_each(|unit| unit.sketch = None);
@@ -54,26 +54,26 @@ impl State {
     }
 }
 
-/// What belongs together whatever happens: one message that is no tool's, the tool messages that
-/// follow it, and the instructions that come while its calls wait.
+/// Messages that belong together in any case: one message that is not a tool's, the tool messages that follow it, and
+/// the instructions that come while its calls wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Unit {
     /// How many messages it holds.
     pub(crate) len: u32,
-    /// How it stands to the unit before.
+    /// Its relation to the unit before.
     pub(crate) joint: Joint,
-    /// What it is about; how many vectors went into it.
+    /// Its topic, as a sketch, and how many vectors went into it.
     pub(crate) sketch: Option<(Sketch, u32)>,
 }
 
-/// How a unit stands to the message before it.
+/// The relation of a unit to the message before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Joint {
-    /// The other one speaks again: what was asked before is answered.
+    /// The other speaker again: what was asked before is answered.
     Answered,
     /// The next call: the unit before is closed.
     NextCall,
-    /// The same one goes on.
+    /// The same speaker continues.
     GoesOn,
     /// It answers what was asked directly before.
     Answers,
@@ -96,8 +96,8 @@ impl Joint {
         }
     }
 
-    /// How complete what stands before it is: 2 for a tool loop or an exchange that came to its
-    /// end, 1 where one speaker goes on, 0 where something is left open.
+    /// Returns how complete the messages before it are: 2 for a tool loop or an exchange that is finished, 1 if one
+    /// speaker continues, 0 if something is left open.
     pub(crate) fn completes(self) -> u8 {
         match self {
             Self::Answered | Self::NextCall => 2,
@@ -168,7 +168,7 @@ mod tests {
         assert!(other.of_model("a-256").tail[0].sketch.is_none());
     }
 
-    /// A state from before models were told apart has one field less.
+    /// A state from before models were distinguished has one field less.
     #[test]
     fn a_state_without_a_model_is_read() {
         let bytes = rmp_serde::to_vec(&with_sketch("a-256")).unwrap();

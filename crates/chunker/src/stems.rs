@@ -1,15 +1,15 @@
-//! The stems of words, remembered: a conversation says few words often, and stemming costs more
-//! than all else that is done to a word.
+//! A cache of the stems of words: a conversation uses few words often, and stemming costs more than
+//! all the rest of the work on a word.
 
 use crate::terms::{Term, hash, is_stop_word};
 use rust_stemmers::{Algorithm, Stemmer};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// How many words a thread remembers before it begins anew; about one megabyte.
+/// How many words a thread remembers before it starts over; about one megabyte.
 const REMEMBERED: usize = 16_384;
 
-/// A longer word is rare, and not worth the room.
+/// A longer word is rare, and not worth the memory.
 const LONGEST: usize = 32;
 
 thread_local! {
@@ -24,7 +24,7 @@ struct Stems {
     known: FxHashMap<Box<str>, Stem>,
 }
 
-/// What is remembered of a word in lower case.
+/// The data remembered of a word in lower case.
 #[derive(Clone, Copy)]
 pub(crate) struct Stem {
     /// The hash of its stem.
@@ -34,7 +34,7 @@ pub(crate) struct Stem {
 }
 
 impl Stem {
-    /// The stem of an English word; any other word is its own.
+    /// Returns the stem of an English word; any other word is its own.
     pub(crate) fn of(word: &str) -> Self {
         STEMS.with_borrow_mut(|stems| stems.of(word))
     }

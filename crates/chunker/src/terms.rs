@@ -20,11 +20,11 @@ pub(crate) type Term = u32;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Terms(Vec<u32>);
 
-/// How many terms of one message are kept: those that tell most. It bounds the state.
+/// The number of terms of one message that are kept: those with the greatest weight. It bounds the state.
 pub(crate) const TERMS_PER_MESSAGE: usize = 48;
 
 impl Terms {
-    /// The terms of several texts together.
+    /// Returns the terms of several texts together.
     pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut counts: BTreeMap<Term, u8> = BTreeMap::new();
         for text in texts {
@@ -49,17 +49,17 @@ impl Terms {
         Self(terms.into_iter().map(|(term, count)| term << 8 | u32::from(count)).collect())
     }
 
-    /// Each term and how often it occurs.
+    /// Returns each term and how often it occurs.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Term, u8)> {
         self.0.iter().map(|packed| (packed >> 8, *packed as u8))
     }
 
-    /// The packed form: four bytes for each term.
+    /// Returns the packed form: four bytes for each term.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.0.iter().flat_map(|packed| packed.to_be_bytes()).collect()
     }
 
-    /// Reads the packed form; `None` when it is none.
+    /// Reads the packed form; `None` when it is invalid.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (chunks, rest) = bytes.as_chunks::<4>();
         let terms: Vec<u32> = chunks.iter().map(|chunk| u32::from_be_bytes(*chunk)).collect();
@@ -68,12 +68,12 @@ impl Terms {
     }
 }
 
-/// A count, damped: the second mention says less than the first.
+/// Returns a damped count: the second mention says less than the first.
 pub(crate) fn damped(count: u8) -> f32 {
     1.0 + f32::from(count.max(1)).ln()
 }
 
-/// The hash of a stem (FNV-1a). It is part of stored states, so it never changes.
+/// Returns the hash of a stem (FNV-1a). It is part of stored states, so it never changes.
 pub(crate) fn hash(text: &str) -> Term {
     let mut hash: u32 = 0x811c_9dc5;
     for byte in text.bytes() {
@@ -82,10 +82,9 @@ pub(crate) fn hash(text: &str) -> Term {
     (hash ^ hash >> 24) & 0x00ff_ffff
 }
 
-/// The words of a text as topics are told by them, in their order: a number for the stem of each
-/// word, the same for the same stem, and `None` for a word that says nothing about a topic. Of
-/// Chinese, Japanese and Korean the parts that tell a topic. For whoever compares other ways of
-/// finding topics with this one.
+/// Returns the words of a text by which topics are recognised, in their order: a number for the stem of each word, the
+/// same for the same stem, and `None` for a word that says nothing about a topic. For Chinese, Japanese and Korean, the
+/// parts that show a topic. For comparing other ways of finding topics with this one.
 #[must_use]
 pub fn words(text: &str) -> Vec<Option<u32>> {
     let mut words = Vec::new();
@@ -96,9 +95,9 @@ pub fn words(text: &str) -> Vec<Option<u32>> {
     words
 }
 
-/// How many words of content a text has, about, whatever its script. Where words are not parted, two
-/// Chinese characters are about one, and eight letters of Thai, Lao, Burmese or Khmer, among which
-/// there are about two words, one that tells something and one that does not.
+/// Returns about how many words of content a text has, whatever its script. In scripts without separated words, two
+/// Chinese characters are about one word, and eight letters of Thai, Lao, Burmese or Khmer contain about two words, one
+/// with content and one without.
 pub(crate) fn content_words(text: &str) -> usize {
     let mut eighths = 0;
     each_word(text, |word| {
@@ -106,7 +105,7 @@ pub(crate) fn content_words(text: &str) -> usize {
         eighths += match chars.next() {
             Some(c) if is_unspaced_alphabet(c) => word.chars().count(),
             _ if is_stop_word(word) => 0,
-            // Both characters of a pair were there on their own.
+            // Both characters of a pair were counted separately.
             Some(c) if is_cjk(c) && Script::of(c) == Script::Han => match chars.next() {
                 None => 4,
                 Some(_) => 0,
@@ -117,8 +116,8 @@ pub(crate) fn content_words(text: &str) -> usize {
     eighths.div_ceil(8)
 }
 
-/// Calls `take` with each word and number of `text` in lower case, without a possessive ending. Of
-/// Chinese, Japanese and Korean, see [`each_cjk_term`].
+/// Calls `take` with each word and number of `text` in lower case, without a possessive ending. For Chinese, Japanese
+/// and Korean, see [`each_cjk_term`].
 pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut word = String::new();
     let flush = |word: &mut String, take: &mut dyn FnMut(&str)| {
@@ -146,7 +145,7 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
         let digit = c.is_ascii_digit();
         let joins = word.chars().next_back().is_none_or(|last| last.is_ascii_digit() == digit);
         if c.is_alphanumeric() {
-            // Letters and digits part ways: `line42` is a line, and a number.
+            // Letters and digits are separated: `line42` is a line, and a number.
             if !joins {
                 flush(&mut word, &mut take);
             }
@@ -169,9 +168,9 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     flush(&mut word, &mut take);
 }
 
-/// Calls `take` with what tells a topic in a run of CJK characters: Chinese characters that are no
-/// function words, and their pairs; words in katakana; the first two syllables of a Korean word,
-/// which its endings leave alone. Hiragana are mostly endings and particles.
+/// Calls `take` with the parts of a run of CJK characters that show a topic: Chinese characters that are not function
+/// words, and their pairs; words in katakana; the first two syllables of a Korean word, which its endings leave
+/// unchanged. Hiragana are mostly endings and particles.
 fn each_cjk_term(run: &str, take: &mut dyn FnMut(&str)) {
     let mut rest = run;
     while let Some(c) = rest.chars().next() {
@@ -223,17 +222,17 @@ impl Script {
     }
 }
 
-/// Whether `c` is a Chinese character, of either script, that stands in any sentence.
+/// Returns whether `c` is a Chinese character, of either script, that occurs in any sentence.
 fn is_function_character(c: char) -> bool {
     "的了是在我你他她它们們这這那吗嗎呢吧啊和与與及把被用从從到对對为為有不也都就还還要会會能可请請让讓给給很什怎么麼\
      没沒去来來说說好想得着著过過您几幾谁誰哪如何個个谢謝"
         .contains(c)
 }
 
-/// Whether `c` belongs to a script that is written without spaces, or, as Korean, with endings
-/// that a word list would not match.
+/// Returns whether `c` belongs to a script that is written without spaces, or, as Korean, with endings that a word list
+/// would not match.
 ///
-/// Stored states hold hashes of what is cut by this, so that ideographs which Unicode added later than
+/// Stored states hold hashes of words that this function delimits, so ideographs that Unicode added later than
 /// extension G stay letters of any other script.
 pub(crate) fn is_cjk(c: char) -> bool {
     const LAST_OF_EXTENSION_G: char = '\u{3134f}';
@@ -243,9 +242,9 @@ pub(crate) fn is_cjk(c: char) -> bool {
         || (is_ideograph(c) && c <= LAST_OF_EXTENSION_G)
 }
 
-/// Calls `take` with each run of two to six CJK characters that stands between marks, spaces, the
-/// most frequent function characters and changes of script: the nearest thing to a word without a
-/// dictionary. A Korean word loses a particle that follows nouns only.
+/// Calls `take` with each run of two to six CJK characters between marks, spaces, the most frequent function characters
+/// and changes of script: the nearest thing to a word without a dictionary. A Korean word loses a particle that follows
+/// nouns only.
 pub(crate) fn each_cjk_run(text: &str, mut take: impl FnMut(&str)) {
     let parts =
         |c: char| !is_cjk(c) || Script::of(c) == Script::Hiragana || is_function_character(c);
@@ -267,15 +266,15 @@ pub(crate) fn each_cjk_run(text: &str, mut take: impl FnMut(&str)) {
     }
 }
 
-/// Whether `word` says nothing about a topic.
+/// Returns whether `word` says nothing about a topic.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     static STOP: LazyLock<FxHashSet<&str>> =
         LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
     STOP.contains(word)
 }
 
-/// Function words, contractions and courtesies of English; then what is frequent in any talk in
-/// Chinese, Japanese and Korean, as [`each_cjk_term`] gives it.
+/// Function words, contractions and courtesies of English; then frequent words of any talk in Chinese, Japanese and
+/// Korean, as [`each_cjk_term`] gives them.
 const STOP_WORDS: &str = "
 a about after again all also am an and any are aren't as at be because been before being both but
 by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few for

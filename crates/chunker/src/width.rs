@@ -1,15 +1,15 @@
-//! Full-width letters, half-width kana and parted accents in their usual form, so that the same
+//! Full-width letters, half-width kana and decomposed accents in their usual form, so that the same
 //! word is the same however it was typed.
 //!
-//! Marks keep their width: they tell where a sentence of Chinese or Japanese ends, and are not read
+//! Marks keep their width: they show where a sentence of Chinese or Japanese ends, and are not read
 //! as marks of a path.
 
 use foldback_core::script::is_jamo;
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 
-/// `text` with its letters and digits in their usual width. Full-width marks are folded where they
-/// join letters and digits that are full-width, too: ＯＲＤ－４４２０１ is ORD-44201.
+/// Returns `text` with its letters and digits in their usual width. Full-width marks are folded if
+/// they join letters and digits that are full-width, too: ＯＲＤ－４４２０１ is ORD-44201.
 pub(crate) fn folded(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || !text.contains(|c| is_wide(c) || is_parted(c)) {
         return Cow::Borrowed(text);
@@ -29,12 +29,12 @@ pub(crate) fn folded(text: &str) -> Cow<'_, str> {
     Cow::Owned(out.nfc().collect())
 }
 
-/// A full-width letter or digit.
+/// Returns whether `c` is a full-width letter or digit.
 fn is_wide(c: char) -> bool {
     matches!(c, '０'..='９' | 'Ａ'..='Ｚ' | 'ａ'..='ｚ')
 }
 
-/// A full-width mark that may stand inside a name.
+/// Returns whether `c` is a full-width mark that may stand inside a name.
 fn is_wide_mark(c: char) -> bool {
     matches!(c, '－' | '．' | '／' | '＿' | '＠' | '＃')
 }
@@ -44,8 +44,8 @@ fn is_half_width(c: char) -> bool {
     matches!(c, '\u{ff66}'..='\u{ffdc}')
 }
 
-/// What may be one character with the one before it: accents, the marks of voiced kana, Korean
-/// letters. Some systems write the names of files so.
+/// Returns whether `c` is a character that may combine with the one before it: accents, the marks of
+/// voiced kana, Korean letters. Some systems write the names of files so.
 fn is_parted(c: char) -> bool {
     is_half_width(c) || is_jamo(c) || matches!(c, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
 }
@@ -54,7 +54,7 @@ fn is_parted(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// BL10: width is how a word looks, not what it is.
+    /// BL10: width is the appearance of a word, not its identity.
     #[test]
     fn bl10_width_is_folded() {
         for (text, expected) in [

@@ -1,4 +1,4 @@
-//! The recent messages, as far as the topic score looks at them.
+//! The recent messages, as far as the topic score uses them.
 
 use crate::cues::Cues;
 use crate::terms::{TERMS_PER_MESSAGE, Term, Terms};
@@ -24,11 +24,11 @@ pub(crate) struct Said {
     #[serde(with = "packed_cues")]
     pub(crate) cues: Cues,
     pub(crate) speaker: Speaker,
-    /// Whether the topic may change in front of this message.
+    /// Whether the topic may change before this message.
     pub(crate) may_begin: bool,
 }
 
-/// Who speaks, as far as it matters.
+/// The speaker, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Speaker {
     Instruction,
@@ -61,20 +61,20 @@ impl Window {
         self.said.push_back(said);
     }
 
-    /// The messages, oldest first; the last one is the newest.
+    /// Returns the messages, oldest first; the last one is the newest.
     pub(crate) fn said(&self) -> &VecDeque<Said> {
         &self.said
     }
 
-    /// How much a term tells in this conversation: ln(1 + n / df).
+    /// Returns the weight of a term in this conversation: ln(1 + n / df).
     pub(crate) fn rarity(&self, term: Term) -> f32 {
         let df = self.known.count(term).max(1);
         (1.0 + f32::from(self.known.messages()) / f32::from(df)).ln()
     }
 }
 
-/// In how many messages each term stands: two generations of up to twenty messages, of which the
-/// older is dropped as a whole, so that a step costs the same however long the conversation is.
+/// The number of messages in which each term occurs: two generations of up to twenty messages, of which the older is
+/// dropped as a whole, so that a step costs the same however long the conversation is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Known {
     older: u8,
@@ -92,7 +92,7 @@ struct Count {
 
 const GENERATION: u8 = 20;
 
-/// How many terms are counted at most before a generation ends early. It bounds the state.
+/// The most terms that are counted before a generation ends early. It bounds the state.
 const KNOWN_LIMIT: usize = 640;
 
 impl Known {
@@ -148,7 +148,7 @@ mod packed_terms {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Terms, D::Error> {
         let bytes: ByteBuf = Deserialize::deserialize(d)?;
-        Terms::from_bytes(&bytes).ok_or_else(|| D::Error::custom("these are no packed terms"))
+        Terms::from_bytes(&bytes).ok_or_else(|| D::Error::custom("these are not packed terms"))
     }
 }
 
@@ -195,7 +195,7 @@ mod packed_counts {
             && counts.len() <= KNOWN_LIMIT + TERMS_PER_MESSAGE
             && counts.windows(2).all(|pair| matches!(pair, [a, b] if a.term < b.term))
             && counts.iter().all(|count| count.older.max(count.newer) <= GENERATION);
-        if sound { Ok(counts) } else { Err(D::Error::custom("these are no packed counts")) }
+        if sound { Ok(counts) } else { Err(D::Error::custom("these are not packed counts")) }
     }
 }
 
@@ -232,8 +232,7 @@ mod tests {
         }
     }
 
-    /// A bit above the words of content costs room only where it is set, and a bit that nothing here
-    /// looks for stays.
+    /// A bit above the words of content takes space only if it is set, and an unknown bit stays.
     #[test]
     fn cues_are_stored_as_a_number_that_is_as_long_as_it_must_be() {
         #[derive(Debug, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Which of the open messages are sealed next.
+//! The choice of the open messages that are sealed next.
 
 use super::Chunker;
 use crate::closed::Evidence;
@@ -8,7 +8,7 @@ use crate::sketch::similarity;
 use crate::state::Joint;
 use foldback_core::CloseReason;
 
-/// A block that is to be sealed: the first messages of the tail.
+/// A block to be sealed: the first messages of the tail.
 pub(super) struct Plan {
     pub(super) len: u32,
     pub(super) reason: CloseReason,
@@ -26,7 +26,7 @@ impl Plan {
 }
 
 impl Chunker {
-    /// The rough block that is to be sealed now, if there is one.
+    /// Returns the rough block to be sealed now, if there is one.
     pub(super) fn plan(&self) -> Option<Plan> {
         let tail = &self.state.tail;
         let first = tail.first()?.len;
@@ -40,7 +40,7 @@ impl Chunker {
                 evidence: Evidence::Oversize,
             });
         }
-        // Where each unit but the first begins, counted from the beginning of the tail.
+        // The beginning of each unit but the first, counted from the beginning of the tail.
         let mut total = 0_u32;
         let mut starts = Vec::with_capacity(tail.len());
         for unit in tail {
@@ -52,9 +52,8 @@ impl Chunker {
         let closes = |unit: usize| starts.get(unit).filter(|(_, joint)| joint.completes() == 2);
         let is_full = total > max;
 
-        // The pending block: the first complete rough block that is large enough, and those behind
-        // it that are complete as well, are about the same and fit. In a full tail it takes no more
-        // than leaves a few messages loose.
+        // The pending block: the first complete rough block that is large enough, and those after it that are complete
+        // as well, are about the same thing and fit. In a full tail it leaves at least a few messages loose.
         let mut evidence = None;
         let mut pending = (1..starts.len()).find(|&u| closes(u).is_some_and(|s| s.0 >= finest));
         while let Some(end) = pending {
@@ -82,19 +81,18 @@ impl Chunker {
         if !is_full {
             return None;
         }
-        // Something must go: a complete rough block if there is one within bounds, rather one that
-        // leaves a few messages loose; else what stands before a unit that is too large for
-        // company.
+        // Something must be sealed: a complete rough block if there is one within bounds, preferably one that leaves a
+        // few messages loose; otherwise the messages before a unit that is too large to share a block.
         let (min, behind) = (self.config.min(), starts.iter().filter(|start| start.0 <= max));
         let (len, joint) = *behind.skip(1).max_by_key(|(len, joint)| {
-            // Of what is too small anyhow, as much as goes.
+            // If it is too small anyhow, as much as can be sealed.
             let fits = *len >= min;
             (fits, if fits { joint.completes() } else { 0 }, fits && total - len >= LOOSE, *len)
         })?;
         Some(Plan::at(len, joint, None))
     }
 
-    /// Whether the first `len` messages of the tail are talk that says much for one block.
+    /// Returns whether the first `len` messages of the tail are talk with much content for one block.
     fn is_long_talk(&self, len: u32) -> bool {
         if self.state.task.is_tool_heavy() {
             return false;
@@ -104,7 +102,7 @@ impl Chunker {
         tail.take(len as usize).map(|said| said.cues.content_words()).sum::<u32>() > TALK_WORDS
     }
 
-    /// How large blocks are meant to be where the task stands now.
+    /// Returns how large blocks are meant to be in the current phase of the task.
     fn grain(&self) -> (u32, u32) {
         let (min, max) = (self.config.min(), self.config.max());
         let (finest, coarsest) = match self.state.task.phase() {
@@ -115,8 +113,8 @@ impl Chunker {
         (u32::clamp(finest, min, max), u32::clamp(coarsest, min, max))
     }
 
-    /// Whether the units before `end` and those from there to `next` are about the same, and how
-    /// similar they are: by their vectors, or by their words when there are none.
+    /// Returns whether the units before `end` and those from there to `next` are about the same thing, and how similar
+    /// they are: by their vectors, or by their words when there are none.
     fn alike(&self, end: usize, next: usize) -> (Option<f32>, bool) {
         let tail = &self.state.tail;
         let sketches = |from: usize, to: usize| {
@@ -136,13 +134,12 @@ impl Chunker {
     }
 }
 
-/// The cosine of summed word vectors over which two rough blocks are about the same.
+/// The cosine of summed word vectors above which two rough blocks are about the same thing.
 const LEXICALLY_ALIKE: f32 = 0.12;
 
-/// How many words of content a block of talk may have that was merged of several. Talk that says more
-/// is found as well in parts, and more of what was asked for fits into a budget. On LoCoMo, the share
-/// of the evidence among 1,000 and 2,000 tokens of blocks, and among the first five of them; and Pk of
-/// all blocks on joined dialogues:
+/// The most words of content in a block of talk that was merged from several. Talk with more content is found as well
+/// in parts, and more of what was asked for fits into a budget. On LoCoMo, the share of the evidence among 1,000 and
+/// 2,000 tokens of blocks, and among the first five of them; and Pk of all blocks on joined dialogues:
 ///
 /// ```text
 ///  30  .824 .884 .807   .340
@@ -157,5 +154,5 @@ const LEXICALLY_ALIKE: f32 = 0.12;
 /// scripts (`Cues::content_words`), so that Chinese talk gets blocks as large as English talk.
 const TALK_WORDS: u32 = 50;
 
-/// How many messages stay loose, where the units let them, when a full tail makes room.
+/// How many messages stay loose when a full tail makes room, if the units allow it.
 const LOOSE: u32 = 3;

@@ -1,4 +1,4 @@
-//! Blocks, and what their headers say.
+//! Blocks and their headers.
 
 use super::*;
 use foldback_core::ToolCallId;
@@ -61,7 +61,7 @@ fn result(text: &str) -> Message {
 }
 
 /// The design's sample header. One deviation: references carry a check, `store://1-k4qd`; the
-/// sample's own are kept as they stand in the text.
+/// sample's own are kept as they are in the text.
 #[test]
 fn md4_the_designs_own_example() {
     let header = header(&[
@@ -177,8 +177,8 @@ fn md1_everything_in_a_header_is_bounded() {
     }
 }
 
-/// Of a text of 8 MB, no more than its ends is read: it is described as its first 3,000
-/// characters are, with what stands behind them a filler that names nothing.
+/// Only the ends of a text of 8 MB are read: it is described as its first 3,000 characters are,
+/// followed by a filler that names nothing.
 #[test]
 fn md1_a_long_text_is_described_by_its_head() {
     const SIZE: usize = 8 << 20;
@@ -222,7 +222,7 @@ fn md1_a_long_text_is_described_by_its_head() {
             assert_eq!(*long, short);
         }
     }
-    // What begins with so many blanks says nothing.
+    // A text that begins with this many blanks says nothing.
     let (long, short) = fill(" ", "repair that parser now ");
     let of = |text: &str| header(&[Message::user(text), lexer()]).core_semantic;
     assert_eq!(of(&long), of(&short));

@@ -2,16 +2,16 @@
 
 use foldback_core::abbreviated;
 
-/// The longest word that is shown whole.
+/// The longest word that is shown in full.
 pub(crate) const LONGEST_WORD: usize = 48;
 
-/// A name as one word of bounded length.
+/// Returns a name as one word of bounded length.
 pub(crate) fn word(text: &str) -> String {
     name(text, LONGEST_WORD)
 }
 
-/// A name as one word of at most `longest` characters. Of a long path, the end tells more than the
-/// beginning.
+/// Returns a name as one word of at most `longest` characters. The end of a long path says more
+/// than its beginning.
 pub(super) fn name(text: &str, longest: usize) -> String {
     let name = plain(text).replace(' ', "_");
     let longer = name.chars().count().saturating_sub(longest - 1);
@@ -25,7 +25,7 @@ pub(super) fn name(text: &str, longest: usize) -> String {
     abbreviated(&name, longest).into_owned()
 }
 
-/// One line without control characters or quotation marks that would end the quotation.
+/// Returns one line without control characters or quotation marks that would end the quotation.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
@@ -39,7 +39,7 @@ pub(super) fn plain(text: &str) -> String {
     out
 }
 
-/// At most `most` words, each of bounded length.
+/// Returns at most `most` words, each of bounded length.
 pub(super) fn clip(text: &str, most: usize) -> String {
     let mut words = text.split_whitespace();
     let mut kept: Vec<String> = words
@@ -57,8 +57,8 @@ pub(super) fn clip(text: &str, most: usize) -> String {
     kept.join(" ")
 }
 
-/// At most `most` names of at most `longest` characters, at least one and at most two, and how many
-/// more there are.
+/// Returns at most `most` names of at most `longest` characters, at least one and at most two, and
+/// how many more there are.
 pub(super) fn listed(
     names: &[String],
     most: usize,

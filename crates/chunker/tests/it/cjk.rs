@@ -1,4 +1,4 @@
-//! BL10: what is told of a block in Chinese, Japanese, Korean and other scripts, and how much it holds.
+//! BL10: the description of a block in Chinese, Japanese, Korean and other scripts, and how much it holds.
 
 use crate::laws::cut;
 use foldback_chunker::{ChunkerConfig, Described, describe};
@@ -20,7 +20,7 @@ fn result(text: &str) -> Message {
     Message::tool_result(&ToolCallId::new("c"), text)
 }
 
-/// BL10: names in Chinese, Japanese and Korean are told whole, also from escaped JSON.
+/// BL10: names in Chinese, Japanese and Korean are reported whole, also from escaped JSON.
 #[test]
 fn bl10_names_of_files_are_whole() {
     for (arguments, target) in [
@@ -50,7 +50,7 @@ fn bl10_width_changes_nothing() {
     assert!(header.keywords.contains(&"佐々木".to_owned()), "{:?}", header.keywords);
 }
 
-/// BL10: what holds no word is told by who said it.
+/// BL10: a text without a word is described by its speaker.
 #[test]
 fn bl10_what_holds_no_word_is_no_instruction() {
     for (said, expected) in [
@@ -65,7 +65,7 @@ fn bl10_what_holds_no_word_is_no_instruction() {
     assert_eq!(instructed, "Instructions: \"Be brief.\".");
 }
 
-/// BL10: a failure is told in the language of the talk, whatever language the tool answers in.
+/// BL10: a failure is described in the language of the talk, whatever language the tool answers in.
 #[test]
 fn bl10_failures_are_told_in_each_language() {
     for (answered, asked, expected) in [
@@ -106,7 +106,7 @@ fn bl10_sentences_are_of_one_language() {
     assert_eq!(read("이것을 읽어 주세요"), "read: data.txt 읽기, 결과는 store://1-k4qd에 저장");
 }
 
-/// BL10: long names give way to what came of the call.
+/// BL10: long names give way to the outcome of the call.
 #[test]
 fn bl10_the_outcome_stands_behind_long_names() {
     for asked in ["帮我查", "調べてください", "찾아 주세요"] {
@@ -126,8 +126,8 @@ fn bl10_the_outcome_stands_behind_long_names() {
     }
 }
 
-/// BL10: of scripts without spaces that are not CJK no part is a keyword; in other scripts marks
-/// belong to the words that they stand in.
+/// BL10: no part of a text in a script without spaces that is not CJK is a keyword; in other scripts marks belong to
+/// the words that contain them.
 #[test]
 fn bl10_keywords_are_no_fragments() {
     let header_of = |asked: &str| header(&[Message::user(asked)]);
@@ -137,8 +137,8 @@ fn bl10_keywords_are_no_fragments() {
     assert!(hindi.keywords.contains(&"हिन्दी".to_owned()), "{:?}", hindi.keywords);
 }
 
-/// BL10: a talk about one thing is merged into blocks as large as if it were in English, whatever its
-/// script; and into smaller ones where its messages say more.
+/// BL10: a talk about one thing is merged into blocks as large as if it were in English, whatever its script; and into
+/// smaller ones if its messages say more.
 #[test]
 fn bl10_blocks_of_talk_are_as_large_in_every_script() {
     let merged = |sentence: &str, times: usize| {

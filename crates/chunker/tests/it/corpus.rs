@@ -1,4 +1,4 @@
-//! The laws, and figures, over the recorded conversations; skipped where the data is not at hand.
+//! The laws, and figures, over the recorded conversations; skipped if the data is not available.
 
 use crate::laws::cut;
 use foldback_chunker::{Chunker, ChunkerConfig, Closed, Event, Input, State};
@@ -185,7 +185,7 @@ fn bl1_long_dialogues_keep_the_laws() {
     }
 }
 
-/// What is stored with every message, with vectors of 256 dimensions.
+/// The state stored with every message, with vectors of 256 dimensions.
 #[test]
 fn bl7_the_state_is_small_on_real_conversations() {
     let Some(data) = data() else {

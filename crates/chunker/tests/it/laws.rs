@@ -1,10 +1,10 @@
-//! What holds for every conversation, stated once and checked everywhere.
+//! Laws that hold for every conversation, stated once and checked everywhere.
 
 use foldback_chunker::{Chunker, ChunkerConfig, Closed, Event, Input};
 use foldback_core::{Message, Pairing, PairingTracker};
 
-/// The number of each message's unit, told without the chunker: an assistant's calls and their
-/// results, with the instructions between them, and every tool message with what precedes it.
+/// The number of each message's unit, determined without the chunker: an assistant's calls and
+/// their results, with the instructions between them, and every tool message with what precedes it.
 pub(crate) fn units(messages: &[Message]) -> Vec<usize> {
     let mut tracker = PairingTracker::default();
     let mut unit = 0;
@@ -173,8 +173,8 @@ mod random {
             cut(&config, &messages(&said)).map_err(TestCaseError::fail)?;
         }
 
-        /// Going on from what was stored is the same as never having stopped; and the state stays
-        /// within its bound.
+        /// Continuing from the stored state is the same as never having stopped; and the state
+        /// stays within its bound.
         #[test]
         fn bl7_restoring_at_every_step_changes_nothing(said in said()) {
             let messages = messages(&said);

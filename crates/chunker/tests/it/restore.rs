@@ -7,8 +7,8 @@ fn size(state: &State) -> usize {
     rmp_serde::to_vec(state).unwrap().len()
 }
 
-/// The worst that was thought of: long messages of words that never return, hundreds of open
-/// calls, vectors that are longer than any.
+/// The worst case that was found: long messages of words that never return, hundreds of open calls,
+/// vectors that are longer than any.
 #[test]
 fn bl7_the_state_is_bounded_however_large_the_messages_are() {
     let mut chunker = Chunker::new(ChunkerConfig::default());

@@ -126,12 +126,12 @@ fn bl4_gap_of_five_minutes() {
          a@10 good morning",
         "0-3 gap, 4-5 end",
     );
-    // A slow answer belongs to its question, and a slow tool to its call.
+    // A slow answer belongs to its question, and a slow tool result to its call.
     check("u@0 why\n a@20 because", "0-1 end");
     check("u@0 go\n c@1 1\n r@30 1\n a@31 done", "0-3 end");
     // After a night it does not.
     check("u@0 why\n a@600 hello again", "0-0 gap, 1-1 end");
-    // A clock that goes back is no gap, however far. What follows counts from there.
+    // A clock that goes back is not a gap, however far. What follows counts from there.
     check("u@60 x\n a@60 y\n u@3 z\n a@61 w", "0-3 end");
     check("u@60 x\n a@60 y\n u@3 z\n a@3 w\n u@9 v", "0-3 gap, 4-4 end");
 }
@@ -147,7 +147,7 @@ fn bl4_one_time_in_the_future_does_not_end_all_gaps() {
     let blocks = run(&mut Chunker::new(config()), &transcript);
     assert_eq!(blocks.len(), 38);
     assert!(blocks.iter().all(|block| block.reason.as_str() == "gap"), "{blocks:#?}");
-    // Only in front of the message that is earlier than the one before it, nothing is cut.
+    // Only before the message that is earlier than its predecessor, nothing is cut.
     assert!(blocks.iter().all(|block| block.range.last().0 != 17), "{blocks:#?}");
 }
 
@@ -156,9 +156,9 @@ fn bl2_an_instruction_between_a_call_and_its_result_parts_them_never() {
     check("u@0 go\n c@0 1\n s@6 remember the rules\n r@8 1\n a@8 done", "0-4 end");
     check("u@0 go\n c@0 1 2\n s@6 x\n r@8 2\n s@20 y\n r@40 1\n a@40 done", "0-6 end");
     check("u go\n c 1\n !switch\n s remember\n r 1\n u next", "0-3 switch, 4-4 end");
-    // Where no call waits, it is a message as any other.
+    // If no call waits, it is a message like any other.
     check("u@0 go\n c@0 1\n r@1 1\n s@7 remember\n u@7 next", "0-2 gap, 3-4 end");
-    // Whoever speaks in between shows that the calls were given up.
+    // A message of anyone else in between shows that the calls were abandoned.
     check("u@0 go\n c@0 1\n s@6 remember\n u@12 stop\n r@12 1", "0-2 gap, 3-4 end");
     check("u@0 go\n c@0 1\n s@6 remember\n a@12 so\n r@12 1", "0-2 gap, 3-4 end");
 }
@@ -174,8 +174,8 @@ fn bl4_switch_of_todo() {
 
 #[test]
 fn bl4_loop_and_bl6_granularity() {
-    // At its beginning a task is cut finely; in the tool-heavy middle, coarsely; finely again when
-    // the todo list says that it closes.
+    // A task is cut finely at its beginning, coarsely in the tool-heavy middle, and finely again
+    // when the todo list says that it is closing.
     let mut transcript = String::from("u fix the parser\n");
     for i in 0..12 {
         transcript.push_str(&format!("c {i}\n r {i}\n"));
@@ -253,7 +253,7 @@ fn bl4_size_where_nothing_is_complete() {
 
 #[test]
 fn bl5_vectors_merge_what_is_alike() {
-    // Rough blocks of four messages each; whether the second joins the first is the vectors' say.
+    // Rough blocks of four messages each; the vectors decide whether the second joins the first.
     let sizes = |vectors: [[f32; 2]; 8]| {
         let config = config().with_same_topic(0.5).unwrap();
         let mut chunker = Chunker::new(config);
