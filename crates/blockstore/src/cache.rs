@@ -26,7 +26,7 @@ pub(crate) struct Cache {
     index_dir: Option<PathBuf>,
     config: IndexConfig,
     slots: Mutex<Slots>,
-    /// Whether graphs are no longer built, and indexes not beyond the next batch.
+    /// Whether graphs are no longer built, and indexes only up to the next batch.
     stopped: AtomicBool,
 }
 
@@ -117,7 +117,7 @@ impl Cache {
             self.catch_up(todo, &mut state)?;
             state.changed = Some(changed);
         }
-        // It also grows when a graph is loaded beside the searches.
+        // It also grows when a graph is loaded alongside searches.
         let bytes = state.bytes();
         if slot.bytes.load(Ordering::Relaxed) != bytes {
             self.account(todo, &slot, bytes);
@@ -210,7 +210,7 @@ impl Cache {
             }
         }
         if let Err(error) = self.append_to_memory(todo, state, last) {
-            // What was read so far is no longer the beginning of anything.
+            // The blocks read so far are no longer the first blocks of anything.
             *state = State::default();
             return Err(error);
         }

@@ -39,7 +39,7 @@ pub enum Error {
         /// What was wrong and what was expected.
         why: String,
     },
-    /// A configuration that makes no sense.
+    /// The configuration is invalid.
     #[error("the configuration of the indexes is wrong: {0}")]
     Config(String),
     /// The underlying store failed.

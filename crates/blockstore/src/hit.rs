@@ -105,7 +105,7 @@ pub struct Explanation {
     pub dated: f32,
     /// The best BM25 of all blocks that could be answered.
     pub best_bm25: f32,
-    /// The weight of words beside meaning.
+    /// The weight of words relative to meaning.
     pub lexical_weight: f32,
     /// What exact hits added to the score.
     pub bonus: f32,

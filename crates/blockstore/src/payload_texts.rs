@@ -32,7 +32,7 @@ pub(crate) struct PayloadText {
     pub(crate) n: u64,
     /// Its size in bytes.
     pub(crate) bytes: u64,
-    /// What follows its number in its reference.
+    /// The check that follows its number in its reference.
     pub(crate) check: Check,
 }
 

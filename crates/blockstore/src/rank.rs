@@ -13,7 +13,7 @@
 //! - A block often answers what is asked in the one before it, so a part of the better neighbour's score is added to a
 //!   block's own.
 //! - `recent` is a share that falls with age, of blocks in which tools were called; see
-//!   [`standing`](crate::standing). Work goes on with what it has just seen. A block comes nearer to
+//!   [`standing`](crate::standing). Work continues with what it has just seen. A block comes nearer to
 //!   the best one by it and never before it, so that a question which says what it means is answered
 //!   as before.
 //! - `dated` is how near a block's time is to the days that the question names ([`dates`](crate::dates)).
@@ -67,10 +67,10 @@ const K1: f64 = 1.2;
 /// BM25's correction for the length of a block.
 const B: f64 = 0.75;
 
-/// The weight of words beside meaning.
+/// The weight of words relative to meaning.
 pub(crate) const LEXICAL_WEIGHT: f64 = 0.3;
 
-/// How much words weigh beside meaning where the model knows nothing of the question's kind of text.
+/// How much words weigh relative to meaning when the model knows nothing of the question's kind of text.
 /// Recall at 1, 5 and 10 on the questions in Chinese, Japanese and Korean of `tests/sets/cjk`, for
 /// which the built-in embedder was not made (dev, and dev where one todo holds every talk):
 ///
@@ -131,7 +131,7 @@ pub(crate) struct PassageScore {
     pub(crate) held: u64,
 }
 
-/// The evidence for a block beside its own words and its own meaning.
+/// The evidence for a block besides its own words and its own meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Beside {
     /// The [`base`] of the better of the adjacent blocks.

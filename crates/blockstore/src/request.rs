@@ -34,10 +34,10 @@ impl<'a> SearchRequest<'a> {
     /// The greatest number of hits.
     pub const MAX_K: usize = 200;
 
-    /// Of a longer question, this many bytes are read.
+    /// A longer question is read up to this many bytes.
     pub const MAX_QUERY_BYTES: usize = 16 * 1024;
 
-    /// The weight of words beside meaning unless set otherwise.
+    /// The weight of words relative to meaning unless set otherwise.
     pub const LEXICAL_WEIGHT: f32 = crate::rank::LEXICAL_WEIGHT as f32;
 
     /// Asks for the three best blocks, by words alone.
@@ -105,7 +105,7 @@ impl<'a> SearchRequest<'a> {
         self
     }
 
-    /// Sets the weight of words beside meaning, from 0 (meaning alone) to 1 (words alone). The default is
+    /// Sets the weight of words relative to meaning, from 0 (meaning alone) to 1 (words alone). The default is
     /// [`LEXICAL_WEIGHT`](Self::LEXICAL_WEIGHT). Only [`Ranking::Fused`] weighs.
     #[must_use]
     pub fn lexical_weight(mut self, weight: f32) -> Self {

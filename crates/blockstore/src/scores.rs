@@ -217,7 +217,7 @@ fn lowest(n: u32, entry: &Entry) -> Candidate {
 /// The question's vector, ready for both kinds of comparison.
 pub(crate) struct AskedVector<'a> {
     pub(crate) model: &'a str,
-    /// The weight of words beside it.
+    /// The weight of words relative to it.
     pub(crate) lexical: f64,
     pub(crate) unit: Vec<f32>,
     pub(crate) codes: Query,

@@ -68,7 +68,7 @@ pub struct IndexConfig {
     ///
     /// A loaded graph takes some 900 bytes per vector and one byte for each of its numbers: 460 MB at 400,000 vectors
     /// of 256. Without room for it in `cache_bytes`, the todo that has it is dropped whenever another is searched, and
-    /// its graph is loaded again, beside the searches.
+    /// its graph is loaded again, alongside searches.
     pub hnsw_after_vectors: usize,
     /// How many bytes of memory the recently searched todos may use. The todo that is being searched is kept whatever
     /// it uses. A graph counts once a search has begun to load it, with the next search of its todo.

@@ -34,7 +34,7 @@ pub struct Input<'a> {
     pub calls: &'a [ToolCall],
     /// The call that is answered.
     pub answers: Option<&'a ToolCallId>,
-    /// The speaker's name, where several people share a role; never a tool's name.
+    /// The speaker's name, if several people share a role; never a tool's name.
     pub speaker: Option<&'a str>,
     /// When it was said.
     pub at: Option<Timestamp>,

@@ -34,7 +34,7 @@ fn is_wide(c: char) -> bool {
     matches!(c, '０'..='９' | 'Ａ'..='Ｚ' | 'ａ'..='ｚ')
 }
 
-/// Returns whether `c` is a full-width mark that may stand inside a name.
+/// Returns whether `c` is a full-width mark that may be inside a name.
 fn is_wide_mark(c: char) -> bool {
     matches!(c, '－' | '．' | '／' | '＿' | '＠' | '＃')
 }

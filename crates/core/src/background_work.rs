@@ -1,4 +1,4 @@
-//! Work that a context policy wants done beside the loop.
+//! Work that a context policy wants done alongside the loop.
 
 use crate::ContextError;
 use std::any::Any;
@@ -17,7 +17,7 @@ pub trait BackgroundWork: Send {
     fn absorb(&mut self, done: BackgroundJobDone) -> Result<(), ContextError>;
 }
 
-/// Work that may run beside the loop, on any thread.
+/// Work that may run alongside the loop, on any thread.
 pub struct BackgroundJob(pub Box<dyn FnOnce() -> BackgroundJobDone + Send>);
 
 /// The result of such work; only the policy that handed out the work can read it.

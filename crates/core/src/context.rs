@@ -66,7 +66,7 @@ pub trait ContextManager: Send {
         None
     }
 
-    /// Returns the work that the policy wants done beside the loop.
+    /// Returns the work that the policy wants done alongside the loop.
     fn background_work(&mut self) -> Option<&mut dyn BackgroundWork> {
         None
     }

@@ -133,7 +133,7 @@ impl Vectors {
         self.values.len().checked_div(self.dim).unwrap_or(0)
     }
 
-    /// Returns whether there is no row.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()

@@ -13,7 +13,7 @@
 //! ```
 //! use foldback_core::{Message, Role};
 //!
-//! // The parsed form stands beside the exact text, so that an export is exact.
+//! // The parsed form is kept beside the exact text, so that an export is exact.
 //! let text = r#"{"role": "user", "content": "caf\u00e9", "x-note": 1.50}"#;
 //! let message = Message::from_json(text)?;
 //! assert_eq!(message.role(), &Role::User);

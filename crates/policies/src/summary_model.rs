@@ -11,8 +11,8 @@ use tokio::runtime::Handle;
 /// The model's instructions.
 const INSTRUCTIONS: &str = include_str!("summary.md");
 
-/// A model that writes the summaries of a context policy, beside the loop. If it fails, the policy's rule writes them,
-/// and the caller is given the reason.
+/// A model that writes the summaries of a context policy, alongside the loop. If it fails, the policy's rule writes
+/// them, and the caller is given the reason.
 #[derive(Clone)]
 pub struct SummaryModel {
     model: Arc<dyn ChatModel>,

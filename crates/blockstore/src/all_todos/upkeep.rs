@@ -1,4 +1,4 @@
-//! Volumes are written, beside the searches, and removed.
+//! Writing volumes, alongside searches, and removing them.
 
 use super::AllTodos;
 use super::catalogue::{Catalogue, Run, Volume, path, volume_folder};

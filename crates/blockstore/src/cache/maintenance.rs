@@ -1,4 +1,4 @@
-//! Indexes on disk, built beside the searches.
+//! Indexes on disk, built alongside searches.
 
 use super::removal::remove;
 use super::{Cache, GROWTH, Passages, Slot, index_error};

@@ -277,7 +277,8 @@ impl Query {
     }
 }
 
-/// Returns the part of its length by which the remainder of a row changes a cosine at most, if it points in all directions.
+/// Returns the most by which the remainder of a row changes a cosine, as a part of its length, if it points in all
+/// directions.
 fn spread(dim: usize) -> f32 {
     (6.0 / (dim.max(1) as f32).sqrt()).min(1.0)
 }

@@ -26,7 +26,7 @@ const LAYERS: usize = 16;
 const NAME: &str = "graph-";
 
 /// The graph over the first rows of one model that a folder holds. It proposes rows; the others are
-/// scanned. A scan answers as well, so nothing waits for a graph: it is loaded beside the searches,
+/// scanned. A scan answers as well, so nothing waits for a graph: it is loaded alongside searches,
 /// from the second one on, and a process that searches once never loads it.
 pub(crate) struct Graph {
     folder: Folder,

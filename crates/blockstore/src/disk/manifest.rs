@@ -35,7 +35,7 @@ pub(crate) struct Manifest {
     sum: u64,
 }
 
-/// The data of an index beside its blocks, as its [`Manifest`] counts it.
+/// The data of an index besides its blocks, as its [`Manifest`] counts it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) terms: u64,

@@ -13,7 +13,7 @@ pub(crate) struct Question {
     /// The weight of all terms of the question, also of those that no block holds.
     pub(crate) idf_sum: f64,
     passage_idf_sum: f64,
-    /// The weight of words beside meaning: 1 when no vectors take part.
+    /// The weight of words relative to meaning: 1 when no vectors take part.
     pub(crate) lexical: f64,
     /// What blocks are ordered by.
     pub(crate) ranking: Ranking,
@@ -128,7 +128,7 @@ impl Question {
         by_words.then_with(|| b.payload.cmp(&a.payload)).then_with(|| a.place.cmp(&b.place))
     }
 
-    /// Returns the weight of a block's words beside its meaning, if that can be compared.
+    /// Returns the weight of a block's words relative to its meaning, if that can be compared.
     pub(crate) fn lexical_weight(&self, has_cosine: bool) -> f64 {
         match self.ranking {
             Ranking::Fused if has_cosine => self.lexical,

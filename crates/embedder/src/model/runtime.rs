@@ -47,7 +47,8 @@ fn probe(path: &Path) -> Result<(), LoadError> {
         Some(minor) if minor >= ort::MINOR_VERSION => Ok(()),
         Some(minor) => Err(too_old(path, minor)),
         None => {
-            let what = "it is not a library that this system can load, or not this one".to_owned();
+            let what =
+                "it is not a library that this system can load, or not ONNX Runtime".to_owned();
             Err(LoadError::Runtime { path: path.to_owned(), what })
         }
     }

@@ -13,7 +13,7 @@ pub enum Pooling {
     Cls,
 }
 
-/// Options for a model beside its files. Each overrides what the files say.
+/// Options for a model besides its files. Each overrides what the files say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelOptions {
     /// The model's name, which begins its id; otherwise the folder's name.
