@@ -11,8 +11,8 @@
 //!
 //! It is **not** a place for payloads, though their texts are searched under their blocks if it is given a reader of
 //! them ([`PayloadTexts`]); and it embeds no message: vectors come with the messages, and with the question or from the
-//! embedder that is passed to a search. Nothing that it keeps on disk besides the store is needed: indexes are made from
-//! the truth, and may be deleted at any time.
+//! embedder that is passed to a search. Nothing that it keeps on disk besides the store is needed: indexes are made
+//! from the truth, and may be deleted at any time.
 //!
 //! ```
 //! use foldback_blockstore::{BlockStore, Commit, Head, IndexConfig, NewMessage, SearchRequest};

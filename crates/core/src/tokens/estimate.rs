@@ -115,8 +115,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns the lead of a word that begins with white space: only a blank costs as little as no
-    /// lead at all.
+    /// Returns the lead of a word after white space: only a blank counts as a space, the rest as a
+    /// mark.
     fn lead(&self) -> Before {
         if self.bytes.get(self.at) == Some(&b' ') { Before::Space } else { Before::Mark }
     }
