@@ -1,4 +1,4 @@
-//! Which embedder a store uses, and how its messages are embedded again when that changes.
+//! Manages which embedder a store uses, and re-embeds its messages when that changes.
 
 mod background;
 mod examine;
@@ -231,7 +231,7 @@ pub enum EmbedderTrouble {
     },
 }
 
-/// What could not be embedded since the store's embedder was chosen.
+/// The messages that could not be embedded since the store's embedder was chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmbeddingFailures {
     /// The model.

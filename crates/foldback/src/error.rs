@@ -17,13 +17,13 @@ use foldback_kv::Contended;
 pub struct Error(Box<Failure>);
 
 impl Error {
-    /// The kind of this error. Kinds stay the same from version to version.
+    /// Returns the kind of this error. Kinds stay the same from version to version.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::of(&self.0)
     }
 
-    /// What went wrong, in detail.
+    /// Returns what went wrong, in detail.
     pub(crate) fn failure(&self) -> &Failure {
         &self.0
     }

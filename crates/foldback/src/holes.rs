@@ -263,7 +263,7 @@ fn offset_in(whole: &str, part: &str) -> Option<usize> {
 }
 
 impl Large {
-    /// The place of the part.
+    /// Returns the place of the part.
     pub(crate) fn site(&self) -> Site {
         self.site
     }

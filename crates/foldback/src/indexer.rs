@@ -24,7 +24,7 @@ pub(crate) struct Indexer {
 }
 
 impl Indexer {
-    /// An indexer that does nothing, for read-only and in-memory stores.
+    /// Returns an indexer that does nothing, for read-only and in-memory stores.
     pub(crate) fn idle() -> Self {
         Self { stores: None, wake: None, thread: None }
     }

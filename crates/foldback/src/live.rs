@@ -12,7 +12,7 @@ use foldback_kv::Todo;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a session knows beyond the records.
+/// The state of a session beyond the records.
 #[derive(Clone)]
 pub(crate) struct Live {
     /// The todo's position when this was read or written.

@@ -67,7 +67,7 @@ impl Memory {
     }
 }
 
-/// What a check of the whole store found.
+/// The result of a check of the whole store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Checkup {
     /// How many todos were checked.

@@ -58,7 +58,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A secret of the store that no text in it can know.
+    /// Returns the store's secret, which no text in it can know.
     pub(crate) fn secret(&self) -> Secret {
         self.secret
     }

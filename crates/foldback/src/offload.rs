@@ -1,4 +1,4 @@
-//! Which parts of a message are stored outside the conversation.
+//! Decides which parts of a message are stored outside the conversation.
 
 use foldback_core::TokenCounter;
 use std::collections::BTreeMap;

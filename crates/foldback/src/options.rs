@@ -185,7 +185,7 @@ impl Options {
     }
 }
 
-/// The system's time, to the millisecond.
+/// Returns the system's time, to the millisecond.
 fn system_clock() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

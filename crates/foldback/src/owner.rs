@@ -38,7 +38,7 @@ pub struct Owner<'a> {
 }
 
 impl Memory {
-    /// The owner's access to a store.
+    /// Returns the owner's access to a store.
     #[must_use]
     pub fn owner(&self) -> Owner<'_> {
         Owner { memory: &self.shared }
@@ -140,7 +140,7 @@ impl Owner<'_> {
     }
 }
 
-/// Returns where todos came from, as noted by their import or their run.
+/// The origins of todos, as noted by their import or their run.
 pub(crate) struct NotedOrigins(pub(crate) Registry);
 
 impl Origins for NotedOrigins {

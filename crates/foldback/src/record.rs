@@ -32,7 +32,7 @@ pub(crate) struct Incoming {
     pub(crate) vectors: Option<Result<Vectors, EmbedError>>,
 }
 
-/// What one transaction will hold.
+/// The contents of one transaction.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) messages: Vec<NewMessage>,

@@ -68,7 +68,7 @@ struct Record {
 }
 
 impl Record {
-    /// The bytes of a record.
+    /// Returns the bytes of a record.
     fn of(
         parent: Option<u32>,
         recorded: Range<u64>,

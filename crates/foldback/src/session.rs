@@ -49,7 +49,7 @@ impl Session {
         Self { memory, todo, live, answers, closed, aside, hints: OnceLock::new() }
     }
 
-    /// The todo.
+    /// Returns the todo.
     #[must_use]
     pub fn todo(&self) -> &TodoId {
         self.todo.id()

@@ -29,7 +29,7 @@ pub struct MemoryTool {
     pub name: &'static str,
     /// The name to show on a screen.
     pub title: &'static str,
-    /// What it does and when to use it.
+    /// Its purpose and when to use it.
     pub description: &'static str,
     /// The JSON schema of its arguments.
     pub parameters: String,

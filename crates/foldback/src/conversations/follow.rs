@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// What a todo holds of a conversation that it follows.
+/// The part of a followed conversation that a todo holds.
 #[derive(Clone, Debug)]
 pub struct Followed {
     todo: TodoId,
@@ -21,7 +21,7 @@ pub struct Followed {
 }
 
 impl Followed {
-    /// The todo.
+    /// Returns the todo.
     #[must_use]
     pub fn todo(&self) -> &TodoId {
         &self.todo

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What is stored with a todo beside its records.
+/// The information that is stored with a todo beside its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TodoInfo {
     /// The conversation's id as its source wrote it, if that is not a valid todo id.

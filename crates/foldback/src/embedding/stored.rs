@@ -1,4 +1,4 @@
-//! What a store remembers of its embedder.
+//! The stored records about a store's embedder.
 
 use super::{EmbedderTrouble, EmbeddingFailures, StoreEmbedder};
 use crate::Error;

@@ -1,4 +1,4 @@
-//! What went wrong, in detail: the sentences of an [`Error`](crate::Error) are made from this.
+//! The causes of errors in detail, from which the sentences of an [`Error`](crate::Error) are made.
 
 use foldback_core::{EmbedError, IdError, MessageError, Reference, SeqNo, TodoId, TodoListError};
 
@@ -137,7 +137,7 @@ pub(crate) enum Failure {
     NoReference {
         /// The todo.
         todo: TodoId,
-        /// What was asked for.
+        /// The requested reference.
         reference: Reference,
     },
     /// A todo was asked to grant what belongs to another.

@@ -6,7 +6,7 @@ use foldback_blockstore::Error as BlockError;
 use foldback_disclosure::Error as RecallError;
 use foldback_kv::Error as KvError;
 
-/// What kind of error an [`Error`](crate::Error) is, cut by what the caller can do about it.
+/// The kind of an [`Error`](crate::Error), divided by what the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
