@@ -47,9 +47,9 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Returns the hints for the newest messages of the view of the todo of `recall`; none while everything is in view,
-    /// if the model is not to answer now, or if it has just searched for itself. What still matches is named again: the
-    /// end of a prompt is written anew each time, so nothing else keeps it before the model.
+    /// Returns the hints for the newest messages of the view in `recall`; none while everything is in view, if the
+    /// model is not to answer now, or if it has just searched for itself. What still matches is named again: the end of
+    /// a prompt is written anew each time, so nothing else keeps it before the model.
     ///
     /// The same store and the same messages give the same words. No model except the embedder is called.
     ///

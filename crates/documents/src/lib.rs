@@ -21,7 +21,7 @@
 //! let found = documents.search("租约多久续期", 3).await?;
 //! assert_eq!(found[0].url, "租约.md#bytes=0-40");
 //! assert!(found[0].text.contains("每十秒"));
-//! // The URL stands in an answer; what it points at can be read back.
+//! // The URL appears in an answer; what it points at can be read back.
 //! assert_eq!(documents.read(&found[0].url)?, found[0]);
 //! # Ok(())
 //! # }

@@ -331,6 +331,6 @@ impl Session {
 pub enum Close {
     /// The conversation is over.
     End,
-    /// The work goes on in another todo.
+    /// The work continues in another todo.
     Switch,
 }

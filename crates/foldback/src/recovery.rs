@@ -219,7 +219,7 @@ mod tests {
         assert!(whole.messages.iter().all(|message| !message.text().contains(MARK)));
         let said = prompt.messages.iter().map(|message| message.text()).collect::<String>();
         assert!(said.contains("the heron flies at noon"), "{said}");
-        // Its call is gone, so it is no answer to one.
+        // Its call is gone, so it is not an answer to one.
         assert!(prompt.messages.iter().all(|message| *message.role() != Role::Tool));
         let again = memory.session(&id).unwrap().prompt(&Budget::default());
         assert_eq!(again.messages, prompt.messages);

@@ -11,7 +11,7 @@ use foldback_kv::Todo;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How deep a quote may quote. Answers quote messages that are no answers, so one step is enough;
+/// How deep a quote may quote. Answers quote messages that are not answers, so one step is enough;
 /// the bound keeps a damaged record from running in circles.
 const MAX_DEPTH: usize = 4;
 

@@ -38,7 +38,7 @@ impl BlockText {
 
     /// Does the same as [`read`](Self::read) for a block that is shown in another todo: everything
     /// in it has its full name, and nothing is a quote, because a quote leads into the own todo.
-    /// Nothing in it is trusted more than a model: whoever asked there may have been one.
+    /// Nothing in it is trusted more than a model: the asker there may have been one.
     pub(crate) fn read_elsewhere(recall: &RecallSource<'_>, block: &Block) -> Result<Self, Error> {
         Self::read_as(recall, block, Some(recall.todo.id()))
     }

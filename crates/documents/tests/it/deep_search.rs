@@ -104,7 +104,7 @@ fn cited_summary(user: &str, case: &Case) -> String {
     json!({"citations": citations.collect::<Vec<_>>()}).to_string()
 }
 
-/// The second pass over the answer: what stands before a mark rests on its source.
+/// The second pass over the answer: what precedes a mark rests on its source.
 fn cited_answer(user: &str, case: &Case) -> String {
     let told = user.split("What they say").nth(1).unwrap();
     let lines = told.lines().filter(|line| case.facts.iter().any(|fact| line.contains(fact)));

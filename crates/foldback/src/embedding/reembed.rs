@@ -62,7 +62,7 @@ pub(crate) struct Work {
 /// Is called with the progress.
 pub(crate) type Report<'a> = &'a mut dyn FnMut(EmbeddingProgress);
 
-/// A turn at the work while it goes on.
+/// A turn at the work in progress.
 struct Course<'a, 'r> {
     stop: &'a AtomicBool,
     report: Option<Report<'r>>,

@@ -90,7 +90,7 @@ fn eager(mode: Mode) -> Options {
     options
 }
 
-/// Every file below a folder and what it holds, but for locks.
+/// Every file below a folder and what it holds, except locks.
 fn contents(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {

@@ -146,7 +146,7 @@ fn s8_no_file_of_a_store_holds_what_was_redacted() {
         // What is parked has to come back byte for byte, and does as long as the memory is open.
         assert_eq!(memory.parked(&todo("sent"), &[[7; 32]]).unwrap(), [Some(messages[3].clone())]);
         assert!(memory.maintenance().doctor().unwrap().is_clean());
-        // What stands in the place of secrets is found.
+        // The marks in place of secrets are found.
         let found =
             memory.recall(&todo("one"), "search_block", r#"{"query": "redacted aws-access-key"}"#);
         assert!(found.unwrap().text.contains("[redacted aws-access-key 1]"));
@@ -268,7 +268,7 @@ fn s8_what_is_revealed_around_a_conversation_is_of_its_last_import() {
         memory.conversations().export_revealed(&todo("t")).unwrap()
     };
     assert_eq!(import(Some(OWNERS), 1, one), came(1, one));
-    // It has grown; another secret stands in the same place; both.
+    // It has grown; another secret is in the same place; both.
     assert_eq!(import(Some(OWNERS), 2, one), came(2, one));
     assert_eq!(import(Some(OWNERS), 2, &other), came(2, &other));
     assert_eq!(import(Some(OWNERS), 3, one), came(3, one));
@@ -298,7 +298,7 @@ fn s8_an_envelope_and_its_seal_are_one_commit() {
         memory.shared.kv.changed().unwrap() - before
     };
     import("none");
-    // Its message is there; what stands around it becomes another text, with a secret in it and then without.
+    // Its message is there; the text around it changes, with a secret in it and then without.
     assert_eq!(import(GITHUB), 1);
     assert_eq!(import(&format!("{}AB", &GITHUB[..GITHUB.len() - 2])), 1);
     assert_eq!(import("none"), 1);

@@ -66,7 +66,7 @@ impl CacheAwarePolicy {
     fn declaring(&self, contents: &Contents) -> (Plan, Bill) {
         let (settings, account) = (&self.settings, &self.account);
         let (plan, stay) = self.keeping(contents, self.due(contents));
-        // By an estimate, what is kept has to be certainly cached from now on. A tool that is
+        // The estimate has to ensure that what is kept is cached from now on. A tool that is
         // declared later, when something needs it, moves everything before it.
         let is_cached = account.history + account.front() >= settings.tokens_cached();
         if plan.declared != Declared::Nothing || !is_cached || settings.tools_elsewhere {
