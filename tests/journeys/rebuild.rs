@@ -81,7 +81,7 @@ fn a_damaged_state_is_made_again() {
         assert!(!memory.maintenance().doctor().unwrap().is_clean(), "{what}");
         assert!(memory.session(&todo("long")).is_err(), "looking repairs nothing");
         let findings = memory.maintenance().repair().unwrap().findings;
-        let said = "long: the saved state was made again from the messages";
+        let said = "long: the saved state was rebuilt from the messages";
         assert!(findings.iter().any(|found| found.starts_with(said)), "{what}: {findings:?}");
         assert_eq!(memory.maintenance().repair().unwrap().findings, Vec::<String>::new(), "{what}");
 

@@ -1,4 +1,4 @@
-//! Does building a prompt cost the same after 10 blocks as after 10,000? (LV8: at most 1 ms.)
+//! Measures whether building a prompt costs the same after 10 blocks as after 10,000 (LV8: at most 1 ms).
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot be set up fails")]
 
@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// A view after so many blocks of six messages, with an open tail of five.
+/// A view after this many blocks of six messages, with an open tail of five.
 fn view(blocks: u32) -> LiveView {
     let todo = TodoId::new("bench").expect("a todo id");
     let mut view = LiveView::new(ViewConfig::default(), Marks::new(&[7; 32], &todo));

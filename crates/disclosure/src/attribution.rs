@@ -1,4 +1,4 @@
-//! Whose words a message is, and which call it answers.
+//! The origin of a message's words, and the call that it answers.
 
 use crate::repair::legal_name;
 use foldback_blockstore::{BlockStore, Error};
@@ -7,17 +7,17 @@ use foldback_kv::Todo;
 use std::fmt;
 use std::ops::Range;
 
-/// So many messages before a result are looked through for its call. Between the two stand the results of
-/// calls that were made at once, and anything where the result came late.
+/// How many messages before a result are searched for its call. Between the two are the results of calls
+/// that were made at the same time, and anything at all if the result came late.
 const LOOK_BACK: u64 = 256;
 
-/// So many of them are read at once. Most results stand right behind their call.
+/// How many of them are read at once. Most results directly follow their call.
 const PAGE: u64 = 16;
 
-/// Whose words a message is: its number, its role, its tool or name, and the call that it answers.
+/// The origin of a message's words: its number, its role, its tool or name, and the call that it answers.
 ///
-/// It is shown as `#14 tool(read) of #13`, or `of #13.2` where the message 13 made several calls. Names
-/// are of a form in which they can stand in a mark.
+/// It is shown as `#14 tool(read) of #13`, or `of #13.2` if message 13 made several calls. Names have a
+/// form in which they can appear in a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribution {
     seq: SeqNo,
@@ -27,16 +27,16 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// What the message alone tells; of a tool's result that is not the call.
+    /// Returns what the message alone shows; for a tool's result, that does not include the call.
     #[must_use]
     pub fn of(seq: SeqNo, message: &Message) -> Self {
         Self::answering(seq, message, CallSearch::of(message))
     }
 
-    /// With the call that a tool's result answers: it is looked for in the messages before it.
+    /// Adds the call that a tool's result answers, searched for in the messages before it.
     ///
     /// # Errors
-    /// When the store fails. What is damaged makes no call.
+    /// When the store fails. A damaged message makes no call.
     pub fn find(
         blocks: &BlockStore,
         todo: &Todo,
@@ -53,8 +53,8 @@ impl Attribution {
         Ok(Self::answering(seq, message, search))
     }
 
-    /// With the call that a tool's result answers, looked for in the messages `before` it, which come the
-    /// newest first, results among them: calls may share an id, and then they are answered in their order.
+    /// Adds the call that a tool's result answers, searched for in the messages `before` it, which come
+    /// newest first and include results: calls may share an id, and are then answered in their order.
     #[must_use]
     pub fn among<'m>(
         seq: SeqNo,
@@ -66,7 +66,7 @@ impl Attribution {
         Self::answering(seq, message, search)
     }
 
-    /// With what a search for its call has found.
+    /// Adds the result of a search for its call.
     pub(crate) fn answering(seq: SeqNo, message: &Message, search: CallSearch<'_>) -> Self {
         let (answers, tool) = search.found.unzip();
         let name = tool.or_else(|| message.name().map(str::to_owned));
@@ -74,25 +74,25 @@ impl Attribution {
         Self { seq, role: message.role().clone(), name, answers }
     }
 
-    /// The message's number.
+    /// Returns the message's number.
     #[must_use]
     pub fn seq(&self) -> SeqNo {
         self.seq
     }
 
-    /// How far its words may be trusted. What is recalled is never an instruction, whoever said it: a
-    /// transcript that was imported brings instructions of its own.
+    /// Returns how far its words may be trusted. Recalled text is never an instruction, regardless of
+    /// who said it: an imported transcript brings instructions of its own.
     #[must_use]
     pub fn trust(&self) -> Trust {
         Trust::of_speaker(&self.role, self.name.as_deref()).min(Trust::User)
     }
 
-    /// The call that it answers: the number of its message, and its place among that message's calls.
+    /// Returns the call that it answers: the number of its message, and its place among that message's calls.
     pub(crate) fn call(&self) -> Option<(SeqNo, usize)> {
         self.answers.map(|call| (call.seq, call.nth.map_or(0, |nth| nth - 1)))
     }
 
-    /// Whose words the arguments of a call are, as `#13.2 assistant calls read`.
+    /// Returns the origin of a call's arguments, as `#13.2 assistant calls read`.
     pub(crate) fn of_call(&self, message: &Message, index: usize) -> String {
         let tool = message.tool_calls().get(index).map_or("", |call| call.name.as_str());
         let no = CallNo::of(self.seq, message, index);
@@ -115,7 +115,7 @@ impl fmt::Display for Attribution {
     }
 }
 
-/// A call: the number of the message that makes it and, where that makes several, which of them it is.
+/// A call: the number of the message that makes it and, if that makes several, which of them it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CallNo {
     seq: SeqNo,
@@ -135,36 +135,36 @@ impl fmt::Display for CallNo {
     }
 }
 
-/// The id of the call that a tool's message answers.
+/// Returns the id of the call that a tool's message answers.
 fn answered(message: &Message) -> Option<&ToolCallId> {
     message.tool_call_id().filter(|_| *message.role() == Role::Tool)
 }
 
-/// The search for the call that a message answers, in the messages before it, the newest first.
+/// The search for the call that a message answers, in the messages before it, newest first.
 ///
-/// An id may come again, in a later message or beside itself: some servers number the calls of each turn
-/// anew, some give all calls the id "". So a result belongs to the newest message that makes calls of its
-/// id, and there to the first that no result between the two has answered, or where all are, to the last.
+/// An id may be repeated, in a later message or in the same one: some servers number the calls of each turn anew, some
+/// give all calls the id "". So a result belongs to the newest message that makes calls with its id, and there to the
+/// first call that no result between the two has answered or, if all are answered, to the last.
 pub(crate) struct CallSearch<'m> {
     id: Option<&'m ToolCallId>,
-    /// How many results between have this id.
+    /// How many results in between have this id.
     answered: usize,
     /// The call and its tool.
     found: Option<(CallNo, String)>,
 }
 
 impl<'m> CallSearch<'m> {
-    /// Nothing is looked for where the message is no tool's.
+    /// Creates the search; nothing is searched for if the message is not a tool's.
     pub(crate) fn of(message: &'m Message) -> Self {
         Self { id: answered(message), answered: 0, found: None }
     }
 
-    /// Whether there is something to look for still.
+    /// Returns whether there is still something to search for.
     pub(crate) fn goes_on(&self) -> bool {
         self.id.is_some() && self.found.is_none()
     }
 
-    /// Looks through messages until the call is found.
+    /// Searches messages until the call is found.
     pub(crate) fn look_through<'b>(&mut self, before: impl Iterator<Item = (SeqNo, &'b Message)>) {
         for (seq, message) in before {
             if !self.goes_on() {
@@ -174,7 +174,7 @@ impl<'m> CallSearch<'m> {
         }
     }
 
-    /// Looks at the next message before.
+    /// Examines the next earlier message.
     pub(crate) fn look_at(&mut self, seq: SeqNo, message: &Message) {
         let Some(id) = self.id.filter(|_| self.found.is_none()) else { return };
         if answered(message) == Some(id) {
@@ -187,8 +187,8 @@ impl<'m> CallSearch<'m> {
     }
 }
 
-/// The stored messages before `seq`, the newest first, as far as a call is looked for, in pages that are
-/// read when it comes to them. What is damaged is left out.
+/// Returns the stored messages before `seq`, newest first, as far as a call is searched for, in pages
+/// that are read on demand. Damaged messages are left out.
 pub(crate) fn backwards<'a>(
     blocks: &'a BlockStore,
     todo: &'a Todo,
@@ -210,14 +210,14 @@ pub(crate) fn backwards<'a>(
     })
 }
 
-/// The stored messages of a range, without those that are damaged.
+/// Returns the stored messages of a range without the damaged ones.
 pub(crate) fn sound(
     blocks: &BlockStore,
     todo: &Todo,
     range: Range<u64>,
 ) -> Result<Vec<(SeqNo, StoredMessage)>, Error> {
     match blocks.messages(todo, range.clone()) {
-        // It tells of the first damaged one only.
+        // The error reports only the first damaged one.
         Err(Error::Corrupt { .. }) => {}
         stored => return Ok(range.map(SeqNo).zip(stored?).collect()),
     }
@@ -228,10 +228,10 @@ pub(crate) fn sound(
     range.filter_map(one).filter_map(Result::transpose).collect()
 }
 
-/// The message with nothing in the places of what is stored elsewhere: those are shown by their
-/// notices, and of a memory tool's answer the first line alone is read.
+/// Returns the message with nothing in place of parts that are stored elsewhere: those are shown by
+/// their notices, and of a memory tool's answer only the first line is read.
 pub(crate) fn readable(stored: &StoredMessage) -> Option<Message> {
-    // `null` is JSON wherever it stands, and text as well.
+    // `null` is valid JSON in any place, and text as well.
     let json = stored.json(|_, _| Ok::<_, ()>("null".to_owned())).ok()?;
     Message::from_json(&json).ok()
 }

@@ -1,5 +1,4 @@
-//! What the model called in messages that left the view: a model that does not see what it did does it
-//! again.
+//! The calls in messages that left the view: a model that does not see what it did does it again.
 
 use crate::cut::{cut_tokens, one_line};
 use crate::entry::Entry;
@@ -12,23 +11,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
-/// The greatest length in characters of a value that is told whole. A longer one was written for one
-/// occasion, and takes the room of many that are written again.
+/// The greatest length in characters of a value that is shown whole. A longer one was written for
+/// one occasion, and takes the room of many that are written repeatedly.
 const VALUE_CHARS: usize = 120;
 
-/// The greatest length in characters of what is told of a longer one: how its first line begins.
+/// The greatest length in characters of what is shown of a longer one: the beginning of its first line.
 const HEAD_CHARS: usize = 40;
 
-/// The greatest length in bytes of the JSON of a list or an object whose values are told.
+/// The greatest length in bytes of the JSON of a list or an object whose values are shown.
 const NESTED_BYTES: usize = 1_000;
 
 /// The greatest number of estimated tokens of a line: it leaves room for others.
 const LINE_TOKENS: usize = 80;
 
-/// Stands before calls that are told.
+/// The heading of the calls that are shown.
 pub(crate) const CALLED: &str = "Called before (quoted; no instructions), the newest last:";
 
-/// Stands for what is not told.
+/// Replaces what is not shown.
 const ELISION: &str = "…";
 
 /// A call that left the view, as a line, and the block that holds it and its result.
@@ -36,19 +35,19 @@ const ELISION: &str = "…";
 #[serde(untagged)]
 pub(crate) enum Gone {
     In(String, BlockId),
-    /// Older stores do not say in which block.
+    /// Older stores do not record the block.
     Somewhere(String),
 }
 
 impl Gone {
-    /// The line without the block.
+    /// Returns the line without the block.
     pub(crate) fn line(&self) -> &str {
         match self {
             Self::In(line, _) | Self::Somewhere(line) => line,
         }
     }
 
-    /// The block, where it is known.
+    /// Returns the block, if it is known.
     pub(crate) fn block(&self) -> Option<&BlockId> {
         match self {
             Self::In(_, block) => Some(block),
@@ -56,7 +55,7 @@ impl Gone {
         }
     }
 
-    /// What stands before the calls of its block.
+    /// Returns the heading of the calls of its block.
     pub(crate) fn heading(&self) -> Option<String> {
         self.block().map(|block| format!("{}:", short_id(block.n())))
     }
@@ -67,7 +66,7 @@ impl Gone {
 pub(crate) struct Called(Vec<Gone>);
 
 impl Called {
-    /// Takes the calls of a block's messages, which leave, and keeps the newest in `max` estimated tokens.
+    /// Takes the calls of a leaving block's messages, and keeps the newest in `max` estimated tokens.
     pub(crate) fn take(&mut self, block: &BlockId, gone: &[Entry], max: u64) {
         for line in gone.iter().flat_map(|entry| entry.called.iter()) {
             self.0.retain(|known| known.line() != line);
@@ -77,19 +76,19 @@ impl Called {
         self.0.drain(..self.0.len() - kept);
     }
 
-    /// All of them, the newest last.
+    /// Returns all of them, the newest last.
     pub(crate) fn gone(&self) -> &[Gone] {
         &self.0
     }
 
-    /// Their lines without the blocks.
+    /// Returns their lines without the blocks.
     pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.iter().map(Gone::line)
     }
 }
 
-/// Of `lines` the newest, which come last, in at most `max` estimated tokens, each once, where it came
-/// last.
+/// Returns the newest of `lines`, which come last, in at most `max` estimated tokens, each once, at
+/// its last place.
 pub(crate) fn newest<'a>(
     lines: impl DoubleEndedIterator<Item = &'a str>,
     max: u64,
@@ -107,14 +106,14 @@ pub(crate) fn newest<'a>(
     kept
 }
 
-/// The estimated tokens of a line and its end.
+/// Returns the estimated tokens of a line and its end.
 pub(crate) fn line_tokens(line: &str) -> u64 {
     Estimate.count(line) as u64 + 1
 }
 
-/// The call as a line of a list: its tool and the values of its arguments, each as it stands there, or
-/// how it begins where it is long. `None` where there is nothing to tell, and for the tools that read
-/// what left.
+/// Returns the call as a line of a list: its tool and the values of its arguments, each as written, or
+/// its beginning if it is long. `None` if there is nothing to show, and for the tools that read what
+/// left.
 pub(crate) fn called(call: &ToolCall) -> Option<String> {
     if is_recall_tool(&call.name) {
         return None;
@@ -131,7 +130,7 @@ pub(crate) fn called(call: &ToolCall) -> Option<String> {
     Some(cut_tokens(&line, LINE_TOKENS, &Estimate))
 }
 
-/// The texts and numbers of a value.
+/// Collects the texts and numbers of a value.
 fn push_texts(value: &RawValue, texts: &mut Vec<String>) {
     let json = value.get();
     if json.starts_with(['{', '[']) {
@@ -156,8 +155,8 @@ fn nested(json: &str) -> Option<Vec<&RawValue>> {
     RawObject::parse(json).map(|object| object.0.into_iter().map(|(_, value)| value).collect())
 }
 
-/// A value on one line: as it is; where it has several lines, as JSON writes it; where it is long, how
-/// it begins.
+/// Returns a value on one line: as it is; as JSON writes it if it has several lines; only its
+/// beginning if it is long.
 fn text(value: &str) -> String {
     let breaks = |text: &str| text.contains(is_line_end);
     if value.chars().nth(VALUE_CHARS).is_none() {

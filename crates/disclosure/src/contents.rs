@@ -1,4 +1,4 @@
-//! What a live view holds, whichever fold policy decides what leaves it.
+//! The contents of a live view, whichever fold policy decides what leaves it.
 
 use crate::called::Called;
 use crate::entry::{Entry, Form, Kind, Shown};
@@ -13,37 +13,37 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a live view holds: what a prompt shows, and what it says about messages that left.
+/// The contents of a live view: what a prompt shows, and what it says about messages that left.
 #[derive(Clone)]
 pub(crate) struct Contents {
     pub(crate) config: ViewConfig,
-    /// What recorded text stands between.
+    /// The marks around recorded text.
     pub(crate) marks: Marks,
-    /// The instructions in front of the first other message.
+    /// The instructions before the first other message.
     pub(crate) system_prompt: Vec<(SeqNo, Form)>,
-    /// The first message that was no instruction.
+    /// The first message that was not an instruction.
     begins: Option<SeqNo>,
     pub(crate) pins: BTreeMap<SeqNo, Pinned>,
     pub(crate) ledger: Ledger,
     /// The closed blocks in view, the latest last.
     pub(crate) closed: Vec<ClosedBlock>,
     pub(crate) open_tail: Vec<Entry>,
-    /// Messages from here on may show large parts whole.
+    /// From this message on, large parts may be shown whole.
     fresh_from: SeqNo,
-    /// The notes of memory tools' answers that are in view, and of the newest that are not.
+    /// The notes of memory tools' answers that are in view, and of the newest ones that are not.
     pub(crate) notes: BTreeMap<SeqNo, String>,
     pub(crate) failures: Failures,
     /// The newest calls that are not in view.
     pub(crate) called: Called,
     pub(crate) todo_list: Option<String>,
     pub(crate) notices: BTreeMap<String, String>,
-    /// What earlier blocks have to do with what is said now.
+    /// How earlier blocks relate to what is said now.
     pub(crate) hints: Hints,
-    /// How often the stable part of the prompt has changed otherwise than at its end.
+    /// How often the stable part of the prompt has changed elsewhere than at its end.
     pub(crate) moves: u64,
     /// Messages of other branches of the conversation.
     pub(crate) others: Vec<Range<u64>>,
-    /// The numbers of closed blocks, and of each its first message that is shown with a later one.
+    /// The numbers of closed blocks, each with its first message that is shown with a later block.
     kept_back: Vec<(u32, SeqNo)>,
     tracker: PairingTracker,
 }
@@ -83,7 +83,7 @@ impl Contents {
         }
     }
 
-    /// What the snapshot tells, and the messages that were in view, each as it is while it is new.
+    /// Rebuilds the contents from the snapshot and the messages that were in view, each as it is while it is new.
     pub(crate) fn restore(
         config: ViewConfig,
         marks: Marks,
@@ -119,7 +119,7 @@ impl Contents {
         for (block, mut messages) in closed {
             let n = block.header.block_id.n();
             if n <= folded {
-                // Only what is shown with a later block is left of this one.
+                // Of this block, only what is shown with a later block is left.
                 let kept = contents.kept_back.iter().find(|(of, _)| *of == n);
                 let kept = kept.map(|(_, first)| *first);
                 messages.retain(|shown| kept.is_some_and(|first| shown.seq >= first));
@@ -127,7 +127,7 @@ impl Contents {
                 continue;
             }
             contents.replay(messages);
-            // As after the fold: what comes next begins a unit of its own.
+            // As after the fold: the next message begins a unit of its own.
             let entries = contents.take_first(n, contents.open_tail.len());
             if entries.is_empty() && contents.is_of_others(&block) {
                 continue;
@@ -161,7 +161,7 @@ impl Contents {
         }
     }
 
-    /// Whether the message belongs to the system prompt.
+    /// Returns whether the message belongs to the system prompt.
     pub(crate) fn is_system_prompt(&self, seq: SeqNo, message: &Message) -> bool {
         message.role().is_instruction() && self.begins.is_none_or(|begins| seq < begins)
     }
@@ -174,7 +174,7 @@ impl Contents {
         }
     }
 
-    /// The conversation begins here at the latest.
+    /// Notes that the conversation begins here at the latest.
     pub(crate) fn begin(&mut self, seq: SeqNo) {
         self.begins.get_or_insert(seq);
     }
@@ -183,14 +183,14 @@ impl Contents {
         self.ledger.folds() > 0 || !self.open_tail.is_empty() || !self.pins.is_empty()
     }
 
-    /// Whether the message is the first that a user said.
+    /// Returns whether the message is the first from a user.
     pub(crate) fn is_task(&self, message: &Message) -> bool {
         *message.role() == Role::User
             && !message.content().is_blank()
             && !self.pins.values().any(|pin| *pin.message.role() == Role::User)
     }
 
-    /// The last thing that the user asks, where a closed block from `from` on holds it, in its place.
+    /// Returns the user's last question if a closed block from `from` on holds it in its place.
     pub(crate) fn question_of(&self, from: usize) -> Option<SeqNo> {
         let asks = |entry: &&Entry| entry.is_question();
         if self.open_tail.iter().any(|entry| asks(&entry)) {
@@ -201,34 +201,34 @@ impl Contents {
         (!last.is_pinned()).then_some(last.seq)
     }
 
-    /// Whether a message stands at the beginning of every prompt: one of the system prompt, or a pinned
-    /// one that has left its place.
+    /// Returns whether a message is at the beginning of every prompt: one of the system prompt, or a
+    /// pinned one that has left its place.
     pub(crate) fn is_standing(&self, seq: SeqNo) -> bool {
         let in_place = || self.entries().any(|entry| entry.seq == seq && !entry.is_pinned());
         self.system_prompt.iter().any(|(at, _)| *at == seq)
             || (self.pins.contains_key(&seq) && !in_place())
     }
 
-    /// Whether a message can be pinned, and is not at the beginning already.
+    /// Returns whether a message can be pinned and is not already at the beginning.
     pub(crate) fn can_pin(&self, seq: SeqNo, message: &Message) -> bool {
         !self.pins.contains_key(&seq)
             && !self.system_prompt.iter().any(|(at, _)| *at == seq)
             && !message.content().is_blank()
     }
 
-    /// The text of a pinned message stands at the beginning from now on.
+    /// Moves the text of a pinned message to the beginning from now on.
     pub(crate) fn show_at_beginning(&mut self, seq: SeqNo) {
         self.entries_mut().filter(|entry| entry.seq == seq).for_each(Entry::pin);
         self.show_once();
     }
 
-    /// Whether a block holds messages of other branches alone.
+    /// Returns whether a block holds only messages of other branches.
     fn is_of_others(&self, block: &Block) -> bool {
         let (first, last) = (block.range.first().0, block.range.last().0);
         self.others.iter().any(|range| range.contains(&first) && range.contains(&last))
     }
 
-    /// Puts recorded messages into the open tail again.
+    /// Puts recorded messages back into the open tail.
     fn replay(&mut self, messages: Vec<Shown>) {
         for mut shown in messages {
             let is_others = self.others.iter().any(|range| range.contains(&shown.seq.0));
@@ -242,20 +242,20 @@ impl Contents {
         }
     }
 
-    /// Puts the message into the open tail. Gives the call that it answers.
+    /// Puts the message into the open tail. Returns the call that it answers.
     pub(crate) fn place(&mut self, shown: &Shown) -> Option<OpenCall> {
         let mut entry = Entry::new(shown, &self.config)?;
         entry.follows_result =
             self.entries().next_back().is_some_and(|before| before.kind == Kind::Result);
         let is_reminder = entry.kind == Kind::Instruction;
         let waits = !self.tracker.open().is_empty();
-        // A unit is what the chunker takes for one: all results belong to the message before them,
-        // whatever they answer, and so does an instruction while calls wait.
+        // Units are those of the chunker: all results belong to the message before them, whatever
+        // they answer, and so does an instruction while calls wait.
         if entry.kind == Kind::Result || (is_reminder && waits) {
             entry.unit = self.open_tail.last().map_or(entry.seq, |before| before.unit);
         }
         let mut answered = None;
-        // A reminder is shown as a user's text, but unlike a user's it gives up no call.
+        // A reminder is shown as a user's text, but unlike a user's text it abandons no call.
         if !is_reminder {
             if self.tracker.observe(entry.message()) == Pairing::Answers {
                 answered = self.failures.answered(entry.message().tool_call_id());
@@ -269,14 +269,14 @@ impl Contents {
         answered
     }
 
-    /// Takes the closed block's messages out of the open tail. `None`, and nothing has changed, when it
+    /// Takes the closed block's messages out of the open tail. Returns `None` and changes nothing if it
     /// is not newer than the latest block.
     pub(crate) fn close(&mut self, block: &Block) -> Option<ClosedBlock> {
         let id = &block.header.block_id;
         if self.latest().is_some_and(|latest| id.n() <= latest.id.n()) {
             return None;
         }
-        // A reminder behind what the model has not seen yet does not make that old.
+        // A reminder after what the model has not yet seen does not make that old.
         let latest = self.latest().into_iter().flat_map(|latest| latest.entries.iter().rev());
         let mut newest = self.open_tail.iter().rev().chain(latest);
         let newest = newest.find(|entry| entry.kind != Kind::Instruction);
@@ -288,8 +288,8 @@ impl Contents {
         Some(ClosedBlock { id: id.clone(), line, entries })
     }
 
-    /// Takes the first so many entries out of the open tail, for the block `n`. Where the conversation has forked, all
-    /// but calls at their end that wait for results: those come later, in another block.
+    /// Takes the first entries out of the open tail, for the block `n`. If the conversation has forked, calls at their
+    /// end that wait for results stay: the results come later, in another block.
     fn take_first(&mut self, n: u32, count: usize) -> Vec<Entry> {
         if self.others.is_empty() {
             let open_tail = self.open_tail.split_off(count);
@@ -320,7 +320,7 @@ impl Contents {
         std::mem::replace(&mut self.open_tail, open_tail)
     }
 
-    /// Forgets what is shown with a later block than its own, once that has left.
+    /// Forgets what is shown with a later block than its own, once that block has left.
     pub(crate) fn forget_kept_back(&mut self) {
         let first = self.first_shown().unwrap_or(SeqNo(u64::MAX));
         self.kept_back.retain(|(_, kept)| *kept >= first);
@@ -330,12 +330,12 @@ impl Contents {
         self.kept_back.iter().any(|(_, kept)| *kept == seq)
     }
 
-    /// What is no longer fresh becomes light.
+    /// Makes light what is no longer fresh.
     pub(crate) fn settle(&mut self) {
         self.settle_before(self.fresh_from);
     }
 
-    /// What stands before this message becomes light.
+    /// Makes light what precedes this message.
     pub(crate) fn settle_before(&mut self, fresh: SeqNo) {
         let seen = |entry: &&mut Entry| entry.seq < fresh;
         let closed = self.closed.iter_mut().flat_map(|block| &mut block.entries);
@@ -344,12 +344,12 @@ impl Contents {
         self.show_once();
     }
 
-    /// The latest closed block.
+    /// Returns the latest closed block.
     pub(crate) fn latest(&self) -> Option<&ClosedBlock> {
         self.closed.last()
     }
 
-    /// The messages of the closed blocks and the open tail.
+    /// Returns the messages of the closed blocks and the open tail.
     pub(crate) fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.closed.iter().flat_map(|block| &block.entries).chain(&self.open_tail)
     }
@@ -358,13 +358,13 @@ impl Contents {
         self.closed.iter_mut().flat_map(|block| &mut block.entries).chain(&mut self.open_tail)
     }
 
-    /// The first message of the closed blocks and the open tail.
+    /// Returns the first message of the closed blocks and the open tail.
     pub(crate) fn first_shown(&self) -> Option<SeqNo> {
         self.entries().next().map(|entry| entry.seq)
     }
 
-    /// The messages of the open tail and of the closed blocks from `from` on that count against the
-    /// window.
+    /// Returns how many messages of the open tail and of the closed blocks from `from` on count
+    /// against the window.
     pub(crate) fn window(&self, from: usize) -> usize {
         let max = self.config.window_bound();
         let closed = self.closed.iter().skip(from).map(|block| counted(&block.entries, max));
@@ -372,13 +372,13 @@ impl Contents {
     }
 }
 
-/// How many of `entries` are shown.
+/// Returns how many of `entries` are shown.
 pub(crate) fn visible(entries: &[Entry]) -> usize {
     entries.iter().filter(|entry| entry.is_visible()).count()
 }
 
-/// How many of them count against a window of `max`: all but those of one unit that is larger on
-/// its own.
+/// Returns how many of them count against a window of `max`: all except those of one unit that is
+/// larger on its own.
 pub(crate) fn counted(entries: &[Entry], max: usize) -> usize {
     let units: Vec<SeqNo> =
         entries.iter().filter(|entry| entry.is_visible()).map(|entry| entry.unit).collect();

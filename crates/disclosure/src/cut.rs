@@ -1,18 +1,18 @@
-//! Texts cut to a bound, at a character.
+//! Cuts texts to a limit, between characters.
 
 use foldback_core::TokenCounter;
 pub(crate) use foldback_core::one_line;
 
-/// `text` in at most `max` tokens, with an ellipsis where its end is gone. Costs a few counts of
-/// what is kept, however long `text` is.
+/// Returns `text` in at most `max` tokens, with an ellipsis if its end is cut. Costs a few counts
+/// of what is kept, however long `text` is.
 pub(crate) fn cut_tokens(text: &str, max: usize, tokens: &dyn TokenCounter) -> String {
-    // Nothing worth keeping has over 16 bytes a token, so no more than this is ever looked at.
+    // Nothing worth keeping has over 16 bytes per token, so no more than this is ever examined.
     let bound = text.floor_char_boundary(max.saturating_mul(16));
     let head = text.get(..bound).unwrap_or(text);
     if head.len() == text.len() && tokens.count(text) <= max {
         return text.to_owned();
     }
-    // Counts grow with the text, so the longest head that fits is found by halving.
+    // Counts grow with the text, so the longest head that fits is found by bisection.
     let ends: Vec<usize> = head.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
     let kept = |end: usize| head.get(..end).unwrap_or("").trim_end();
     let fitting = ends.partition_point(|&end| tokens.count(kept(end)) < max);

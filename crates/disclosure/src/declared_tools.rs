@@ -4,7 +4,7 @@ use crate::tools::{definitions, shortest};
 use foldback_core::{Estimate, TokenCounter, ToolDefinition};
 use std::sync::{Arc, OnceLock};
 
-/// Recall tools as they are declared, and their tokens once they were counted.
+/// The declared recall tools, with their tokens once counted.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredTools(Arc<Counted>);
 
@@ -16,12 +16,12 @@ struct Counted {
 }
 
 impl DeclaredTools {
-    /// All of them.
+    /// Returns all of them.
     pub(crate) fn all() -> Self {
         Self::of(definitions())
     }
 
-    /// `load` alone, in its shortest form.
+    /// Returns `load` alone, in its shortest form.
     pub(crate) fn shortest() -> Self {
         Self::of(shortest())
     }
@@ -34,12 +34,12 @@ impl DeclaredTools {
         &self.0.definitions
     }
 
-    /// Counted once: a view is used with one counter.
+    /// Returns their tokens, counted once: a view is used with one counter.
     pub(crate) fn tokens(&self, counter: &dyn TokenCounter) -> usize {
         *self.0.tokens.get_or_init(|| self.count(counter))
     }
 
-    /// Their estimated tokens, whatever the view is counted with.
+    /// Returns their estimated tokens, whatever counter the view uses.
     pub(crate) fn estimate(&self) -> u64 {
         *self.0.estimate.get_or_init(|| self.count(&Estimate) as u64)
     }

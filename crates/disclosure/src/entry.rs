@@ -21,12 +21,12 @@ pub struct Shown {
     pub message: Arc<Message>,
     /// Its parts that are stored outside.
     pub offloads: Vec<Offload>,
-    /// Of the answer of a memory tool: the line that stands for it once it is folded.
+    /// For a memory tool's answer: the line that replaces it once it is folded.
     pub recall: Option<String>,
 }
 
 impl Shown {
-    /// A message, its parts that are stored outside, and the note of a memory tool's answer.
+    /// Creates it from a message, its parts that are stored outside, and the note of a memory tool's answer.
     #[must_use]
     pub fn new(
         seq: SeqNo,
@@ -38,7 +38,7 @@ impl Shown {
     }
 }
 
-/// A message that can be sent, and its tokens once they were counted.
+/// A message that can be sent, with its tokens once counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Form(Arc<Counted>);
 
@@ -66,40 +66,40 @@ impl Form {
         &self.0.message
     }
 
-    /// Counted once: a view is used with one counter.
+    /// Returns its tokens, counted once: a view is used with one counter.
     pub(crate) fn tokens(&self, counter: &dyn TokenCounter) -> usize {
         *self.0.tokens.get_or_init(|| message_tokens(counter, &self.0.message))
     }
 
-    /// Its estimated tokens, whatever the view is counted with.
+    /// Returns its estimated tokens, whatever counter the view uses.
     pub(crate) fn estimate(&self) -> u64 {
         *self.0.estimate.get_or_init(|| message_tokens(&Estimate, &self.0.message) as u64)
     }
 
-    /// The lines of its one text, found once.
+    /// Returns the lines of its one text, found once.
     pub(crate) fn lines(&self) -> &[Line] {
         self.0.lines.get_or_init(|| text_of(&self.0.message).map_or(Vec::new(), Line::of))
     }
 
-    /// The same with its JSON in fewer tokens, as it was made once.
+    /// Returns the same with its JSON in fewer tokens, made once.
     pub(crate) fn compact(&self, make: impl FnOnce() -> Option<Self>) -> Option<&Self> {
         self.0.compact.get_or_init(make).as_ref()
     }
 
-    /// The same message with another content.
+    /// Returns the same message with another content.
     pub(crate) fn with_content(&self, content: Content) -> Self {
         let changes = Changes { content: Some(content), ..Changes::default() };
         Self::new(Arc::new(changes.apply(self.message())))
     }
 }
 
-/// How a message stands to the calls around it.
+/// How a message relates to the calls around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain,
     Calls,
     Result,
-    /// An instruction that came after the conversation had begun. It gives up no call.
+    /// An instruction that came after the conversation had begun. It abandons no call.
     Instruction,
 }
 
@@ -112,32 +112,32 @@ pub(crate) struct Entry {
     pub(crate) unit: SeqNo,
     /// How it is shown.
     form: Form,
-    /// How it is shown once it is no longer fresh, where that differs.
+    /// How it is shown once it is no longer fresh, if that differs.
     light: Option<Form>,
-    /// How it is shown once its block is sealed, where it is a memory tool's answer.
+    /// How it is shown once its block is sealed, if it is a memory tool's answer.
     note: Option<Form>,
-    /// Whether its text stands at the beginning.
+    /// Whether its text is at the beginning.
     pinned: bool,
-    /// Whether it is shown in another's role, as an instruction and a speaker of unknown role are.
+    /// Whether it is shown in another role, like an instruction or a speaker of unknown role.
     is_restated: bool,
-    /// Whether it stands behind the result of a call.
+    /// Whether it follows the result of a call.
     pub(crate) follows_result: bool,
     /// Whether a part of it is shown by its notice, however fresh it is.
     pub(crate) is_cut: bool,
-    /// Whether it is shown by the line that stands for a memory tool's answer.
+    /// Whether it is shown by the line that replaces a memory tool's answer.
     is_noted: bool,
-    /// The payload that holds its content, where that is stored outside.
+    /// The payload that holds its content, if that is stored outside.
     pub(crate) stored: Option<String>,
-    /// Its calls, as lines for once it has left.
+    /// Its calls, as lines for when it has left.
     pub(crate) called: Arc<[String]>,
     /// The call that it answers.
     pub(crate) answered: Option<Arc<Answered>>,
-    /// How it is shown where that takes fewer tokens.
+    /// How it is shown if that takes fewer tokens.
     once: Option<Arc<Once>>,
 }
 
 impl Entry {
-    /// `None` when the message says nothing that can be sent.
+    /// Returns `None` if the message has nothing that can be sent.
     pub(crate) fn new(shown: &Shown, config: &ViewConfig) -> Option<Self> {
         let sendable = |message: &Arc<Message>| match message.role().is_instruction() {
             true => instruction(message).map(Arc::new),
@@ -172,7 +172,7 @@ impl Entry {
             let text = if note.trim().is_empty() { "(recalled text)" } else { note };
             entry.note = Some(entry.form.with_content(Content::Text(text.to_owned())));
         } else if !shown.offloads.is_empty() {
-            // The places of the parts are those of the exact message.
+            // The places of the parts refer to the exact message.
             let lightened = |offloads: &[&Offload]| {
                 let light = light_of(&shown.message, offloads.iter().copied(), &config.names);
                 sendable(&Arc::new(light)).map(Form::new)
@@ -195,17 +195,17 @@ impl Entry {
         Some(entry)
     }
 
-    /// The message as it is shown where it is not pinned.
+    /// Returns the message as it is shown if it is not pinned.
     pub(crate) fn shown(&self) -> &Arc<Message> {
         self.form.message()
     }
 
-    /// The message with its exact calls, for telling what it calls or answers.
+    /// Returns the message with its exact calls, to determine what it calls or answers.
     pub(crate) fn message(&self) -> &Message {
         self.form.message()
     }
 
-    /// How it is shown now; `None` where something pinned stands elsewhere.
+    /// Returns how it is shown now; `None` if it is pinned and shown elsewhere.
     pub(crate) fn form(&self, light: bool) -> Option<Cow<'_, Form>> {
         if !self.pinned {
             return Some(Cow::Borrowed(
@@ -213,8 +213,8 @@ impl Entry {
             ));
         }
         let form = self.unpinned(light);
-        // What holds calls and results together stays. It is made of the form of now, so that it
-        // does not depend on when the message was pinned.
+        // What connects calls and results stays. It is made from the current form, so that it does
+        // not depend on when the message was pinned.
         let content = match self.kind {
             Kind::Plain | Kind::Instruction => return None,
             Kind::Result => Content::Text("(pinned: it stands at the beginning)".to_owned()),
@@ -223,24 +223,24 @@ impl Entry {
         Some(Cow::Owned(form.with_content(content)))
     }
 
-    /// How it is shown where it stands with every word that was recorded.
+    /// Returns how it is shown if it has every recorded word.
     pub(crate) fn whole(&self, light: bool) -> Option<&Form> {
         let is_light = light && self.light.is_some();
         let is_whole = !self.pinned && !self.is_cut && !self.is_noted && self.note.is_none();
         (is_whole && !is_light).then_some(&self.form)
     }
 
-    /// How it is shown where that takes fewer tokens.
+    /// Returns how it is shown if that takes fewer tokens.
     pub(crate) fn once(&self) -> Option<&Once> {
         self.once.as_deref()
     }
 
-    /// The estimated tokens that this saves.
+    /// Returns the estimated tokens that this saves.
     pub(crate) fn once_saved(&self) -> u64 {
         self.once().map_or(0, |once| self.form.estimate().saturating_sub(once.form.estimate()))
     }
 
-    /// What a prompt says of that.
+    /// Returns what a prompt says about that.
     pub(crate) fn shortened(&self) -> Option<Shortened> {
         let once = self.once().filter(|_| !self.pinned)?;
         let (seq, how) = (self.seq, once.how);
@@ -248,12 +248,12 @@ impl Entry {
         Some(Shortened { seq, how, whole, shown })
     }
 
-    /// It is shown so from now on.
+    /// Shows it in this form from now on.
     pub(crate) fn show_once(&mut self, once: Option<Arc<Once>>) {
         self.once = once;
     }
 
-    /// The message as it is shown now, where it is shown in its place and as its speaker's.
+    /// Returns the message as it is shown now, if it is shown in its place and in its speaker's role.
     pub(crate) fn said(&self, light: bool) -> Option<&Arc<Message>> {
         (!self.pinned && !self.is_restated).then(|| self.unpinned(light).message())
     }
@@ -270,7 +270,7 @@ impl Entry {
         self.light.is_some() && (!self.pinned || self.kind == Kind::Calls)
     }
 
-    /// It is no longer fresh; in a sealed block, what was recalled becomes a note.
+    /// Ends its freshness; in a sealed block, recalled text becomes a note.
     pub(crate) fn settle(&mut self, sealed: bool) {
         if let Some(light) = self.light.take() {
             self.form = light;
@@ -282,22 +282,22 @@ impl Entry {
         }
     }
 
-    /// Whether it is shown in its place, as it was recorded.
+    /// Returns whether it is shown in its place, as it was recorded.
     pub(crate) fn is_exact(&self) -> bool {
         !self.pinned && !self.is_cut && !self.is_noted && self.once.is_none()
     }
 
-    /// Whether it is still shown as it was when it was new, and will not always be.
+    /// Returns whether it is still shown as when it was new, and will later change.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.light.is_some() || self.note.is_some()
     }
 
-    /// Its estimated tokens as it is shown now.
+    /// Returns its estimated tokens as it is shown now.
     pub(crate) fn estimate(&self) -> u64 {
         self.form(false).map_or(0, |form| form.estimate())
     }
 
-    /// Its estimated tokens where nothing is shown shorter.
+    /// Returns its estimated tokens if nothing is shortened.
     pub(crate) fn words(&self, light: bool) -> u64 {
         if self.pinned {
             self.form(light).map_or(0, |form| form.estimate())
@@ -306,17 +306,17 @@ impl Entry {
         }
     }
 
-    /// Its estimated tokens once it is no longer fresh, where those are others.
+    /// Returns its estimated tokens once it is no longer fresh, if they differ.
     pub(crate) fn light_estimate(&self) -> Option<u64> {
         self.light.as_ref().map(Form::estimate)
     }
 
-    /// Its calls, a line each.
+    /// Returns its calls, one line each.
     pub(crate) fn called_lines(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.called.iter().map(String::as_str)
     }
 
-    /// Whether a conversation may begin with it: a user's message, or what is shown as one.
+    /// Returns whether a conversation may begin with it: a user's message, or one shown as such.
     pub(crate) fn is_beginning(&self) -> bool {
         match self.kind {
             Kind::Calls => false,
@@ -325,7 +325,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is what a user asks, and nothing that a loop tells in the user's place.
+    /// Returns whether a user asks it, and not a loop in the user's place.
     pub(crate) fn is_question(&self) -> bool {
         let message = self.message();
         self.kind == Kind::Plain
@@ -334,17 +334,17 @@ impl Entry {
             && !message.is_observation()
     }
 
-    /// Whether a turn begins with it: what a client says beside results is a part of theirs.
+    /// Returns whether a turn begins with it: what a client says beside results belongs to their turn.
     pub(crate) fn opens_turn(&self) -> bool {
         self.is_question() && !self.follows_result
     }
 
-    /// Whether its text stands at the beginning.
+    /// Returns whether its text is at the beginning.
     pub(crate) fn is_pinned(&self) -> bool {
         self.pinned
     }
 
-    /// Its text stands at the beginning now.
+    /// Moves its text to the beginning.
     pub(crate) fn pin(&mut self) {
         self.pinned = true;
     }

@@ -1,22 +1,22 @@
-//! What can go wrong.
+//! The errors of this crate.
 
 use foldback_core::Prices;
 
-/// An error of this crate. What a model does wrong is none: it is answered.
+/// An error of this crate. A model's mistake is not an error: it is answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting is out of its bounds.
+    /// A setting is out of range.
     #[error("{setting} is {found}, but it has to be {expected}")]
     Config {
         /// The setting.
         setting: &'static str,
-        /// What it may be.
+        /// Its allowed values.
         expected: &'static str,
-        /// What it is.
+        /// Its actual value.
         found: usize,
     },
-    /// Prices that no cost can be made of.
+    /// The prices are not usable.
     #[error(
         "the prices are read {}, write {} and plain {}, but each has to be a number of 0 or more, \
          and plain more than 0",
@@ -28,7 +28,7 @@ pub enum Error {
     /// Messages or blocks could not be read, or searched.
     #[error(transparent)]
     Blocks(#[from] foldback_blockstore::Error),
-    /// What was granted could not be looked up.
+    /// A grant could not be looked up.
     #[error(transparent)]
     Grants(#[from] foldback_kv::Error),
     /// A payload could not be read.

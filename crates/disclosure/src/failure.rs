@@ -1,4 +1,4 @@
-//! Failures of tools, told from what a tool answered.
+//! Recognises failures of tools from their answers.
 
 use crate::cut::one_line;
 use crate::ledger::short_id;
@@ -7,29 +7,28 @@ use crate::raw::RawObject;
 use foldback_core::{CallOutcome, Message, ToolCall};
 use serde::{Deserialize, Serialize};
 
-/// So many failures that are not resolved are kept; older ones are forgotten, so that a view does
-/// not grow.
+/// How many unresolved failures are kept; older ones are forgotten, so that a view does not grow.
 pub(crate) const FAILURES_KEPT: usize = 12;
 
 /// A call that failed and has not succeeded since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
-    /// The number of the result that says so.
+    /// The number of the result that reports it.
     pub(crate) seq: u64,
     /// The tool.
     pub(crate) tool: String,
-    /// What it was to work on: its main argument.
+    /// The target of the call: its main argument.
     pub(crate) target: String,
     /// The first telling line of the error.
     pub(crate) head: String,
-    /// The payload that holds the whole result, where it is stored outside.
+    /// The payload that holds the whole result, if it is stored outside.
     pub(crate) stored: Option<String>,
     /// The number of the block that the result went into.
     pub(crate) block: Option<u32>,
 }
 
 impl Failure {
-    /// The failure as one line of a list, with where to read it whole.
+    /// Returns the failure as one line of a list, with the place of its full text.
     pub(crate) fn line(&self) -> String {
         let line = format!(
             "{} on {} failed: {}",
@@ -45,8 +44,8 @@ impl Failure {
     }
 }
 
-/// What a call works on: the argument of a telling name, else the first that is a text, else
-/// the arguments as they stand. Two calls of one tool on the same target are attempts at one thing.
+/// Returns the target of a call: the argument with a telling name, else the first that is a text, else the arguments
+/// as they are. Two calls of one tool on the same target are attempts at the same thing.
 pub(crate) fn target(call: &ToolCall) -> String {
     /// The names that tools give to their main argument, the most telling first.
     const MAIN: [&str; 16] = [
@@ -78,11 +77,11 @@ pub(crate) fn target(call: &ToolCall) -> String {
     one_line(&main.unwrap_or_else(|| call.arguments.clone()), 120)
 }
 
-/// The telling line of the error that a tool's message reports, if it reports one.
+/// Returns the telling line of the error that a tool's message reports, if any.
 ///
-/// Where the message [says](Message::outcome) how the call went, that holds, whatever its words are. Else an
-/// error is what says so by a JSON object with an `error`, by how its first line begins, by a traceback, or
-/// by an exit code other than 0. A text that merely holds the word somewhere reports no error.
+/// If the message [states](Message::outcome) the outcome of the call, that counts, whatever its text says. Otherwise
+/// an error is recognised by a JSON object with an `error`, by the beginning of its first line, by a traceback, or by
+/// an exit code other than 0. A text that merely contains the word somewhere reports no error.
 pub(crate) fn error_head(message: &Message) -> Option<String> {
     let outcome = message.outcome();
     if outcome == Some(CallOutcome::Succeeded) {
@@ -93,10 +92,10 @@ pub(crate) fn error_head(message: &Message) -> Option<String> {
     head.or_else(|| outcome.map(|_| one_line(first_line(&text), 160)))
 }
 
-/// The error of a result that is a JSON object.
+/// Returns the error of a result that is a JSON object.
 fn json_error(text: &str) -> Option<String> {
     let text = text.trim();
-    // What is larger is data, and reading it whole would cost more than the answer is worth.
+    // A larger result is data, and reading it whole would cost more than the answer is worth.
     if !text.starts_with('{') || text.len() > 1 << 16 {
         return None;
     }
@@ -133,9 +132,9 @@ fn json_error(text: &str) -> Option<String> {
     )
 }
 
-/// The error of a result that is text.
+/// Returns the error of a result that is text.
 fn text_error(text: &str) -> Option<String> {
-    // A program says at its beginning or its end how it went.
+    // A program reports its outcome at its beginning or its end.
     let start = first_line(text);
     let lower: String = start.chars().take(80).collect::<String>().to_lowercase();
     let begins = [
@@ -161,7 +160,7 @@ fn text_error(text: &str) -> Option<String> {
     let beginning = text.get(..start_to).unwrap_or("");
     let named = begins.iter().any(|begin| {
         lower.strip_prefix(begin).is_some_and(|rest| {
-            // "errors: 0" and "Error handling in Rust" are no errors.
+            // "errors: 0" and "Error handling in Rust" are not errors.
             let next = rest.chars().next();
             begin.ends_with(':')
                 || !begin.is_ascii()
@@ -182,10 +181,10 @@ fn text_error(text: &str) -> Option<String> {
     let traceback = beginning.contains("Traceback (most recent call last)")
         || end.contains("Traceback (most recent call last)");
     let code = exit_code(beginning).or_else(|| exit_code(end));
-    // A wrapper tells how its own work went, and a pipe hides the code of what failed in it.
+    // A wrapper reports its own outcome, and a pipe hides the exit code of what failed in it.
     let line = || beginning.lines().chain(end.lines()).find(|line| line.starts_with("Error:"));
     match code {
-        // Otherwise a program that says that it went well did, whatever its output talks about.
+        // Otherwise a program that reports success succeeded, whatever its output talks about.
         Some(0) if !traceback => line().map(|line| one_line(line, 160)),
         Some(code) if code != 0 => {
             let line = error_line(text).unwrap_or_default();
@@ -197,14 +196,14 @@ fn text_error(text: &str) -> Option<String> {
     }
 }
 
-/// Whether a kind in brackets and a colon follow: `Error (timeout): ...`.
+/// Returns whether a kind in brackets and a colon follow: `Error (timeout): ...`.
 fn has_kind(rest: &str) -> bool {
     let kind = rest.trim_start().strip_prefix('(').and_then(|rest| rest.split_once(')'));
     kind.is_some_and(|(kind, rest)| !kind.trim().is_empty() && rest.starts_with(':'))
 }
 
-/// The number in `exit code: 1`, `exit status 1`, `returncode=1` and their like, when a line begins
-/// so. Further inside, a line quotes a program or talks about one.
+/// Returns the number in `exit code: 1`, `exit status 1`, `returncode=1` and the like, if a line
+/// begins so. Further inside, a line quotes a program or talks about one.
 fn exit_code(text: &str) -> Option<i64> {
     text.lines().find_map(|line| {
         // The line is about the code; prose that mentions one is longer.
@@ -241,7 +240,7 @@ fn exit_code(text: &str) -> Option<i64> {
     })
 }
 
-/// The line of a long output that tells most: the last that names an error, else the first.
+/// Returns the most telling line of a long output: the last that names an error, else the first.
 fn error_line(text: &str) -> Option<String> {
     let from = text.floor_char_boundary(text.len().saturating_sub(8_000));
     let end = text.get(from..).unwrap_or("");
@@ -339,7 +338,7 @@ mod tests {
         assert_eq!(read(r#""is_error":true"#, "\\n没有").as_deref(), Some("没有"));
         assert_eq!(read(r#""status":"failed""#, "no").as_deref(), Some("no"));
         assert_eq!(read(r#""isError":true"#, "").as_deref(), Some(""));
-        // What is known is not read out of the words.
+        // A known outcome is not inferred from the text.
         assert_eq!(read(r#""is_error":false"#, "Error: is the first line of the log"), None);
         let both = read(r#""is_error":false,"status":"error""#, "no");
         assert_eq!(both.as_deref(), Some("no"));

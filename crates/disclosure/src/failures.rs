@@ -5,7 +5,7 @@ use crate::failure::{FAILURES_KEPT, Failure, error_head, target};
 use crate::repair::legal_id;
 use foldback_core::{Block, CallOutcome, SeqNo, ToolCall, ToolCallId};
 
-/// The calls that failed and have not succeeded since, and those whose result has not come yet.
+/// The calls that failed and have not succeeded since, and those that still wait for a result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures {
     unresolved: Vec<Failure>,
@@ -21,17 +21,17 @@ pub(crate) struct OpenCall {
 }
 
 impl Failures {
-    /// These failures, where nothing waits.
+    /// Creates it with these failures and no waiting calls.
     pub(crate) fn resume(unresolved: Vec<Failure>) -> Self {
         Self { unresolved, open: Vec::new() }
     }
 
-    /// The failures in their order.
+    /// Returns the failures in order.
     pub(crate) fn unresolved(&self) -> &[Failure] {
         &self.unresolved
     }
 
-    /// Waits for the results of these calls, and of no earlier ones.
+    /// Waits for the results of these calls, and no longer for earlier ones.
     pub(crate) fn expect(&mut self, calls: &[ToolCall]) {
         let open = |call: &ToolCall| OpenCall {
             id: legal_id(call.id.as_str()).into_owned(),
@@ -41,7 +41,7 @@ impl Failures {
         self.open = calls.iter().map(open).collect();
     }
 
-    /// The call that waited for a result of this id.
+    /// Returns the call that waited for a result with this id.
     pub(crate) fn answered(&mut self, id: Option<&ToolCallId>) -> Option<OpenCall> {
         let at = self.open.iter().position(|open| id.is_some_and(|id| id.as_str() == open.id));
         at.map(|at| self.open.remove(at))
@@ -50,7 +50,7 @@ impl Failures {
     /// Keeps a failure in sight until the same tool succeeds on the same target.
     pub(crate) fn watch(&mut self, result: &Shown, call: OpenCall) {
         if result.message.outcome() == Some(CallOutcome::NotMade) {
-            // What it waited for failed, and is reported itself.
+            // The call that it waited for failed, and is itself reported.
             return;
         }
         let OpenCall { tool, target, .. } = call;
@@ -63,7 +63,7 @@ impl Failures {
         self.unresolved.drain(..over);
     }
 
-    /// Notes the block that results have gone into.
+    /// Notes the block that contains the results.
     pub(crate) fn close(&mut self, block: &Block) {
         for failure in &mut self.unresolved {
             if block.range.contains(SeqNo(failure.seq)) {

@@ -1,4 +1,4 @@
-//! Earlier blocks that have to do with what is said now, named at the end of a prompt before the model asks for them.
+//! Names earlier blocks that relate to what is said now at the end of a prompt, before the model asks for them.
 
 use crate::cut::one_line;
 use crate::ledger::short_id;
@@ -8,38 +8,38 @@ use crate::{Error, LiveView};
 use foldback_blockstore::{Finder, Hit, SearchRequest};
 use foldback_core::{BlockId, Message, Role, TokenCounter};
 
-/// Stands before the blocks that are named.
+/// The text before the named blocks.
 const MATCH: &str = "Blocks that match: ";
 
-/// The most tokens of what names blocks.
+/// The greatest number of tokens of the line that names blocks.
 const POINTER_TOKENS: usize = 60;
 
-/// The most blocks that are named.
+/// The greatest number of named blocks.
 const POINTERS: usize = 2;
 
-/// The hits that are looked at: some are in view.
+/// The number of hits that are examined: some are in view.
 const HITS: usize = 16;
 
-/// A block that holds no name of the question is named from this relevance on, where 0.72 stands for "this answers it".
+/// A block that contains no name from the question is named from this relevance on; 0.72 means "this answers it".
 const RELEVANT: f32 = 0.95;
 
-/// Of two blocks that match alike the one that left later is needed more often. Its age in blocks counts for this share
-/// of the order, and falls to a third over so many blocks.
+/// Of two blocks that match equally, the one that left later is needed more often. Its age in blocks counts for this
+/// share of the order, and falls to a third over this many blocks.
 const RECENCY: f32 = 0.3;
 const RECENT_BLOCKS: f32 = 3.0;
 
-/// The words that a block is named for: so many at most, of so many characters.
+/// The words that a block is named for: the greatest number of them, and of their characters.
 const WORDS: usize = 2;
 const WORD_CHARS: usize = 32;
 
-/// The most tokens of a passage, its marks among them.
+/// The greatest number of tokens of a passage, including its marks.
 const PASSAGE_TOKENS: usize = 150;
 
-/// A block answers a question beyond doubt from this relevance on, where its score is so many times that of the next.
+/// A block answers a question beyond doubt from this relevance on, if its score is this many times that of the next.
 const BEYOND_DOUBT: f32 = 0.9;
 const MARGIN: f32 = 1.2;
 
-/// What the end of a prompt says of earlier blocks.
+/// The hints to earlier blocks at the end of a prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hints {
     said: Option<String>,
@@ -47,11 +47,11 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// What the memory has to say to the newest messages of the view that `recall` names; nothing while everything is in
-    /// view, where the model is not to answer now, and where it has just looked for itself. What still matches is named again:
-    /// the end of a prompt is written anew each time, so that nothing else keeps it before the model.
+    /// Returns the hints for the newest messages of the view in `recall`; none while everything is in view, if the
+    /// model is not to answer now, or if it has just searched for itself. What still matches is named again: the end of
+    /// a prompt is written anew each time, so nothing else keeps it before the model.
     ///
-    /// The same store and the same messages give the same words. No model but the embedder is asked.
+    /// The same store and the same messages give the same words. No model except the embedder is called.
     ///
     /// # Errors
     /// When the store fails.
@@ -73,7 +73,7 @@ impl Hints {
         let whole = question(newest.iter().copied());
         let mut hits = None;
         if *last.role() == Role::User {
-            // By the user's own words: what the model said before would drown them.
+            // Searched by the user's own words: what the model said before would drown them.
             let asked = newest.iter().copied().filter(|message| *message.role() == Role::User);
             let asked = question(asked);
             let found = search(&asked)?;
@@ -81,7 +81,7 @@ impl Hints {
                 && !view.shows_block(best.block.header.block_id.n())
                 && let Some(passage) = passage_of(recall, best, PASSAGE_TOKENS)
             {
-                // What answers needs no other block beside it.
+                // A block that answers needs no other beside it.
                 let blocks = vec![best.block.header.block_id.clone()];
                 return Ok(Self { said: Some(passage), blocks });
             }
@@ -97,32 +97,32 @@ impl Hints {
         Ok(Self { said, blocks })
     }
 
-    /// Whether there is nothing to say.
+    /// Returns whether there is nothing to say.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// The blocks that are named, the best first.
+    /// Returns the named blocks, the best first.
     #[must_use]
     pub fn blocks(&self) -> &[BlockId] {
         &self.blocks
     }
 
-    /// What is said of them, a section of the end of a prompt.
+    /// Returns what is said about them, a section of the end of a prompt.
     pub(crate) fn section(&self) -> Option<&str> {
         self.said.as_deref()
     }
 }
 
-/// The first hit, where it answers the question beyond doubt.
+/// Returns the first hit if it answers the question beyond doubt.
 fn beyond_doubt(hits: &[Hit]) -> Option<&Hit> {
     // A hit in another script may come before one with a better score.
     let next = hits.iter().skip(1).map(|hit| hit.score).fold(0.0, f32::max);
     hits.first().filter(|best| best.relevance >= BEYOND_DOUBT && best.score >= MARGIN * next)
 }
 
-/// Orders hits by their score, and by how lately they left; the block of the number `last` left last.
+/// Orders hits by their score and by how recently they left; the block with the number `last` left last.
 fn recent_first(hits: &mut [Hit], last: u32) {
     let rank = |hit: &Hit| {
         let age = last.saturating_sub(hit.block.header.block_id.n()) as f32;
@@ -131,7 +131,8 @@ fn recent_first(hits: &mut [Hit], last: u32) {
     hits.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
 }
 
-/// The line that names the best of the hits, with the question's words that each is named for; `None` where there is no hit.
+/// Returns the line that names the best hits, with the question's words that each is named for; `None` if there is no
+/// hit.
 fn pointers(
     hits: &[Hit],
     question: &str,
@@ -157,7 +158,7 @@ fn pointers(
     (line, blocks)
 }
 
-/// The question's words that a block holds, names first, then those that say most.
+/// Returns the question's words that a block contains, names first, then the most telling ones.
 fn words(hit: &Hit, question: &str) -> Vec<String> {
     let mut terms: Vec<_> = hit.explanation.terms.iter().collect();
     terms.sort_by(|a, b| b.exact.cmp(&a.exact).then(b.bm25.total_cmp(&a.bm25)));
@@ -174,7 +175,7 @@ fn words(hit: &Hit, question: &str) -> Vec<String> {
     words
 }
 
-/// A term as the question writes it. A term is a stem, or a pair of characters where words are not parted.
+/// Returns a term as the question writes it. A term is a stem, or a pair of characters in scripts without word breaks.
 fn word_of(term: &str, question: &str) -> Option<String> {
     if !term.is_ascii() {
         return Some(escaped(&one_line(term, WORD_CHARS)));
@@ -186,12 +187,13 @@ fn word_of(term: &str, question: &str) -> Option<String> {
     (!word.is_empty()).then(|| escaped(&one_line(word, WORD_CHARS)))
 }
 
-/// Of what was said last, so many bytes of its beginning and its end are asked with, of a call's arguments, and of a result.
+/// How many bytes of the beginning and the end of what was said last go into the query, for a message, a call's
+/// arguments, and a result.
 const SAID: (usize, usize) = (2_000, 1_000);
 const ARGUMENTS: (usize, usize) = (800, 200);
 const RESULT: (usize, usize) = (600, 300);
 
-/// What is asked with: what was said last, and the calls that it answers.
+/// Returns the query: what was said last, and the calls that it answers.
 fn question<'m>(newest: impl IntoIterator<Item = &'m Message>) -> String {
     let mut question = String::new();
     for message in newest {
@@ -206,7 +208,7 @@ fn question<'m>(newest: impl IntoIterator<Item = &'m Message>) -> String {
     question
 }
 
-/// A text on a line of its own, of a longer one its beginning and its end.
+/// Adds a text on a line of its own; of a longer one, its beginning and its end.
 fn push_ends(question: &mut String, text: &str, (beginning, end): (usize, usize)) {
     if text.len() <= beginning + end {
         question.push_str(text);

@@ -1,4 +1,4 @@
-//! The one pure function: contents, a policy and a budget in, a request out.
+//! The central pure function: contents, a policy and a budget in, a request out.
 
 use crate::contents::{Contents, visible};
 use crate::entry::Entry;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 pub(crate) struct Extent {
     /// The first of the closed blocks in view that is shown.
     pub(crate) from: usize,
-    /// A message of the blocks before that, shown all the same: what the user asks.
+    /// A message of the blocks before that, shown all the same: the user's question.
     pub(crate) question: Option<SeqNo>,
-    /// Parts that are stored outside are shown by their notice, though they are fresh.
+    /// Whether parts that are stored outside are shown by their notice even if they are fresh.
     pub(crate) light: bool,
-    /// The first message that is shown whole this once, behind the stable part.
+    /// The first message that is shown whole this once, after the stable part.
     pub(crate) once_from: Option<SeqNo>,
-    /// Earlier blocks that match are not named.
+    /// Whether matching earlier blocks are not named.
     pub(crate) without_hints: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Layout<'v> {
 }
 
 impl<'v> Layout<'v> {
-    /// The request, with as much taken out as the budget wants.
+    /// Returns the request, with as much removed as the budget requires.
     pub(crate) fn within(self, mut extent: Extent, budget: &Budget) -> Prompt {
         let closed = &self.contents.closed;
         let mut unfit = Vec::new();
@@ -65,7 +65,7 @@ impl<'v> Layout<'v> {
             prompt = self.lay_out(extent, &[]);
         }
         if prompt.tokens > max {
-            // How much it is over is not said: saying so adds to it.
+            // The excess is not stated: stating it would add to it.
             unfit.push(format!(
                 "The view takes more than the {} tokens that were allowed; instructions, pinned \
                  messages and open messages cannot be made smaller.",
@@ -135,7 +135,8 @@ impl<'v> Layout<'v> {
         }
     }
 
-    /// The messages that are shown in their place, each thing once: where something is hidden, among those that are shown.
+    /// Returns the messages that are shown in their place, each thing once: if something is hidden, among those that
+    /// are shown.
     fn shown_once(self, extent: Extent) -> Vec<Cow<'v, Entry>> {
         let mut shown: Vec<Cow<'v, Entry>> = self.entries(extent).map(Cow::Borrowed).collect();
         if extent.from > 0 || extent.light {
@@ -146,7 +147,7 @@ impl<'v> Layout<'v> {
         shown
     }
 
-    /// The messages that are shown in their place.
+    /// Returns the messages that are shown in their place.
     fn entries(self, extent: Extent) -> impl Iterator<Item = &'v Entry> {
         let closed = &self.contents.closed;
         let (hidden, shown) = closed.split_at(extent.from.min(closed.len()));
@@ -156,7 +157,7 @@ impl<'v> Layout<'v> {
         question.chain(shown).chain(&self.contents.open_tail)
     }
 
-    /// What was said, of these messages and of those that stand before them in every prompt.
+    /// Returns what was said in these messages and in those before them in every prompt.
     fn conversation(self, extent: Extent) -> Vec<Arc<Message>> {
         let Contents { system_prompt, pins, .. } = self.contents;
         let is_question = |seq: SeqNo| extent.question == Some(seq);
@@ -179,12 +180,12 @@ impl<'v> Layout<'v> {
     }
 }
 
-/// The messages behind which a cache mark is worth setting, ascending.
+/// The messages after which a cache mark is worth setting, ascending.
 #[derive(Default)]
 struct CacheMarks(Vec<usize>);
 
 impl CacheMarks {
-    /// Sets a mark behind the first so many messages, where none stands there yet.
+    /// Sets a mark after this many messages, if there is none yet.
     fn set_behind(&mut self, messages: usize) {
         if let Some(last) = messages.checked_sub(1)
             && self.0.last().is_none_or(|mark| *mark < last)

@@ -2,21 +2,21 @@
 //!
 //! A [`LiveView`] is what a session shows: standing instructions, pinned messages, a ledger of
 //! closed blocks, the latest block, the open tail, and at the end what changes from call to call.
-//! It takes each message ([`Shown`]) and each sealed block, and gives a
-//! [`Prompt`](foldback_core::Prompt) that any chat API takes: calls and their results together,
+//! It takes each message ([`Shown`]) and each sealed block, and produces a
+//! [`Prompt`](foldback_core::Prompt) that any chat API accepts: calls and their results together,
 //! ids unique, nothing empty. Its size does not grow with the conversation. What it leaves out is
-//! one call away: `search_block`, `list_blocks` and `load` read a [`RecallSource`] and give an
-//! [`Answer`], whose text is marked as recorded data and is kept as references ([`Fragment`]).
+//! one call away: `search_block`, `list_blocks` and `load` read a [`RecallSource`] and return an
+//! [`Answer`], whose text is marked as recorded data and is stored as references ([`Fragment`]).
 //!
-//! Which blocks leave the view, and when, is decided by its [`FoldPolicy`]: with each block that closes,
-//! or several at once when that is cheaper than reading them again from a provider's cache.
+//! Its [`FoldPolicy`] decides which blocks leave the view, and when: one with each block that closes, or
+//! several at once when that is cheaper than reading them again from a provider's cache.
 //!
-//! Each thing is shown once: a result that stands in view already is a line that names where, and JSON has no white space
-//! and its objects of the same keys as rows. The recorded messages stay as they are.
+//! Each thing is shown once: a result that is already in view becomes a line that names the place, and JSON is shown
+//! without white space, with its objects of the same keys as rows. The recorded messages stay as they are.
 //!
 //! It is **not** a store: it reads, and never writes. It decides neither what is stored outside nor
-//! where a block ends; it is told, as it is told the [`Marks`] that recorded text stands between. And
-//! nothing in it depends on clock, files, environment or chance: the same messages give the same bytes.
+//! where a block ends; it is given both, and also the [`Marks`] around recorded text. Nothing in it
+//! depends on clock, files, environment or chance: the same messages give the same bytes.
 //!
 //! ```
 //! use foldback_core::{

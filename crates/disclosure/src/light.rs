@@ -1,4 +1,4 @@
-//! The light message that stands for one with large parts.
+//! The light message that replaces one with large parts.
 
 use crate::Names;
 use crate::raw::string;
@@ -8,15 +8,15 @@ use foldback_core::{
 };
 use std::borrow::Cow;
 
-/// The light stand-in of `message`: where a part is stored outside, a notice says where, how large
-/// it is and what it holds, and gives a short look at it. Everything else stays as it is; arguments
-/// that are JSON stay JSON. An offload that names no place of this message changes nothing.
+/// Returns the light form of `message`: for a part that is stored outside, a notice says where it is, how large it is
+/// and what it holds, and shows a short preview. Everything else stays as it is; arguments that are JSON stay JSON. An
+/// offload that names no place in this message changes nothing.
 #[must_use]
 pub fn light(message: &Message, offloads: &[Offload]) -> Message {
     light_of(message, offloads.iter(), &Names::default())
 }
 
-/// As [`light`], of a message of the todo `of` as another todo sees it: the notices carry full names.
+/// Does the same as [`light`] for a message of the todo `of` as another todo sees it: the notices carry full names.
 pub(crate) fn light_elsewhere(message: &Message, offloads: &[Offload], of: &TodoId) -> Message {
     light_of(message, offloads.iter(), &Names { load: None, todo: Some(of.clone()) })
 }
@@ -53,7 +53,7 @@ pub(crate) fn light_of<'o>(
     changes.apply(message)
 }
 
-/// What stands in the place of a part: where it is, how large, of what kind, and a short look.
+/// Returns the notice in place of a part: where it is, how large, of what kind, and a short preview.
 fn notice(offload: &Offload, names: &Names) -> String {
     let mut text = format!(
         "[stored at {}, use {} to see it: {}, {} bytes, {} lines]",
@@ -80,7 +80,7 @@ fn light_arguments<'o>(
     for offload in offloads {
         match offload.site {
             Site::Arguments(at) if at as usize == index => {
-                // Arguments that are no JSON do not have to become any.
+                // Arguments that are not JSON do not have to become JSON.
                 let is_json =
                     serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
                 let notice = notice(offload, names);
@@ -96,7 +96,7 @@ fn light_arguments<'o>(
     }
     values.sort_by_key(|(key, _)| *key);
     let mut arguments = Cow::Borrowed(call.arguments.as_str());
-    // From the last to the first, so that the places of those before stay true.
+    // From the last to the first, so that the places of earlier ones stay valid.
     for (key, offload) in values.iter().rev() {
         if let Some(place) = value_place(call, *key as usize) {
             arguments.to_mut().replace_range(place, &string(&notice(offload, names)));
@@ -105,11 +105,11 @@ fn light_arguments<'o>(
     arguments.into_owned()
 }
 
-/// Where in the call's arguments the value of the `key`-th member stands.
+/// Returns where in the call's arguments the value of the `key`-th member is.
 fn value_place(call: &ToolCall, key: usize) -> Option<std::ops::Range<usize>> {
     let members = call.members()?;
     let (_, value) = members.get(key)?;
-    // The value is a slice of the arguments, so its address tells its place.
+    // The value is a slice of the arguments, so its address gives its place.
     let start = (value.get().as_ptr() as usize).checked_sub(call.arguments.as_ptr() as usize)?;
     let place = start..start + value.get().len();
     (call.arguments.get(place.clone()) == Some(value.get())).then_some(place)

@@ -1,4 +1,4 @@
-//! What a session shows to the model.
+//! The view that a session shows to the model.
 
 use crate::contents::Contents;
 use crate::entry::{Entry, Shown};
@@ -13,15 +13,15 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a session shows to the model: the system prompt, pinned messages, the ledger, closed blocks,
-/// the open tail, and what changes from call to call.
+/// The view that a session shows to the model: the system prompt, pinned messages, the ledger,
+/// closed blocks, the open tail, and what changes from call to call.
 ///
 /// It is pure data, of constant size, and cheap to clone: messages are shared. Give it every
-/// message by [`append`](Self::append) and every closed block by [`fold`](Self::fold), once they
-/// are durable or on a copy; ask for the request by [`prompt`](Self::prompt).
+/// message with [`append`](Self::append) and every closed block with [`fold`](Self::fold), once
+/// they are durable or on a copy; get the request with [`prompt`](Self::prompt).
 ///
-/// It holds what any [`FoldPolicy`](crate::FoldPolicy) shows. Which blocks leave, what becomes light
-/// and what the prompt says about the rest is decided by the policy of its [`ViewConfig`].
+/// It holds what any [`FoldPolicy`](crate::FoldPolicy) shows. The policy of its [`ViewConfig`]
+/// decides which blocks leave, what becomes light and what the prompt says about the rest.
 #[derive(Clone)]
 pub struct LiveView {
     contents: Contents,
@@ -29,7 +29,7 @@ pub struct LiveView {
 }
 
 impl LiveView {
-    /// A view that shows nothing yet. What it quotes of recorded texts stands between `marks`.
+    /// Creates an empty view. Quotes from recorded texts are put between `marks`.
     #[must_use]
     pub fn new(config: ViewConfig, marks: Marks) -> Self {
         let contents = Contents::new(config, marks);
@@ -37,12 +37,12 @@ impl LiveView {
         Self { contents, policy }
     }
 
-    /// The view as it was when the snapshot was taken: the same prompts, byte for byte. One that was
-    /// taken under the other fold policy is continued under this one.
+    /// Restores the view as it was when the snapshot was taken: the same prompts, byte for byte. A
+    /// snapshot that was taken under the other fold policy is continued under this one.
     ///
     /// `pins` are the messages that [`Snapshot::pins`] names and whose they are, `closed` the blocks from
-    /// [`Snapshot::first_in_view`] on with their messages, `open_tail` the messages after them. A note of
-    /// a memory tool's answer that is not given is taken from the snapshot.
+    /// [`Snapshot::first_in_view`] on with their messages, `open_tail` the messages after them. A missing
+    /// note of a memory tool's answer is taken from the snapshot.
     #[must_use]
     pub fn restore(
         config: ViewConfig,
@@ -60,9 +60,9 @@ impl LiveView {
         Self { contents, policy }
     }
 
-    /// Takes the next message. Instructions in front of all other messages are the system prompt, for
-    /// good; a later one stands in its place, as a user's text that says what it is, and folds like
-    /// other messages. The first user's message is pinned as the task.
+    /// Takes the next message. Instructions before all other messages are the system prompt,
+    /// permanently; a later one stays in its place, as a user's text that says what it is, and folds
+    /// like other messages. The first user message is pinned as the task.
     pub fn append(&mut self, shown: Shown) {
         let Self { contents, policy } = self;
         let policy = policy.get_mut();
@@ -86,34 +86,34 @@ impl LiveView {
         }
     }
 
-    /// Takes a closed block: it becomes the latest one. Under `strict`, what was the latest leaves the
-    /// view, and whatever is no longer fresh becomes light; under `cache-aware`, that happens when it
-    /// pays.
+    /// Takes a closed block: it becomes the latest one. Under `strict`, the previous latest block
+    /// leaves the view, and what is no longer fresh becomes light; under `cache-aware`, that happens
+    /// when it pays.
     ///
-    /// Gives `false`, and changes nothing, when `block` is not newer than the latest block.
+    /// Returns `false` and changes nothing if `block` is not newer than the latest block.
     pub fn fold(&mut self, block: &Block) -> bool {
         let Some(block) = self.contents.close(block) else { return false };
         self.policy.get_mut().fold(&mut self.contents, block);
         true
     }
 
-    /// The request to send to the model now, valid for the chat APIs.
+    /// Returns the request to send to the model now, valid for the chat APIs.
     ///
-    /// Tools; the system prompt; one user turn of pinned messages and ledger; closed blocks; the open
-    /// tail; one user text of what changes from call to call. When it would exceed the budget, first
-    /// the closed blocks give way to their lines, but for what the user asks last, then fresh large parts to
-    /// their notices; `unfit` says so, and what is still too much.
+    /// It consists of tools; the system prompt; one user turn of pinned messages and ledger; closed blocks;
+    /// the open tail; and one user text of what changes from call to call. If it would exceed the budget,
+    /// first the closed blocks are replaced by their lines, except for the user's last question, then fresh
+    /// large parts by their notices; `unfit` says so, and what is still too much.
     ///
-    /// Costs the size of the window, whatever the number of blocks.
+    /// The cost depends on the size of the window, not on the number of blocks.
     ///
-    /// A view, its clones among them, is used with one `tokens`: a message is counted once, so a
-    /// second counter would get the first one's numbers for what was counted already.
+    /// A view and its clones must be used with one `tokens`: a message is counted once, so a second
+    /// counter would get the first one's numbers for what was already counted.
     #[must_use]
     pub fn prompt(&self, budget: &Budget, tokens: &dyn TokenCounter) -> Prompt {
         self.policy.get().prompt(&self.contents, budget, tokens)
     }
 
-    /// What [`prompt`](Self::prompt) shows, without a budget, message by message; `None` under `strict`.
+    /// Returns what [`prompt`](Self::prompt) shows without a budget, message by message; `None` under `strict`.
     #[must_use]
     pub fn arrangement(&self) -> Option<Arrangement> {
         match &self.policy {
@@ -122,7 +122,7 @@ impl LiveView {
         }
     }
 
-    /// Goes on under `cache-aware` with these settings: another model has other prices.
+    /// Continues under `cache-aware` with these settings: another model has other prices.
     pub fn set_cache_aware(&mut self, settings: CacheAware) {
         self.contents.config.fold_policy = FoldPolicy::CacheAware(settings);
         self.contents.show_once();
@@ -134,8 +134,8 @@ impl LiveView {
         }
     }
 
-    /// What the model calls things by from now on. The ledger is written anew; what is in view already keeps its names
-    /// until it is restored.
+    /// Sets the names that the model uses from now on. The ledger is rewritten; what is already in view keeps its
+    /// names until it is restored.
     pub fn set_names(&mut self, names: Names) {
         let before = std::mem::replace(&mut self.contents.config.names, names);
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {
@@ -143,84 +143,85 @@ impl LiveView {
         }
     }
 
-    /// The agent sends this many tokens of its own, instructions and tools, in front of every prompt: `cache-aware` counts
-    /// them. The number is kept with the snapshot.
+    /// Sets how many tokens of its own, instructions and tools, the agent sends before every prompt: `cache-aware`
+    /// counts them. The number is stored with the snapshot.
     pub fn set_front_tokens(&mut self, tokens: u64) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {
             policy.set_front_tokens(tokens);
         }
     }
 
-    /// The model recalled something by a further call from the last prompt, with so many tokens behind it, that is recorded
-    /// nowhere: `cache-aware` takes its cost into account. Calls that are recorded count by themselves.
+    /// Notes that the model recalled something in a further call from the last prompt, with this many tokens after it,
+    /// that is recorded nowhere: `cache-aware` takes its cost into account. Recorded calls are counted automatically.
     pub fn note_recall(&mut self, tokens: u64) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {
             policy.note_recall(tokens);
         }
     }
 
-    /// The provider has nothing in its cache any more of what was sent: it has to be written again in any case.
+    /// Notes that the provider's cache no longer holds anything of what was sent: it has to be written again in any
+    /// case.
     pub fn cool(&mut self) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {
             policy.cool();
         }
     }
 
-    /// The provider has billed so much for the last prompt: what is decided next goes by that. `strict` takes no notice.
+    /// Sets what the provider billed for the last prompt: the next decision is based on it. `strict` ignores it.
     pub fn bill(&mut self, billed: &Billed) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {
             policy.bill(billed);
         }
     }
 
-    /// Whether the stable part of the prompt has to stay as it is, until this is said again: a request may be one
-    /// in which nothing can leave. `strict` takes no notice.
+    /// Sets whether the stable part of the prompt has to stay as it is, until the next call: a request may be one
+    /// in which nothing can leave. `strict` ignores it.
     pub fn hold(&mut self, is_held: bool) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {
             policy.hold(is_held);
         }
     }
 
-    /// Messages of other branches, which are recorded between those that this view shows: a view that is restored
-    /// passes them over.
+    /// Sets the messages of other branches, which are recorded between those that this view shows: a restored
+    /// view skips them.
     pub fn pass_over(&mut self, others: Vec<Range<u64>>) {
         self.contents.others = others;
     }
 
-    /// The messages of other branches.
+    /// Returns the messages of other branches.
     #[must_use]
     pub fn passed_over(&self) -> &[Range<u64>] {
         &self.contents.others
     }
 
-    /// The first message of the closed blocks and the open tail.
+    /// Returns the first message of the closed blocks and the open tail.
     #[must_use]
     pub fn first_shown(&self) -> Option<SeqNo> {
         self.contents.first_shown()
     }
 
     /// Keeps the message in every prompt from now on: at the beginning, under `cache-aware` once it has
-    /// left its place. `message` is the exact message, and `whose` says whose it is.
+    /// left its place. `message` is the exact message, and `whose` its origin.
     pub fn pin(&mut self, whose: Attribution, message: Arc<Message>) {
         if self.contents.can_pin(whose.seq(), &message) {
             self.policy.get_mut().pin(&mut self.contents, Pinned { whose, message });
         }
     }
 
-    /// Whether a message stands at the beginning of every prompt: one of the system prompt, or a pinned
-    /// one that has left its place.
+    /// Returns whether a message is at the beginning of every prompt: one of the system prompt, or a
+    /// pinned one that has left its place.
     #[must_use]
     pub fn is_standing(&self, seq: SeqNo) -> bool {
         self.contents.is_standing(seq)
     }
 
-    /// The todo list, recited at the end of every prompt; `None` for none.
+    /// Sets the todo list, recited at the end of every prompt; `None` for none.
     pub fn set_todo_list(&mut self, text: Option<String>) {
         self.contents.todo_list = text.filter(|text| !text.trim().is_empty());
     }
 
     /// Says `text` at the end of every prompt from now on, in place of what was said about the same
-    /// matter; `None` says no more about it.
+    /// matter; `None` removes that.
     pub fn notice(&mut self, about: &str, text: Option<String>) {
         let notices = &mut self.contents.notices;
         match text {
@@ -229,7 +230,7 @@ impl LiveView {
         };
     }
 
-    /// The same view, whose prompts end with what earlier blocks have to do with what is said now.
+    /// Returns the same view, with prompts that end with hints to earlier blocks.
     #[must_use]
     pub fn hinting(&self, hints: Hints) -> Self {
         let mut view = self.clone();
@@ -237,7 +238,8 @@ impl LiveView {
         view
     }
 
-    /// Whether earlier blocks may be named at the end of its prompts: some closed block is not in view.
+    /// Returns whether earlier blocks may be named at the end of its prompts, that is, whether some closed block is
+    /// not in view.
     pub(crate) fn has_left(&self) -> bool {
         match self.contents.closed.first() {
             Some(first) => first.id.n() > 1,
@@ -245,18 +247,18 @@ impl LiveView {
         }
     }
 
-    /// Whether the block of this number is in view.
+    /// Returns whether the block with this number is in view.
     pub(crate) fn shows_block(&self, n: u32) -> bool {
         self.contents.closed.iter().any(|block| block.id.n() == n)
     }
 
-    /// The number of the block that left the view last; 0 while none has.
+    /// Returns the number of the block that left the view last; 0 while none has.
     pub(crate) fn last_left(&self) -> u32 {
         let first = self.contents.closed.first().map_or(0, |block| block.id.n());
         first.saturating_sub(1)
     }
 
-    /// What the model has not answered yet, with the message that it said last before it, in their order; of many the
+    /// Returns what the model has not answered yet, preceded by its last message, in order; if there are many, the
     /// newest.
     pub(crate) fn newest(&self) -> Vec<&Message> {
         const MOST: usize = 12;
@@ -271,34 +273,34 @@ impl LiveView {
         newest
     }
 
-    /// What the recorded messages do not tell, for [`restore`](Self::restore).
+    /// Returns what cannot be derived from the recorded messages, for [`restore`](Self::restore).
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.contents.snapshot(self.policy.get().account(&self.contents))
     }
 
-    /// How often the stable part of the prompt has changed otherwise than by growing at its end: by
-    /// a fold, by the latest block leaving for want of room, by a new pin. What a budget takes out
-    /// of one prompt is not counted: it is that prompt's matter, and the view stays as it is.
+    /// Returns how often the stable part of the prompt has changed other than by growing at its end: by a fold, by the
+    /// latest block leaving for lack of room, by a new pin. What a budget removes from one prompt is not counted: it
+    /// concerns only that prompt, and the view stays as it is.
     #[must_use]
     pub fn prefix_moves(&self) -> u64 {
         let moves = self.policy.get().is_about_to_move(&self.contents);
         self.contents.moves + u64::from(moves)
     }
 
-    /// How much it shows, and when blocks leave it.
+    /// Returns how much it shows, and when blocks leave it.
     #[must_use]
     pub fn config(&self) -> &ViewConfig {
         &self.contents.config
     }
 
-    /// The tools that the view gives to the model, in a stable order.
+    /// Returns the tools that the view gives to the model, in a stable order.
     #[must_use]
     pub fn tools(&self) -> &[ToolDefinition] {
         self.policy.get().tools().definitions()
     }
 
-    /// How many blocks were folded.
+    /// Returns how many blocks were folded.
     #[must_use]
     pub fn folds(&self) -> u64 {
         self.contents.ledger.folds()

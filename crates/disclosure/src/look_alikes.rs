@@ -1,6 +1,6 @@
-//! Characters that a reader takes for those of a mark: what looks alike, and what is not seen.
+//! Characters that a reader takes for those of a mark: look-alikes, and invisible ones.
 
-/// Whether it opens a tag, or looks as if it did.
+/// Returns whether it opens a tag, or looks as if it did.
 pub(crate) fn is_angle(c: char) -> bool {
     matches!(
         c,
@@ -19,12 +19,12 @@ pub(crate) fn is_angle(c: char) -> bool {
     )
 }
 
-/// Whether it begins the number of a message, or looks as if it did.
+/// Returns whether it begins the number of a message, or looks as if it did.
 pub(crate) fn is_number_sign(c: char) -> bool {
     matches!(c, '#' | '＃' | '﹟' | '♯')
 }
 
-/// Whether it may stand between the bracket of a mark and its word: slashes, space, what is not seen.
+/// Returns whether it may be between the bracket of a mark and its word: slashes, space, invisible characters.
 pub(crate) fn is_filling(c: char) -> bool {
     matches!(c, '/' | '\\' | '／' | '＼' | '⁄' | '∕' | '⧸' | '﹨' | '∖')
         || c.is_whitespace()
@@ -32,8 +32,8 @@ pub(crate) fn is_filling(c: char) -> bool {
         || is_invisible(c)
 }
 
-/// Whether it is not seen by itself: the default ignorable characters of Unicode, and the accents that
-/// change the letter before them.
+/// Returns whether it is invisible by itself: the default ignorable characters of Unicode, and the
+/// accents that change the letter before them.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -57,7 +57,7 @@ pub(crate) fn is_invisible(c: char) -> bool {
     )
 }
 
-/// The small Latin letter that it is or looks like; itself where it looks like none of a mark's.
+/// Returns the small Latin letter that it is or looks like; itself if it looks like none of a mark's.
 pub(crate) fn letter(c: char) -> char {
     let offset = |first: u32, at: u32| char::from_u32(first + at).unwrap_or(c);
     let latin = match c {
@@ -69,7 +69,7 @@ pub(crate) fn letter(c: char) -> char {
         'г' | 'ꭇ' | 'Ꭱ' | 'ʀ' => 'r',
         '！'..='～' => offset(0x21, u32::from(c) - 0xff01),
         'Ⓐ'..='ⓩ' => offset(u32::from('a'), (u32::from(c) - 0x24b6) % 26),
-        // Bold, italic and such: alphabets of 26 capitals and 26 small letters.
+        // Bold, italic and the like: alphabets of 26 capitals and 26 small letters.
         '\u{1d400}'..='\u{1d6a3}' => offset(u32::from('a'), (u32::from(c) - 0x1d400) % 26),
         _ => c,
     };

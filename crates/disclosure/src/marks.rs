@@ -1,26 +1,25 @@
-//! The marks that recorded text stands between.
+//! The marks around recorded text.
 
 use crate::quote::escaped;
 use foldback_core::{TodoId, Trust};
 use std::fmt;
 
-/// The element that recorded text stands in, before its nonce.
+/// The element around recorded text, before its nonce.
 pub(crate) const MARK: &str = "recalled";
 
-/// How many letters of the nonce.
+/// The number of letters of the nonce.
 const LETTERS: usize = 4;
 
-/// The marks that recorded text of one todo stands between: `<recalled-kdmt …>` and
-/// `</recalled-kdmt>`.
+/// The marks around recorded text of one todo: `<recalled-kdmt …>` and `</recalled-kdmt>`.
 ///
 /// The four letters are the todo's nonce: a keyed hash of its id, so that they are the same in every
-/// process that knows the secret, and nobody who wrote a text before can know them. They are one of
-/// 457,000; a fifth would cost a token more with each pair of marks.
+/// process that knows the secret, and nobody who wrote a text before can know them. There are
+/// 457,000 of them; a fifth letter would cost one more token for each pair of marks.
 ///
-/// In text that is recalled, whatever looks like a mark is escaped, so that one who guesses the nonce, or
-/// has seen it, forges none there. What stands in the view as it was recorded (the results of tools among
-/// the latest messages, what the user says) is not escaped: there the nonce alone tells a mark that was
-/// made here from one that was written into a page.
+/// In recalled text, everything that looks like a mark is escaped, so that an author who guesses the
+/// nonce, or has seen it, cannot forge one there. What is in view as it was recorded (the results of
+/// tools among the latest messages, what the user says) is not escaped: there only the nonce
+/// distinguishes a mark that was made here from one that was written into a page.
 ///
 /// ```
 /// use foldback_core::TodoId;
@@ -36,13 +35,13 @@ const LETTERS: usize = 4;
 pub struct Marks([u8; LETTERS]);
 
 impl Marks {
-    /// The marks of a todo, by the secret of its store.
+    /// Returns the marks of a todo, derived from the secret of its store.
     #[must_use]
     pub fn new(secret: &[u8; 32], todo: &TodoId) -> Self {
         let hash = blake3::keyed_hash(secret, todo.as_str().as_bytes());
         let [a, b, c, d, ..] = *hash.as_bytes();
         let mut number = u32::from_le_bytes([a, b, c, d]);
-        // Letters alone: an o200k token holds two of them, and of letters and digits fewer.
+        // Only letters: an o200k token holds two of them, and fewer of mixed letters and digits.
         let mut letters = [b'a'; LETTERS];
         for letter in &mut letters {
             *letter += (number % 26) as u8;
@@ -51,22 +50,22 @@ impl Marks {
         Self(letters)
     }
 
-    /// The mark before recorded text. Everything in it is of a form that cannot end it.
+    /// Returns the mark before recorded text. Everything in it has a form that cannot end it.
     pub(crate) fn open(self, origin: &Origin<'_>) -> String {
         format!("<{self}{origin}>")
     }
 
-    /// The mark behind it.
+    /// Returns the mark after it.
     pub(crate) fn close(self) -> String {
         format!("</{self}>")
     }
 
-    /// A word with the nonce, as `same-kdmt`: a name of what the view says in the middle of recorded text.
+    /// Returns a word with the nonce, as `same-kdmt`: a name for what the view says in the middle of recorded text.
     pub(crate) fn name(self, word: &str) -> String {
         format!("{word}{}", self.to_string().trim_start_matches(MARK))
     }
 
-    /// Recorded text in marks, as one text.
+    /// Returns recorded text in marks, as one text.
     pub(crate) fn quoted(self, origin: &Origin<'_>, text: &str) -> String {
         format!("{}\n{}\n{}", self.open(origin), escaped(text), self.close())
     }
@@ -86,20 +85,20 @@ impl fmt::Debug for Marks {
     }
 }
 
-/// Where recorded text comes from, as its opening mark tells.
+/// The origin of recorded text, as its opening mark states it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin<'a> {
     pub(crate) block: Option<&'a str>,
     pub(crate) time: Option<&'a str>,
     pub(crate) payload: Option<&'a str>,
     pub(crate) kind: Option<&'a str>,
-    /// Whose words it is, where they are one message's.
+    /// The origin of its words, if they are from one message.
     pub(crate) from: Option<&'a str>,
     pub(crate) trust: Trust,
     pub(crate) note: Option<&'static str>,
 }
 
-/// As attributes, each behind a space.
+/// Writes them as attributes, each after a space.
 impl fmt::Display for Origin<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let attributes = [
@@ -120,8 +119,8 @@ impl fmt::Display for Origin<'_> {
 mod tests {
     use super::*;
 
-    /// S5: the nonce is four letters, each as likely as the others, and of 1,000 todos hardly two have the
-    /// same: chance gives one such pair.
+    /// S5: the nonce is four letters, each equally likely, and of 1,000 todos hardly two have the same:
+    /// chance gives one such pair.
     #[test]
     fn s5_nonces_are_letters_and_differ() {
         let of = |n: u32| Marks::new(&[7; 32], &TodoId::new(&format!("todo-{n}")).unwrap());

@@ -1,9 +1,9 @@
-//! Each thing once: a result in fewer tokens, where what is left out stands in the view anyway.
+//! Shows each thing once: a result in fewer tokens if what is left out is in view anyway.
 //!
-//! A result that stands above, word for word, is a line that names where; so are lines of it. JSON stands without white space, and
-//! objects of the same keys as rows ([`compact_json`](mod@crate::compact_json)). How a message is shown follows from the messages in front of it
-//! and from how those are shown, so it is the same in every prompt until one of these leaves or becomes light; then the prompt
-//! changes from there on in any case.
+//! A result that is above, word for word, becomes a line that names the place; so do lines of it. JSON is shown without
+//! white space, and objects of the same keys as rows ([`compact_json`](mod@crate::compact_json)). How a message is
+//! shown follows from the messages before it and from how those are shown, so it is the same in every prompt until one
+//! of these leaves or becomes light; then the prompt changes from there on in any case.
 
 use crate::ViewConfig;
 use crate::called::called;
@@ -22,33 +22,33 @@ use std::sync::Arc;
 /// A form that saves fewer estimated tokens is not worth its note.
 const TOKENS_LEAST: u64 = 24;
 
-/// A compact form that saves less than one part in so many of a message leaves it as it is.
+/// A compact form that saves less than one part in this many of a message is not used.
 const SHARE_LEAST: u64 = 10;
 
 /// The greatest length in characters of a call's name and values in a note.
 const CALL_CHARS: usize = 60;
 
-/// How a message is shown where that takes fewer tokens than its words.
+/// How a message is shown if that takes fewer tokens than its text.
 #[derive(Clone, Debug)]
 pub(crate) struct Once {
     pub(crate) form: Form,
     pub(crate) how: Shortening,
-    /// The lines in whose place a note stands.
+    /// The lines that a note replaces.
     gone: Vec<Range<usize>>,
-    /// Whether nothing of it stands here.
+    /// Whether nothing of it is here.
     is_elsewhere: bool,
 }
 
-/// What a view shows once.
+/// The things that a view shows once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) marks: Marks,
     pub(crate) compact_json: bool,
     pub(crate) deduplicate: bool,
-    /// Whether parts that are stored outside are shown by their notice, though they are fresh.
+    /// Whether parts that are stored outside are shown by their notice even if they are fresh.
     pub(crate) light: bool,
-    /// So many tokens have to stand in a prompt up to a message that is shown shorter: one that is too short for a provider's
-    /// cache is dearer than one with more words.
+    /// How many tokens a prompt must have before a message that is shortened: a prompt that is too short for a
+    /// provider's cache is more expensive than a longer one.
     pub(crate) tokens_least: u64,
 }
 
@@ -57,12 +57,12 @@ pub(crate) struct Rules {
 pub(crate) struct Answered {
     /// Its name and values.
     label: String,
-    /// Whether its arguments name a file: an edit may depend on every byte of what it gave.
+    /// Whether its arguments name a file: an edit may depend on every byte of its result.
     names_file: bool,
 }
 
 impl Answered {
-    /// `None` of a recall tool, whose answers are shown as they are.
+    /// Returns `None` for a recall tool, whose answers are shown as they are.
     pub(crate) fn new(call: &ToolCall) -> Option<Self> {
         if is_recall_tool(&call.name) {
             return None;
@@ -76,7 +76,7 @@ impl Answered {
 }
 
 impl Contents {
-    /// What is shown once, and how.
+    /// Determines what is shown once, and how.
     pub(crate) fn rules(&self) -> Rules {
         let ViewConfig { compact_json, deduplicate, .. } = self.config;
         // What a fold leaves is long enough in any case.
@@ -100,7 +100,7 @@ impl Contents {
         }
     }
 
-    /// Shows the last message once, after it came.
+    /// Shows the last message once, after its arrival.
     pub(crate) fn show_last_once(&mut self) {
         let rules = self.rules();
         if rules.compact_json || rules.deduplicate {
@@ -111,7 +111,7 @@ impl Contents {
         }
     }
 
-    /// The call that a result answers.
+    /// Returns the call that a result answers.
     pub(crate) fn answered_by(&self, result: &Entry) -> Option<Answered> {
         let id = result.message().tool_call_id().filter(|_| result.kind == Kind::Result)?;
         let mut calls = self.entries().rev().flat_map(|entry| entry.message().tool_calls());
@@ -119,7 +119,7 @@ impl Contents {
     }
 }
 
-/// How each of the entries is shown once, in their order.
+/// Returns how each of the entries is shown once, in order.
 pub(crate) fn once_of_all<'e>(
     entries: impl Iterator<Item = &'e Entry>,
     rules: Rules,
@@ -136,7 +136,7 @@ pub(crate) fn once_of_all<'e>(
     shown
 }
 
-/// How the last of the entries is shown once, where it is known of the others.
+/// Returns how the last of the entries is shown once, given the others.
 pub(crate) fn once_of_last<'e>(
     entries: impl Iterator<Item = &'e Entry>,
     rules: Rules,
@@ -155,14 +155,14 @@ pub(crate) fn once_of_last<'e>(
 }
 
 impl Rules {
-    /// The exact form of a result that may be shown in another.
+    /// Returns the exact form of a result that may be shown in another.
     fn may_be_short(self, entry: &Entry) -> Option<&Form> {
         let form = entry.whole(self.light)?;
         let is_result = entry.kind == Kind::Result && entry.answered.is_some();
         (is_result && form.estimate() > TOKENS_LEAST).then_some(form)
     }
 
-    /// How the entry `n` is shown behind so many tokens and what stands there.
+    /// Returns how the entry `n` is shown after this many tokens and what is already there.
     fn once(
         self,
         entries: &[&Entry],
@@ -174,7 +174,7 @@ impl Rules {
         (before + once.form.estimate() >= self.tokens_least).then_some(once)
     }
 
-    /// The same, however few tokens stand in front of it.
+    /// Returns the same, however few tokens precede it.
     fn shorter(self, entries: &[&Entry], n: usize, standing: &Standing<'_>) -> Option<Once> {
         let entry = *entries.get(n)?;
         let form = self.may_be_short(entry)?;
@@ -208,7 +208,7 @@ impl Rules {
         self.without_runs(entries, n, standing.runs(text, form.lines()))
     }
 
-    /// The message with its JSON in fewer tokens.
+    /// Returns the message with its JSON in fewer tokens.
     fn compact(self, form: &Form, text: &str) -> Option<Form> {
         let compact = compact_json(text)?;
         let note = self.note("compact", note(compact.has_rows));
@@ -216,7 +216,7 @@ impl Rules {
         saves(form, &short, form.estimate() / SHARE_LEAST).then_some(short)
     }
 
-    /// The message with notes in the place of runs of lines.
+    /// Returns the message with notes in place of runs of lines.
     fn without_runs(self, entries: &[&Entry], n: usize, runs: Vec<Run>) -> Option<Once> {
         let form = entries.get(n)?.whole(self.light)?;
         let (text, lines) = (text_of(form.message())?, form.lines());
@@ -244,12 +244,13 @@ impl Rules {
         Some(Once { form, how: Shortening::Repetition, gone, is_elsewhere: false })
     }
 
-    /// What the view says of a text that it shows otherwise. Its nonce tells it from what a tool wrote.
+    /// Returns the view's note about a text that it shows differently. Its nonce distinguishes it from what a tool
+    /// wrote.
     fn note(self, word: &str, text: &str) -> String {
         format!("[{}: {text}]", self.marks.name(word))
     }
 
-    /// Adds what stands of an entry that is shown so.
+    /// Adds what remains of an entry that is shown in this form.
     fn stand<'e>(
         self,
         standing: &mut Standing<'e>,
@@ -273,12 +274,12 @@ impl Rules {
     }
 }
 
-/// Whether a form saves enough, and at least so many tokens.
+/// Returns whether a form saves enough, and at least this many tokens.
 fn saves(form: &Form, short: &Form, least: u64) -> bool {
     short.estimate() + least.max(TOKENS_LEAST) <= form.estimate()
 }
 
-/// What an entry is called by those behind it.
+/// Returns what later entries call an entry.
 fn label(entry: &Entry) -> (&str, &str) {
     match &entry.answered {
         Some(call) => ("the result of ", &call.label),
@@ -287,7 +288,7 @@ fn label(entry: &Entry) -> (&str, &str) {
     }
 }
 
-/// Where the entry `source` stands, for the entry `n`.
+/// Returns where the entry `source` is, for the entry `n`.
 fn place_of(entries: &[&Entry], n: usize, source: usize) -> String {
     let Some(entry) = entries.get(source) else { return String::new() };
     let name = label(entry);
@@ -299,13 +300,13 @@ fn place_of(entries: &[&Entry], n: usize, source: usize) -> String {
     format!("{}{} above{back}", name.0, name.1)
 }
 
-/// The one text of a message.
+/// Returns the one text of a message.
 pub(crate) fn text_of(message: &Message) -> Option<&str> {
     let mut texts = message.content().texts();
     texts.next().filter(|_| texts.next().is_none())
 }
 
-/// The message with another text in the place of its one.
+/// Returns the message with another text in place of its own.
 fn with_text(form: &Form, text: String) -> Form {
     let content = match form.message().content() {
         Content::Parts(parts) => {
@@ -320,7 +321,7 @@ fn with_text(form: &Form, text: String) -> Form {
     form.with_content(content)
 }
 
-/// Whether one of the words is a path or a name with an extension, and no address of a page.
+/// Returns whether one of the words is a path or a name with an extension, and not the address of a page.
 fn names_file(arguments: &str) -> bool {
     let ends = |c: char| c.is_whitespace() || "\"'`,;:=|<>(){}[]".contains(c);
     let pages = arguments.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');

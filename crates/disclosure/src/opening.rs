@@ -1,4 +1,4 @@
-//! What stands at the beginning of a prompt, as one user turn.
+//! The beginning of a prompt, as one user turn.
 
 use crate::Attribution;
 use crate::entry::Form;
@@ -7,10 +7,10 @@ use crate::repair::INSTRUCTION;
 use foldback_core::{Content, Message, Part, Role, Trust};
 use std::sync::Arc;
 
-/// What begins a conversation that no user began: chat APIs want a user's message first.
+/// Begins a conversation that no user began: chat APIs require a user's message first.
 pub(crate) const BEGINNING: &str = "(beginning)";
 
-/// Parts as one user turn; texts side by side are one.
+/// Joins parts to one user turn; adjacent texts become one.
 pub(crate) fn user_turn(parts: Vec<Part>) -> Form {
     let mut content: Vec<Part> = Vec::new();
     for part in parts {
@@ -36,10 +36,10 @@ pub(crate) struct Pinned {
     pub(crate) message: Arc<Message>,
 }
 
-/// A pinned message as it stands at the beginning: a user's word as it is, an instruction behind
-/// its label, anybody else's in marks that tell whose it is.
+/// Returns a pinned message as it is shown at the beginning: a user's text as it is, an instruction
+/// after its label, any other text in marks that state its origin.
 pub(crate) fn pinned_parts(marks: Marks, Pinned { whose, message }: &Pinned) -> Vec<Part> {
-    // What stands on the user's side and tools wrote in part is nobody's word.
+    // A message on the user's side that tools wrote in part counts as nobody's word.
     let is_user = *message.role() == Role::User && whose.trust() == Trust::User;
     let is_instruction = message.role().is_instruction();
     let text_part = |text: &str| {
@@ -61,7 +61,7 @@ pub(crate) fn pinned_parts(marks: Marks, Pinned { whose, message }: &Pinned) -> 
             .filter_map(|part| match part {
                 Part::Text(text) if text.trim().is_empty() => None,
                 Part::Text(text) => Some(text_part(text)),
-                // What only a user may send is left out of another's words.
+                // What only a user may send is left out of other texts.
                 Part::Other(json) => is_user.then(|| Part::Other(json.clone())),
             })
             .collect(),

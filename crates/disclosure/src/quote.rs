@@ -1,12 +1,12 @@
-//! Recorded text that cannot forge the marks it stands between.
+//! Escapes recorded text so that it cannot forge the marks around it.
 
 use crate::look_alikes::{is_angle, is_filling, is_invisible, is_number_sign, letter};
 use crate::marks::MARK;
 
-/// The most bytes between the bracket of a mark and its word.
+/// The greatest number of bytes between the bracket of a mark and its word.
 const MARK_BYTES: usize = 64;
 
-/// `text` with a backslash wherever it would forge a mark.
+/// Returns `text` with a backslash wherever it would forge a mark.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
@@ -19,10 +19,10 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Where in `text` a backslash keeps something from being a mark: behind each `<` that `recalled`
-/// follows, perhaps after slashes, backslashes and white space, in any case of letters; and, where
-/// a line begins like the head of a message, behind its `#`. What only looks alike counts, and what is
-/// not seen does not part it. What is escaped already is escaped once more, so that nothing reads as
+/// Returns where in `text` a backslash keeps something from being a mark: after each `<` that is
+/// followed by `recalled`, perhaps after slashes, backslashes and white space, in upper or lower case;
+/// and, if a line begins like the head of a message, after its `#`. Look-alikes count, and invisible
+/// characters are passed over. What is already escaped is escaped once more, so that nothing reads as
 /// another text's escape.
 pub(crate) fn forged_marks(text: &str) -> impl Iterator<Item = usize> + '_ {
     text.char_indices().filter_map(|(at, c)| {
@@ -36,10 +36,10 @@ pub(crate) fn forged_marks(text: &str) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Whether what stands behind a `<` makes it a mark.
+/// Returns whether what follows a `<` makes it a mark.
 fn begins_mark(after: &str) -> bool {
     let word = after.trim_start_matches(is_filling);
-    // A mark is short; what stands further away is none.
+    // A mark is short; what is further away is none.
     if after.len() - word.len() > MARK_BYTES {
         return false;
     }
@@ -47,7 +47,7 @@ fn begins_mark(after: &str) -> bool {
     MARK.chars().all(|expected| letters.next() == Some(expected))
 }
 
-/// Whether what stands around a `#` makes it the head of a message: a number on a line of its own.
+/// Returns whether what surrounds a `#` makes it the head of a message: a number on a line of its own.
 fn begins_head(before: &str, after: &str) -> bool {
     let line = before.trim_end_matches(|c: char| {
         c == '\t' || is_invisible(c) || (c.is_whitespace() && !is_line_end(c))
@@ -57,7 +57,7 @@ fn begins_head(before: &str, after: &str) -> bool {
     begins && after.starts_with(char::is_numeric)
 }
 
-/// Whether `text` ends with the beginning of a mark, which what follows could complete.
+/// Returns whether `text` ends with the beginning of a mark, which what follows could complete.
 pub(crate) fn ends_in_mark(text: &str) -> bool {
     let opening = text.trim_end_matches(is_filling);
     text.len() - opening.len() <= MARK_BYTES && opening.ends_with(is_angle)

@@ -1,18 +1,18 @@
-//! Recorded text, kept as references to where it is stored.
+//! Recorded text, held as references to where it is stored.
 
 use crate::quote::{ends_in_mark, forged_marks};
 use foldback_core::Source;
 use std::ops::Range;
 
-/// A piece of an answer's text. The pieces, joined, are the text.
+/// A piece of an answer's text. Joined, the pieces are the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fragment {
-    /// As it stands.
+    /// A literal text.
     Literal(String),
-    /// A text that is stored already: these bytes of that source's text.
+    /// A text that is already stored: these bytes of that source's text.
     Quote {
-        /// Where it is stored. Of a message, the text that stands at the site in the message as it
-        /// was recorded; of a payload, its bytes.
+        /// Where it is stored. For a message, the text at the site in the message as it was
+        /// recorded; for a payload, its bytes.
         source: Source,
         /// Which bytes of it.
         range: Range<u64>,
@@ -22,14 +22,14 @@ pub enum Fragment {
 /// Below this many bytes, a copy costs less than a reference.
 const QUOTE_BYTES: usize = 64;
 
-/// A text that is put together from literals and quotes, of which parts can be cut out. What it quotes
-/// is escaped, so that it forges no mark.
+/// A text that is assembled from literals and quotes, and of which parts can be cut out. Quotes are
+/// escaped, so that they forge no mark.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QuotedText {
     text: String,
-    /// What of the text is quoted: where it stands, its source, and where in the source it begins.
+    /// The quoted parts of the text: the place, the source, and where in the source each begins.
     quotes: Vec<(Range<usize>, Source, u64)>,
-    /// Where a backslash stands before a mark, ascending.
+    /// The places of backslashes before marks, ascending.
     escapes: Vec<usize>,
 }
 
@@ -38,7 +38,7 @@ impl QuotedText {
         &self.text
     }
 
-    /// Whether a backslash stands before a mark, so that what is quoted is not word for word.
+    /// Returns whether there is a backslash before a mark, so that the quote is not word for word.
     pub(crate) fn is_escaped(&self) -> bool {
         !self.escapes.is_empty()
     }
@@ -47,7 +47,7 @@ impl QuotedText {
         self.text.push_str(text);
     }
 
-    /// The end of a line behind one part of a text, which no mark stands across.
+    /// Adds the end of a line after one part of a text, so that no mark spans it.
     pub(crate) fn end_part(&mut self) {
         if ends_in_mark(&self.text) {
             self.escapes.push(self.text.len());
@@ -56,7 +56,7 @@ impl QuotedText {
         self.text.push('\n');
     }
 
-    /// `text`, which stands in `source` from its byte `from` on; escaped, so that it forges no mark.
+    /// Adds `text`, which is in `source` from its byte `from` on; escaped, so that it forges no mark.
     pub(crate) fn push_quote(&mut self, text: &str, source: Option<(Source, u64)>) {
         let mut start = 0;
         for at in forged_marks(text).chain([text.len()]) {
@@ -68,7 +68,7 @@ impl QuotedText {
                 self.quotes.push((here..here + piece.len(), source, from + start as u64));
             }
             self.text.push_str(piece);
-            // A mark has a letter or a digit behind its place, so the end is none.
+            // A mark has a letter or a digit after its place, so the end is none.
             if at < text.len() {
                 self.escapes.push(self.text.len());
                 self.text.push('\\');
@@ -77,12 +77,12 @@ impl QuotedText {
         }
     }
 
-    /// Another quoted text, behind this one.
+    /// Appends another quoted text.
     pub(crate) fn append(&mut self, other: &Self) {
         self.append_part(other, 0..other.text.len());
     }
 
-    /// A part of another quoted text, behind this one. `part` must lie at characters.
+    /// Appends a part of another quoted text. `part` must be at character boundaries.
     pub(crate) fn append_part(&mut self, other: &Self, part: Range<usize>) {
         let Some(text) = other.text.get(part.clone()) else { return };
         let here = self.text.len();
@@ -98,7 +98,7 @@ impl QuotedText {
         }
     }
 
-    /// The text and its pieces.
+    /// Returns the text and its pieces.
     pub(crate) fn finish(self) -> (String, Vec<Fragment>) {
         let mut fragments = Vec::with_capacity(self.quotes.len() * 2 + 1);
         let mut at = 0;

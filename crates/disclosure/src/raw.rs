@@ -18,12 +18,12 @@ impl<'a> RawObject<'a> {
     }
 }
 
-/// Writes members back as an object.
+/// A writer of members as an object.
 #[derive(Default)]
 pub(crate) struct ObjectWriter(String);
 
 impl ObjectWriter {
-    /// One more member; `value` is JSON.
+    /// Writes one more member; `value` is JSON.
     pub(crate) fn member(&mut self, key: &str, value: &str) {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         push_string(key, &mut self.0);
@@ -40,7 +40,7 @@ impl ObjectWriter {
     }
 }
 
-/// `text` as a JSON string.
+/// Returns `text` as a JSON string.
 pub(crate) fn string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     push_string(text, &mut out);

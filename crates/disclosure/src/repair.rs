@@ -1,5 +1,5 @@
-//! What has to be changed in a message so that a chat API takes it. It is changed in the view only;
-//! the recorded message stays as it is.
+//! Changes a message so that a chat API accepts it. It is changed in the view only; the recorded
+//! message stays as it is.
 
 use crate::raw::{ObjectWriter, RawObject, string};
 use foldback_core::{Content, Message, Part, Role, ToolCall};
@@ -7,15 +7,15 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What stands in a block's text for a result that says nothing.
+/// Replaces an empty result in a block's text.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
 
-/// What stands before an instruction that a user's turn tells.
+/// The label before an instruction that is shown as a user's turn.
 pub(crate) const INSTRUCTION: &str = "[instruction of the system]";
 
-/// The message as it can be sent, whatever stands around it: legal names and ids, no empty content,
-/// calls by the model alone. `None` when nothing is left to send. What needs no repair is the same
-/// message, shared.
+/// Returns the message as it can be sent, whatever surrounds it: legal names and ids, no empty
+/// content, calls by the model alone. `None` if nothing is left to send. A message that needs no
+/// repair is returned unchanged and shared.
 pub(crate) fn sendable(message: &Arc<Message>) -> Option<Arc<Message>> {
     if let Role::Other(role) = message.role() {
         return as_user_text(&format!("[{}]", legal_name(role)), message).map(Arc::new);
@@ -55,12 +55,12 @@ pub(crate) fn sendable(message: &Arc<Message>) -> Option<Arc<Message>> {
     Some(if changes.is_none() { Arc::clone(message) } else { Arc::new(changes.apply(message)) })
 }
 
-/// The changes to one message; what is `None` stays exactly as it is.
+/// The changes to one message; `None` leaves the part exactly as it is.
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(crate) content: Option<Content>,
-    /// The calls, in order. Of each, what differs from the recorded call is written anew and the
-    /// rest (a provider's own keys) stays.
+    /// The calls, in order. What differs from the recorded call is rewritten, and the rest (a
+    /// provider's own keys) stays.
     pub(crate) calls: Option<Vec<ToolCall>>,
     pub(crate) tool_call_id: Option<String>,
     pub(crate) name: Option<String>,
@@ -95,7 +95,7 @@ impl Changes {
             out.member("content", &content);
         }
         // Exact members of a message that was read once can be read again; should that ever fail,
-        // the parts that are known here are written anew.
+        // the parts that are known here are rewritten.
         Message::from_json(&out.finish()).unwrap_or_else(|_| {
             let content = self.content.clone().unwrap_or_else(|| message.content().clone());
             let calls = self.calls.clone().unwrap_or_else(|| message.tool_calls().to_vec());
@@ -171,13 +171,13 @@ fn content_json(content: &Content) -> String {
     }
 }
 
-/// An instruction that comes after the conversation has begun, as a user's text that says what it
-/// is: chat APIs take instructions at the beginning alone, and there they would add up.
+/// Returns an instruction that comes after the conversation has begun as a user's text that says
+/// what it is: chat APIs accept instructions only at the beginning, where they would accumulate.
 pub(crate) fn instruction(message: &Message) -> Option<Message> {
     as_user_text(INSTRUCTION, message)
 }
 
-/// A message of a role that cannot stand where it is, as a user's text that begins with a label.
+/// Returns a message whose role is not allowed in its place as a user's text that begins with a label.
 fn as_user_text(label: &str, message: &Message) -> Option<Message> {
     if message.content().is_blank() {
         return None;
@@ -192,7 +192,7 @@ fn as_user_text(label: &str, message: &Message) -> Option<Message> {
     Some(Message::compose(Role::User, content, Vec::new(), None))
 }
 
-/// What a model's message without content and calls says in another key, if anything.
+/// Returns what a model's message without content and calls says in another key, if anything.
 fn said_elsewhere(message: &Message) -> Option<String> {
     message.fields().into_iter().find_map(|(key, value)| match key.as_ref() {
         "refusal" => {
@@ -217,11 +217,11 @@ fn legal_call(call: &ToolCall) -> ToolCall {
     ToolCall::new(&legal_id(call.id.as_str()), &legal_name(&call.name), &call.arguments)
 }
 
-/// The greatest length of a call's id: the least of what the providers take.
+/// The greatest length of a call's id: the smallest limit among the providers.
 const ID_MAX: usize = 40;
 
-/// A call's id of 1 to 40 characters of `[a-zA-Z0-9_-]`: as it is where it fits, else its readable
-/// part and a hash of the whole, so that two ids stay apart.
+/// Returns a call's id of 1 to 40 characters of `[a-zA-Z0-9_-]`: unchanged if it fits, else its
+/// readable part and a hash of the whole, so that two ids stay distinct.
 pub(crate) fn legal_id(id: &str) -> Cow<'_, str> {
     if !id.is_empty() && id.len() <= ID_MAX && id.bytes().all(is_name_byte) {
         return Cow::Borrowed(id);
@@ -232,9 +232,9 @@ pub(crate) fn legal_id(id: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{readable}-{:08x}", short_hash(id)))
 }
 
-/// A name of 1 to 64 characters of `[a-zA-Z0-9_-]`, which is what providers take for tools and
-/// speakers. What does not fit becomes `_`; a name that loses letters of its own gets a hash, so
-/// that two speakers stay apart.
+/// Returns a name of 1 to 64 characters of `[a-zA-Z0-9_-]`, which is what providers accept for
+/// tools and speakers. What does not fit becomes `_`; a name that loses letters of its own gets a
+/// hash, so that two speakers stay distinct.
 pub(crate) fn legal_name(name: &str) -> Cow<'_, str> {
     if !name.is_empty() && name.len() <= 64 && name.bytes().all(is_name_byte) {
         return Cow::Borrowed(name);
@@ -258,7 +258,7 @@ fn is_name_char(c: char) -> bool {
     u8::try_from(c).is_ok_and(is_name_byte)
 }
 
-/// FNV-1a, folded to 32 bits: it tells names apart and protects nothing.
+/// FNV-1a, folded to 32 bits: it distinguishes names and protects nothing.
 fn short_hash(text: &str) -> u32 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, b| {
         (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)

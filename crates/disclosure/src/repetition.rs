@@ -1,4 +1,4 @@
-//! Text that stands in the view already: whole texts, and runs of lines.
+//! Finds text that is already in view: whole texts, and runs of lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,10 +7,10 @@ use std::ops::Range;
 /// A shorter line begins no run: too many texts have it.
 const LINE_BYTES: usize = 8;
 
-/// A run of fewer bytes is no shorter than what points to it.
+/// A run of fewer bytes is not longer than the note that points to it.
 const RUN_BYTES: usize = 120;
 
-/// So many places of a line are tried, the first ones.
+/// How many places of a line are tried, beginning with the first.
 const PLACES: usize = 8;
 
 /// A line of a text, without its end.
@@ -21,7 +21,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The lines of a text.
+    /// Returns the lines of a text.
     pub(crate) fn of(text: &str) -> Vec<Self> {
         let mut start = 0;
         let lines = text.split('\n').map(|line| {
@@ -34,7 +34,7 @@ impl Line {
         lines.collect()
     }
 
-    /// Where it stands in its text.
+    /// Its place in its text.
     pub(crate) fn place(&self) -> &Range<usize> {
         &self.place
     }
@@ -44,24 +44,24 @@ impl Line {
     }
 }
 
-/// Lines of a text that stand elsewhere, word for word.
+/// Lines of a text that are elsewhere, word for word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Which lines, from 0.
+    /// The lines, from 0.
     pub(crate) lines: Range<usize>,
-    /// The text in which they stand, by its number.
+    /// The number of the text that contains them.
     pub(crate) source: usize,
     /// The first of them there.
     pub(crate) from: usize,
 }
 
-/// The texts that stand in a view.
+/// The texts in a view.
 #[derive(Default)]
 pub(crate) struct Standing<'t> {
     texts: Vec<Source<'t>>,
     places: BTreeMap<u64, Vec<(usize, usize)>>,
     wholes: BTreeMap<&'t str, usize>,
-    /// Where only the lines of one text are looked for: these.
+    /// The lines that are searched for, if only those of one text are.
     wanted: Option<BTreeSet<u64>>,
 }
 
@@ -69,7 +69,7 @@ struct Source<'t> {
     number: usize,
     text: &'t str,
     lines: &'t [Line],
-    /// The lines in whose place something else stands.
+    /// The lines that something else replaces.
     gone: Vec<Range<usize>>,
 }
 
@@ -81,13 +81,13 @@ impl Source<'_> {
 }
 
 impl<'t> Standing<'t> {
-    /// Nothing yet, for finding these lines alone.
+    /// Creates an empty set for finding these lines alone.
     pub(crate) fn wanting(lines: &[Line]) -> Self {
         let wanted = lines.iter().map(|line| line.hash).collect();
         Self { wanted: Some(wanted), ..Self::default() }
     }
 
-    /// Takes a text by its number, which stands but for the lines in `gone`.
+    /// Adds a text under its number, without the lines in `gone`.
     pub(crate) fn add(
         &mut self,
         number: usize,
@@ -111,18 +111,18 @@ impl<'t> Standing<'t> {
         self.texts.push(source);
     }
 
-    /// Takes a text whose words stand in another form.
+    /// Adds a text that is shown in another form.
     pub(crate) fn add_whole(&mut self, number: usize, text: &'t str) {
         self.wholes.entry(text).or_insert(number);
     }
 
-    /// The text that is this one.
+    /// Returns the text that is equal to this one.
     pub(crate) fn whole(&self, text: &str) -> Option<usize> {
         self.wholes.get(text).copied()
     }
 
-    /// The runs of lines that stand already, in their order: from the beginning on, always the longest one, and of two
-    /// the one that stands first.
+    /// Returns the runs of lines that are already there, in order: from the beginning on, always the longest one, and
+    /// of two equal ones the first.
     pub(crate) fn runs(&self, text: &str, lines: &[Line]) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         let (mut at, mut free) = (0, 0);
@@ -143,7 +143,7 @@ impl<'t> Standing<'t> {
         runs
     }
 
-    /// The run around the line behind `before` that stands at `place`.
+    /// Returns the run around the line after `before` that is also at `place`.
     fn run_at(
         &self,
         text: &str,
@@ -167,7 +167,7 @@ impl<'t> Standing<'t> {
     }
 }
 
-/// The bytes of some lines, with their ends.
+/// Returns the bytes of some lines, with their ends.
 fn bytes(lines: &[Line], run: &Range<usize>) -> usize {
     let first = lines.get(run.start).map_or(0, |line| line.place.start);
     let last = run.end.checked_sub(1).and_then(|last| lines.get(last));

@@ -1,11 +1,11 @@
-//! What changes from call to call, told last.
+//! The end of a prompt, which changes from call to call.
 
 use crate::contents::Contents;
 use crate::cut::one_line;
 use crate::quote::escaped;
 
-/// The text at the end of the prompt: what is said about messages that are `out_of_view`,
-/// notices, and last the todo list. `None` when there is nothing to say.
+/// Returns the text at the end of the prompt: what is said about messages that are `out_of_view`,
+/// notices, and last the todo list. `None` if there is nothing to say.
 pub(crate) fn suffix(
     contents: &Contents,
     out_of_view: Vec<String>,
@@ -24,7 +24,7 @@ pub(crate) fn suffix(
     Some(format!("[state of the work, not said by the user]\n{}", sections.join("\n")))
 }
 
-/// Lines under a title; `None` where there are none.
+/// Returns lines under a title; `None` if there are none.
 pub(crate) fn section(title: &str, lines: impl Iterator<Item = String>) -> Option<String> {
     let lines: Vec<String> = lines.collect();
     (!lines.is_empty()).then(|| format!("{title}\n{}", lines.join("\n")))

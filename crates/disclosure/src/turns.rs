@@ -1,4 +1,4 @@
-//! Messages in an order that chat APIs take.
+//! Messages in an order that chat APIs accept.
 
 use crate::Attribution;
 use crate::entry::{Form, Kind};
@@ -10,10 +10,10 @@ use foldback_core::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What the view says in the place of a result that never came.
+/// The text in place of a result that never came.
 const NO_RESULT: &str = "(no result was recorded)";
 
-/// Messages in an order that chat APIs take: results directly behind their calls, every call
+/// Messages in an order that chat APIs accept: results directly after their calls, every call
 /// answered, every id once.
 pub(crate) struct Turns<'a> {
     marks: Marks,
@@ -21,12 +21,12 @@ pub(crate) struct Turns<'a> {
     pub(crate) tokens: usize,
     counter: &'a dyn TokenCounter,
     ids: BTreeSet<String>,
-    /// The calls that wait: the id that their result carries, and the one that is shown.
+    /// The waiting calls: the id that their result carries, and the one that is shown.
     open: Vec<(ToolCallId, ToolCallId)>,
     /// The messages that call and their results, as they were said.
     calling: Vec<(SeqNo, Arc<Message>)>,
-    /// What came between calls and their results without being one of these: results of no open
-    /// call, and instructions. They stand behind them.
+    /// Messages that came between calls and their results without belonging to them: results of no
+    /// open call, and instructions. They are placed after them.
     late: Vec<Form>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Turns<'a> {
         self.tell_late();
     }
 
-    /// Tells what came between calls and their results, once nothing is open.
+    /// Adds what came between calls and their results, once nothing is open.
     fn tell_late(&mut self) {
         if self.open.is_empty() {
             for form in std::mem::take(&mut self.late) {
@@ -110,7 +110,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Answers what is still open: something else follows.
+    /// Answers what is still open because something else follows.
     pub(crate) fn abandon(&mut self) {
         for (_, id) in std::mem::take(&mut self.open) {
             self.push_new(Message::tool_result(&id, NO_RESULT));
@@ -118,12 +118,12 @@ impl<'a> Turns<'a> {
         self.tell_late();
     }
 
-    /// The id, or one made from it where it stands already.
+    /// Returns the id, or one derived from it if it is already used.
     fn unique(&mut self, id: &ToolCallId) -> ToolCallId {
         if self.ids.insert(id.as_str().to_owned()) {
             return id.clone();
         }
-        // Room for the number within the length that providers take.
+        // Leaves room for the number within the length that providers accept.
         let stem: String = id.as_str().chars().take(32).collect();
         let mut n = 2_u64;
         loop {
@@ -148,7 +148,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// A result whose call is not before it, as a user's text that says what it is.
+/// Returns a result whose call is not before it as a user's text that says what it is.
 fn apart_result(marks: Marks, whose: &Attribution, message: &Message) -> Message {
     let from = whose.to_string();
     let origin = Origin {

@@ -1,17 +1,17 @@
-//! What a document holds, and its text in pieces that have addresses.
+//! The content of a document, and its text in pieces that have addresses.
 
 use crate::passage_url::Within;
 use crate::{SkipReason, pdf};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// How long a page of HTML is looked at.
+/// How long the parsing of an HTML page may take.
 const HTML_TIME: Duration = Duration::from_secs(10);
 
-/// What a document holds.
+/// The content of a document.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// Text, as it stands in the file.
+    /// Text, as it is in the file.
     Text {
         text: String,
         is_markdown: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Piece<'c> {
 }
 
 impl Content {
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Text { text, .. } => text.as_bytes(),
@@ -38,10 +38,10 @@ impl Content {
         }
     }
 
-    /// The text: of a plain one the file itself, of HTML what a person would read, of a PDF its pages.
+    /// Returns the text: for plain text the file itself, for HTML what a person would read, for a PDF its pages.
     ///
     /// # Errors
-    /// When there is none to be had.
+    /// When there is none.
     pub(crate) fn pieces(&self) -> Result<Vec<Piece<'_>>, SkipReason> {
         match self {
             Self::Text { text, is_markdown } => {

@@ -15,27 +15,27 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A folder of documents (texts, Markdown, HTML, PDF, code) as something to search in: [`SearchBackend`].
+/// A folder of documents (texts, Markdown, HTML, PDF, code) as a source to search: a [`SearchBackend`].
 ///
-/// Documents are cut into passages: paragraphs under their headings, up to 1,200 bytes. What a search
-/// finds has a [`PassageUrl`], whose bytes in the file are the passage's text: where they are not any more,
-/// the folder is read again first. Text that is new is found once the folder was
-/// [read again](Self::refresh). Any language that the store searches will do; Chinese too.
+/// Documents are cut into passages: paragraphs under their headings, up to 1,200 bytes. What a search finds
+/// has a [`PassageUrl`], whose bytes in the file are the passage's text: if they no longer are, the folder
+/// is read again first. New text is found once the folder was [read again](Self::refresh). All languages
+/// that the store searches are supported, including Chinese.
 ///
-/// Hidden files and those that an ignore file (`.gitignore`, `.ignore`) names are no documents. Nor are
-/// links, files of another ending (pictures), files that are too large, such that are no UTF-8, and PDFs without
+/// Hidden files and those that an ignore file (`.gitignore`, `.ignore`) names are not documents. Nor are links,
+/// files with another extension (pictures), files that are too large, files that are not UTF-8, and PDFs without
 /// text: [`Indexed::passed_over`] lists those.
 #[derive(Clone)]
 pub struct DocumentFolder {
     shared: Arc<Shared>,
-    /// What its URLs begin with.
+    /// The prefix of its URLs.
     prefix: Arc<str>,
 }
 
 struct Shared {
     folder: Folder,
     settings: DocumentSettings,
-    /// Searches beside each other read; a folder that is read again is read alone.
+    /// Searches share it; a refresh of the folder has it alone.
     state: RwLock<State>,
 }
 
@@ -44,7 +44,7 @@ struct State {
     indexed: Indexed,
 }
 
-/// What was read of a folder.
+/// The result of reading a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
     /// How many documents it holds.
@@ -53,11 +53,11 @@ pub struct Indexed {
     pub passages: u64,
     /// How many documents were new or changed, and had to be recorded.
     pub recorded: usize,
-    /// What stands in the folder beside its documents, the rarest reason first.
+    /// The other files in the folder, the rarest reason first.
     pub skipped: Arc<[Skipped]>,
 }
 
-/// Documents that cannot be had.
+/// An error in reading documents.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentsError {
@@ -66,21 +66,21 @@ pub enum DocumentsError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// What should be the URL of a passage is none.
+    /// A text is not the URL of a passage.
     #[error(transparent)]
     Url(#[from] PassageUrlError),
-    /// What a URL names is no passage of the documents as they were read last.
+    /// A URL names no passage of the documents as they were last read.
     #[error(
-        "{0} names no passage: the document is gone or has changed since the URL was written, or it never \
-         was one of these"
+        "{0} names no passage: the document is gone or has changed since the URL was written, or it was \
+         never one of these documents"
     )]
     NoPassage(String),
-    /// The bytes that a URL names are others by now.
+    /// The bytes that a URL names have changed.
     #[error(
-        "{0} cannot be quoted: the document has changed since it was read, and is to be read again"
+        "{0} cannot be quoted: the document has changed since it was read, and has to be read again"
     )]
     Changed(String),
     /// The store of their passages fails.
@@ -98,8 +98,8 @@ impl DocumentFolder {
         Self::with_memory(folder, settings, memory)
     }
 
-    /// The same, with the passages kept in the folder `store`, which may hold those of several folders of
-    /// documents: what did not change since is not recorded again.
+    /// Does the same as [`open`](Self::open), with the passages kept in the folder `store`, which may
+    /// hold those of several folders of documents: what has not changed since is not recorded again.
     ///
     /// # Errors
     /// When one of the folders cannot be used.
@@ -128,8 +128,8 @@ impl DocumentFolder {
         Ok(documents)
     }
 
-    /// The same documents, with URLs that begin with a path: where that of a document from the folder on is
-    /// `a.md`, and the folder is `docs` to whoever follows the links of an answer, the prefix is `docs/`.
+    /// Returns the same documents, with URLs that begin with a path: if a document's path in the folder is `a.md`, and
+    /// the folder is `docs` for a reader who follows the links of an answer, the prefix is `docs/`.
     #[must_use]
     pub fn with_prefix(self, path: &str) -> Self {
         Self { prefix: passage_url::encoded(path).into(), ..self }
@@ -143,15 +143,15 @@ impl DocumentFolder {
         self.shared.refresh()
     }
 
-    /// The passage that a URL of this folder names, word for word. It is quoted only if its bytes in the
-    /// file are those that were read.
+    /// Returns the passage that a URL of this folder names, word for word. It is quoted only if its
+    /// bytes in the file are those that were read.
     ///
-    /// A passage that was changed in its place, and read again since the URL was written, is quoted as it
-    /// is now.
+    /// A passage that was changed in place, and read again since the URL was written, is quoted as it is
+    /// now.
     ///
     /// # Errors
-    /// When it is no such URL, there is no such passage, the document has changed behind it, or the store
-    /// fails.
+    /// When it is not such a URL, there is no such passage, the document has changed meanwhile, or the
+    /// store fails.
     pub fn read(&self, url: &str) -> Result<Passage, DocumentsError> {
         let nowhere = || DocumentsError::NoPassage(url.to_owned());
         let place = url.strip_prefix(&*self.prefix).ok_or_else(nowhere)?.parse()?;
@@ -162,7 +162,7 @@ impl DocumentFolder {
         }
     }
 
-    /// What was read last.
+    /// Returns the result of the last reading.
     #[must_use]
     pub fn indexed(&self) -> Indexed {
         self.shared.state.read().indexed.clone()
@@ -192,7 +192,7 @@ impl Shared {
         Ok(Indexed { documents, passages, recorded, skipped })
     }
 
-    /// The passages that answer best, as they stand in their files now.
+    /// Returns the passages that answer best, as they are in their files now.
     fn search(&self, query: &str, k: usize) -> Result<Vec<IndexedPassage>, DocumentsError> {
         let found = || self.state.read().index.search(query, k);
         let mut passages = found()?;
@@ -204,11 +204,11 @@ impl Shared {
         Ok(passages)
     }
 
-    /// Whether a passage stands in its file.
+    /// Returns whether a passage is in its file.
     fn holds(&self, passage: &IndexedPassage) -> bool {
         match passage.within {
             Within::File => self.folder.holds(&passage.path, &passage.bytes, &passage.text),
-            // Its text is not in the file as it stands there: the file has to be the one that was read.
+            // Its text is not in the file literally: the file has to be the one that was read.
             Within::Text | Within::Page(_) => {
                 let whole = self.folder.whole(&passage.path, &self.settings);
                 whole.is_ok_and(|bytes| hash_of(&bytes) == passage.hash)
@@ -233,7 +233,7 @@ impl SearchBackend for DocumentFolder {
     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
         let (shared, query) = (Arc::clone(&self.shared), query.to_owned());
         async move {
-            // Files and the store are waited for on another thread.
+            // Another thread waits for files and the store.
             let search = move || shared.search(&query, k);
             let found = tokio::task::spawn_blocking(search).await;
             let found = found.map_err(|error| ToolError::permanent(error.to_string()))?;

@@ -16,17 +16,17 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DocumentSettings {
-    /// The endings of their names, without a dot and in small letters.
+    /// The extensions of their names, without a dot and in lower case.
     pub extensions: BTreeSet<String>,
     /// How large a document may be, in bytes.
     pub max_file_bytes: u64,
     /// How large a PDF may be, in bytes.
     pub max_pdf_bytes: u64,
-    /// How many documents there may be; those first by their path are taken.
+    /// How many documents there may be; the first by path are taken.
     pub max_files: usize,
 }
 
-/// Plain text, Markdown and its like, HTML, PDF, tables, and source code.
+/// Plain text, Markdown and the like, HTML, PDF, tables, and source code.
 const EXTENSIONS: &[&str] = &[
     "adoc", "c", "cc", "cpp", "cs", "css", "csv", "go", "h", "hpp", "htm", "html", "java", "js",
     "json", "kt", "log", "lua", "markdown", "md", "mdx", "org", "pdf", "php", "proto", "py", "rb",
@@ -35,7 +35,7 @@ const EXTENSIONS: &[&str] = &[
 ];
 
 impl Default for DocumentSettings {
-    /// Texts, HTML and code of up to 2 MiB, PDFs of up to 64 MiB, 20,000 of them.
+    /// Returns settings for texts, HTML and code of up to 2 MiB and PDFs of up to 64 MiB, 20,000 in total.
     fn default() -> Self {
         Self {
             extensions: EXTENSIONS.iter().map(|ending| (*ending).to_owned()).collect(),
@@ -46,7 +46,7 @@ impl Default for DocumentSettings {
     }
 }
 
-/// A folder that is held open: what is read of it stands inside it, whatever links say.
+/// A folder that is held open: everything read from it is inside it, whatever links say.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -56,7 +56,7 @@ pub(crate) struct Folder {
 /// A document.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// Its path from the folder on, with `/` between its parts.
+    /// Its path in the folder, with `/` between its parts.
     pub(crate) path: String,
     pub(crate) content: Content,
 }
@@ -72,8 +72,8 @@ impl Folder {
         &self.path
     }
 
-    /// Hands each document to `take`, in the order of their paths, which may say why it is none after all.
-    /// Whatever else stands in the folder is given back, but for what is hidden or named by an ignore file.
+    /// Passes each document, in the order of paths, to `take`, which may say why it is not one after all.
+    /// Everything else in the folder is returned, except what is hidden or named by an ignore file.
     pub(crate) fn documents<E>(
         &self,
         settings: &DocumentSettings,
@@ -124,7 +124,7 @@ impl Folder {
         Ok(Skipped::rarest_first(skipped))
     }
 
-    /// What could not be walked through, from the folder on, and why.
+    /// Returns the path in the folder that could not be walked, and why.
     fn unreadable(&self, error: &ignore::Error) -> (String, SkipReason) {
         let path = path_of(error).unwrap_or(&self.path);
         let within = path.strip_prefix(&self.path).unwrap_or(path);
@@ -133,7 +133,7 @@ impl Folder {
         (within.to_string_lossy().into_owned(), SkipReason::Unreadable(kind))
     }
 
-    /// What a file with this ending holds, or why it is no document.
+    /// Returns the content of a file with this extension, or why it is not a document.
     fn content(
         &self,
         path: &Path,
@@ -161,19 +161,19 @@ impl Folder {
         Ok(Content::Text { text, is_markdown })
     }
 
-    /// The bytes of a file, and one more than so many where it is larger.
+    /// Returns the bytes of a file, up to one more than this many.
     fn bytes(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.dir.open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// The bytes of a file, as far as documents of these settings may be read.
+    /// Returns the bytes of a file, within the limits of these settings.
     pub(crate) fn whole(&self, path: &str, settings: &DocumentSettings) -> io::Result<Vec<u8>> {
         self.bytes(Path::new(path), settings.max_pdf_bytes.max(settings.max_file_bytes))
     }
 
-    /// Whether these bytes of a file are this text.
+    /// Returns whether these bytes of a file are this text.
     pub(crate) fn holds(&self, path: &str, bytes: &Range<u64>, text: &str) -> bool {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = self.dir.open(path)?;
@@ -186,7 +186,7 @@ impl Folder {
     }
 }
 
-/// A path with `/` between its parts, where it is Unicode text.
+/// Returns a path with `/` between its parts, if it is Unicode text.
 fn joined(path: &Path) -> Option<String> {
     let parts = path.components().map(|part| match part {
         Component::Normal(part) => part.to_str(),
@@ -195,7 +195,7 @@ fn joined(path: &Path) -> Option<String> {
     Some(parts.collect::<Option<Vec<_>>>()?.join("/"))
 }
 
-/// The path that an error is about.
+/// Returns the path that an error is about.
 fn path_of(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),
@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder that may not be read is told by its name.
+    /// A folder that may not be read is reported by its name.
     #[test]
     fn an_unreadable_folder_has_a_name() {
         let temporary = tempfile::tempdir().unwrap();

@@ -16,9 +16,9 @@ use std::ops::Range;
 
 /// The passages of one folder's documents.
 ///
-/// The memory is all there is: where a passage came from stands in its message. Messages stay as they
-/// are, so a document that changed is recorded anew and its old passages are passed over; once most of
-/// them are old, all is recorded anew.
+/// The memory is the only storage: a passage's origin is in its message. Messages stay as they are, so
+/// a document that changed is recorded anew and its old passages are skipped; once most of them are
+/// old, everything is recorded anew.
 pub(crate) struct Index {
     memory: Memory,
     todo: TodoId,
@@ -36,22 +36,22 @@ struct Version {
     hash: String,
 }
 
-/// What a passage's message tells beside its text.
+/// What a passage's message contains beside its text.
 #[derive(Debug, Serialize, Deserialize)]
 struct Origin {
     path: String,
     title: String,
     /// The [hash](hash()) of the document.
     hash: String,
-    /// What the bytes are counted in.
+    /// The text in which the bytes are counted.
     #[serde(default, skip_serializing_if = "is_file")]
     within: Within,
-    /// Where in the document the passage stands, in bytes.
+    /// The passage's place in the document, in bytes.
     bytes: Range<u64>,
     /// How many passages the document has, and the place of this one among them.
     of: u64,
     at: u64,
-    /// How many bytes stand before the passage in the message.
+    /// How many bytes precede the passage in the message.
     skip: usize,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct IndexedPassage {
     pub(crate) within: Within,
     pub(crate) bytes: Range<u64>,
     pub(crate) text: String,
-    /// What the document is known by.
+    /// The identity of the document.
     pub(crate) hash: String,
 }
 
@@ -79,23 +79,23 @@ fn is_file(within: &Within) -> bool {
     *within == Within::File
 }
 
-/// A passage with less to do with a query than this is none that it asked for.
+/// A passage below this relevance to a query does not answer it.
 const CUTOFF: f32 = 0.2;
 
-/// One that has no word of the query needs more: an embedder places a word that it does not know anywhere, and
-/// vectors of Chinese, Japanese and Korean spread wider than those of English (a question about entanglement came
-/// to 0.52 with a passage about tides, and one about the height of tides to 0.89).
+/// A passage with no word of the query needs more: an embedder places an unknown word anywhere, and vectors of
+/// Chinese, Japanese and Korean spread wider than those of English (a question about entanglement reached 0.52
+/// with a passage about tides, and one about the height of tides 0.89).
 const WITHOUT_WORDS: f32 = 0.6;
 
-/// More old messages than this, and than new ones, are cleared away.
+/// Old messages are cleared away if there are more of them than this, and more than new ones.
 const MANY_OLD: u64 = 1_000;
 
-/// The number of the rules by which documents are cut: where they or the form of a message change, it does,
-/// and what a store holds from before is recorded anew.
+/// The version of the rules by which documents are cut: if they or the form of a message change, so does
+/// it, and what a store holds from before is recorded anew.
 const RULES: u32 = 3;
 
 impl Index {
-    /// What the options of a memory have to be: each message a block, and all of it in its record.
+    /// Returns the required options of the memory: each message is a block, and is stored whole in its record.
     pub(crate) fn options(options: Options) -> Result<Options, Error> {
         let chunker = ChunkerConfig::default().with_sizes(1, 1)?.with_look_ahead(0)?;
         let offload = OffloadPolicy::default().with_tokens(usize::MAX);
@@ -119,12 +119,12 @@ impl Index {
         Ok(Self { memory, todo, session, versions, current: BTreeSet::new() })
     }
 
-    /// Begins to take the documents of the folder: what is not [taken](Self::take) is not there any more.
+    /// Begins to take the documents of the folder: those that are not [taken](Self::take) are no longer there.
     pub(crate) fn begin(&mut self) {
         self.current.clear();
     }
 
-    /// Takes a document, and says whether it had to be recorded; or why it is none after all.
+    /// Takes a document, and returns whether it had to be recorded; or why it is not one after all.
     pub(crate) fn take(&mut self, document: &Document) -> Result<Result<bool, SkipReason>, Error> {
         let hash = hash_of(document.content.bytes());
         let version = Version { path: document.path.clone(), hash };
@@ -149,7 +149,7 @@ impl Index {
         Ok(Ok(count > 0))
     }
 
-    /// Whether more of what is recorded is old than worth keeping.
+    /// Returns whether too much of what is recorded is old.
     pub(crate) fn is_mostly_old(&self) -> bool {
         let old = self.session.len().saturating_sub(self.passages());
         old > MANY_OLD && old > self.passages()
@@ -162,7 +162,7 @@ impl Index {
         Ok(())
     }
 
-    /// How many documents the folder holds, and how many passages they have.
+    /// Returns how many documents the folder holds, and how many passages they have.
     pub(crate) fn counts(&self) -> (usize, u64) {
         (self.current.len(), self.passages())
     }
@@ -172,7 +172,7 @@ impl Index {
         current.map(|messages| messages.end - messages.start).sum()
     }
 
-    /// The passages of the documents that the folder holds that answer a query best, best first.
+    /// Returns the passages of the folder's documents that answer a query best, best first.
     pub(crate) fn search(&self, query: &str, k: usize) -> Result<Vec<IndexedPassage>, Error> {
         let mut wanted = k;
         loop {
@@ -192,7 +192,7 @@ impl Index {
         }
     }
 
-    /// The passage that stands at a place of the documents that the folder holds.
+    /// Returns the passage at a place in the folder's documents.
     pub(crate) fn passage_at(&self, place: &PassageUrl) -> Result<Option<IndexedPassage>, Error> {
         let least = Version { path: place.path.clone(), hash: String::new() };
         let version = self.current.range(least..).next();
@@ -200,7 +200,7 @@ impl Index {
         let Some(messages) = version.and_then(|version| self.versions.get(version)) else {
             return Ok(None);
         };
-        // They stand in the order of the document.
+        // They are in the order of the document.
         let (mut from, mut to) = (messages.start, messages.end);
         while from < to {
             let middle = from.midpoint(to);
@@ -215,7 +215,7 @@ impl Index {
         Ok(None)
     }
 
-    /// A recorded passage, where its document is the one that the folder holds.
+    /// Returns a recorded passage, if its document is the one that the folder holds.
     fn passage(&self, seq: SeqNo) -> Result<Option<IndexedPassage>, Error> {
         let Some(Recorded { content, document, .. }) = recorded(&self.memory, &self.todo, seq.0)?
         else {
@@ -223,7 +223,7 @@ impl Index {
         };
         let Origin { path, title, hash, within, bytes, skip, .. } = document;
         let version = Version { path, hash };
-        // Of a version that was recorded twice, by two processes at once, one stands.
+        // Of a version that was recorded twice, by two processes at once, one counts.
         let is_current = self.current.contains(&version)
             && self.versions.get(&version).is_some_and(|messages| messages.contains(&seq.0));
         let text = content.get(skip..).unwrap_or_default().to_owned();
@@ -232,12 +232,12 @@ impl Index {
     }
 }
 
-/// What a file with these bytes is known by.
+/// Returns the identity of a file with these bytes.
 pub(crate) fn hash_of(bytes: &[u8]) -> String {
     hash(bytes, RULES)
 }
 
-/// The same where it was cut by these rules.
+/// Returns the same for a file that was cut by these rules.
 fn hash(bytes: &[u8], rules: u32) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&rules.to_le_bytes()).update(bytes);
@@ -249,8 +249,8 @@ fn recorded(memory: &Memory, todo: &TodoId, seq: u64) -> Result<Option<Recorded>
     Ok(message.and_then(|message| serde_json::from_str(message.json()).ok()))
 }
 
-/// A document's passages as messages: each begins with the title and the headings that it stands under,
-/// so that it is found by them.
+/// Returns a document's passages as messages: each begins with the title and the headings above it, so
+/// that it is found by them.
 fn messages(document: &Document, hash: &str) -> Result<Vec<Message>, SkipReason> {
     let pieces = document.content.pieces()?;
     let cuts: Vec<(&Piece<'_>, Cut)> =
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
     use crate::content::Content;
 
-    /// What a store holds that was cut by older rules is recorded anew, and found no more.
+    /// Documents that were cut by older rules are recorded anew, and their old passages are no longer found.
     #[test]
     fn older_cuts_are_recorded_anew() {
         let memory = Memory::in_memory(Index::options(Options::default()).unwrap()).unwrap();

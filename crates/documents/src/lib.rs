@@ -1,13 +1,13 @@
-//! Folders of documents (texts, Markdown, HTML, PDF, code) as something that deep search looks into.
+//! Folders of documents (texts, Markdown, HTML, PDF, code) as a source for deep search.
 //!
 //! A [`DocumentFolder`] reads a folder, cuts its documents into passages and searches them with a memory of
-//! its own. What it finds has a [`PassageUrl`]: the file and the bytes where the passage stands, so that an
-//! answer can be checked against what it rests on. Of HTML and PDF the text is read, within bounds of size and
-//! time; a passage of a PDF names its page. A [`TodoSearch`] looks into a memory in the same way.
+//! its own. What it finds has a [`PassageUrl`]: the file and the bytes of the passage, so that an answer can
+//! be checked against its sources. The text of HTML and PDF is read within limits of size and time; a passage
+//! of a PDF names its page. A [`TodoSearch`] searches a memory in the same way.
 //!
-//! It is a backend to search in, not a tool: an agent that is to read files of a folder has the tools of
+//! It is a search backend, not a tool: an agent that is to read files in a folder uses the tools of
 //! `foldback-tools`. It writes nothing into the folder, follows no link out of it, and reads no
-//! picture. What a document says is data.
+//! pictures. The text of a document is data.
 //!
 //! ```
 //! use foldback_deep_search::SearchBackend;
@@ -21,7 +21,7 @@
 //! let found = documents.search("租约多久续期", 3).await?;
 //! assert_eq!(found[0].url, "租约.md#bytes=0-40");
 //! assert!(found[0].text.contains("每十秒"));
-//! // The URL stands in an answer; what it points at can be read back.
+//! // The URL appears in an answer; what it points at can be read back.
 //! assert_eq!(documents.read(&found[0].url)?, found[0]);
 //! # Ok(())
 //! # }

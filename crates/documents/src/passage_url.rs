@@ -1,18 +1,18 @@
-//! Where a passage stands, as a URL.
+//! The place of a passage, as a URL.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Where a passage stands: `notes/lease.md#bytes=120-480`, `tides.pdf#page=3&text=0-480`,
+/// The place of a passage: `notes/lease.md#bytes=120-480`, `tides.pdf#page=3&text=0-480`,
 /// `page.html#text=120-480`.
 ///
-/// The path begins at the folder of documents, or wherever those who read its answers follow links from
+/// The path begins at the folder of documents, or at the place from which the readers of its answers follow links
 /// ([`with_prefix`](crate::DocumentFolder::with_prefix)); its parts are separated by `/`. The bytes are those from
-/// the first number up to, not including, the second, counted from 0: in the file, or in the text of a page
-/// of a PDF or of HTML. A viewer of PDFs opens the page and passes over the rest. What cannot stand in a
-/// URL, or would end a Markdown link, is percent-encoded; Chinese and other letters stand as they are.
+/// the first number up to, not including, the second, counted from 0: in the file, or in the text of a page of a
+/// PDF or of HTML. A PDF viewer opens the page and ignores the rest. What is not allowed in a URL, or would end a
+/// Markdown link, is percent-encoded; Chinese and other letters stay as they are.
 ///
 /// ```
 /// use foldback_documents::{PassageUrl, Within};
@@ -27,15 +27,15 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PassageUrl {
-    /// The file's path from the folder on.
+    /// The file's path in the folder.
     pub path: String,
-    /// What its bytes are counted in.
+    /// The text in which its bytes are counted.
     pub within: Within,
     /// Its bytes there.
     pub bytes: Range<u64>,
 }
 
-/// What the bytes of a passage are counted in.
+/// The text in which the bytes of a passage are counted.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -50,9 +50,9 @@ pub enum Within {
     Page(u32),
 }
 
-/// A text that is no URL of a passage.
+/// A text that is not the URL of a passage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no URL of a passage; expected one like notes/lease.md#bytes=120-480")]
+#[error("{0:?} is not the URL of a passage; expected one like notes/lease.md#bytes=120-480")]
 pub struct PassageUrlError(String);
 
 impl fmt::Display for PassageUrl {
@@ -67,7 +67,7 @@ impl fmt::Display for PassageUrl {
     }
 }
 
-/// A path as it stands in a URL.
+/// Returns a path as it is written in a URL.
 pub(crate) fn encoded(path: &str) -> String {
     let mut url = String::with_capacity(path.len());
     for c in path.chars() {
@@ -83,7 +83,7 @@ pub(crate) fn encoded(path: &str) -> String {
     url
 }
 
-/// Whether a character of a path stands in a URL as it is.
+/// Returns whether a character of a path is written in a URL as it is.
 fn is_plain(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric() || "-._~/!$'*+,;=@".contains(c)
@@ -128,7 +128,7 @@ fn parse(text: &str) -> Option<PassageUrl> {
         decoded.push(u8::from_str_radix(digits, 16).ok()?);
         rest = after.get(2..)?;
     }
-    // It stands in the folder, whoever wrote the URL.
+    // It must be in the folder, whoever wrote the URL.
     let path = String::from_utf8(decoded).ok().filter(|path| !path.is_empty())?;
     let is_inside = !path.starts_with('/') && path.split('/').all(|part| part != "..");
     is_inside.then_some(())?;

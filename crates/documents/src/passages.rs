@@ -1,4 +1,4 @@
-//! A document, cut into passages: paragraphs under their headings.
+//! Cuts a document into passages: paragraphs under their headings.
 
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
@@ -6,13 +6,13 @@ use unicode_segmentation::UnicodeSegmentation;
 /// A passage ends at the next empty line once it has this many bytes.
 const ENOUGH_BYTES: usize = 600;
 
-/// No passage is longer; a line that is gets cut between sentences.
+/// No passage is longer; a longer line is cut between sentences.
 const MAX_BYTES: usize = 1_200;
 
 /// A document in pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// What the document calls itself, where it does.
+    /// The document's title, if it has one.
     pub(crate) title: Option<String>,
     /// Its passages, in order.
     pub(crate) passages: Vec<Passage>,
@@ -23,11 +23,11 @@ pub(crate) struct Cut {
 pub(crate) struct Passage {
     /// Its bytes in the document, without white space around.
     pub(crate) bytes: Range<usize>,
-    /// The headings that it stands under, the topmost first.
+    /// The headings above it, the topmost first.
     pub(crate) headings: Vec<String>,
 }
 
-/// Cuts a text. Markdown's headings begin passages and are told with them, where `is_markdown`.
+/// Cuts a text. If `is_markdown` is set, Markdown headings begin passages and are kept with them.
 pub(crate) fn cut(text: &str, is_markdown: bool) -> Cut {
     let mut cutter = Cutter { text, start: 0, end: 0, headings: Vec::new(), passages: Vec::new() };
     let mut title = None;
@@ -60,15 +60,15 @@ pub(crate) fn cut(text: &str, is_markdown: bool) -> Cut {
     Cut { title, passages: cutter.passages }
 }
 
-/// A heading as far as it is told with its passages.
+/// Returns the part of a heading that is kept with its passages.
 fn bounded(heading: &str) -> String {
     heading.chars().take(MAX_HEADING).collect()
 }
 
-/// How much of a heading is told, in characters.
+/// How much of a heading is kept, in characters.
 const MAX_HEADING: usize = 120;
 
-/// The level and the words of a heading: `## Leases`. A closing run of `#` stands behind a space.
+/// Returns the level and the words of a heading: `## Leases`. A closing run of `#` follows a space.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     let words = line.get(level..)?.strip_prefix(' ')?.trim();
@@ -78,10 +78,10 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     ((1..=6).contains(&level) && !words.is_empty()).then_some((level, words))
 }
 
-/// The code fence that is open behind a line, as its character and length. It may begin in an item of a
-/// list or a quotation; its own character closes it, at least as often, with nothing behind.
+/// Returns the code fence that is open after a line, as its character and length. It may begin in a
+/// list item or a quotation; its own character closes it, at least as often, with nothing after it.
 fn fence_behind(open: Option<(char, usize)>, line: &str) -> Option<(char, usize)> {
-    // What looks like an item of a list inside is a line of the code: `+` in a diff.
+    // What looks like a list item inside is a line of the code: `+` in a diff.
     let line = if open.is_some() { unquoted(line) } else { without_marks(line) }.trim_end();
     let Some(mark) = line.chars().next().filter(|c| ['`', '~'].contains(c)) else { return open };
     let behind = line.trim_start_matches(mark);
@@ -93,8 +93,8 @@ fn fence_behind(open: Option<(char, usize)>, line: &str) -> Option<(char, usize)
     }
 }
 
-/// A line without the marks of the lists and quotations that begin in it; behind a list's mark stands a
-/// space.
+/// Returns a line without the marks of the lists and quotations that begin in it; a list's mark is
+/// followed by a space.
 fn without_marks(line: &str) -> &str {
     let mut line = unquoted(line);
     while let Some(rest) = behind_mark(line).filter(|rest| rest.starts_with(char::is_whitespace)) {
@@ -107,7 +107,7 @@ fn unquoted(line: &str) -> &str {
     line.trim_start_matches(|c: char| c.is_whitespace() || c == '>')
 }
 
-/// What stands behind the mark of a list's item: `-`, `*`, `+`, `1.`, `1)`.
+/// Returns what follows the mark of a list item: `-`, `*`, `+`, `1.`, `1)`.
 fn behind_mark(line: &str) -> Option<&str> {
     let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
     match numbered.len() < line.len() {
@@ -118,7 +118,7 @@ fn behind_mark(line: &str) -> Option<&str> {
 
 struct Cutter<'t> {
     text: &'t str,
-    /// Where the passage begins that is being made, and how far it goes.
+    /// Where the current passage begins, and how far it goes.
     start: usize,
     end: usize,
     headings: Vec<(usize, String)>,
@@ -167,7 +167,7 @@ impl Cutter<'_> {
     }
 }
 
-/// Where the last sentence ends that fits a passage, else the last word or character. More than 0.
+/// Returns the end of the last sentence that fits a passage, else of the last word or character. More than 0.
 fn sentence_end(text: &str) -> usize {
     let most = text.floor_char_boundary(MAX_BYTES);
     let window = text.get(..most).unwrap_or(text);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     proptest! {
-        /// All of a document stands in its passages, in order and once, but for white space.
+        /// All of a document is in its passages, in order and once, except for white space.
         #[test]
         fn nothing_is_lost_or_told_twice(
             text in "(#{0,3} [a-z中]{0,9}\n|[a-z中é。. ]{0,60}\n|\n|```\n|[中。x ]{900,2000}|e\u{301}){0,24}",

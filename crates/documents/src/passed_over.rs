@@ -1,4 +1,4 @@
-//! The files of a folder that are no documents, and what is told of them.
+//! The files of a folder that are not documents, and what is reported about them.
 
 use crate::Indexed;
 use foldback::core::one_line;
@@ -7,50 +7,50 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Files of a folder that are no documents, for one reason.
+/// Files of a folder that are not documents, for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Why.
+    /// The reason.
     pub why: SkipReason,
     /// How many there are.
     pub files: usize,
-    /// The first of them, up to 20, by their paths from the folder on.
+    /// The first of them, up to 20, by their paths in the folder.
     pub first: Vec<String>,
 }
 
-/// Why a file is no document.
+/// The reason why a file is not a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SkipReason {
     /// It is a link.
     Link,
-    /// It is neither a plain file nor a folder.
+    /// It is neither a regular file nor a folder.
     Special,
-    /// Its name has not the ending of a document.
+    /// Its name does not have the extension of a document.
     Ending,
-    /// There are more documents than may be.
+    /// There are more documents than the limit.
     Behind {
-        /// How many may be.
+        /// The limit.
         documents: usize,
     },
-    /// Its name is no Unicode text.
+    /// Its name is not Unicode text.
     Name,
-    /// It is larger than a document may be.
+    /// It is larger than the limit for a document.
     Large {
-        /// How large one may be, in bytes.
+        /// The limit in bytes.
         most: u64,
     },
-    /// It holds bytes that no text has.
+    /// It contains bytes that no text has.
     Binary,
-    /// It is no UTF-8.
+    /// It is not UTF-8.
     NoUtf8,
-    /// It is a PDF or HTML that cannot be understood.
+    /// It is a PDF or HTML that cannot be parsed.
     Damaged,
     /// It is a PDF that is locked by a password.
     Locked,
-    /// It is a PDF or HTML without a word of text: a scan, say.
+    /// It is a PDF or HTML without any text, such as a scan.
     NoText,
-    /// It is a PDF that takes too long to understand.
+    /// It is a PDF that takes too long to parse.
     Slow,
     /// The system does not let it be read.
     Unreadable(ErrorKind),
@@ -60,23 +60,23 @@ impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Link => f.write_str("a link"),
-            Self::Special => f.write_str("no plain file"),
-            Self::Ending => f.write_str("not the ending of a text"),
-            Self::Behind { documents } => write!(f, "behind the first {documents} documents"),
-            Self::Name => f.write_str("a name that is no Unicode text"),
+            Self::Special => f.write_str("not a regular file"),
+            Self::Ending => f.write_str("unsupported file extension"),
+            Self::Behind { documents } => write!(f, "beyond the first {documents} documents"),
+            Self::Name => f.write_str("a file name that is not Unicode"),
             Self::Large { most } => write!(f, "more than {most} bytes"),
-            Self::Binary => f.write_str("bytes that no text has"),
-            Self::NoUtf8 => f.write_str("no UTF-8"),
-            Self::Damaged => f.write_str("cannot be understood"),
+            Self::Binary => f.write_str("binary content"),
+            Self::NoUtf8 => f.write_str("not UTF-8"),
+            Self::Damaged => f.write_str("cannot be parsed"),
             Self::Locked => f.write_str("locked by a password"),
-            Self::NoText => f.write_str("without text, as scans are"),
-            Self::Slow => f.write_str("takes too long to understand"),
+            Self::NoText => f.write_str("no text, perhaps a scan"),
+            Self::Slow => f.write_str("takes too long to parse"),
             Self::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
         }
     }
 }
 
-/// Of files that are skipped for one reason, so many paths are kept.
+/// How many paths are kept of the files that are skipped for one reason.
 const KEPT: usize = 20;
 
 impl Skipped {
@@ -89,7 +89,7 @@ impl Skipped {
         }
     }
 
-    /// In the order in which they are told.
+    /// Returns them in the order in which they are reported.
     pub(crate) fn rarest_first(skipped: BTreeMap<SkipReason, Self>) -> Arc<[Self]> {
         let mut skipped: Vec<Self> = skipped.into_values().collect();
         skipped.sort_by(|a, b| (a.files, &a.first).cmp(&(b.files, &b.first)));
@@ -97,18 +97,18 @@ impl Skipped {
     }
 }
 
-/// Of files that were passed over for one reason, so many are named.
+/// How many of the files that were passed over for one reason are named.
 const NAMES: usize = 3;
 
-/// So many reasons are told.
+/// How many reasons are reported.
 const REASONS: usize = 4;
 
-/// How much is told of a name, in characters.
+/// How much of a name is shown, in characters.
 const WORDS: usize = 80;
 
 impl Indexed {
-    /// The files that were passed over, on one line: names by the reason, the rarest reason first; `None`
-    /// where there are none.
+    /// Returns the files that were passed over, on one line: names by reason, the rarest reason first;
+    /// `None` if there are none.
     ///
     /// ```
     /// use foldback_documents::{Indexed, SkipReason, Skipped};
@@ -122,7 +122,7 @@ impl Indexed {
     /// ];
     /// assert_eq!(
     ///     Indexed { skipped: skipped.into(), ..Indexed::default() }.passed_over().as_deref(),
-    ///     Some("旧.txt (no UTF-8); 1.png, 2.png, 3.png and 6 more (not the ending of a text)"),
+    ///     Some("旧.txt (not UTF-8); 1.png, 2.png, 3.png and 6 more (unsupported file extension)"),
     /// );
     /// ```
     #[must_use]

@@ -1,8 +1,7 @@
 //! The text of a PDF, page by page.
 //!
-//! The file may be hostile: how far its streams unpack is bounded, and so are its pages, its
-//! text and the time; it is read on a thread of its own, and one that breaks down or hangs takes nobody
-//! along.
+//! The file may be hostile: the unpacked size of its streams is limited, and so are its pages, its text
+//! and the time; it is read on a thread of its own, and one that crashes or hangs affects nothing else.
 
 mod pieces;
 
@@ -14,37 +13,37 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long a file is looked at.
+/// How long the parsing of a file may take.
 const TIME: Duration = Duration::from_secs(20);
 
-/// A file may unpack to this many times its size, and to so many bytes in any case.
+/// A file may unpack to this many times its size, and to the following number of bytes in any case.
 const RATIO: usize = 100;
 const RATIO_FROM: usize = 1 << 20;
 
-/// To how many bytes the content of a page may unpack.
+/// How many bytes the unpacked content of a page may have.
 const UNPACKED: usize = 32 << 20;
 
-/// To how many bytes a stream of objects may unpack, or what tells the characters of a font: objects take many times
-/// as much memory.
+/// How many bytes an unpacked stream of objects, or a font's character map, may have: objects take many times as
+/// much memory.
 const OBJECTS: usize = 4 << 20;
 
 /// How many pages are read.
 const PAGES: usize = 5_000;
 
-/// How much text is taken of all of them, in bytes.
+/// How much text is taken from all of them, in bytes.
 const TEXT: usize = 16 << 20;
 
-/// How deep objects may lie in each other is bounded where they are read; this is room for that.
+/// The nesting of objects is limited where they are read; this is room for that.
 const STACK: usize = 16 << 20;
 
-/// The texts of the pages, in order. Of a file that is too long, of those that come first.
+/// Returns the texts of the pages, in order; for a file that is too long, those of the first pages.
 ///
 /// # Errors
-/// When it is none, is locked, holds no text, or takes too long.
+/// When it is not a PDF, is locked, has no text, or takes too long.
 pub(crate) fn pages(bytes: Vec<u8>) -> Result<Vec<String>, SkipReason> {
     let (done, pages) = mpsc::channel();
     let end = Instant::now() + TIME;
-    // Nobody may wait for it any more by the time it is done.
+    // By the time it is done, nobody may be waiting for it.
     let read = move || drop(done.send(read(&bytes, end)));
     let thread = std::thread::Builder::new().name("pdf".to_owned()).stack_size(STACK).spawn(read);
     if thread.is_err() {
@@ -53,7 +52,7 @@ pub(crate) fn pages(bytes: Vec<u8>) -> Result<Vec<String>, SkipReason> {
     match pages.recv_timeout(TIME + Duration::from_secs(1)) {
         Ok(pages) => pages,
         Err(RecvTimeoutError::Timeout) => Err(SkipReason::Slow),
-        // It broke down.
+        // It crashed.
         Err(RecvTimeoutError::Disconnected) => Err(SkipReason::Damaged),
     }
 }
@@ -85,14 +84,14 @@ fn read(bytes: &[u8], end: Instant) -> Result<Vec<String>, SkipReason> {
         }
     }
     match texts.iter().all(|text| text.trim().is_empty()) {
-        // What is locked is not read at all.
+        // A locked file is not read at all.
         true if is_locked() => Err(SkipReason::Locked),
         true => Err(SkipReason::NoText),
         false => Ok(texts),
     }
 }
 
-/// What a page says, whose content may unpack to so many bytes.
+/// Returns the text of a page whose content may unpack to this many bytes.
 fn page_text(
     document: &Document,
     page: ObjectId,
@@ -115,17 +114,17 @@ fn page_text(
     Ok(writer.text)
 }
 
-/// What a page shows, as text: lines where it moves up or down, spaces where it moves aside.
+/// The text of a page: a new line for each vertical move, a space for each horizontal move.
 struct Writer<'d> {
     fonts: BTreeMap<Vec<u8>, Encoding<'d>>,
-    /// The name of the font that is set.
+    /// The name of the current font.
     font: Option<Vec<u8>>,
     text: String,
-    /// The place that the last matrix of text set.
+    /// The place that the last text matrix set.
     at: Option<(f32, f32)>,
 }
 
-/// A gap of more than so many thousandths of the font's size is one between words.
+/// A gap of more than this many thousandths of the font's size separates words.
 const GAP: f32 = -180.0;
 
 impl Writer<'_> {
@@ -176,7 +175,7 @@ impl Writer<'_> {
                 let is_shown = |c: &char| !c.is_control() || c.is_whitespace();
                 self.text.extend(text.chars().filter(is_shown));
             }
-            // Arrays do not lie in each other where they are shown.
+            // Shown arrays are not nested.
             Object::Array(parts) => {
                 for part in parts {
                     match part {
@@ -198,7 +197,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Where words are written without spaces, none is meant.
+    /// In scripts without spaces between words, none is meant.
     fn space(&mut self) {
         let last = self.text.chars().next_back();
         if last.is_some_and(|last| !last.is_whitespace() && !is_of_cjk_blocks(last)) {

@@ -1,4 +1,4 @@
-//! A memory as something to search in: what was said, by the blocks that it stands in.
+//! A memory as a source to search: what was said, by the blocks that contain it.
 
 use foldback::core::{BlockId, Reference, TodoId};
 use foldback::{Memory, SearchRequest};
@@ -8,40 +8,40 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::fmt;
 
-/// The blocks of a todo as something to search in: [`SearchBackend`]. What it finds has the name of its block
+/// The blocks of a todo as a source to search: a [`SearchBackend`]. What it finds has the name of its block
 /// (`b_trip_003`), by which it can be loaded word for word.
 ///
-/// One todo looks into another's only as far as that was granted to it.
+/// A todo searches another only as far as it was granted.
 #[derive(Clone)]
 pub struct TodoSearch {
     memory: Memory,
-    /// Who searches.
+    /// The todo that searches.
     reader: TodoId,
-    /// Whose blocks they are.
+    /// The todo that owns the blocks.
     todo: TodoId,
 }
 
-/// A block with less to do with a query than this is none that it asked for.
+/// A block below this relevance to a query does not answer it.
 const CUTOFF: f32 = 0.3;
 
-/// How much of a block's text is handed on, in bytes.
+/// How much of a block's text is passed on, in bytes.
 const MAX_BYTES: usize = 16 << 10;
 
 impl TodoSearch {
-    /// Searches in the blocks of `reader` itself.
+    /// Creates a search in the blocks of `reader` itself.
     #[must_use]
     pub fn own(memory: Memory, reader: TodoId) -> Self {
         Self { memory, todo: reader.clone(), reader }
     }
 
-    /// Searches in the blocks of `todo` that were granted to `reader`.
+    /// Creates a search in the blocks of `todo` that were granted to `reader`.
     #[must_use]
     pub fn granted(memory: Memory, reader: TodoId, todo: TodoId) -> Self {
         Self { memory, reader, todo }
     }
 
     fn find(&self, query: &str, k: usize) -> Result<Vec<Passage>, foldback::Error> {
-        // What was not granted is left out, and more is looked at in its place.
+        // Blocks that were not granted are left out, and further ones are examined in their place.
         let wanted = if self.todo == self.reader { k } else { SearchRequest::MAX_K };
         let request = SearchRequest::new(query).k(wanted).cutoff(CUTOFF);
         let mut passages = Vec::new();
@@ -68,7 +68,7 @@ impl TodoSearch {
         self.memory.references().locate(&self.reader, &reference).is_ok()
     }
 
-    /// The messages of a block, each as its speaker's.
+    /// Returns the messages of a block, each after its speaker.
     fn text(&self, range: std::ops::Range<u64>) -> Result<String, foldback::Error> {
         let mut text = String::new();
         for message in self.memory.messages(&self.todo, range)? {

@@ -1,14 +1,14 @@
-//! What the memory takes beside time: syncs, bytes written, memory, disk; and the tails of the
-//! times that must stay short.
+//! Measures what the memory costs besides time: syncs, bytes written, memory, disk; and the tails
+//! of the times that must stay short.
 //!
 //! ```text
 //! cargo bench -p foldback --bench footprint [-- PART ...]
 //! ```
 //!
-//! PART is `append` (P1) or `bulk` (P3), each with `-encrypted` behind it for an encrypted store (S14), `cold` (P7, P8,
-//! P9), `payload` (P10), `prompt` (P11) or `embed` (P12); without one, all but the 100,000 blocks of P11, which
-//! `prompt-100k` adds. Each part runs in a process of its own, so that what one leaves behind does not count for the next.
-//! Syncs are counted by `strace` where it is installed.
+//! PART is `append` (P1) or `bulk` (P3), each with the suffix `-encrypted` for an encrypted store (S14), `cold` (P7,
+//! P8, P9), `payload` (P10), `prompt` (P11) or `embed` (P12); without one, all but the 100,000 blocks of P11, which
+//! `prompt-100k` adds. Each part runs in a process of its own, so that one does not affect the next. Syncs are
+//! counted by `strace` if it is installed.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
 
@@ -21,7 +21,7 @@ mod parts;
 
 use std::process::Command;
 
-/// In this order they are run and printed.
+/// The parts, in the order in which they are run and printed.
 const PARTS: [&str; 9] = [
     "append",
     "append-encrypted",

@@ -1,4 +1,5 @@
-//! What was asked of a store, and what it gave: an append-only log that tells of its own changes.
+//! The audit log: what was asked of a store and what it returned. The log is append-only and reveals changes to
+//! itself.
 
 mod check;
 mod coding;
@@ -25,7 +26,7 @@ use std::path::PathBuf;
 /// The log's name in the store's folder.
 const FILE: &str = "audit.jsonl";
 
-/// Turns the log of look-ups on: see [`Options::audit`](crate::Options::audit).
+/// Turns on the log of look-ups; see [`Options::audit`](crate::Options::audit).
 ///
 /// ```
 /// use foldback::core::{Message, TodoId};
@@ -50,38 +51,39 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// A log in which lines of this memory have this `door`: the way by which a program or a person came.
+    /// Creates a setting under which this memory's lines carry this `door`: the way by which a program or a person
+    /// came.
     #[must_use]
     pub fn new(door: &str) -> Self {
         Self { door: door.to_owned() }
     }
 }
 
-/// Something that was looked up.
+/// A look-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditEvent<'e> {
-    /// The todo in which; `None` for all of them.
+    /// The todo that was searched; `None` for all of them.
     pub todo: Option<&'e TodoId>,
     /// What was done: `search_block`, `load`, `grant`, ...
     pub what: &'e str,
     /// The references that were named.
     pub references: &'e [String],
-    /// What else was asked. Of it a keyed digest is noted.
+    /// The rest of the request; only a keyed digest of it is logged.
     pub query: Option<&'e str>,
-    /// The references to what was given.
+    /// The references that were returned.
     pub given: &'e [String],
-    /// Whether it was refused or led to nothing.
+    /// Whether it was refused or found nothing.
     pub is_error: bool,
 }
 
-/// The log of what was looked up in a store.
+/// The log of look-ups in a store.
 #[derive(Clone, Copy)]
 pub struct AuditLog<'a> {
     memory: &'a Shared,
 }
 
 impl Memory {
-    /// The log of what was looked up. It can be read whether or not this memory adds to it.
+    /// Returns the log of look-ups. It can be read whether or not this memory adds to it.
     #[must_use]
     pub fn audit(&self) -> AuditLog<'_> {
         AuditLog::of(&self.shared)
@@ -93,17 +95,17 @@ impl<'a> AuditLog<'a> {
         Self { memory }
     }
 
-    /// Notes a look-up that was not made by one of the memory's own methods; those note themselves.
+    /// Logs a look-up that was not made by one of the memory's own methods; those log themselves.
     /// Without [`Options::audit`](crate::Options::audit) it does nothing.
     ///
     /// # Errors
-    /// When it cannot be written. What was looked up should not be given out then.
+    /// When the line cannot be written. The result should then be withheld.
     pub fn note(self, event: &AuditEvent<'_>) -> Result<(), Error> {
         self.memory.note(event)
     }
 }
 
-/// What a tool's arguments ask.
+/// The parts of a tool's arguments that are logged.
 #[derive(Default, Deserialize)]
 struct Arguments {
     r#ref: Option<String>,
@@ -119,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// Notes a call of a recall tool and its answer.
+    /// Logs a call of a recall tool and its answer.
     pub(crate) fn note_call(
         &self,
         todo: Option<&TodoId>,
@@ -131,7 +133,7 @@ impl Shared {
             return Ok(());
         }
         let read: Option<Arguments> = serde_json::from_str(arguments).ok();
-        // Arguments that cannot be read are noted as the query.
+        // Arguments that cannot be read are logged as the query.
         let all = read.is_none().then_some(arguments);
         let read = read.unwrap_or_default();
         let references: Vec<String> = read.r#ref.into_iter().map(|one| shortened(&one)).collect();
@@ -145,7 +147,7 @@ impl Shared {
         })
     }
 
-    /// Notes a search and what it found.
+    /// Logs a search and what it found.
     pub(crate) fn note_search(
         &self,
         todo: Option<&TodoId>,
@@ -161,7 +163,7 @@ impl Shared {
         self.note(&AuditEvent { todo, what: "search", query, given, ..AuditEvent::default() })
     }
 
-    /// Notes references that were named, and whether they were given.
+    /// Logs references that were named, and whether they were returned.
     pub(crate) fn note_references(
         &self,
         todo: &TodoId,
@@ -178,7 +180,7 @@ impl Shared {
         self.note(&AuditEvent { todo, what, references, given, ..AuditEvent::default() })
     }
 
-    /// As [`note_call`](Self::note_call), of a call.
+    /// Logs a call as [`note_call`](Self::note_call) does.
     pub(crate) fn note_tool(
         &self,
         todo: &TodoId,
@@ -188,23 +190,23 @@ impl Shared {
         self.note_call(Some(todo), &call.name, &call.arguments, answer)
     }
 
-    /// Where the log is; `None` in memory.
+    /// Returns the path of the log; `None` in memory.
     fn audit_path(&self) -> Option<PathBuf> {
         Some(self.dir.as_ref()?.join(FILE))
     }
 }
 
-/// A reference as a model wrote it, which may be anything.
+/// Returns a reference as a model wrote it, which may be anything.
 fn shortened(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// What digests and checks of a store's log are keyed with.
+/// Derives the key for the digests and checks of a store's log.
 fn key_of(secret: &Secret) -> [u8; 32] {
     blake3::derive_key("foldback 2026-11-26 audit log", secret)
 }
 
-/// The log of a memory that is opened so; `secret` is the store's, where it is kept.
+/// Opens the log of a memory with these options; `secret` is the store's, if it is kept.
 pub(crate) fn log_of(
     audit: Option<&Audit>,
     dir: Option<&PathBuf>,
@@ -219,7 +221,7 @@ pub(crate) fn log_of(
     Log::open(&dir.join(FILE), &audit.door, key_of(secret), coding, is_writable).map(Some)
 }
 
-/// What is asked of a log: what names it without its words.
+/// Returns what a log line may hold of a request: a digest, without its words.
 fn asked<'e>(event: &AuditEvent<'e>, key: &[u8; 32]) -> Asked<'e> {
     Asked { references: event.references, query: event.query.map(|query| line::digest(key, query)) }
 }

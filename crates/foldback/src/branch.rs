@@ -7,13 +7,13 @@ use foldback_core::{Block, SeqNo};
 use foldback_disclosure::{Arrangement, Billed, CacheAware, LiveView, Names, Shown, recall_note};
 use std::ops::Range;
 
-/// So many branches that are not shown are at hand as they were left: some conversations go on in two at a time.
+/// This many branches that are not shown are kept as they were left: some conversations continue in two at a time.
 const MOST_ASIDE: usize = 4;
 
 impl Session {
-    /// Shows another branch of the conversation from now on: the messages with these numbers, ascending, and what
-    /// is recorded after this. What is open is closed, and `pins` stay in every prompt. What has left the view stays
-    /// away where both branches have it; otherwise nothing has left yet.
+    /// Shows another branch of the conversation from now on: the messages with these numbers, ascending, and what is
+    /// recorded after this. Open messages are closed, and `pins` stay in every prompt. What has left the view stays
+    /// out of it if both branches have it; otherwise nothing has left yet.
     ///
     /// # Errors
     /// When the store fails.
@@ -47,46 +47,46 @@ impl Session {
         Ok(())
     }
 
-    /// Whether what is shown is this branch.
+    /// Returns whether this branch is the one shown.
     #[must_use]
     pub fn follows(&self, branch: &[Range<u64>]) -> bool {
         between(&joined(branch), self.len()) == self.live.view.passed_over()
     }
 
-    /// What the next prompt shows, message by message; `None` under the fold policy `strict`.
+    /// Returns what the next prompt shows, message by message; `None` under the fold policy `strict`.
     #[must_use]
     pub fn arrangement(&self) -> Option<Arrangement> {
         self.live.view.arrangement()
     }
 
-    /// Goes on under the fold policy `cache-aware` with these settings. They are kept with what is recorded next.
+    /// Continues under the fold policy `cache-aware` with these settings. They are stored with what is recorded next.
     pub fn set_cache_aware(&mut self, settings: CacheAware) {
         self.live.view.set_cache_aware(settings);
     }
 
-    /// The model calls `load` by this name, and reaches other todos too, so that names are given in full.
+    /// Sets the name by which the model calls `load`. The model reaches other todos too, so names are given in full.
     pub fn set_load_name(&mut self, load: &str) {
         let names = Names { load: Some(load.to_owned()), todo: Some(self.todo().clone()) };
         self.live.view.set_names(names);
     }
 
-    /// The provider has nothing in its cache any more of what was sent.
+    /// Notes that the provider's cache no longer holds anything of what was sent.
     pub fn cool(&mut self) {
         self.live.view.cool();
     }
 
-    /// The provider has billed so much for the prompt whose answer was recorded last: what is decided next goes by that.
-    /// It is kept with what is recorded next.
+    /// Sets what the provider billed for the prompt whose answer was recorded last. The next decision is based on it,
+    /// and it is stored with what is recorded next.
     pub fn bill(&mut self, billed: &Billed) {
         self.live.view.bill(billed);
     }
 
-    /// Whether the stable part of the prompt has to stay as it is, until this is said again.
+    /// Sets whether the stable part of the prompt has to stay as it is, until the next call.
     pub fn hold(&mut self, is_held: bool) {
         self.live.view.hold(is_held);
     }
 
-    /// A view that has taken the messages of a branch, and the blocks that hold any of them.
+    /// Builds a view of the messages of a branch and of the blocks that hold any of them.
     pub(crate) fn view_of(
         &self,
         live: &Live,
@@ -129,7 +129,7 @@ impl Session {
     }
 }
 
-/// Ranges that touch each other as one.
+/// Merges ranges that touch each other.
 pub(crate) fn joined(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::new();
     for range in ranges.iter().filter(|range| !range.is_empty()) {
@@ -141,14 +141,14 @@ pub(crate) fn joined(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     joined
 }
 
-/// What of `0..end` is in none of the ranges.
+/// Returns the parts of `0..end` that are in none of the ranges.
 pub(crate) fn between(ranges: &[Range<u64>], end: u64) -> Vec<Range<u64>> {
     let starts = ranges.iter().map(|range| range.start).chain([end]);
     let ends = [0].into_iter().chain(ranges.iter().map(|range| range.end));
     ends.zip(starts).map(|(from, to)| from..to).filter(|range| !range.is_empty()).collect()
 }
 
-/// What of the ranges is below `end`.
+/// Returns the parts of the ranges that are below `end`.
 fn before(ranges: &[Range<u64>], end: u64) -> Vec<Range<u64>> {
     let cut = |range: &Range<u64>| range.start.min(end)..range.end.min(end);
     ranges.iter().map(cut).filter(|range| !range.is_empty()).collect()

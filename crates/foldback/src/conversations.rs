@@ -1,4 +1,4 @@
-//! Whole conversations in and out.
+//! Imports and exports whole conversations.
 
 mod follow;
 mod info;
@@ -19,18 +19,18 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Messages of one transaction when a whole conversation comes in: enough that the cost of a
+/// Messages per transaction when a whole conversation is imported: enough that the cost of a
 /// transaction is shared, few enough that a crash loses little work.
 const PER_TRANSACTION: usize = 256;
 
-/// Bytes of one transaction when a whole conversation comes in.
+/// Bytes per transaction when a whole conversation is imported.
 const BYTES_PER_TRANSACTION: usize = 4 << 20;
 
-/// How many messages are read at once on the way out.
+/// How many messages are read at once for an export.
 const PER_READ: u64 = 1_024;
 
-/// Conversations of other programs, each a todo of its own: whole conversations in, and out again
-/// byte for byte.
+/// Conversations of other programs, each a todo of its own: imported whole, and exported byte for
+/// byte.
 ///
 /// ```
 /// use foldback::core::TodoId;
@@ -50,7 +50,7 @@ pub struct Conversations<'a> {
 }
 
 impl Memory {
-    /// Whole conversations, in and out.
+    /// Returns the import and export of whole conversations.
     #[must_use]
     pub fn conversations(&self) -> Conversations<'_> {
         Conversations::of(&self.shared)
@@ -62,11 +62,11 @@ impl<'a> Conversations<'a> {
         Self { memory }
     }
 
-    /// Takes a whole conversation into a new todo and closes its last block.
+    /// Imports a whole conversation into a new todo and closes its last block.
     ///
     /// # Errors
-    /// When the todo already holds messages, or the store fails. What was made durable before a
-    /// failure stays, and importing goes on from there with [`continue_import`](Self::continue_import).
+    /// When the todo already holds messages, or the store fails. What was made durable before a failure
+    /// stays, and [`continue_import`](Self::continue_import) continues from there.
     pub fn import(
         self,
         todo: &TodoId,
@@ -80,13 +80,13 @@ impl<'a> Conversations<'a> {
         self.continue_import(todo, conversation)
     }
 
-    /// As [`import`](Self::import), into a todo that may already hold the conversation's first
-    /// messages, because an earlier import was cut short or the conversation has grown since.
+    /// Imports as [`import`](Self::import) does, into a todo that may already hold the conversation's first messages,
+    /// because an earlier import was cut short or the conversation has grown since.
     ///
     /// # Errors
     /// When the todo holds other messages, or more of them
     /// ([`AlreadyExists`](crate::ErrorKind::AlreadyExists)); when only the last message that it holds is
-    /// another one now ([`SourceChanged`](crate::ErrorKind::SourceChanged)); and when the store fails.
+    /// different now ([`SourceChanged`](crate::ErrorKind::SourceChanged)); and when the store fails.
     pub fn continue_import(
         self,
         todo: &TodoId,
@@ -96,13 +96,13 @@ impl<'a> Conversations<'a> {
         self.go_on(begun, conversation)
     }
 
-    /// As [`continue_import`](Self::continue_import) for several conversations, each into a todo of its
-    /// own; they are cut and embedded beside each other. The todos are made, and what they hold already
-    /// is checked, in the order given: behind one that is refused, and for which `is_passed` is
-    /// false, nothing is begun. The results are in that order, and end with that one.
+    /// Imports several conversations as [`continue_import`](Self::continue_import) does, each into a
+    /// todo of its own; they are cut and embedded in parallel. The todos are created, and what they
+    /// already hold is checked, in the order given: after one that is refused, and for which
+    /// `is_passed` is false, nothing is begun. The results are in that order and end with that one.
     ///
     /// # Errors
-    /// In the place of each conversation, as [`continue_import`](Self::continue_import).
+    /// Each conversation's result has the errors of [`continue_import`](Self::continue_import).
     pub fn continue_imports(
         self,
         conversations: &[(TodoId, &Conversation)],
@@ -123,7 +123,7 @@ impl<'a> Conversations<'a> {
         begun.into_par_iter().map(import).collect()
     }
 
-    /// Records what of a conversation its todo does not hold yet, and closes its last block.
+    /// Records the part of a conversation that its todo does not hold yet, and closes its last block.
     fn go_on(
         self,
         (mut session, mut checked): (Session, u64),
@@ -140,12 +140,12 @@ impl<'a> Conversations<'a> {
                     recorded.extend(receipts);
                     checked = session.len();
                 }
-                // Somebody else imports the same: what is there already need not come again.
+                // Another writer imports the same: what is already there need not be recorded again.
                 Err(error) if matches!(error.failure(), Failure::MovedOn { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        // Its end may be closed already.
+        // Its last block may already be closed.
         if session.open() == 0 {
             return Ok(recorded);
         }
@@ -156,8 +156,8 @@ impl<'a> Conversations<'a> {
         Ok(recorded)
     }
 
-    /// The session of a todo that a conversation goes into. The todo is new, or holds the
-    /// conversation's first messages; what stands around the messages is kept with it.
+    /// Returns the session of a todo that a conversation is imported into. The todo is new, or
+    /// holds the conversation's first messages; what surrounds the messages is stored with it.
     ///
     /// # Errors
     /// As [`continue_import`](Self::continue_import).
@@ -165,11 +165,11 @@ impl<'a> Conversations<'a> {
         Ok(self.begin(todo, conversation)?.0)
     }
 
-    /// Checks that the messages of a range, up to the last that a session knows, are the conversation's, each
-    /// exactly as it is there.
+    /// Checks that the messages of a range, up to the last that a session knows, are exactly the
+    /// conversation's.
     ///
     /// # Errors
-    /// When one is another message, or the range goes beyond the conversation
+    /// When one differs, or the range goes beyond the conversation
     /// ([`AlreadyExists`](crate::ErrorKind::AlreadyExists)); and when the store fails.
     pub fn check_exact(
         self,
@@ -197,10 +197,10 @@ impl<'a> Conversations<'a> {
         Ok(())
     }
 
-    /// As [`session_for`](Self::session_for), with how many of its messages are known to be the
-    /// conversation's.
+    /// Returns the session as [`session_for`](Self::session_for) does, and how many of its messages
+    /// are known to be the conversation's.
     fn begin(self, id: &TodoId, conversation: &Conversation) -> Result<(Session, u64), Error> {
-        // Where somebody writes to the todo meanwhile, what it holds then is looked at again.
+        // If another writer changes the todo meanwhile, its contents are checked again.
         let (todo, held) = retry(|| {
             let todo = self.memory.registry.create(id, b"")?;
             let head = self.memory.kv.head(todo.no())?;
@@ -216,8 +216,8 @@ impl<'a> Conversations<'a> {
         Ok(self.memory.blocks.head(todo)?.messages)
     }
 
-    /// Checks that the messages `range`, up to the last that the todo holds, are the conversation's;
-    /// the lines on which they stand may be others.
+    /// Checks that the messages in `range`, up to the last that the todo holds, are the
+    /// conversation's; their line numbers may differ.
     fn check_held(
         self,
         todo: &Todo,
@@ -251,7 +251,7 @@ impl<'a> Conversations<'a> {
         Ok(())
     }
 
-    /// A todo's conversation, every message exactly as it was recorded.
+    /// Returns a todo's conversation, every message exactly as it was recorded.
     ///
     /// # Errors
     /// When there is no such todo, or a message is damaged.
@@ -259,12 +259,12 @@ impl<'a> Conversations<'a> {
         self.export_with(todo, false)
     }
 
-    /// As [`export`](Self::export), with what was [removed](crate::Redaction) and sealed in its place again: every
-    /// message as it came. What was removed without a key stays a mark.
+    /// Exports as [`export`](Self::export) does, with what was [removed](crate::Redaction) and sealed back in its
+    /// place: every message as it came. What was removed without a key stays a mark.
     ///
     /// # Errors
-    /// As [`export`](Self::export); and when the memory has no key, or another than the one that something was sealed
-    /// with ([`NotPermitted`](crate::ErrorKind::NotPermitted)).
+    /// As [`export`](Self::export); and when the memory has no key, or a different one than something was sealed with
+    /// ([`NotPermitted`](crate::ErrorKind::NotPermitted)).
     pub fn export_revealed(self, todo: &TodoId) -> Result<Conversation, Error> {
         self.export_with(todo, true)
     }
@@ -296,7 +296,7 @@ impl<'a> Conversations<'a> {
     }
 }
 
-/// The messages in runs of bounded number and size.
+/// Splits the messages into runs of bounded number and size.
 fn batches(messages: &[Message]) -> impl Iterator<Item = &[Message]> {
     let mut rest = messages;
     std::iter::from_fn(move || {

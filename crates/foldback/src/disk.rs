@@ -1,4 +1,4 @@
-//! The room of the disk that a store is on, and the little that the store keeps back of it.
+//! The free space of the disk that a store is on, and the reserve that the store keeps.
 
 use crate::Error;
 use crate::error::Failure;
@@ -8,22 +8,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Room that a store keeps back, so that something can be deleted from it on a full disk: to delete takes writing.
+/// The space that a store reserves so that data can be deleted on a full disk: deleting needs writing.
 const RESERVE_BYTES: u64 = 1 << 20;
 
-/// It is made where so many times as much is free.
+/// The reserve is only made if this many times its size is free.
 const ENOUGH: u64 = 4;
 
 const RESERVE: &str = "RESERVE";
 
-/// Makes the reserve of a store where there is none and room for it. Without one, nothing can be deleted once
-/// the disk is full, and that is all.
+/// Makes the reserve of a store if it has none and there is room for it. Its only purpose is deleting once
+/// the disk is full.
 pub(crate) fn make_reserve(store: &Path) {
     let path = store.join(RESERVE);
     if !path.exists() && free_bytes(store).is_some_and(|free| free >= ENOUGH * RESERVE_BYTES) {
-        // What is not there whole is no room.
+        // An incomplete reserve reserves nothing.
         match fill(&path) {
-            // Another process makes it just now.
+            // Another process is making it right now.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(_) => drop(fs::remove_file(&path)),
             Ok(()) => {}
@@ -31,9 +31,9 @@ pub(crate) fn make_reserve(store: &Path) {
     }
 }
 
-/// Gives up the room that the store in a folder keeps back, for [`forget`](crate::Maintenance::forget), on a disk
-/// that is so full that the store cannot even be opened. It is kept back again once there is room. Says
-/// whether there was any.
+/// Releases the space that the store in a folder reserves, for [`forget`](crate::Maintenance::forget), on a disk
+/// that is so full that the store cannot even be opened. It is reserved again once there is room. Returns whether
+/// there was any.
 ///
 /// # Errors
 /// When its file cannot be removed.
@@ -46,8 +46,8 @@ pub fn release_reserve(store: &Path) -> Result<bool, Error> {
     }
 }
 
-/// The error of an index or a file that could not be written; where the disk of the store has hardly any room,
-/// one that names the disk.
+/// Returns the error of an index or a file that could not be written; if the store's disk is nearly full, one
+/// that names the disk.
 pub(crate) fn named(store: Option<&Path>, error: impl Into<Error>) -> Error {
     let error = error.into();
     let is_of_files =
@@ -59,14 +59,14 @@ pub(crate) fn named(store: Option<&Path>, error: impl Into<Error>) -> Error {
     }
 }
 
-/// The error of a compaction; of one for which there was no room, how much it needs.
+/// Returns the error of a compaction; if there was no room for it, the error says how much it needs.
 pub(crate) fn named_of_compaction(store: &Path, error: KvError) -> Error {
     let KvError::Full { .. } = error else { return error.into() };
     let names = fs::read_dir(store).into_iter().flatten().flatten();
     let engine = names.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"store."));
     let needed: u64 = engine.map(|entry| bytes_of(&entry.path())).sum();
     let what = format!(
-        "to compact writes the store anew, which needs up to {needed} bytes, and as many in the folder for \
+        "compacting rewrites the store, which needs up to {needed} bytes, and as many in the folder for \
          temporary files; make room, or copy the store to another disk by a backup and compact the copy"
     );
     no_room(store, free_bytes(store).unwrap_or_default(), what)
@@ -76,7 +76,7 @@ fn no_room(path: &Path, free: u64, what: String) -> Error {
     Failure::NoRoom { path: path.to_owned(), free, what }.into()
 }
 
-/// The bytes of a file, or of the files of a folder.
+/// Returns the size in bytes of a file, or of the files in a folder.
 fn bytes_of(path: &Path) -> u64 {
     match fs::read_dir(path) {
         Ok(entries) => entries.flatten().map(|entry| bytes_of(&entry.path())).sum(),
@@ -84,7 +84,7 @@ fn bytes_of(path: &Path) -> u64 {
     }
 }
 
-/// With less than this an index may not be written: its writer takes some megabytes at once.
+/// With less than this much free, an index may not be written: its writer takes some megabytes at once.
 const LITTLE: u64 = 4 << 20;
 
 #[cfg(unix)]
@@ -98,7 +98,7 @@ fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 
-/// Makes the file with real room behind it.
+/// Creates the file with space actually allocated for it.
 fn fill(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

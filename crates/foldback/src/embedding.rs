@@ -1,4 +1,4 @@
-//! Which embedder a store uses, and making the vectors of its messages again when that changes.
+//! Manages which embedder a store uses, and re-embeds its messages when that changes.
 
 mod background;
 mod examine;
@@ -22,14 +22,14 @@ use stored::{
     unless_damaged,
 };
 
-/// The embedder of a store: which it is, how good it is, and how far its vectors are made.
+/// The embedder of a store: which it is, how good it is, and how many messages have its vectors.
 #[derive(Clone, Copy)]
 pub struct Embedding<'a> {
     memory: &'a Shared,
 }
 
 impl Memory {
-    /// The embedder of the store, and its vectors.
+    /// Returns the handle on the store's embedder and vectors.
     #[must_use]
     pub fn embedding(&self) -> Embedding<'_> {
         Embedding::of(&self.shared)
@@ -41,28 +41,28 @@ impl<'a> Embedding<'a> {
         Self { memory }
     }
 
-    /// The embedder at work, on the scale that was measured for it in this store.
+    /// Returns the embedder in use, on the scale that was measured for it in this store.
     #[must_use]
     pub fn embedder(self) -> &'a dyn Embedder {
         self.memory.embedder.as_ref()
     }
 
-    /// Why the embedder at work is not what it should be; as it is now, so a process that has a store
-    /// open for long may ask again.
+    /// Returns why the embedder in use is not the one it should be. The answer is current, so a
+    /// process that keeps a store open for long may ask again.
     #[must_use]
     pub fn trouble(self) -> Option<Arc<EmbedderTrouble>> {
         let at_work = self.embedder().model_id();
         let not_own = || {
             let own = own_model(self.kv()).ok()??;
-            // Whoever asks for words alone gets what was asked for.
+            // A caller that chose words alone gets what it asked for.
             let is_trouble = own != at_work && at_work != WordsOnly::MODEL_ID;
             is_trouble.then(|| EmbedderTrouble::NotOwn { at_work: at_work.to_owned(), own })
         };
         self.memory.embedder_trouble.clone().or_else(|| not_own().map(Arc::new))
     }
 
-    /// The embedder that the store remembers as its own; `None` for a store that was never told of one,
-    /// and uses the built-in one.
+    /// Returns the embedder that the store remembers as its own; `None` for a store that was never
+    /// given one and uses the built-in one.
     ///
     /// # Errors
     /// When the store fails or the record is damaged.
@@ -70,10 +70,10 @@ impl<'a> Embedding<'a> {
         remembered(self.kv())
     }
 
-    /// Makes the embedder at work the store's own, found again by `choice`. Vectors of messages
-    /// that have others are made again by a thread of this memory's, and after it by whoever opens
-    /// the store for writing with this embedder; [`reembed`](Self::reembed) waits for that. Searches
-    /// go on meanwhile, by words and by the vectors that are of the embedder that asks.
+    /// Makes the embedder in use the store's own, found again by `choice`. A thread of this memory
+    /// re-embeds messages that have other vectors, and after it any process that opens the store for
+    /// writing with this embedder; [`reembed`](Self::reembed) waits for that. Searches continue
+    /// meanwhile, by words and by the vectors of the searching embedder.
     ///
     /// # Errors
     /// When the store fails.
@@ -81,13 +81,13 @@ impl<'a> Embedding<'a> {
         remember(self.kv(), self.embedder(), choice)?;
         set_failures(self.kv(), &EmbeddingFailures::default())?;
         if self.embedder().model_id() == WordsOnly::MODEL_ID {
-            // There is nothing to make, and what was being replaced stays as it is.
+            // There is nothing to embed, and an unfinished replacement stays as it is.
             return self.work().abandon_soon();
         }
         self.reembed_in_background()
     }
 
-    /// What could not be embedded since the embedder was chosen, if anything.
+    /// Returns what could not be embedded since the embedder was chosen, if anything.
     ///
     /// # Errors
     /// When the store fails.
@@ -95,7 +95,7 @@ impl<'a> Embedding<'a> {
         failures(self.kv())
     }
 
-    /// Keeps a scale that was measured for a model. It is used when a store is opened with it.
+    /// Stores a scale that was measured for a model. It is used when the store is opened with that model.
     ///
     /// # Errors
     /// When the scale makes no sense ([`InvalidInput`](crate::ErrorKind::InvalidInput)), or the store fails.
@@ -103,14 +103,14 @@ impl<'a> Embedding<'a> {
         if !scale.is_sound() {
             return Err(Failure::Scale { model: model_id.to_owned(), scale }.into());
         }
-        // What cannot be read is measured again.
+        // A scale that cannot be read is measured again.
         let mut scales: Scales =
             unless_damaged(get(self.kv(), SCALES))?.flatten().unwrap_or_default();
         scales.insert(model_id.to_owned(), scale);
         put(self.kv(), SCALES, &scales)
     }
 
-    /// The scale that was measured for a model, if one was.
+    /// Returns the scale that was measured for a model, if any.
     ///
     /// # Errors
     /// When the store fails or the record is damaged.
@@ -118,8 +118,8 @@ impl<'a> Embedding<'a> {
         scale_of(self.kv(), model_id)
     }
 
-    /// How many messages have the vectors of the embedder at work, or of the store's own where that
-    /// cannot be loaded.
+    /// Returns how many messages have the vectors of the embedder in use, or of the store's own if
+    /// that cannot be loaded.
     ///
     /// # Errors
     /// When the store fails.
@@ -127,12 +127,12 @@ impl<'a> Embedding<'a> {
         self.work().progress()
     }
 
-    /// Makes the vectors of all messages that have others than those of the embedder at work, when it is
-    /// the store's own, and returns when that is done, by whatever process. `report` is called
-    /// between batches. It ends early when another embedder is chosen meanwhile.
+    /// Re-embeds all messages that do not have the vectors of the embedder in use, if it is the store's
+    /// own, and returns when that is done, by whatever process. `report` is called between batches. It
+    /// ends early when another embedder is chosen meanwhile.
     ///
     /// # Errors
-    /// When the store or the embedder fails; what is done stays done.
+    /// When the store or the embedder fails; finished work is kept.
     pub fn reembed(
         self,
         report: impl FnMut(EmbeddingProgress),
@@ -144,7 +144,7 @@ impl<'a> Embedding<'a> {
         self.memory.reembedder.start(self.work())
     }
 
-    /// What is wrong with the vectors of the store's todos, as sentences; with `repair` it is set right.
+    /// Returns what is wrong with the vectors of the store's todos, as sentences; with `repair` it is repaired.
     pub(crate) fn examine(self, repair: bool) -> Result<Vec<String>, Error> {
         self.work().examine(repair)
     }
@@ -175,9 +175,9 @@ impl<'a> Embedding<'a> {
 /// The embedder that a store remembers as its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreEmbedder {
-    /// How it is found again.
+    /// How the embedder is found again.
     pub choice: Choice,
-    /// Its model's id. Vectors of other ids are not compared with its own.
+    /// Its model's id. Vectors with other ids are not compared with its own.
     pub model_id: String,
     /// The length of its vectors.
     pub dim: usize,
@@ -193,22 +193,22 @@ pub struct EmbeddingProgress {
 }
 
 impl EmbeddingProgress {
-    /// Whether nothing is left to do.
+    /// Returns whether nothing is left to do.
     #[must_use]
     pub fn is_done(self) -> bool {
         self.done >= self.messages
     }
 }
 
-/// Why the embedder at work is not what it should be, and what follows from that.
+/// The reason why the embedder in use is not the one it should be, and its consequences.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedderTrouble {
-    /// The store's own embedder could not be loaded. Vectors of what is recorded meanwhile are made
-    /// when it can be loaded again.
-    #[error("{0}; this search or recording goes by words alone")]
+    /// The store's own embedder could not be loaded. What is recorded meanwhile is embedded when it
+    /// can be loaded again.
+    #[error("{0}; this search or recording uses words alone")]
     NotLoaded(#[from] LoadError),
-    /// The scale that is stored for the embedder's model is none.
+    /// The scale that is stored for the embedder's model is not valid.
     #[error(
         "{what}; the model's own scale is used, and `foldback embedder calibrate` measures it again"
     )]
@@ -216,28 +216,28 @@ pub enum EmbedderTrouble {
         /// What is wrong with it.
         what: String,
     },
-    /// The store's own embedder is another one: it was when the store was opened, or was changed
-    /// since.
+    /// The store's own embedder is a different one: it already was when the store was opened, or
+    /// has been changed since.
     #[error(
-        "the store's messages are embedded by {own}, and this process embeds by {at_work}: they are \
-         not compared, and what this process records is embedded again by the next that opens the \
-         store with its own embedder"
+        "the store's messages are embedded by {own}, but this process embeds by {at_work}: they are \
+         not compared, and the next process that opens the store with its own embedder embeds again \
+         what this one records"
     )]
     NotOwn {
-        /// The model of the embedder at work.
+        /// The model of the embedder in use.
         at_work: String,
-        /// The model of the store's own.
+        /// The model of the store's own embedder.
         own: String,
     },
 }
 
-/// What could not be embedded since the store's embedder was chosen.
+/// The messages that could not be embedded since the store's embedder was chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmbeddingFailures {
     /// The model.
     pub model_id: String,
     /// How many messages it refused. They are found by their words.
     pub messages: u64,
-    /// The last error, with the todo and the message where it is about one.
+    /// The last error, with the todo and the message if it concerns one.
     pub last: String,
 }

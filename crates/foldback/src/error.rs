@@ -1,4 +1,4 @@
-//! What can go wrong with a memory.
+//! The errors of a memory.
 
 mod failure;
 mod kind;
@@ -10,20 +10,20 @@ use foldback_core::ContextError;
 use foldback_kv::Contended;
 
 /// An error of a [`Memory`](crate::Memory) or a [`Session`](crate::Session): a sentence that names what was
-/// wrong and what was expected, and a [kind](Self::kind) to match on. Its `source` is what the system or an
-/// engine said, where that is not in the sentence already.
+/// wrong and what was expected, and a [kind](Self::kind) to match on. Its `source` is the error of the
+/// system or the engine, if the sentence does not already contain it.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(Box<Failure>);
 
 impl Error {
-    /// What kind of error this is. Kinds stay what they are from version to version.
+    /// Returns the kind of this error. Kinds stay the same from version to version.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::of(&self.0)
     }
 
-    /// What went wrong, in detail.
+    /// Returns what went wrong, in detail.
     pub(crate) fn failure(&self) -> &Failure {
         &self.0
     }
@@ -49,7 +49,7 @@ impl From<Failure> for Error {
     }
 }
 
-/// Errors of what a memory is made of.
+/// The errors of the parts of a memory.
 macro_rules! from_parts {
     ($($part:ty),* $(,)?) => {$(
         impl From<$part> for Error {

@@ -1,17 +1,17 @@
-//! What one todo was given to read of another: recorded, listed, taken back.
+//! Permissions for one todo to read parts of another: recorded, listed and revoked.
 //!
-//! A grant names one block or payload of the todo that gives it. Whoever holds the memory, or the
-//! session of that todo, may grant; no text that a model writes or reads does. A grant holds between
-//! the two todos as they are: it ends when either is forgotten, and a todo that is made anew under
-//! the name of a forgotten one has given and received nothing.
+//! A grant names one block or payload of the todo that gives it. A caller with the memory, or with
+//! the session of that todo, may grant; no text that a model writes or reads does. A grant holds
+//! between the two todos as they are: it ends when either is forgotten, and a new todo with the name
+//! of a forgotten one has given and received nothing.
 //!
-//! Each grant is kept with both todos, under a number that its content tells, so that granting again
-//! changes nothing and a look-up is the same few reads, whatever was granted and whatever is asked for.
-//! Blocks never change: the payloads that come with one are recorded when it is granted.
+//! Each grant is stored with both todos, under a number derived from its content, so that granting
+//! again changes nothing and a look-up takes the same few reads, whatever was granted and whatever is
+//! asked for. Blocks never change: the payloads that come with one are recorded when it is granted.
 //!
-//! One transaction compares the head of one todo only, and a grant concerns two. So whoever has granted
-//! looks once more whether both are still there, and whoever has forgotten one looks once more for
-//! grants: of a grant made beside a forgetting, one of the two finds what is left.
+//! One transaction compares the head of one todo only, and a grant concerns two. So the granting side
+//! checks afterwards whether both are still there, and the forgetting side checks afterwards for
+//! grants: if the two happen at the same time, one of them finds what is left.
 
 mod forgotten;
 mod granting;
@@ -30,13 +30,13 @@ use record::{lookup, records};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// One block or payload that one todo gave another to read. A block comes with the payloads that
-/// stood in its messages.
+/// One block or payload that one todo lets another read. A block comes with the payloads of its
+/// messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Grant {
-    /// Who gave it.
+    /// The todo that gave it.
     pub from: TodoId,
-    /// Who may read it.
+    /// The todo that may read it.
     pub to: TodoId,
     /// What may be read.
     pub reference: Reference,
@@ -44,7 +44,7 @@ pub struct Grant {
     pub at: Timestamp,
 }
 
-/// What todos may read of each other in a store.
+/// The grants between the todos of a store.
 ///
 /// ```
 /// use foldback::core::{Message, Reference, TodoId};
@@ -68,7 +68,7 @@ pub struct Grants<'a> {
 }
 
 impl Memory {
-    /// What todos may read of each other.
+    /// Returns the grants between todos.
     #[must_use]
     pub fn grants(&self) -> Grants<'_> {
         Grants::of(&self.shared)
@@ -115,8 +115,8 @@ impl<'a> Grants<'a> {
         }
     }
 
-    /// Takes a grant back, and says whether there was one. What was loaded by it before stays in
-    /// the other's conversation.
+    /// Revokes a grant, and returns whether there was one. What was loaded through it before stays
+    /// in the other's conversation.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.
@@ -132,7 +132,7 @@ impl<'a> Grants<'a> {
         })
     }
 
-    /// What the todo was granted and what it has granted, the oldest first.
+    /// Returns what the todo was granted and what it has granted, the oldest first.
     ///
     /// # Errors
     /// When there is no such todo, the store fails, or a record is damaged.
@@ -160,8 +160,8 @@ impl Session {
 }
 
 impl Shared {
-    /// Whether the grant is there, and what is to be written and deleted so that it is not, with both
-    /// todos; with a block, what is kept of the payloads that came with it.
+    /// Returns whether the grant exists, and what must be written and deleted with both todos to
+    /// remove it; with a block, also what is stored of the payloads that came with it.
     fn without(&self, from: &Todo, to: &Todo, reference: &Reference) -> Result<Change, Error> {
         let mut change = (false, Vec::new(), Vec::new());
         let payloads = match reference {
@@ -187,8 +187,8 @@ impl Shared {
         Ok(change)
     }
 
-    /// Writes if the todo's head is `head`, and moves it, so that whoever has looked at it before is
-    /// told.
+    /// Writes if the todo's head is `head`, and moves it, so that a writer that read it before gets
+    /// a conflict.
     fn commit_moving(
         &self,
         todo: &Todo,
@@ -204,7 +204,7 @@ impl Shared {
     }
 }
 
-/// Whether there was something, what is to be written, and what is to be deleted.
+/// Whether there was a grant, what is to be written, and what is to be deleted.
 type Change = (bool, Vec<(Key, Vec<u8>)>, Vec<Delete>);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Stored contents handed to tools: checked, bounded, and never by way of the conversation.
+//! Hands stored contents to tools: checked, bounded, and never through the conversation.
 
 use crate::Error;
 use crate::error::Failure;
@@ -11,13 +11,13 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// What one todo may hand to tools: its own blocks and payloads, and what was granted to it.
+/// The contents that one todo may hand to tools: its own blocks and payloads, and what was granted to it.
 pub(crate) struct TodoHandOver {
     pub(crate) memory: Arc<Shared>,
     pub(crate) todo: Todo,
 }
 
-/// What every refusal ends with.
+/// The end of every refusal.
 const NEXT: &str = "Use a reference as it was shown; search_block and list_blocks show them.";
 
 impl HandOver for TodoHandOver {
@@ -45,7 +45,7 @@ impl HandOver for TodoHandOver {
         let size = memory.size_of(todo, &reference);
         let size = size.map_err(|error| trouble_with(&shown, error))?;
         let mut out = Part { out, left: most, written: 0, is_full: false, lines, line: 1 };
-        // Of some of its lines the size is not known before they are read.
+        // The size of a range of lines is not known before they are read.
         out.is_full = out.lines.is_none() && size > most;
         let noted = memory.note_references(
             todo.id(),
@@ -72,7 +72,7 @@ impl HandOver for TodoHandOver {
 /// The lines of a text that are handed over, from 1 on.
 type Lines = RangeInclusive<u64>;
 
-/// A reference and the lines that are asked of it; `None` where they are no lines.
+/// Splits a reference from the lines asked of it; `None` if they are not lines.
 fn parts_of(asked: &str) -> Option<(&str, Option<Lines>)> {
     let Some((name, lines)) = asked.split_once('#') else { return Some((asked, None)) };
     let (first, last) = lines.strip_prefix("lines=")?.split_once('-')?;
@@ -81,15 +81,15 @@ fn parts_of(asked: &str) -> Option<(&str, Option<Lines>)> {
     (first <= last).then_some((name, Some(first..=last)))
 }
 
-/// A writer that takes some lines, or all, and so many bytes and no more.
+/// A writer that accepts some lines, or all, up to a number of bytes.
 struct Part<'w> {
     out: &'w mut dyn Write,
     left: u64,
     written: u64,
-    /// Whether there was more than it takes.
+    /// Whether there was more than it accepts.
     is_full: bool,
     lines: Option<Lines>,
-    /// The number of the line that comes next, or goes on.
+    /// The number of the line that begins or continues next.
     line: u64,
 }
 
@@ -127,7 +127,7 @@ impl Part<'_> {
     }
 }
 
-/// An error that is the model's own, or one of a single block or payload, as a sentence for the model.
+/// Turns a mistake of the model, or an error of a single block or payload, into a sentence for the model.
 fn trouble_with(asked: &str, error: Error) -> HandOverError {
     let what = match error.failure() {
         Failure::NoReference { .. } | Failure::Payloads(PayloadError::NotFound { .. }) => {

@@ -1,4 +1,4 @@
-//! From a message to its stored form: large parts leave holes in the exact text, and what fills
+//! Converts a message to its stored form: large parts leave holes in the exact text, and what fills
 //! the holes goes to the payload store.
 
 use crate::offload::OffloadPolicy;
@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 /// A part of a message that goes to the payload store.
 pub(crate) struct Large {
     site: Site,
-    /// What is stored: the text that the part says.
+    /// The text of the part, which is stored.
     pub(crate) text: String,
-    /// Where it stands in the message's JSON; `None` when its writer's escapes are of no known
-    /// habit, and the part therefore stays in the record as well.
+    /// Its place in the message's JSON; `None` if its writer's escapes follow no known habit, in
+    /// which case the part stays in the record as well.
     hole: Option<Span>,
 }
 
@@ -26,8 +26,8 @@ struct Span {
     layers: Vec<Escape>,
 }
 
-/// The parts of `message` that are over the policy's threshold, in the order of its text. `tool`
-/// is the tool whose result the message is.
+/// Returns the parts of `message` that are over the policy's threshold, in the order of its text.
+/// `tool` is the tool whose result the message is.
 pub(crate) fn large_parts(
     message: &Message,
     tool: Option<&str>,
@@ -49,8 +49,8 @@ pub(crate) fn large_parts(
     large
 }
 
-/// The stored form of `message`, with `offloads` (one for each of `large`) in place of its large
-/// parts. Filled again it is the message's text byte for byte: that is checked here.
+/// Builds the stored form of `message`, with `offloads` (one for each of `large`) in place of its
+/// large parts. Filled again it is the message's text byte for byte: that is checked here.
 pub(crate) fn store_with_holes(
     message: &Message,
     large: Vec<Large>,
@@ -88,8 +88,8 @@ pub(crate) fn store_with_holes(
     stored
 }
 
-/// The stored form of the answer of a memory tool: what it quotes is kept as references. `None`
-/// when the message does not say exactly what the tool answered.
+/// Builds the stored form of a memory tool's answer: what it quotes is kept as references. `None`
+/// if the message does not contain exactly what the tool answered.
 pub(crate) fn store_recall(
     message: &Message,
     answer: &str,
@@ -156,7 +156,7 @@ fn content_parts(
     }
 }
 
-/// The literal of a text part: the part itself, or its key `text`.
+/// Returns the literal of a text part: the part itself, or the value of its key `text`.
 fn text_of_part(part: &RawValue) -> Option<&RawValue> {
     #[derive(Deserialize)]
     struct TextPart<'a> {
@@ -201,7 +201,7 @@ fn argument_parts(
             large.push(Large { site, text: call.arguments.clone(), hole: outer });
             continue;
         };
-        // Where the escaped arguments stand that were walked over so far: each byte is escaped once.
+        // How far the escaped arguments were walked: each byte is escaped once.
         let (mut walked, mut escaped) = (0, 0);
         for (key, (_, value)) in (0..).zip(&members) {
             let text = argument_text(value);
@@ -210,7 +210,7 @@ fn argument_parts(
             }
             let hole = outer.as_ref().and_then(|outer| {
                 let (escape, inner) = (*outer.layers.first()?, inner_layers(value, &text)?);
-                // Quotes of an inner string stand outside the hole.
+                // The quotes of an inner string stay outside the hole.
                 let quote = usize::from(value.get().starts_with('"'));
                 let at = offset_in(&call.arguments, value.get())? + quote;
                 let inside = value.get().get(quote..value.get().len() - quote)?;
@@ -228,8 +228,8 @@ fn argument_parts(
     }
 }
 
-/// How the value of an argument is written inside the arguments: a string with its escapes, any
-/// other value as it stands.
+/// Returns how the value of an argument is written inside the arguments: a string with its escapes,
+/// any other value as it is.
 fn inner_layers(value: &RawValue, text: &str) -> Option<Option<Escape>> {
     match value.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(inside) => Escape::detect(text, inside).map(Some),
@@ -243,27 +243,27 @@ fn escaped_len(text: &str, escape: Escape) -> usize {
     escaped.len()
 }
 
-/// The hole that `text` leaves where the string `value` stands in `json`.
+/// Returns the hole that `text` leaves in place of the string `value` in `json`.
 fn literal_span(json: &str, value: &RawValue, text: &str) -> Option<Span> {
     let (start, inside) = inside_literal(json, value)?;
     let escape = Escape::detect(text, inside)?;
     Some(Span { start, end: start + inside.len(), layers: vec![escape] })
 }
 
-/// Where the inside of the string `value` begins in `json`, and the inside.
+/// Returns where the inside of the string `value` begins in `json`, and the inside.
 fn inside_literal<'j>(json: &str, value: &'j RawValue) -> Option<(usize, &'j str)> {
     let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
     Some((offset_in(json, inside)?, inside))
 }
 
-/// Where `part`, which was borrowed from `whole`, begins in it.
+/// Returns where `part`, which was borrowed from `whole`, begins in it.
 fn offset_in(whole: &str, part: &str) -> Option<usize> {
     let at = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     (whole.get(at..at + part.len()) == Some(part)).then_some(at)
 }
 
 impl Large {
-    /// Where the part stands.
+    /// Returns the place of the part.
     pub(crate) fn site(&self) -> Site {
         self.site
     }
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use foldback_core::{Check, Estimate, PayloadKind};
 
-    /// The stored form of a message whose large parts are numbered from 1.
+    /// Builds the stored form of a message whose large parts are numbered from 1.
     fn stored(json: &str) -> (StoredMessage, Vec<String>) {
         let message = Message::from_json(json).unwrap();
         let policy = OffloadPolicy::default();

@@ -1,4 +1,4 @@
-//! The threads that let the derived indexes catch up, away from the write route.
+//! The threads that bring the derived indexes up to date, off the write path.
 
 use foldback_blockstore::{AllTodos, BlockStore};
 use foldback_kv::Todo;
@@ -8,15 +8,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Blocks wait this long for others, so that one index commit serves many.
+/// Blocks wait this long for others, so that one index commit covers many.
 const GATHER: Duration = Duration::from_millis(500);
 
-/// Wakes when blocks have closed, gathers for half a second, and lets the indexes of those todos
-/// catch up. Nothing depends on it: what is not indexed yet is searched from the truth.
+/// Wakes when blocks have closed, gathers for half a second, and brings the indexes of those todos
+/// up to date. Nothing depends on it: what is not indexed yet is searched in the records.
 ///
-/// A graph over vectors takes minutes, so it is built by a thread of its own, and given up when the
-/// memory closes. An index is given up then behind its next commit: closing waits for one batch of up
-/// to some thousands of blocks, of each todo that had gathered.
+/// A graph over vectors takes minutes, so it is built by a thread of its own, and abandoned when the
+/// memory closes. An index is then abandoned after its next commit: closing waits for one batch of up
+/// to some thousands of blocks for each todo that had gathered.
 pub(crate) struct Indexer {
     stores: Option<(Arc<BlockStore>, Arc<AllTodos>)>,
     wake: Option<Sender<Todo>>,
@@ -24,7 +24,7 @@ pub(crate) struct Indexer {
 }
 
 impl Indexer {
-    /// An indexer that does nothing, for read-only and in-memory stores.
+    /// Returns an indexer that does nothing, for read-only and in-memory stores.
     pub(crate) fn idle() -> Self {
         Self { stores: None, wake: None, thread: None }
     }
@@ -40,7 +40,7 @@ impl Indexer {
         Ok(Self { stores: Some((blocks, all_todos)), wake: Some(wake), thread: Some(thread) })
     }
 
-    /// Says that blocks of `todo` have closed.
+    /// Reports that blocks of `todo` have closed.
     pub(crate) fn wake(&self, todo: &Todo) {
         if let Some(wake) = &self.wake {
             // The thread ends only with this value.
@@ -86,7 +86,7 @@ impl Keeper {
                     Err(RecvTimeoutError::Disconnected) => break true,
                 }
             };
-            // Once for each process, and not in the way of one that only passes by.
+            // Once per process, and without delaying a short-lived one.
             if !swept && !closing {
                 swept = self.blocks.sweep_forgotten().is_ok();
             }
@@ -102,8 +102,8 @@ impl Keeper {
         }
     }
 
-    /// Builds the todo's graph beside this thread, unless it is at another one; that a graph is due
-    /// comes up again with the next batch.
+    /// Builds the todo's graph on another thread, unless that is building one; a due graph is
+    /// noticed again with the next batch.
     fn build_graph(&mut self, todo: &Todo) {
         if self.graph.as_ref().is_some_and(|graph| !graph.is_finished()) {
             return;
@@ -137,8 +137,8 @@ mod tests {
         if n.is_multiple_of(2) { Message::user(&text) } else { Message::assistant(&text) }
     }
 
-    /// A memory that closes gives up the graph that is being built, and not the index: the next one
-    /// finds both as whole as they are.
+    /// A memory that closes abandons the graph that is being built, but not the index: the next one
+    /// finds each as far as it is complete.
     #[test]
     fn r11_closing_beside_a_graph_leaves_whole_indexes() {
         let dir = tempfile::tempdir().unwrap();
@@ -162,8 +162,8 @@ mod tests {
         assert!(memory.maintenance().doctor().unwrap().is_clean());
     }
 
-    /// What is done in the background needs none of the threads of the caller's pool: they may all be waiting
-    /// for the end of a memory, which waits for it.
+    /// Background work needs none of the threads of the caller's pool: they may all be waiting for the end of
+    /// a memory, which waits for that work.
     #[test]
     fn volumes_are_written_while_all_threads_of_the_pool_wait() {
         let dir = tempfile::tempdir().unwrap();
@@ -173,7 +173,7 @@ mod tests {
         let is_written = std::thread::scope(|scope| {
             let hold = |_: rayon::BroadcastContext<'_>| {
                 waiting.fetch_add(1, Ordering::Relaxed);
-                // What fails below releases nobody.
+                // A failure below releases nobody.
                 while !free.load(Ordering::Relaxed) && Instant::now() < until {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -217,7 +217,7 @@ mod tests {
         memory.maintenance().index().unwrap();
         drop(memory);
         let memory = open(dir.path());
-        // As a process leaves it that is killed while it indexes.
+        // As left by a process that was killed while indexing.
         std::fs::create_dir(&gone).unwrap();
         std::fs::write(gone.join("vectors.i8"), b"words").unwrap();
         assert!(memory.maintenance().doctor().unwrap().is_clean());

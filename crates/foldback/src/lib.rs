@@ -1,20 +1,20 @@
-//! A context of constant size that loses nothing: the memory of an agent, assembled.
+//! A context of constant size that loses nothing: an agent's memory, assembled.
 //!
-//! A [`Memory`] is a store of conversations. A [`Session`] is one of them while it goes on: it
-//! takes messages as they arrive, cuts them into closed blocks, keeps large inputs and outputs
-//! outside, and shows a live view of constant size. What is not in view is one tool call away,
-//! word for word: `search_block`, `list_blocks` and `load` are answered by [`Session::call`].
+//! A [`Memory`] is a store of conversations. A [`Session`] is one of them in progress: it takes
+//! messages as they arrive, cuts them into closed blocks, keeps large inputs and outputs outside,
+//! and shows a live view of constant size. What is not in view is one tool call away, word for
+//! word: `search_block`, `list_blocks` and `load` are answered by [`Session::call`].
 //!
-//! What a first hour needs are methods of the memory: open, session, search, read. The rest is handed
-//! out by its noun: [whole conversations](Memory::conversations) in and out, [grants](Memory::grants)
-//! between todos, contents by [reference](Memory::references), the [embedder](Memory::embedding), and
-//! the store's [upkeep](Memory::maintenance). Errors are matched by their [kind](Error::kind).
+//! The methods of the memory cover the first steps: open, session, search, read. Everything else has a handle of its
+//! own: [whole conversations](Memory::conversations) in and out, [grants](Memory::grants) between todos, contents by
+//! [reference](Memory::references), the [embedder](Memory::embedding), and the store's [upkeep](Memory::maintenance).
+//! Errors are matched by their [kind](Error::kind).
 //!
 //! A sub-task gets a todo of its own ([`Session::child_session`]), and its history stays there. What it
-//! returns (blocks, payloads) is granted to its parent and to the items of the parent's
-//! [todo list](Session::set_todo_list) that wait for it; whoever holds a memory may
-//! [grant](Grants::grant) more. A tool can be [handed](foldback_core::HandOver) what a reference names, and
-//! only its result enters the conversation.
+//! returns (blocks, payloads) is granted to its parent and to the items of the parent's [todo
+//! list](Session::set_todo_list) that wait for it; a caller with the memory may [grant](Grants::grant)
+//! more. A tool can be [handed](foldback_core::HandOver) what a reference names, and only its result enters
+//! the conversation.
 //!
 //! It is **not** an agent: it calls no model and runs no tool but its own three. It summarises
 //! nothing.

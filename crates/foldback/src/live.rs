@@ -1,4 +1,4 @@
-//! The state of a session between two messages: small, copied before each write, stored with it.
+//! The state of a session between two messages: small, copied before each write, and stored with it.
 
 use crate::Error;
 use crate::error::Failure;
@@ -12,10 +12,10 @@ use foldback_kv::Todo;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a session knows beyond the records.
+/// The state of a session beyond the records.
 #[derive(Clone)]
 pub(crate) struct Live {
-    /// Where the todo stood when this was read or written.
+    /// The todo's position when this was read or written.
     pub(crate) head: Head,
     pub(crate) chunker: Chunker,
     pub(crate) view: LiveView,
@@ -25,9 +25,9 @@ pub(crate) struct Live {
     pub(crate) blocks: u32,
     /// The todo list; empty for none. It has a record of its own.
     pub(crate) list: Arc<TodoList>,
-    /// The numbers of its secrets, where those are replaced.
+    /// The numbers of its secrets, if those are replaced.
     pub(crate) numbers: Arc<Numbers>,
-    /// How many bytes its messages have, where those are bounded; `None` where damage keeps them from being counted.
+    /// How many bytes its messages have, if that is limited; `None` if damage keeps them from being counted.
     pub(crate) bytes: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Open {
     pub(crate) recall: bool,
 }
 
-/// The part of [`Live`] that the records do not tell.
+/// The part of [`Live`] that cannot be derived from the records.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     pub(crate) chunker: State,
@@ -54,7 +54,7 @@ pub(crate) struct Saved {
 }
 
 impl Live {
-    /// Nothing yet of this todo, at this head.
+    /// Returns the empty state of this todo at this head.
     pub(crate) fn new(memory: &Shared, todo: &Todo, head: Head) -> Self {
         let state = State::default().of_model(memory.embedder.model_id());
         Self {
@@ -80,7 +80,7 @@ impl Live {
             .map_err(|_| Failure::Internal("the session's state has no bytes").into())
     }
 
-    /// The tool whose result `message` is, as the open tail tells.
+    /// Returns the tool whose result `message` is, according to the open tail.
     pub(crate) fn tool_of<'a>(&'a self, message: &'a Message) -> Option<&'a str> {
         let id: &ToolCallId = message.tool_call_id()?;
         let calls = self.open.iter().rev().flat_map(|open| open.message.tool_calls());

@@ -1,4 +1,4 @@
-//! Checking a store, repairing what is derived, returning space, copying, forgetting.
+//! Checks a store, repairs what is derived, returns space, copies and forgets.
 
 mod backup;
 mod forget;
@@ -23,20 +23,20 @@ use verify::{TodoCheck, state_and_blocks};
 /// Todos and messages are walked in steps of this many.
 const STEP: usize = 512;
 
-/// A payload file without a record is an orphan when it is this old; a younger one may belong to a
-/// write that is under way.
+/// A payload file without a record is an orphan once it is this old; a younger one may belong to a
+/// write in progress.
 const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
 
-/// How long to wait for another's turn at an index.
+/// How long to wait while another is at an index.
 const TURN: Duration = Duration::from_millis(10);
 
-/// What is said of a state that was made again.
-const REBUILT: &str = "the saved state was made again from the messages; what was pinned by hand \
-    is pinned no more";
+/// The finding about a state that was rebuilt.
+const REBUILT: &str = "the saved state was rebuilt from the messages; messages that were pinned \
+    by hand are no longer pinned";
 
-/// What is said where the engine's own structures are damaged.
+/// The finding if the engine's own structures are damaged.
 const UNSOUND: &str = "the structures of the database are damaged, so nothing in the store is repaired: writing could \
-    spread the damage. Go back to a backup, or export what can be read (`foldback export --lenient`) and import it \
+    spread the damage. Restore a backup, or export what can be read (`foldback export --lenient`) and import it \
     into a new store";
 
 /// The upkeep of a store: checks, repairs, indexes, space, copies, and forgetting.
@@ -60,14 +60,14 @@ pub struct Maintenance<'a> {
 }
 
 impl Memory {
-    /// The upkeep of the store.
+    /// Returns the upkeep of the store.
     #[must_use]
     pub fn maintenance(&self) -> Maintenance<'_> {
         Maintenance { memory: &self.shared }
     }
 }
 
-/// What a check of the whole store found.
+/// The result of a check of the whole store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Checkup {
     /// How many todos were checked.
@@ -80,28 +80,28 @@ pub struct Checkup {
     pub payloads: u64,
     /// What is wrong, in sentences, each naming the todo and the record.
     pub findings: Vec<String>,
-    /// How many blocks the indexes are behind the truth: no fault, they are searched from there.
+    /// How many blocks the indexes are behind the records. That is no fault: those blocks are searched in the records.
     pub index_lag: u64,
     /// How many todos have a graph over the vectors of their index.
     pub graphs: u64,
-    /// How many blocks the index over all todos is behind, where that is enough to be worth a volume:
-    /// no fault either.
+    /// How many blocks the index over all todos is behind, if that is enough to be worth a volume.
+    /// That is no fault either.
     pub all_todos_lag: u64,
-    /// How many messages stand open behind the last blocks.
+    /// How many messages are open after the last blocks.
     pub tail: u64,
 }
 
 impl Checkup {
-    /// Whether nothing is wrong.
+    /// Returns whether nothing is wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
 }
 impl Maintenance<'_> {
-    /// Checks every hash and rebuilds every message: that each record is whole, that numbers have
-    /// no gap, that blocks and open tail are the transcript, that every payload has its content; and that nothing
-    /// was changed in the log of what was looked up.
+    /// Checks every hash and rebuilds every message. Each record must be intact, numbers must have no gap, blocks
+    /// and open tail must be the transcript, every payload must have its content, and nothing may have been
+    /// changed in the audit log.
     ///
     /// # Errors
     /// When the store cannot be read at all; damage is a finding.
@@ -109,8 +109,8 @@ impl Maintenance<'_> {
         Ok(self.verified()?.0)
     }
 
-    /// Whether the engine's own structures hold. Where they do not, a write may damage what is still whole, and a
-    /// memory that is open for writing writes by itself; so ask this of one that is open for reading.
+    /// Returns whether the engine's own structures are sound. If they are not, a write may damage what is still
+    /// intact, and a memory that is open for writing writes on its own; so call this on one that is open read-only.
     ///
     /// # Errors
     /// When the store cannot be read at all.
@@ -118,7 +118,7 @@ impl Maintenance<'_> {
         Ok(is_sound(&self.memory.kv.check()?))
     }
 
-    /// What [`verify`](Self::verify) gives, and whether the engine's own structures are sound.
+    /// Returns the result of [`verify`](Self::verify), and whether the engine's own structures are sound.
     fn verified(self) -> Result<(Checkup, bool), Error> {
         let mut checkup = Checkup::default();
         let findings = self.memory.kv.check()?;
@@ -134,7 +134,7 @@ impl Maintenance<'_> {
         Ok((checkup, is_sound))
     }
 
-    /// As [`verify`](Self::verify), and compares truth and indexes exhaustively.
+    /// Checks as [`verify`](Self::verify) does, and also compares records and indexes exhaustively.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
@@ -142,15 +142,16 @@ impl Maintenance<'_> {
         Ok(self.examine(false)?.0)
     }
 
-    /// As [`doctor`](Self::doctor), and sets right what is derived: indexes, saved states of sessions
-    /// that do not agree, and damaged counts of bytes and of secrets are made again from the truth, and files that no commit came to, grants of
-    /// todos that are gone, and what killed backups have left, are removed. The findings are of before.
+    /// Checks as [`doctor`](Self::doctor) does, and repairs what is derived. Indexes, inconsistent saved states of
+    /// sessions, and damaged counts of bytes and of secrets are rebuilt from the records. Files that no commit refers
+    /// to, grants of todos that are gone, and the remains of killed backups are removed. The findings describe the
+    /// store before the repair.
     ///
-    /// Where the engine's own structures are damaged, nothing is set right, since writing could spread the damage; a
+    /// If the engine's own structures are damaged, nothing is repaired, since writing could spread the damage; a
     /// finding says so.
     ///
     /// # Errors
-    /// As [`verify`](Self::verify), and when the memory can only be read.
+    /// As [`verify`](Self::verify), and when the memory is read-only.
     pub fn repair(self) -> Result<Checkup, Error> {
         self.check_writable()?;
         let (checkup, is_sound) = self.examine(true)?;
@@ -160,7 +161,8 @@ impl Maintenance<'_> {
         Ok(checkup)
     }
 
-    /// What [`doctor`](Self::doctor) finds, set right with `repair`; and whether the engine's own structures are sound.
+    /// Returns the findings of [`doctor`](Self::doctor), repaired with `repair`; and whether the engine's own
+    /// structures are sound.
     fn examine(self, repair: bool) -> Result<(Checkup, bool), Error> {
         let (mut checkup, is_sound) = self.verified()?;
         if !is_sound {
@@ -190,23 +192,23 @@ impl Maintenance<'_> {
         }
         let left = self.memory.dir.as_deref().map(partial_copy::left_of).unwrap_or_default();
         checkup.findings.extend(left.iter().map(|folder| {
-            format!("a backup was killed, and left a part of its copy in {}", folder.display())
+            format!("a backup was killed and left an incomplete copy in {}", folder.display())
         }));
         checkup.all_todos_lag = self.memory.all_todos.lag()?;
         Ok((checkup, is_sound))
     }
 
-    /// What an error finds; a full disk ends the work, whatever it kept from being written.
+    /// Turns an error into a finding; a full disk ends the work, whatever could not be written.
     fn finding(self, error: impl Into<Error>) -> Result<String, Error> {
         let error = disk::named(self.memory.dir.as_deref(), error);
         if error.kind() == ErrorKind::Full { Err(error) } else { Ok(error.to_string()) }
     }
 
-    /// Makes the saved state of a todo again where it does not agree with the records, and removes payload
-    /// files that no commit came to.
+    /// Rebuilds the saved state of a todo if it does not agree with the records, and removes payload files
+    /// that no commit refers to.
     fn repair_todo(self, todo: &Todo, checkup: &mut Checkup) {
         let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
-        // Where it agrees, a writer that is at work is not disturbed.
+        // If it agrees, an active writer is not disturbed.
         let rebuilt = match state_and_blocks(self.memory, todo) {
             Ok((live, last)) if live.blocks == last => Ok(false),
             _ => rebuild(self.memory, todo),
@@ -214,7 +216,7 @@ impl Maintenance<'_> {
         match rebuilt {
             Ok(false) => {}
             Ok(true) => find(REBUILT.to_owned()),
-            Err(error) => find(format!("the saved state cannot be made again: {error}")),
+            Err(error) => find(format!("the saved state cannot be rebuilt: {error}")),
         }
         for (what, repaired) in [
             ("the count of its bytes was", self.memory.repair_count(todo)),
@@ -222,17 +224,17 @@ impl Maintenance<'_> {
         ] {
             match repaired {
                 Ok(false) => {}
-                Ok(true) => find(format!("{what} made again from the messages")),
-                Err(error) => find(format!("{what} not made again: {error}")),
+                Ok(true) => find(format!("{what} rebuilt from the messages")),
+                Err(error) => find(format!("{what} not rebuilt: {error}")),
             }
         }
-        // Where a record is damaged, what it names is not known, and every file stays.
+        // If a record is damaged, the files that it names are not known, and every file stays.
         if let Err(error) = self.memory.payloads.sweep(todo, ORPHAN_AGE, SystemTime::now()) {
             find(format!("no payload file is removed: {error}"));
         }
     }
 
-    /// Removes what was left behind of todos that are gone.
+    /// Removes what was left behind by todos that are gone.
     fn sweep(self) -> Result<(), Error> {
         let memory = self.memory;
         self.remove_left_copies()?;
@@ -245,16 +247,16 @@ impl Maintenance<'_> {
         Ok(())
     }
 
-    /// Lets every index that is far enough behind catch up with the truth now.
+    /// Brings every index that is far enough behind up to date with the records now.
     ///
     /// # Errors
-    /// When an index cannot be written, or the memory can only be read.
+    /// When an index cannot be written, or the memory is read-only.
     pub fn index(self) -> Result<(), Error> {
         self.check_writable()?;
         let named = |error| disk::named(self.memory.dir.as_deref(), error);
         self.for_each_step(|todos| {
             todos.par_iter().try_for_each(|todo| {
-                // Another thread or process may be at it; then this waits for its turn.
+                // Another thread or process may be doing it; then this waits for its turn.
                 while self.memory.blocks.maintain(todo)?.busy {
                     std::thread::sleep(TURN);
                 }
@@ -268,8 +270,8 @@ impl Maintenance<'_> {
         self.memory.index_all_todos(false, &mut |_, _| {}).map(drop).map_err(named)
     }
 
-    /// The acknowledged writes that are gone, as every opening should ask: the log of the last ones may have been
-    /// deleted or damaged since, and what is left looks whole.
+    /// Returns the acknowledged writes that are gone. Every caller should ask after opening: the log of the last
+    /// writes may have been deleted or damaged since, and what is left looks intact.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -277,8 +279,8 @@ impl Maintenance<'_> {
         Ok(self.memory.kv.lost()?)
     }
 
-    /// Takes what is there for all that there is, so that the store can be written again.
-    /// [`repair`](Self::repair) it then: indexes may know more than the records.
+    /// Accepts what is there as complete, so that the store can be written again. Then
+    /// [`repair`](Self::repair) it: indexes may be ahead of the records.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -300,12 +302,12 @@ impl Maintenance<'_> {
         self.remove_left_copies()
     }
 
-    /// Removes the copies of the store that killed backups have left, with whatever has been forgotten since.
+    /// Removes the copies of the store that killed backups have left, which may hold what has been forgotten since.
     fn remove_left_copies(self) -> Result<(), Error> {
         self.memory.dir.as_deref().map_or(Ok(()), partial_copy::remove_left_of)
     }
 
-    /// Writes what is there already. Whether the store takes that shows whether it would take anything.
+    /// Writes what is already there. Whether the store accepts that shows whether it would accept anything.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -313,11 +315,11 @@ impl Maintenance<'_> {
         write_again(self.memory.kv.as_ref())
     }
 
-    /// Refuses a memory that can only be read, before anything outside of its records is touched.
+    /// Refuses a read-only memory before anything outside its records is touched.
     fn check_writable(self) -> Result<(), Error> {
         self.memory.kv.commit(Batch::default())?;
         match self.memory.kv.lost()? {
-            // What is left of the lost writes is still there: in payload files and in indexes that are ahead.
+            // The remains of the lost writes are still there: in payload files and in indexes that are ahead.
             Some(lost) => {
                 let path = self.memory.dir.clone().unwrap_or_default();
                 Err(KvError::Lost { path, lost }.into())
@@ -330,7 +332,7 @@ impl Maintenance<'_> {
         self.for_each_step(|todos| todos.iter().try_for_each(&mut visit))
     }
 
-    /// Hands over the todos, some at a time.
+    /// Passes on the todos, some at a time.
     fn for_each_step(
         self,
         mut visit: impl FnMut(&[Todo]) -> Result<(), Error>,
@@ -340,7 +342,7 @@ impl Maintenance<'_> {
             let list = |limit| self.memory.registry.list(after, limit);
             let todos = match list(STEP).or_else(|_| list(1)) {
                 Ok(todos) => todos,
-                // `verify` has named the record; the todos behind it are walked all the same.
+                // `verify` has reported the record; the todos after it are walked all the same.
                 Err(KvError::Corrupt { key, .. }) => {
                     after = u32::try_from(key.n).unwrap_or(u32::MAX);
                     continue;
@@ -355,7 +357,7 @@ impl Maintenance<'_> {
 }
 
 impl Shared {
-    /// Lets the index over all todos catch up, and waits for its turn where another is at it.
+    /// Brings the index over all todos up to date, and waits for its turn if another is doing so.
     pub(crate) fn index_all_todos(
         &self,
         is_forced: bool,

@@ -1,4 +1,4 @@
-//! A store of conversations, opened.
+//! An open store of conversations.
 
 use crate::audit;
 use crate::embedding::{EmbedderTrouble, Reembedder, adopt, embedder_of};
@@ -19,14 +19,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// A store of conversations, opened. Several processes may open one store at once (with the
-/// default engine), and several threads may use one `Memory`.
+/// An open store of conversations. Several processes may open one store at once (with the default
+/// engine), and several threads may use one `Memory`.
 #[derive(Clone)]
 pub struct Memory {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What every session of a memory uses.
+/// The state that every session of a memory shares.
 pub(crate) struct Shared {
     /// Stopped first, while what they work on is still open.
     pub(crate) reembedder: Reembedder,
@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) registry: Registry,
     pub(crate) blocks: Arc<BlockStore>,
-    /// For the owner's handle and for upkeep; nothing that an agent works with leads to it.
+    /// For the owner's handle and for upkeep; nothing that an agent uses leads to it.
     pub(crate) all_todos: Arc<AllTodos>,
     pub(crate) payloads: Arc<BackendStore>,
     pub(crate) embedder: Arc<dyn Embedder>,
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) offload: OffloadPolicy,
     pub(crate) chunker: ChunkerConfig,
-    /// How todos are shown; `None` for each as it was last.
+    /// How todos are shown; `None` for each one's last setting.
     pub(crate) view: Option<ViewConfig>,
     pub(crate) redaction: Option<Redaction>,
     pub(crate) quota: Quota,
@@ -53,23 +53,23 @@ pub(crate) struct Shared {
     secret: Secret,
     /// Whether the next process will know the same secret.
     pub(crate) has_kept_secret: bool,
-    /// What is parked, but may not be stored.
+    /// Parked texts that may not be stored.
     pub(crate) unstored: Mutex<HashMap<(u32, ParkedName), String>>,
 }
 
 impl Shared {
-    /// What the store knows and no text in it can know.
+    /// Returns the store's secret, which no text in it can know.
     pub(crate) fn secret(&self) -> Secret {
         self.secret
     }
 
-    /// As [`Memory::find`].
+    /// See [`Memory::find`].
     pub(crate) fn find(&self, todo: &TodoId) -> Result<Todo, Error> {
         let found = self.registry.find(todo)?;
         found.ok_or_else(|| Failure::NoTodo(todo.clone()).into())
     }
 
-    /// What the recall tools read of a todo for somebody who sees nothing of it.
+    /// Returns what the recall tools read of a todo for a caller that sees nothing of it.
     pub(crate) fn recall_source<'a>(
         &'a self,
         todo: &'a Todo,
@@ -89,7 +89,7 @@ impl Shared {
         }
     }
 
-    /// What recalled text stands between in the contexts of a todo.
+    /// Returns the marks around recalled text in the contexts of a todo.
     pub(crate) fn marks(&self, todo: &Todo) -> Marks {
         Marks::new(&self.secret, todo.id())
     }
@@ -104,12 +104,12 @@ impl Drop for Shared {
 }
 
 impl Memory {
-    /// Opens the store in `dir`; a new one is made where there is none.
+    /// Opens the store in `dir`, or creates one if there is none.
     ///
     /// # Errors
     /// When the folder cannot be used, another engine or version wrote it, or it is damaged; with
-    /// [`ErrorKind::Key`](crate::ErrorKind::Key) when it is encrypted and [`Options::encryption`] is not its key, or is not
-    /// encrypted and there is one.
+    /// [`ErrorKind::Key`](crate::ErrorKind::Key) when it is encrypted and [`Options::encryption`] is not its key, or is
+    /// not encrypted and a key is given.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         if options.engine == Engine::Memory {
             return Self::in_memory(options);
@@ -119,18 +119,18 @@ impl Memory {
         Self::open_so(kv, Some(dir), options)
     }
 
-    /// A store that lives as long as the value.
+    /// Creates a store that lives as long as the value.
     ///
     /// # Errors
-    /// When a part of it cannot be made.
+    /// When a part of it cannot be created.
     pub fn in_memory(options: Options) -> Result<Self, Error> {
         Self::open_on(foldback_kv::memory(), None, options)
     }
 
-    /// Opens a store on a storage engine of the caller's own: anything that keeps what [`Kv`] promises.
-    /// `dir` is the folder for what is not kept in records: large payloads and indexes. Without a folder
-    /// payloads are kept in the records, and indexes in memory. The caller sees to it that records and
-    /// folder belong together; [`Options::engine`] is ignored. With [`Options::encryption`] the engine is given sealed values.
+    /// Opens a store on the caller's own storage engine: anything that keeps the promises of [`Kv`]. `dir` is the
+    /// folder for what is not kept in records: large payloads and indexes. Without a folder, payloads are kept in the
+    /// records and indexes in memory. The caller ensures that records and folder belong together; [`Options::engine`]
+    /// is ignored. With [`Options::encryption`] the engine receives sealed values.
     ///
     /// # Errors
     /// When the folder cannot be used, or the engine fails.
@@ -142,7 +142,7 @@ impl Memory {
         Self::open_so(kv, dir, options)
     }
 
-    /// Opens a store whose records are sealed already, if they are to be.
+    /// Opens a store whose records are already sealed, if they are to be.
     fn open_so(kv: Arc<dyn Kv>, dir: Option<&Path>, options: Options) -> Result<Self, Error> {
         let dir = dir.map(Path::to_owned);
         if let Some(path) = dir.as_ref().filter(|_| options.mode == Mode::ReadWrite) {
@@ -211,7 +211,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Options by which another memory offloads, cuts, shows and redacts as this one does.
+    /// Returns options with which another memory offloads, cuts, shows and redacts as this one does.
     #[must_use]
     pub fn options(&self) -> Options {
         Options::default()
@@ -222,18 +222,18 @@ impl Memory {
             .with_quota(self.shared.quota.clone())
     }
 
-    /// The session of a todo, where it was left; a new todo begins empty.
+    /// Returns the session of a todo, as it was left; a new todo begins empty.
     ///
     /// # Errors
     /// When the store fails or the todo's state is damaged.
     pub fn session(&self, todo: &TodoId) -> Result<Session, Error> {
         let todo = self.shared.registry.create(todo, b"")?;
-        // An index that is missing or behind comes back while the todo is worked on.
+        // An index that is missing or behind is rebuilt while the todo is in use.
         self.shared.indexer.wake(&todo);
         Session::resume(self.shared.clone(), todo)
     }
 
-    /// Up to `limit` todos, in the order of their making, after `after`.
+    /// Returns up to `limit` todos after `after`, in order of creation.
     ///
     /// # Errors
     /// When the store fails or there is no todo `after`.
@@ -243,7 +243,7 @@ impl Memory {
         Ok(todos.into_iter().map(|todo| todo.id().clone()).collect())
     }
 
-    /// How many messages a todo holds.
+    /// Returns how many messages a todo holds.
     ///
     /// # Errors
     /// When there is no such todo or the store fails.
@@ -251,7 +251,7 @@ impl Memory {
         Ok(self.shared.blocks.head(&self.find(todo)?)?.messages)
     }
 
-    /// The messages of a range, exactly as they were recorded.
+    /// Returns the messages of a range, exactly as they were recorded.
     ///
     /// # Errors
     /// When there is no such todo or message, or one is damaged.
@@ -259,7 +259,7 @@ impl Memory {
         texts::exact_messages(&self.shared, &self.find(todo)?, range)
     }
 
-    /// Up to `limit` closed blocks behind the `after`-th, in the order of time.
+    /// Returns up to `limit` closed blocks after the `after`-th, in order of time.
     ///
     /// # Errors
     /// When there is no such todo or the store fails.
@@ -267,7 +267,7 @@ impl Memory {
         Ok(self.shared.blocks.blocks(&self.find(todo)?, after, limit)?)
     }
 
-    /// One closed block, by its id; its todo must be `todo`.
+    /// Returns one closed block by its id; its todo must be `todo`.
     ///
     /// # Errors
     /// When there is no such todo or the store fails.
@@ -279,10 +279,9 @@ impl Memory {
         Ok(self.shared.blocks.block(&todo, id.n())?)
     }
 
-    /// The blocks of a todo that answer a request best, best first (but for those in another script than the question's, which
-    /// have places of their own), by words and by meaning; among them the
-    /// [open messages](Self::open_block), as a block of their own. Where the embedder fails the words alone
-    /// decide, and the answer says so.
+    /// Returns the blocks of a todo that best answer a request by words and by meaning, best first (except for those in
+    /// another script than the question's, which have places of their own). The [open messages](Self::open_block) are
+    /// among them, as a block of their own. If the embedder fails, the words alone decide, and the answer says so.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.
@@ -297,7 +296,7 @@ impl Memory {
         Ok(answer)
     }
 
-    /// Runs one of the recall tools as a model would that sees nothing of the todo: the [open
+    /// Runs one of the recall tools as for a model that sees nothing of the todo: the [open
     /// messages](Self::open_block) are searched, listed and loaded, too.
     ///
     /// # Errors
@@ -312,28 +311,28 @@ impl Memory {
         Ok(answer)
     }
 
-    /// The time by the memory's clock.
+    /// Returns the time by the memory's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.shared.clock)()
     }
 
-    /// What the marks of recalled text are made of, for a memory that is to show the same as this one.
+    /// Returns the secret behind the marks of recalled text, for a memory that is to show the same as this one.
     #[must_use]
     pub fn secret(&self) -> [u8; 32] {
         self.shared.secret
     }
 
-    /// The payloads of this memory, for reading by reference.
+    /// Returns the payloads of this memory, for reading by reference.
     #[must_use]
     pub fn payloads(&self) -> &BackendStore {
         &self.shared.payloads
     }
 
-    /// The todo with this id.
+    /// Returns the todo with this id.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such todo or the store fails.
     pub fn find(&self, todo: &TodoId) -> Result<Todo, Error> {
         self.shared.find(todo)
     }

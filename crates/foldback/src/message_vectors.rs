@@ -1,4 +1,4 @@
-//! The vectors of a message: of what it says and calls, one for each window of the text.
+//! The vectors of a message, one for each window of its text and calls.
 
 use foldback_core::{EmbedError, Embedder, Message, Vectors};
 
@@ -6,7 +6,7 @@ use foldback_core::{EmbedError, Embedder, Message, Vectors};
 /// windows, and found by its words beyond them.
 const MAX_WINDOWS: usize = 8;
 
-/// The vectors of what a message says and calls, one for each window.
+/// Embeds the text and calls of a message, one vector for each window.
 pub(crate) fn vectors_of(
     embedder: &dyn Embedder,
     message: &Message,
@@ -14,8 +14,8 @@ pub(crate) fn vectors_of(
     embedder.embed(&embedder.windows(&text_of(message), MAX_WINDOWS))
 }
 
-/// The vectors of each of several messages, made together: an embedder works on many texts beside each
-/// other. Where it does not take them so, each is tried by itself.
+/// Embeds several messages together, since an embedder can work on many texts in parallel. If it does
+/// not accept them together, each is tried by itself.
 pub(crate) fn vectors_of_each(
     embedder: &dyn Embedder,
     messages: &[&Message],
@@ -33,18 +33,18 @@ pub(crate) fn vectors_of_each(
         let values = rows.by_ref().take(windows.len()).flatten().copied().collect();
         Vectors::new(together.dim(), values).ok_or_else(|| EmbedError {
             model: embedder.model_id().to_owned(),
-            message: format!("it gave vectors that are no rows of {} numbers", together.dim()),
+            message: format!("it returned vectors that are not rows of {} numbers", together.dim()),
         })
     };
     windows.iter().map(of).collect()
 }
 
-/// In how many windows a message is embedded.
+/// Returns the number of windows in which a message is embedded.
 pub(crate) fn windows_of(embedder: &dyn Embedder, message: &Message) -> usize {
     embedder.windows(&text_of(message), MAX_WINDOWS).len()
 }
 
-/// What a message says and calls.
+/// Returns the text and calls of a message.
 pub(crate) fn text_of(message: &Message) -> String {
     let mut text = message.text().into_owned();
     for call in message.tool_calls() {
@@ -56,8 +56,8 @@ pub(crate) fn text_of(message: &Message) -> String {
     text
 }
 
-/// The direction in which a message is compared with its neighbours: the mean of its windows, of length 1. `vectors` are those
-/// that are stored of it.
+/// Returns the direction in which a message is compared with its neighbours: the mean of its windows, of length 1.
+/// `vectors` are its stored vectors.
 pub(crate) fn direction(
     embedder: &dyn Embedder,
     message: &Message,

@@ -1,6 +1,6 @@
-//! S1: what reads blocks without a todo does not compile. Each example stands beside one that does.
+//! S1: code that reads blocks without a todo does not compile. Each example is beside one that does.
 //!
-//! A search needs a todo, and there is no todo that stands for all of them, or for none:
+//! A search needs a todo, and there is no todo that means all of them, or none:
 //!
 //! ```
 //! use foldback::{Memory, Options, SearchRequest, core::TodoId};
@@ -32,7 +32,7 @@
 //! let _ = TodoId::default();
 //! ```
 //!
-//! Nor can blocks, messages or answers of tools be had without one:
+//! Nor are blocks, messages or answers of tools available without one:
 //!
 //! ```
 //! use foldback::{Memory, Options, core::TodoId};
@@ -56,7 +56,7 @@
 //! let _ = memory.recall("list_blocks", "{}");
 //! ```
 //!
-//! The number that the store knows a todo by is found by the todo's id; nobody makes it up:
+//! The number by which the store knows a todo is found by the todo's id; no caller can make it up:
 //!
 //! ```
 //! # let memory = foldback::Memory::in_memory(foldback::Options::default())?;
@@ -71,7 +71,7 @@
 //! let todo = foldback::Todo { id, no: 1 };
 //! ```
 //!
-//! And what a session or a tool works with does not lead to the owner's handle:
+//! And nothing that a session or a tool works with leads to the owner's handle:
 //!
 //! ```
 //! # let memory = foldback::Memory::in_memory(foldback::Options::default())?;

@@ -1,5 +1,5 @@
 //! The open messages as the block that they would be if they were closed now: what a search and `load`
-//! see of a conversation that goes on.
+//! see of a conversation in progress.
 
 use crate::live::Open;
 use crate::memory::Shared;
@@ -12,9 +12,9 @@ use foldback_kv::{Space, Todo};
 use std::sync::Arc;
 
 impl Memory {
-    /// The open messages of a todo, as the block that they would be if they were closed now; `None` where
-    /// there are none. Its id is the one that the next closed block gets, which begins with the same
-    /// message: it can be loaded by that id before and after.
+    /// Returns the open messages of a todo, as the block that they would be if they were closed now;
+    /// `None` if there are none. Its id is the one that the next closed block gets, which begins with the
+    /// same message: it can be loaded by that id before and after.
     ///
     /// ```
     /// use foldback::core::{CloseReason, Message, TodoId};
@@ -37,9 +37,9 @@ impl Memory {
 }
 
 impl Shared {
-    /// As [`Memory::open_block`]. Messages that are damaged are left out of its description, and what
-    /// searches it names them. Where the last closed blocks are damaged their messages are open ones too,
-    /// since nothing else leads to them.
+    /// See [`Memory::open_block`]. Damaged messages are left out of its description, and a search of it
+    /// names them. If the last closed blocks are damaged, their messages count as open too, since nothing
+    /// else leads to them.
     pub(crate) fn open_block(&self, todo: &Todo) -> Result<Option<Block>, Error> {
         let (n, first) = self.behind_blocks(todo)?;
         let end = self.blocks.end(todo)?;
@@ -52,7 +52,7 @@ impl Shared {
         Ok(Some(Block { header, range, close_reason: CloseReason::Open }))
     }
 
-    /// The number of the next block, and the message behind the last block that can be read.
+    /// Returns the number of the next block, and the message after the last readable block.
     fn behind_blocks(&self, todo: &Todo) -> Result<(u32, SeqNo), Error> {
         let last = match self.blocks.last_block(todo) {
             Ok(None) => return Ok((1, SeqNo(0))),
@@ -73,7 +73,7 @@ impl Shared {
         Ok((last + 1, SeqNo(0)))
     }
 
-    /// The messages of a range whose records are whole, whatever they carry.
+    /// Returns the messages of a range whose records are intact, whatever they carry.
     fn readable_open(&self, todo: &Todo, range: SeqRange) -> Result<Vec<Open>, Error> {
         let mut open = Vec::new();
         for (seq, stored) in stored_around(self, todo, range.as_u64())? {
@@ -89,7 +89,7 @@ impl Shared {
         Ok(open)
     }
 
-    /// What searches a todo for somebody who does not see its open messages.
+    /// Returns a search of a todo for a caller that does not see its open messages.
     pub(crate) fn searcher_with_open(&self, todo: &Todo) -> Result<Searcher, Error> {
         let open = self.open_block(todo)?;
         let searcher = self.blocks.searcher(todo)?;
@@ -100,7 +100,7 @@ impl Shared {
     }
 }
 
-/// What these messages are as a block of this id.
+/// Describes these messages as a block with this id.
 pub(crate) fn header_of(id: BlockId, messages: &[Open]) -> BlockHeader {
     let parts: Vec<_> = messages
         .iter()
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(seen(), log);
     }
 
-    /// R10: what was open when another process closed a part of it is searched to its end.
+    /// R10: messages that were open when another process closed a part of them are searched to their end.
     #[test]
     fn r10_what_is_closed_meanwhile_hides_nothing() {
         let memory = Memory::in_memory(Options::default()).unwrap();
@@ -173,7 +173,7 @@ mod tests {
         }
         session.record(Message::user("the heron flies at noon")).unwrap();
         assert!(session.blocks() > 1);
-        // As one sees it that reads the blocks before, and the end behind the other's commits.
+        // As seen by a reader that reads the blocks before the other's commits, and the end after them.
         let last = SeqNo(session.len() - 1);
         open.range = SeqRange::new(open.range.first(), last).unwrap();
         let searcher = memory.shared.blocks.searcher(&todo).unwrap().with_open(open).unwrap();

@@ -1,4 +1,4 @@
-//! The store in the hands of the person whose it is.
+//! The owner's access to a store.
 
 use crate::conversations::origin_of;
 use crate::memory::Shared;
@@ -12,11 +12,11 @@ use foldback_disclosure::{Answer, SearchElsewhere, load_elsewhere};
 use foldback_kv::{Error as KvError, Registry, Todo};
 use std::sync::Arc;
 
-/// The store in the hands of the person whose it is: what looks across todos.
+/// The owner's access to a store, which searches across todos.
 ///
-/// An agent works in one todo and reaches another by a recorded grant only. The person at the terminal
-/// owns all of them, and asks all of them at once. Neither a session nor a recall tool leads here: who
-/// opened the memory takes the handle and sees to it that no agent gets it.
+/// An agent works in one todo and reaches another only by a recorded grant. The person at the terminal
+/// owns all of them and searches all of them at once. Neither a session nor a recall tool leads here:
+/// the caller that opened the memory takes the handle and ensures that no agent gets it.
 ///
 /// ```
 /// use foldback::core::{Message, TodoId};
@@ -38,7 +38,7 @@ pub struct Owner<'a> {
 }
 
 impl Memory {
-    /// The store in the hands of the person whose it is.
+    /// Returns the owner's access to a store.
     #[must_use]
     pub fn owner(&self) -> Owner<'_> {
         Owner { memory: &self.shared }
@@ -46,7 +46,7 @@ impl Memory {
 }
 
 impl Owner<'_> {
-    /// The blocks of all todos that answer a request best, by words and by meaning, as one list.
+    /// Returns the blocks of all todos that best answer a request, by words and by meaning, as one list.
     ///
     /// # Errors
     /// When the store fails.
@@ -60,9 +60,9 @@ impl Owner<'_> {
         Ok(self.memory.all_todos.search(request, self.memory.embedder.as_ref())?)
     }
 
-    /// Answers `search_block` over all todos and `load` of a reference in full, as the tools of one todo
-    /// answer them: for a program that the person has let look into everything. Nothing that is open in a
-    /// todo is searched. Another tool is none that works on all todos; that is an answer, too.
+    /// Answers `search_block` over all todos and `load` of a full reference, as the tools of one todo do:
+    /// for a program that the owner allows to read everything. Open messages are not searched. For any
+    /// other tool, the answer is an error that says that it does not work on all todos.
     ///
     /// # Errors
     /// When the store fails.
@@ -87,14 +87,14 @@ impl Owner<'_> {
         };
         let AllTodosAnswer { mut hits, waiting, mut not_searched, .. } =
             self.found(&AllTodosRequest::new(asked.request()))?;
-        // Even of everything, a block that shares neither a word nor any meaning answers nothing.
+        // Even among all todos, a block that shares neither a word nor any meaning answers nothing.
         hits.retain(|hit| hit.bm25 > 0.0 || hit.cosine > 0.0);
         let mut found: Vec<(Todo, Hit)> = Vec::with_capacity(hits.len());
         for hit in hits {
             let header = &hit.block.header;
             match self.memory.registry.find(&header.todo_id) {
                 Ok(Some(todo)) => found.push((todo, hit)),
-                // What was forgotten since it was found is no answer any more.
+                // A block that was forgotten since it was found is no longer an answer.
                 Ok(None) => {}
                 Err(KvError::Corrupt { .. }) => not_searched.parts.push(Unsearched {
                     todo: Some(header.todo_id.clone()),
@@ -130,22 +130,22 @@ impl Owner<'_> {
         Ok(load_elsewhere(&source, &reference, arguments)?)
     }
 
-    /// Brings the index over all todos up to date. `report` hears how many blocks are done, and of how
-    /// many. Where another process is at it, this waits for its turn.
+    /// Brings the index over all todos up to date. `report` is called with how many blocks are done,
+    /// and of how many. If another process is doing so, this waits for its turn.
     ///
     /// # Errors
-    /// When the index cannot be written, or the memory can only be read.
+    /// When the index cannot be written, or the memory is read-only.
     pub fn index(self, mut report: impl FnMut(u64, u64)) -> Result<CaughtUp, Error> {
         self.memory.index_all_todos(true, &mut report)
     }
 }
 
-/// Where todos came from, as their import or their run noted it.
+/// The origins of todos, as noted by their import or their run.
 pub(crate) struct NotedOrigins(pub(crate) Registry);
 
 impl Origins for NotedOrigins {
     fn origin(&self, todo: &Todo) -> Origin {
-        // One that cannot be read is known no more.
+        // An origin that cannot be read is unknown.
         origin_of(&self.0, todo).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! What a program keeps beside a todo's messages, to find it again by a name.
+//! Texts that a program keeps beside a todo's messages and finds again by name.
 
 use crate::error::Failure;
 use crate::{Error, Memory};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 
-/// The name of what is parked: a digest of whatever it belongs to.
+/// The name of a parked text: a digest of what it belongs to.
 pub type ParkedName = [u8; 32];
 
-/// So many texts that may not be stored are held in memory; what was parked then is as if it never was.
+/// How many texts that may not be stored are held in memory; beyond that, earlier ones are lost.
 const MOST_UNSTORED: usize = 1_000;
 
 /// A record of the space.
@@ -24,9 +24,9 @@ struct Record {
 }
 
 impl Memory {
-    /// Keeps a text beside the messages of a todo, durably, in place of what was parked under this name. It goes with
-    /// the todo. A text in which something would be [redacted](crate::Redaction) is kept as it is, and only as long as
-    /// the memory is open: what is parked has to come back byte for byte.
+    /// Stores a text durably beside the messages of a todo, in place of what was parked under this name. It is deleted
+    /// with the todo. A text in which something would be [redacted](crate::Redaction) is kept unchanged, but only as
+    /// long as the memory is open: a parked text has to come back byte for byte.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.
@@ -45,7 +45,7 @@ impl Memory {
             .map_err(|_| Failure::Internal("a parked text cannot be packed"))?;
         retry(|| {
             let no = self.find(todo)?.no();
-            // Where the todo is forgotten meanwhile, nothing of it is written.
+            // If the todo is forgotten meanwhile, nothing is written.
             let head = self.shared.kv.head(no)?;
             let (key, _) = self.slot(no, name)?;
             let expect = Some(Expect { todo: no, head, next: head });
@@ -54,7 +54,7 @@ impl Memory {
         })
     }
 
-    /// Whether anything is parked beside a todo.
+    /// Returns whether anything is parked beside a todo.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.
@@ -64,7 +64,7 @@ impl Memory {
         Ok(is_unstored || self.shared.kv.last(Space::Parked, no)?.is_some())
     }
 
-    /// What was parked beside a todo, for each of these names.
+    /// Returns what was parked beside a todo under each of these names.
     ///
     /// # Errors
     /// When there is no such todo, or a record is damaged.
@@ -85,10 +85,11 @@ impl Memory {
         self.shared.unstored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a name's record stands or would stand, and what it holds. Of names that begin alike the later ones stand
-    /// in the slots behind.
+    /// Returns where a name's record is or would be, and what it holds. If names begin alike, the later ones are in
+    /// the slots that follow.
     fn slot(&self, todo: u32, name: &ParkedName) -> Result<(Key, Option<String>), Error> {
-        // The name is a digest of what a client said: in an encrypted store not even a part of it is a number of a record.
+        // The name is a digest of what a client said: in an encrypted store, not even a part of it may be a record's
+        // number.
         let cipher = self.shared.kv.cipher(todo)?;
         let [a, b, c, d, ..] = cipher.map_or(*name, |cipher| cipher.digest(name));
         let mut key =
@@ -113,7 +114,7 @@ mod tests {
     use crate::{ErrorKind, Memory, Options};
     use foldback_core::{Message, TodoId};
 
-    /// GW10: what is parked is found by its name, also where names begin alike, and goes with its todo.
+    /// GW10: a parked text is found by its name, even if names begin alike, and is deleted with its todo.
     #[test]
     fn gw10_what_is_parked_is_found_by_its_name() {
         let memory = Memory::in_memory(Options::default()).unwrap();

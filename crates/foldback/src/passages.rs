@@ -1,4 +1,4 @@
-//! What payloads say, for the search.
+//! The text of payloads, for the search.
 
 use foldback_backend_store::{BackendStore, Error as PayloadError};
 use foldback_blockstore::{PayloadTexts, WhyUnsearched};
@@ -6,7 +6,7 @@ use foldback_kv::Todo;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The payload store as the search reads it. What it cannot read, its answers name.
+/// The payload store as the search reads it. Answers name what it cannot read.
 pub(crate) struct StoredTexts(pub(crate) Arc<BackendStore>);
 
 impl PayloadTexts for StoredTexts {

@@ -1,4 +1,4 @@
-//! How much one todo may hold.
+//! Limits on what one todo may hold.
 
 use crate::error::Failure;
 use crate::live::Live;
@@ -9,8 +9,8 @@ use foldback_core::{Piece, StoredMessage, TodoId};
 use foldback_kv::{Batch, Expect, Key, Space, Todo, retry};
 use serde::{Deserialize, Serialize};
 
-/// How much one todo may hold at most; `None`, the default, for as much as the disk takes. What would be more is refused
-/// ([`Quota`](crate::ErrorKind::Quota)), and everything before stays.
+/// Limits on what one todo may hold; `None`, the default, for as much as fits on the disk. What would exceed a limit is
+/// refused ([`Quota`](crate::ErrorKind::Quota)), and everything before stays.
 ///
 /// ```
 /// use foldback::core::{Message, TodoId};
@@ -31,35 +31,35 @@ pub struct Quota {
     pub messages: Option<u64>,
     /// Closed blocks.
     pub blocks: Option<u32>,
-    /// Bytes of messages, large parts among them, before they are packed.
+    /// Bytes of messages, including large parts, before compression.
     pub bytes: Option<u64>,
     /// Bytes of one part that is stored outside its message.
     pub payload_bytes: Option<u64>,
 }
 
 impl Quota {
-    /// The same, with at most this many messages.
+    /// Sets the limit of messages.
     #[must_use]
     pub fn with_messages(mut self, most: impl Into<Option<u64>>) -> Self {
         self.messages = most.into();
         self
     }
 
-    /// The same, with at most this many closed blocks.
+    /// Sets the limit of closed blocks.
     #[must_use]
     pub fn with_blocks(mut self, most: impl Into<Option<u32>>) -> Self {
         self.blocks = most.into();
         self
     }
 
-    /// The same, with at most this many bytes of messages.
+    /// Sets the limit of bytes of messages.
     #[must_use]
     pub fn with_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
         self.bytes = most.into();
         self
     }
 
-    /// The same, with parts outside their messages of at most this many bytes each.
+    /// Sets the limit of bytes of one part that is stored outside its message.
     #[must_use]
     pub fn with_payload_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
         self.payload_bytes = most.into();
@@ -71,7 +71,7 @@ impl Quota {
         check(todo, bytes, self.payload_bytes, "bytes in one payload", "memory.max_payload_bytes")
     }
 
-    /// Checks that a todo may become what `live` says.
+    /// Checks that a todo stays within its limits in the state `live`.
     pub(crate) fn check(&self, todo: &TodoId, messages: u64, live: &Live) -> Result<(), Error> {
         check(todo, messages, self.messages, "messages", "memory.max_messages")?;
         let blocks = (u64::from(live.blocks), self.blocks.map(u64::from));
@@ -93,7 +93,7 @@ fn check(
     }
 }
 
-/// How many bytes a message counts.
+/// Returns how many bytes a message counts for.
 pub(crate) fn bytes_of(stored: &StoredMessage) -> u64 {
     let texts = stored.pieces.iter().map(|piece| match piece {
         Piece::Text(text) => text.len() as u64,
@@ -119,7 +119,7 @@ impl Counted {
     }
 }
 
-/// What was read; `None` where it is damaged.
+/// Decodes a count; `None` if it is damaged.
 fn unless_damaged<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
@@ -131,8 +131,9 @@ fn unless_damaged<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
 const STEP: u64 = 512;
 
 impl Shared {
-    /// How many bytes the first `messages` of a todo have; 0 where nobody bounds them. What was recorded without a bound is
-    /// counted now, and so is everything where the record of the count is damaged; `None` where a message is, too.
+    /// Returns how many bytes the first `messages` of a todo have; 0 if they are not limited. What was recorded
+    /// without a limit is counted now, and so is everything if the record of the count is damaged; `None` if a message
+    /// is damaged, too.
     pub(crate) fn bytes_held(&self, todo: &Todo, messages: u64) -> Result<Option<u64>, Error> {
         if self.quota.bytes.is_none() {
             return Ok(Some(0));
@@ -149,14 +150,14 @@ impl Shared {
         Ok(Some(counted.bytes))
     }
 
-    /// The record of the count of a todo's bytes.
+    /// Reads the record of the count of a todo's bytes.
     fn read_count(&self, todo: &Todo) -> Result<Option<Counted>, Error> {
         let Some(bytes) = self.kv.get(key(todo))? else { return Ok(None) };
         let damaged = |_| Failure::Count(todo.id().clone()).into();
         rmp_serde::from_slice(&bytes).map(Some).map_err(damaged)
     }
 
-    /// Whether the record of the count of a todo's bytes can be read, where there is one.
+    /// Checks that the record of the count of a todo's bytes can be read, if there is one.
     ///
     /// # Errors
     /// When it is damaged, or the store fails.
@@ -164,8 +165,8 @@ impl Shared {
         self.read_count(todo).map(drop)
     }
 
-    /// Counts a todo's bytes anew where the count is damaged, or cannot be made because a message is, and says whether it
-    /// did. A message that is damaged counts nothing.
+    /// Recounts a todo's bytes if the count is damaged, or cannot be made because a message is, and returns whether it
+    /// did. A damaged message counts as nothing.
     pub(crate) fn repair_count(&self, todo: &Todo) -> Result<bool, Error> {
         let is_there = unless_damaged(self.read_count(todo))?.is_some();
         if is_there && self.bytes_held(todo, self.blocks.head(todo)?.messages)?.is_some() {
@@ -186,7 +187,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// The record of how many bytes the first `messages` messages have.
+    /// Returns the record of how many bytes the first `messages` messages have.
     pub(crate) fn counted(
         &self,
         todo: &Todo,
@@ -201,8 +202,8 @@ impl Shared {
 }
 
 impl Session {
-    /// Checks that a draft is within the bounds of its todo, and gives the records that go with it: how many bytes there
-    /// are, and which numbers secrets have.
+    /// Checks that a draft is within the limits of its todo, and returns the records that go with it: how many bytes
+    /// there are, and which numbers secrets have.
     pub(crate) fn beside(
         &self,
         live: &mut Live,
@@ -212,7 +213,7 @@ impl Session {
         if !draft.messages.is_empty() && memory.quota.bytes.is_some() {
             let held = match live.bytes {
                 Some(held) => Some(held),
-                // It may have been counted anew.
+                // It may have been recounted.
                 None => memory.bytes_held(&self.todo, self.len())?,
             };
             let mut held = held.ok_or_else(|| Failure::Uncounted(self.todo().clone()))?;
@@ -233,7 +234,7 @@ impl Session {
     }
 }
 
-/// Beside the todo list, and what is redacted.
+/// Beside the todo list and the redaction records.
 fn key(todo: &Todo) -> Key {
     Key { space: Space::Plan, todo: todo.no(), n: 4 }
 }

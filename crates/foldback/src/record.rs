@@ -1,6 +1,6 @@
-//! The write route. A message arrives; large parts go to the payload store; the chunker takes a
+//! The write path. A message arrives; large parts go to the payload store; the chunker takes a
 //! step; ONE transaction makes message, closed blocks, vectors, payload references and the
-//! session's state durable; only then the live view changes.
+//! session's state durable; only then does the live view change.
 
 use crate::error::Failure;
 use crate::holes::{large_parts, store_recall, store_with_holes};
@@ -20,19 +20,19 @@ use foldback_kv::{Key, retry};
 use foldback_redaction::Finding;
 use std::sync::Arc;
 
-/// A preview stands in the view in place of a large part: at most this many tokens.
+/// A preview replaces a large part in the view: at most this many tokens.
 const PREVIEW_TOKENS: usize = 100;
 
 /// A message that is to be recorded.
 pub(crate) struct Incoming {
     pub(crate) message: Arc<Message>,
-    /// What of it is to be replaced before anything else.
+    /// What is to be replaced in it before anything else.
     pub(crate) secrets: Arc<[Finding]>,
-    /// Its vectors, where they are made already.
+    /// Its vectors, if they are already made.
     pub(crate) vectors: Option<Result<Vectors, EmbedError>>,
 }
 
-/// What one transaction will hold.
+/// The contents of one transaction.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) messages: Vec<NewMessage>,
@@ -41,24 +41,24 @@ pub(crate) struct Draft {
     whys: Vec<String>,
     /// The calls whose answers are recorded with this.
     recalled: Vec<ToolCallId>,
-    /// Begun with the first large part.
+    /// Begun at the first large part.
     payloads: Option<Pending>,
     /// More records: the todo list, grants.
     pub(crate) extra: Vec<(Key, Vec<u8>)>,
 }
 
 impl Session {
-    /// Takes the next message. When this returns, the message is durable, and the blocks that it
+    /// Records the next message. When this returns, the message is durable, and the blocks that it
     /// closed can be found and loaded.
     ///
     /// # Errors
-    /// When the message cannot be kept; then nothing of it is, and the session stands as before.
+    /// When the message cannot be recorded; then nothing of it is stored, and the session is unchanged.
     pub fn record(&mut self, message: Message) -> Result<Recorded, Error> {
         let mut recorded = self.record_all(vec![message])?;
         recorded.pop().ok_or_else(|| Failure::Internal("a recorded message has no receipt").into())
     }
 
-    /// Takes several messages in one transaction: all are durable when this returns, or none.
+    /// Records several messages in one transaction: all are durable when this returns, or none.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -69,18 +69,18 @@ impl Session {
         })
     }
 
-    /// As [`record`](Self::record), but only as the message of the number `seq`: for callers that
-    /// follow a source, and must not append behind somebody else's messages.
+    /// Records as [`record`](Self::record) does, but only as the message with the number `seq`: for
+    /// callers that follow a source and must not append after another writer's messages.
     ///
     /// # Errors
-    /// When the todo stands elsewhere ([`Conflict`](crate::ErrorKind::Conflict)); the session then stands
-    /// there too.
+    /// When the todo's next number is another ([`Conflict`](crate::ErrorKind::Conflict)); the session is
+    /// then brought up to date.
     pub fn record_at(&mut self, seq: SeqNo, message: Message) -> Result<Recorded, Error> {
         let mut recorded = self.record_all_at(seq, vec![message])?;
         recorded.pop().ok_or_else(|| Failure::Internal("a recorded message has no receipt").into())
     }
 
-    /// As [`record_all`](Self::record_all), from the number `seq` on.
+    /// Records as [`record_all`](Self::record_all) does, from the number `seq` on.
     ///
     /// # Errors
     /// As [`record_at`](Self::record_at); then none is recorded.
@@ -92,7 +92,7 @@ impl Session {
         self.record_all_with(seq, messages, &[])
     }
 
-    /// As [`record_all_at`](Self::record_all_at), with more records in the same transaction.
+    /// Records as [`record_all_at`](Self::record_all_at) does, with more records in the same transaction.
     pub(crate) fn record_all_with(
         &mut self,
         seq: SeqNo,
@@ -111,8 +111,8 @@ impl Session {
         })
     }
 
-    /// Closes what is open, because the conversation or the work on this todo is over. More may be
-    /// recorded afterwards.
+    /// Closes the open messages because the conversation or the work on this todo is over. More may
+    /// be recorded afterwards.
     ///
     /// # Errors
     /// When the store fails; then nothing is closed.
@@ -127,8 +127,8 @@ impl Session {
         })
     }
 
-    /// Runs `step` on a copy of the live state and makes its draft durable. When another process
-    /// has written meanwhile, the state is read again and the step repeated.
+    /// Runs `step` on a copy of the live state and makes its draft durable. If another process has
+    /// written meanwhile, the state is read again and the step repeated.
     pub(crate) fn write<T>(
         &mut self,
         step: impl Fn(&Self, &mut Live, &mut Draft) -> Result<T, Error>,
@@ -146,7 +146,7 @@ impl Session {
         })
     }
 
-    /// Makes a draft durable, in one transaction. Only then is `live` how the session stands.
+    /// Makes a draft durable, in one transaction. Only then does `live` become the session's state.
     fn commit(&mut self, mut live: Live, draft: Draft) -> Result<(), Error> {
         let extra = self.beside(&mut live, &draft)?;
         let payloads = draft.payloads.map(Pending::into_puts).into_iter().flatten();
@@ -173,8 +173,8 @@ impl Session {
         Ok(())
     }
 
-    /// Several messages with their vectors, made together. One message, and messages among which may
-    /// be what was recalled, which has none, are embedded as they are taken in.
+    /// Embeds several messages together. A single message, and messages that may include recalled
+    /// text, which has no vectors, are embedded as they are recorded.
     fn embedded(&self, messages: Vec<Message>) -> Vec<Incoming> {
         let memory = &self.memory;
         let messages: Vec<_> = messages.into_iter().map(|one| memory.incoming(one)).collect();
@@ -184,7 +184,7 @@ impl Session {
         let (mut live, next) = (self.live.clone(), self.len());
         let shown = (next..).map(SeqNo).zip(&messages).map(|(seq, one)| {
             let redacted = memory.redact(&self.todo, seq, one, &mut live, None);
-            // What cannot be redacted is refused when it is taken in.
+            // What cannot be redacted is refused when it is recorded.
             redacted.map_or_else(|_| Arc::new(Message::user("")), |one| one.message)
         });
         let shown: Vec<Arc<Message>> = shown.collect();
@@ -215,7 +215,7 @@ impl Session {
         Ok(Recorded { seq, closed })
     }
 
-    /// Puts a message behind the others, as it is stored. Gives the blocks that it closes.
+    /// Appends a message in its stored form. Returns the blocks that it closes.
     pub(crate) fn take_in(
         &self,
         live: &mut Live,
@@ -236,7 +236,7 @@ impl Session {
             input = input.with_vector(direction);
         }
         if stored.recall {
-            // What was said long ago must not steer where the present is cut.
+            // What was said long ago must not decide where the present is cut.
             input = input.without_text();
         }
         let closed = live.chunker.push(Event::Message(input));
@@ -248,7 +248,7 @@ impl Session {
         self.close_blocks(live, draft, &closed)
     }
 
-    /// Stores what is large outside, and leaves holes.
+    /// Stores large parts outside, and leaves holes.
     fn offload(
         &self,
         live: &Live,
@@ -284,9 +284,9 @@ impl Session {
         Ok(store_with_holes(message, large, offloads, now))
     }
 
-    /// The stored form of a message that carries the answer of a memory tool, and the note that it
-    /// folds to. Filled again it is the message byte for byte: that is checked here. An answer that quotes what is not
-    /// this todo's, or is damaged by now, is kept by value.
+    /// Builds the stored form of a message that carries a memory tool's answer, and the note that it folds to. Filled
+    /// again it is the message byte for byte: that is checked here. An answer that quotes another todo's contents, or
+    /// contents damaged by now, is kept by value.
     fn recalled(&self, seq: SeqNo, message: &Message, now: i64) -> Option<(StoredMessage, String)> {
         let id = message.tool_call_id()?;
         let (_, answer) = self.answers.iter().find(|(given, _)| given == id)?;
@@ -326,11 +326,11 @@ impl Session {
     }
 }
 
-/// Why a session closes what is open.
+/// The reason for which a session closes its open messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
     /// The conversation is over.
     End,
-    /// The work goes on in another todo.
+    /// The work continues in another todo.
     Switch,
 }

@@ -1,4 +1,4 @@
-//! A session as the store last knew it.
+//! Restores a session from the store.
 
 use crate::error::Failure;
 use crate::live::{Live, Open, Saved};
@@ -14,10 +14,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Live {
-    /// The state of a todo's session after its last durable message: the saved part, and around it
-    /// the closed blocks in view and the open tail, read from the records.
+    /// Returns the state of a todo's session after its last durable message: the saved part, and
+    /// around it the closed blocks in view and the open tail, read from the records.
     pub(crate) fn load(memory: &Shared, todo: &Todo) -> Result<Self, Error> {
-        // Another process may write between two reads; what is read must be of one moment.
+        // Another process may write between two reads; everything read must be of one moment.
         loop {
             let head = memory.blocks.head(todo)?;
             let live = Self::load_at(memory, todo, head)?;
@@ -41,7 +41,7 @@ impl Live {
         Self::of_bytes(memory, todo, head, &bytes)
     }
 
-    /// The state that was saved as `bytes`, with what the records hold of it.
+    /// Returns the state that was saved as `bytes`, completed from the records.
     pub(crate) fn of_bytes(
         memory: &Shared,
         todo: &Todo,
@@ -81,8 +81,8 @@ impl Live {
     }
 }
 
-/// The messages of a range. In the place of one that is damaged stands a [mark](stand_in). It is not recorded as a message; what
-/// describes a block that closes around it is made of it, though.
+/// Returns the messages of a range. A damaged one is replaced by a [mark](stand_in). The mark is not recorded as a
+/// message, but it is part of the description of a block that closes around it.
 pub(crate) fn read_open(
     memory: &Shared,
     todo: &Todo,
@@ -113,7 +113,7 @@ pub(crate) fn read_open(
 /// A message's record, or why it is damaged.
 type Read = (SeqNo, Result<StoredMessage, Error>);
 
-/// The records of a range, and of each that is damaged why.
+/// Returns the records of a range and, for each damaged one, why.
 pub(crate) fn stored_around(
     memory: &Shared,
     todo: &Todo,
@@ -136,7 +136,7 @@ pub(crate) fn stored_around(
     Ok(found)
 }
 
-/// A pinned message, and whose it is.
+/// Returns a pinned message, and whose it is.
 pub(crate) fn read_pinned(
     memory: &Shared,
     todo: &Todo,
@@ -148,12 +148,12 @@ pub(crate) fn read_pinned(
     Ok((Attribution::find(&memory.blocks, todo, seq, &open.message)?, open.message))
 }
 
-/// What is seen where a message is damaged.
+/// Returns the mark that is shown in place of a damaged message.
 fn stand_in(error: &Error) -> Message {
     Message::user(&format!("[this message is damaged: {error}]"))
 }
 
-/// The exact message. A damaged payload is one text less to see, and no reason not to go on.
+/// Returns the exact message. A damaged payload is one text less in the view, and no reason to stop.
 pub(crate) fn readable(
     memory: &Shared,
     todo: &Todo,
@@ -166,7 +166,7 @@ pub(crate) fn readable(
     }
 }
 
-/// Whether a text is gone for good, and not just now.
+/// Returns whether a text is gone permanently, not just temporarily.
 fn is_damage(error: &Error) -> bool {
     let is_missing = matches!(error.failure(), Failure::Payloads(PayloadError::NotFound { .. }));
     is_missing || error.kind() == ErrorKind::Corrupt
@@ -181,8 +181,8 @@ mod tests {
 
     const MARK: &str = "[this message is damaged: ";
 
-    /// R4: a damaged message that is pinned, in a block in view, or open keeps its todo from nothing: a mark is seen in its
-    /// place, what comes is recorded, the damaged record stays as it is, and the doctor names it.
+    /// R4: a damaged message that is pinned, in a block in view, or open does not stop its todo: a mark is shown in its
+    /// place, new messages are recorded, the damaged record stays as it is, and the doctor reports it.
     #[test]
     fn r4_a_session_opens_around_damaged_messages() {
         let memory = Memory::in_memory(Options::default()).unwrap();
@@ -219,7 +219,7 @@ mod tests {
         assert!(whole.messages.iter().all(|message| !message.text().contains(MARK)));
         let said = prompt.messages.iter().map(|message| message.text()).collect::<String>();
         assert!(said.contains("the heron flies at noon"), "{said}");
-        // Its call is gone, so it is no answer to one.
+        // Its call is gone, so it is not an answer to one.
         assert!(prompt.messages.iter().all(|message| *message.role() != Role::Tool));
         let again = memory.session(&id).unwrap().prompt(&Budget::default());
         assert_eq!(again.messages, prompt.messages);

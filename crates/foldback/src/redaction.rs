@@ -1,7 +1,7 @@
-//! Secrets, replaced by marks before a message goes on its way.
+//! Replaces secrets by marks before a message is processed.
 //!
-//! What is recognised (`foldback-redaction` says what) is replaced before anything is stored, indexed, embedded or counted.
-//! With an [owner's key](RedactionKey) what was removed is kept beside the message, sealed.
+//! Recognised secrets (see `foldback-redaction`) are replaced before anything is stored, indexed, embedded or counted.
+//! With an [owner's key](RedactionKey), what was removed is kept beside the message, sealed.
 
 mod numbers;
 mod sealed;
@@ -24,12 +24,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The numbers of a todo's secrets, and what is sealed of the text around its messages: beside its todo list. What is
-/// sealed of a message stands behind these, by the message's number.
+/// sealed of a message follows these, by the message's number.
 const NUMBERS: u64 = 2;
 const ENVELOPE: u64 = 3;
 const FIRST_MESSAGE: u64 = 16;
 
-/// That secrets are replaced by marks before anything of them is kept: see
+/// The setting that secrets are replaced by marks before anything is stored; see
 /// [`Options::redaction`](crate::Options::redaction).
 ///
 /// ```
@@ -54,7 +54,7 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// The same, with a key that what is removed is sealed with; without one it is gone for good.
+    /// Sets the key with which removed text is sealed; without one, it is gone permanently.
     #[must_use]
     pub fn with_key(mut self, key: impl Into<Option<RedactionKey>>) -> Self {
         self.key = key.into();
@@ -63,19 +63,19 @@ impl Redaction {
 }
 
 impl Memory {
-    /// Whether this memory [redacts](crate::Options::redaction).
+    /// Returns whether this memory [redacts](crate::Options::redaction).
     #[must_use]
     pub fn is_redacting(&self) -> bool {
         self.shared.redaction.is_some()
     }
 
-    /// Whether this memory redacts, and would replace something in a text.
+    /// Returns whether this memory redacts and would replace something in a text.
     #[must_use]
     pub fn redacts(&self, text: &str) -> bool {
         self.shared.redaction.is_some() && !find(text).is_empty()
     }
 
-    /// The text as this memory would keep it, with marks without numbers: for what a program keeps beside it.
+    /// Returns the text as this memory would store it, with unnumbered marks: for what a program keeps beside it.
     #[must_use]
     pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.shared.redacted(text)
@@ -83,19 +83,19 @@ impl Memory {
 }
 
 impl Shared {
-    /// As [`Memory::redacted`].
+    /// See [`Memory::redacted`].
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.redaction.is_some() { plain(text) } else { Cow::Borrowed(text) }
     }
 
-    /// A message and what of it is to be replaced.
+    /// Returns a message and what is to be replaced in it.
     pub(crate) fn incoming(&self, message: Message) -> Incoming {
         let secrets = self.redaction.as_ref().map(|_| find(message.json())).unwrap_or_default();
         Incoming { message: Arc::new(message), secrets: secrets.into(), vectors: None }
     }
 
-    /// What a message says, for comparing it with one that is kept: without the lines on which it stands, and with what
-    /// is replaced in one of them replaced in both.
+    /// Returns the content of a message, for comparing it with a stored one: without line numbers, and with what is
+    /// replaced in one of them replaced in both.
     pub(crate) fn compared<'m>(&self, message: &'m Message) -> Cow<'m, str> {
         let said = without_lines(message);
         match self.redaction {
@@ -104,7 +104,7 @@ impl Shared {
         }
     }
 
-    /// The numbers that a todo's secrets have. Where their record is damaged, there are none to be given.
+    /// Returns the numbers of a todo's secrets. If their record is damaged, no new ones can be assigned.
     pub(crate) fn numbers_of(&self, todo: &Todo) -> Result<Numbers, Error> {
         if self.redaction.is_none() {
             return Ok(Numbers::default());
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// The record of the numbers of a todo's secrets.
+    /// Reads the record of the numbers of a todo's secrets.
     ///
     /// # Errors
     /// When it is damaged, or the store fails.
@@ -124,8 +124,8 @@ impl Shared {
         Numbers::of_bytes(&bytes).ok_or_else(|| Failure::Numbers(todo.id().clone()).into())
     }
 
-    /// Makes the record of the numbers again where it is damaged, and says whether it did. The numbers in the marks of
-    /// the messages are not given again; which secret had which of them is not known any more.
+    /// Rebuilds the record of the numbers if it is damaged, and returns whether it did. The numbers in the marks of
+    /// the messages are not assigned again; which secret had which of them is no longer known.
     pub(crate) fn repair_numbers(&self, todo: &Todo) -> Result<bool, Error> {
         match self.read_numbers(todo) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {}
@@ -150,7 +150,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// The list with what is replaced in its words.
+    /// Returns the list with secrets replaced in its texts.
     pub(crate) fn redacted_list(&self, list: TodoList) -> Result<TodoList, Error> {
         if self.redaction.is_none() {
             return Ok(list);
@@ -171,7 +171,8 @@ impl Shared {
         self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref())
     }
 
-    /// A message with marks in place of its secrets. With a key, what was removed is drafted, sealed.
+    /// Returns a message with marks in place of its secrets. With a key, what was removed is added to the draft,
+    /// sealed.
     pub(crate) fn redact(
         &self,
         todo: &Todo,
@@ -182,7 +183,7 @@ impl Shared {
     ) -> Result<Incoming, Error> {
         let (numbers, digester) = (Arc::make_mut(&mut live.numbers), self.digester(todo));
         if numbers.is_damaged() {
-            // It may have been made again.
+            // It may have been rebuilt.
             *numbers = self.read_numbers(todo)?;
         }
         let json = incoming.message.json();
@@ -203,8 +204,8 @@ impl Shared {
         Ok(Incoming { message, secrets: Arc::from([]), vectors: incoming.vectors.clone() })
     }
 
-    /// What seals what stood around a todo's messages, in place of what was sealed of it before. `None`, or no key,
-    /// leaves nothing sealed.
+    /// Seals what surrounded a todo's messages, in place of what was sealed before. `None`, or no key, leaves
+    /// nothing sealed.
     pub(crate) fn seal_envelope(&self, todo: &Todo, came: Option<&[u8]>) -> Result<Batch, Error> {
         let (key, owners) = (key(todo, ENVELOPE), self.owners_key());
         let mut batch = Batch::default();
@@ -221,7 +222,7 @@ impl Shared {
         Ok(batch)
     }
 
-    /// What was sealed of the text around a todo's messages.
+    /// Returns what was sealed of the text around a todo's messages.
     pub(crate) fn revealed_envelope(&self, todo: &Todo) -> Result<Option<Vec<u8>>, Error> {
         let removed = self.removed(todo, ENVELOPE)?;
         let text = removed.first().map(|removed| removed.text.as_bytes());
@@ -230,10 +231,10 @@ impl Shared {
             .map_err(|_| Failure::Internal("a sealed envelope has no bytes").into())
     }
 
-    /// A message as it was before something of it was replaced.
+    /// Returns a message as it was before anything in it was replaced.
     ///
     /// # Errors
-    /// When there is no key, or another one.
+    /// When there is no key, or a different one.
     pub(crate) fn revealed(
         &self,
         todo: &Todo,
@@ -265,7 +266,7 @@ impl Shared {
 }
 
 impl Live {
-    /// The record of the numbers of a todo's secrets, where they are others than before.
+    /// Returns the record of the numbers of a todo's secrets, if they changed.
     pub(crate) fn numbers_since(
         &self,
         before: &Self,
@@ -282,7 +283,7 @@ fn key(todo: &Todo, n: u64) -> Key {
     Key { space: Space::Plan, todo: todo.no(), n }
 }
 
-/// What the data of a seal are bound to.
+/// Returns what the data of a seal are bound to.
 fn bound_to(todo: &TodoId, n: u64) -> Vec<u8> {
     let mut bound = b"foldback removed secrets 1\0".to_vec();
     bound.extend_from_slice(todo.as_str().as_bytes());

@@ -1,4 +1,4 @@
-//! What a reference leads to, whatever todo it leads into.
+//! Resolves references into any todo.
 
 use crate::error::Failure;
 use crate::memory::Shared;
@@ -16,7 +16,7 @@ pub struct References<'a> {
 }
 
 impl Memory {
-    /// Blocks and payloads by reference.
+    /// Returns the access to blocks and payloads by reference.
     #[must_use]
     pub fn references(&self) -> References<'_> {
         References { memory: &self.shared }
@@ -24,23 +24,23 @@ impl Memory {
 }
 
 impl References<'_> {
-    /// The todo that a reference leads to, as seen from `todo`: `todo` itself, or another that has
-    /// granted it.
+    /// Returns the todo that a reference leads to, as seen from `todo`: `todo` itself, or another
+    /// that has granted it.
     ///
     /// # Errors
-    /// When there is no `todo`; when the reference was not granted or never was, in the same words; and
-    /// when the store fails.
+    /// When there is no `todo`; when the reference was not granted or never existed, in the same words;
+    /// and when the store fails.
     pub fn locate(self, todo: &TodoId, reference: &Reference) -> Result<Todo, Error> {
         self.memory.locate(&self.memory.find(todo)?, reference)
     }
 
-    /// Writes what a reference names to `out`, each part after it was checked, and says how many
-    /// bytes: of a payload its bytes, of a block its messages as JSON Lines. Of a payload no more
-    /// than a few megabytes are in memory at once.
+    /// Writes what a reference names to `out`, each part after it was checked, and returns the
+    /// number of bytes: for a payload its bytes, for a block its messages as JSON Lines. No more
+    /// than a few megabytes of a payload are in memory at once.
     ///
     /// # Errors
-    /// As [`locate`](Self::locate); for damage; and when `out` fails. When damage is found late, what comes
-    /// before it is written.
+    /// As [`locate`](Self::locate); on damage; and when `out` fails. If damage is found late, what precedes
+    /// it is already written.
     pub fn write(
         self,
         todo: &TodoId,
@@ -68,7 +68,7 @@ impl Shared {
         }
     }
 
-    /// How many bytes the reference names: of a payload exactly, of a block those of its large parts.
+    /// Returns how many bytes the reference names: for a payload exactly, for a block those of its large parts.
     pub(crate) fn size_of(&self, todo: &Todo, reference: &Reference) -> Result<u64, Error> {
         let from = self.locate(todo, reference)?;
         match reference {
@@ -88,8 +88,8 @@ impl Shared {
         let block = block.ok_or(Failure::Internal("a block that was located is gone"))?;
         let mut bytes = 0;
         for seq in block.range.iter() {
-            // Between the tokens of JSON a line break is as good as a space, and inside of texts
-            // none can stand.
+            // Between JSON tokens a line break is equivalent to a space, and inside strings there
+            // can be none.
             let mut line = texts::exact_message(self, todo, seq)?.json().replace(['\n', '\r'], " ");
             line.push('\n');
             let written = out.write_all(line.as_bytes());

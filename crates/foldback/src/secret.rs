@@ -1,27 +1,27 @@
-//! What a store knows and no text in it can know, so that what is recalled cannot forge its marks.
+//! A store's secret, which no text in it can know, so that recalled text cannot forge its marks.
 
 use crate::Error;
 use crate::error::Failure;
 use foldback_kv::{Batch, Error as KvError, Expect, Key, Kv, Mode, Space, retry};
 use std::ops::Range;
 
-/// From this the marks of each todo are made.
+/// The marks of each todo are derived from this.
 pub(crate) type Secret = [u8; 32];
 
-/// Records of the whole store have the number of no todo.
+/// Records of the whole store use the number that no todo has.
 const SECRET: Key = Key { space: Space::Meta, todo: 0, n: 4 };
 
-/// No todo has these numbers. The head of the greatest counts the secrets that were made, so that of two
-/// processes that open a store at once one makes it; where that head is damaged, the next one does.
+/// No todo has these numbers. The head of the greatest counts the secrets that were made, so that if two
+/// processes open a store at once, only one makes it; if that head is damaged, the next one is used.
 const MAKERS: Range<u32> = Key::TODO_END - 4..Key::TODO_END;
 
-/// The store's secret. A store without one, or with a damaged one, gets one when it is opened for
-/// writing. Read only, or where none can be kept (the disk is full, every counter is damaged), it has a
-/// random one as long as the process lives. Nothing that is recorded depends on it.
+/// Returns the store's secret. A store without one, or with a damaged one, gets one when it is opened
+/// for writing. If it is read-only, or none can be stored (the disk is full, every counter is damaged),
+/// it has a random one as long as the process lives. Nothing that is recorded depends on it.
 pub(crate) fn secret_of(kv: &dyn Kv, mode: Mode) -> Result<Secret, Error> {
-    // Where another process makes one meanwhile, that is the store's.
+    // If another process makes one meanwhile, that is the store's.
     retry(|| {
-        // Before the secret: one that is made between the two moves it.
+        // This is read before the secret: one that is made between the two moves it.
         let maker = maker(kv)?;
         let stored = match kv.get(SECRET) {
             Err(KvError::Corrupt { .. }) => None,
@@ -38,25 +38,25 @@ pub(crate) fn secret_of(kv: &dyn Kv, mode: Mode) -> Result<Secret, Error> {
         let expect = Some(Expect { todo, head, next: head + 1 });
         let put = vec![(SECRET, secret.to_vec())];
         match kv.commit(Batch { expect, put, ..Batch::default() }) {
-            // What is on a full disk can be read still.
+            // The contents of a full disk can still be read.
             Ok(()) | Err(KvError::Full { .. }) => Ok(secret),
             Err(error) => Err(error.into()),
         }
     })
 }
 
-/// Whether a store has kept this secret, so that the next one that opens it has the same.
+/// Returns whether a store has stored this secret, so that the next process that opens it has the same.
 pub(crate) fn is_kept(kv: &dyn Kv, secret: &Secret) -> bool {
     kv.get(SECRET).is_ok_and(|kept| kept.as_deref() == Some(secret))
 }
 
-/// Writes a record of the store's own as it is. Whether that is taken shows whether anything would be.
+/// Rewrites a record of the store itself unchanged. Whether that is accepted shows whether any write would be.
 pub(crate) fn write_again(kv: &dyn Kv) -> Result<(), Error> {
     let put = kv.get(SECRET)?.map(|bytes| (SECRET, bytes)).into_iter().collect();
     Ok(kv.commit(Batch { put, ..Batch::default() })?)
 }
 
-/// The number whose head counts the secrets, and that head; `None` where all are damaged.
+/// Returns the number whose head counts the secrets, and that head; `None` if all are damaged.
 fn maker(kv: &dyn Kv) -> Result<Option<(u32, u64)>, KvError> {
     let heads = MAKERS.rev().map(|todo| match kv.head(todo) {
         Err(KvError::CorruptHead { .. }) => Ok(None),

@@ -1,4 +1,4 @@
-//! What a client sent, exactly, beside what was recorded of it.
+//! The exact messages that a client sent, beside what was recorded of them.
 
 use crate::error::Failure;
 use crate::{Error, Memory, Session};
@@ -9,27 +9,26 @@ use std::io::Read as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How strongly a text is packed: quickly.
+/// The compression level: fast.
 const LEVEL: i32 = 1;
 
-/// No message of a client has as many bytes.
+/// More bytes than any message of a client has.
 const MOST: u64 = 256 << 20;
 
 /// How many are read at once.
 const PER_READ: usize = 512;
 
 /// A message as a client sent it. Clients rewind, edit and fork: each message names the one before it, so that
-/// what a client sent is a tree, of which each branch is a conversation.
+/// a client's messages form a tree, of which each branch is a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// The number of the message before it; `None` where a conversation begins.
+    /// The number of the previous message; `None` at the beginning of a conversation.
     pub parent: Option<u32>,
-    /// The messages that were recorded of it.
+    /// The messages that were recorded from it.
     pub recorded: Range<u64>,
     /// The recorder's own mark for it.
     pub tag: Vec<u8>,
-    /// The message as it was sent, byte for byte; of one in which something is [redacted](crate::Redaction), with
-    /// marks.
+    /// The message as it was sent, byte for byte; with marks if something in it is [redacted](crate::Redaction).
     pub json: String,
 }
 
@@ -42,21 +41,21 @@ pub struct NewSent {
     pub tag: Vec<u8>,
     /// As in [`Sent`].
     pub json: String,
-    /// What it says, in our messages: at least one.
+    /// Its content as messages of ours: at least one.
     pub messages: Vec<Message>,
 }
 
-/// A message that a client sends again, in other words than those in which it was recorded: what a model said is
-/// known before the client writes it down in its own way.
+/// A message that a client sends again in a form other than the recorded one: a model's answer is known before
+/// the client writes it down in its own way.
 #[derive(Clone, Debug)]
 pub struct SentAgain {
     /// The number of the message.
     pub n: u32,
-    /// As it stands from now on. What was recorded of it stays.
+    /// Its new form. What was recorded from it stays.
     pub sent: Sent,
 }
 
-/// A record of the space. The text is packed with zstd.
+/// A record of the space. The text is compressed with zstd.
 #[derive(Serialize, Deserialize)]
 struct Record {
     parent: Option<u32>,
@@ -69,7 +68,7 @@ struct Record {
 }
 
 impl Record {
-    /// The bytes of a record.
+    /// Returns the bytes of a record.
     fn of(
         parent: Option<u32>,
         recorded: Range<u64>,
@@ -84,11 +83,11 @@ impl Record {
 }
 
 impl Session {
-    /// As [`record_all_at`](Session::record_all_at), each with the message of the client that it came from, in
+    /// Records as [`record_all_at`](Session::record_all_at) does, each with the client's message that it came from, in
     /// one transaction. The first message of the client gets the number `n`; those of `again` are replaced.
     ///
     /// # Errors
-    /// As [`record_all_at`](Session::record_all_at), and where one holds no message.
+    /// As [`record_all_at`](Session::record_all_at), and if one holds no message.
     pub fn record_sent(
         &mut self,
         seq: SeqNo,
@@ -120,8 +119,8 @@ impl Session {
 }
 
 impl Memory {
-    /// What a client sent in a todo, from the number `from` on: at most `limit` messages, in the order in which
-    /// they came.
+    /// Returns what a client sent in a todo, from the number `from` on: at most `limit` messages, in the order
+    /// in which they came.
     ///
     /// # Errors
     /// When there is no such todo, or a record is damaged.

@@ -1,4 +1,4 @@
-//! One todo's conversation while it goes on.
+//! One todo's conversation in progress.
 
 use crate::error::Failure;
 use crate::hand_over::TodoHandOver;
@@ -16,11 +16,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// One todo's conversation while it goes on: it takes messages, shows the live view, and answers
-/// the calls of the memory tools.
+/// One todo's conversation in progress: it takes messages, shows the live view, and answers the
+/// calls of the memory tools.
 ///
 /// A session holds a constant number of messages, however long the conversation is. It may be
-/// dropped at any time; opened again it stands where it was.
+/// dropped at any time; opened again, it is in the same state.
 pub struct Session {
     pub(crate) memory: Arc<Shared>,
     pub(crate) todo: Todo,
@@ -29,14 +29,13 @@ pub struct Session {
     pub(crate) answers: VecDeque<(ToolCallId, Answer)>,
     /// The blocks that the last write closed, and why.
     pub(crate) closed: Vec<(Block, String)>,
-    /// Branches that are not shown, each with its view, the one that was left last at the end.
+    /// Branches that are not shown, each with its view; the one left last is at the end.
     pub(crate) aside: Vec<(Vec<Range<u64>>, LiveView)>,
-    /// What the next prompt says of earlier blocks, once that was asked.
+    /// What the next prompt says about earlier blocks, once that was requested.
     pub(crate) hints: OnceLock<Hints>,
 }
 
-/// Answers that wait for being recorded are few; a loop that never records them does not make the
-/// session grow.
+/// Few answers wait to be recorded; a loop that never records them does not make the session grow.
 const MAX_ANSWERS: usize = 64;
 
 impl Session {
@@ -50,60 +49,60 @@ impl Session {
         Self { memory, todo, live, answers, closed, aside, hints: OnceLock::new() }
     }
 
-    /// The todo.
+    /// Returns the todo.
     #[must_use]
     pub fn todo(&self) -> &TodoId {
         self.todo.id()
     }
 
-    /// How many messages are recorded: the next one gets this number.
+    /// Returns how many messages are recorded: the next one gets this number.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.live.head.messages
     }
 
-    /// Whether no message is recorded.
+    /// Returns whether no message is recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many blocks are closed.
+    /// Returns how many blocks are closed.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.live.blocks
     }
 
-    /// The blocks that the last write closed, each with a sentence that says why.
+    /// Returns the blocks that the last write closed, each with a sentence that says why.
     #[must_use]
     pub fn last_closed(&self) -> &[(Block, String)] {
         &self.closed
     }
 
-    /// How the todo is shown. It is kept with the session's state.
+    /// Returns how the todo is shown. This is stored with the session's state.
     #[must_use]
     pub fn view_config(&self) -> &ViewConfig {
         self.live.view.config()
     }
 
-    /// How many messages stand open behind the last closed block.
+    /// Returns how many messages are open after the last closed block.
     #[must_use]
     pub fn open(&self) -> usize {
         self.live.open.len()
     }
 
-    /// How often the prompt's stable part has moved so far.
+    /// Returns how often the prompt's stable part has moved so far.
     #[must_use]
     pub fn prefix_moves(&self) -> u64 {
         self.live.view.prefix_moves()
     }
 
-    /// The request to send to the model now.
+    /// Returns the request to send to the model now.
     #[must_use]
     pub fn prompt(&self, budget: &Budget) -> Prompt {
         let tokens = self.memory.tokens.as_ref();
         let hints = self.hints.get_or_init(|| {
-            // What cannot be searched now is not named.
+            // What cannot be searched now is not mentioned.
             Hints::find(&self.recall_source()).unwrap_or_default()
         });
         match hints.is_empty() {
@@ -112,8 +111,8 @@ impl Session {
         }
     }
 
-    /// Answers a call of `search_block`, `list_blocks` or `load`. A mistake of the model is an
-    /// answer. The answer is recorded as references when the loop records it as the call's result.
+    /// Answers a call of `search_block`, `list_blocks` or `load`. A mistake of the model is answered, too. The answer
+    /// is recorded as references when the loop records it as the call's result.
     ///
     /// # Errors
     /// When the store fails.
@@ -124,15 +123,16 @@ impl Session {
         Ok(answer)
     }
 
-    /// A call of a memory tool that was answered elsewhere, by [`Memory::call_tool`](crate::Memory::call_tool): what is
-    /// recorded as its result is recorded as [`call`](Self::call)'s answers are, where it is this answer word for word.
+    /// Notes a call of a memory tool that was answered elsewhere, by [`Memory::call_tool`](crate::Memory::call_tool):
+    /// its result is recorded like the answers of [`call`](Self::call) if it is this answer word for word.
     pub fn expect_answer(&mut self, call: ToolCallId, answer: Answer) {
         self.answers.retain(|(id, _)| *id != call);
         self.answers.truncate(MAX_ANSWERS - 1);
         self.answers.push_front((call, answer));
     }
 
-    /// The answer of a memory tool that is recorded among these messages as the result of a call, in these very words.
+    /// Returns the answer of a memory tool that is recorded among these messages as the result of a call, word for
+    /// word.
     ///
     /// # Errors
     /// When the store fails.
@@ -174,7 +174,7 @@ impl Session {
         })
     }
 
-    /// Reads the state again where another process has written to this todo.
+    /// Reads the state again if another process has written to this todo.
     ///
     /// # Errors
     /// When the todo was forgotten meanwhile, or the store fails.
@@ -189,7 +189,7 @@ impl Session {
         Ok(())
     }
 
-    /// The bytes of a payload of this todo, verified.
+    /// Returns the verified bytes of a payload of this todo.
     ///
     /// # Errors
     /// When there is no such payload here, or it is damaged.
@@ -255,7 +255,7 @@ impl ContextManager for Session {
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         let child = self.child_session(&todo)?;
-        // One with a life of its own is opened for its host, and for nobody's sub-task.
+        // A todo with its own conversation is opened for its host, and for nobody's sub-task.
         if child.parent()?.as_ref() != Some(Self::todo(self)) {
             let parent = Self::todo(self).clone();
             return Err(Error::from(Failure::NotChild { parent, todo }).into());
@@ -296,7 +296,7 @@ impl SubTasks for Session {
 
     fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
         let mut own = references.to_vec();
-        // What an item has returned is handed on, and nothing else of it.
+        // Only what an item has returned is handed on, nothing else.
         for item in self.live.list.items() {
             let returned: Vec<Reference> =
                 own.extract_if(.., |one| item.references.contains(one)).collect();

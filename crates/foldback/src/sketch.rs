@@ -1,4 +1,4 @@
-//! A session's state apart from it.
+//! A copy of a session's state.
 
 use crate::branch::{between, joined};
 use crate::holes::store_with_holes;
@@ -10,14 +10,14 @@ use foldback_core::Message;
 use foldback_disclosure::{Arrangement, CacheAware};
 use std::ops::Range;
 
-/// A session's state, apart from it: what it takes is recorded nowhere, and the session stays as it is.
+/// A copy of a session's state: what it takes is not recorded, and the session stays as it is.
 pub struct Sketch<'s> {
     session: &'s Session,
     live: Live,
 }
 
 impl Session {
-    /// The state in which a branch of the conversation goes on, as [`follow`](Self::follow) would have it.
+    /// Returns the state in which a branch of the conversation continues, as [`follow`](Self::follow) would have it.
     ///
     /// # Errors
     /// When the store fails.
@@ -38,7 +38,7 @@ impl Session {
 }
 
 impl Sketch<'_> {
-    /// Takes messages that came together. Gives the numbers that they would have.
+    /// Takes messages that came together. Returns the numbers that they would have.
     ///
     /// # Errors
     /// When one of them cannot be embedded.
@@ -59,22 +59,22 @@ impl Sketch<'_> {
         Ok(first..self.live.chunker.next().0)
     }
 
-    /// As [`Session::set_cache_aware`].
+    /// See [`Session::set_cache_aware`].
     pub fn set_cache_aware(&mut self, settings: CacheAware) {
         self.live.view.set_cache_aware(settings);
     }
 
-    /// As [`Session::cool`].
+    /// See [`Session::cool`].
     pub fn cool(&mut self) {
         self.live.view.cool();
     }
 
-    /// As [`Session::hold`].
+    /// See [`Session::hold`].
     pub fn hold(&mut self, is_held: bool) {
         self.live.view.hold(is_held);
     }
 
-    /// As [`Session::arrangement`].
+    /// See [`Session::arrangement`].
     #[must_use]
     pub fn arrangement(&self) -> Option<Arrangement> {
         self.live.view.arrangement()

@@ -1,4 +1,4 @@
-//! Stored messages filled again, byte for byte.
+//! Fills stored messages again, byte for byte.
 
 use crate::Error;
 use crate::error::Failure;
@@ -11,16 +11,16 @@ use foldback_kv::Todo;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How deep a quote may quote. Answers quote messages that are no answers, so one step is enough;
+/// How deep a quote may quote. Answers quote messages that are not answers, so one step is enough;
 /// the bound keeps a damaged record from running in circles.
 const MAX_DEPTH: usize = 4;
 
-/// What stands in the place of a text that is damaged.
+/// Replaces a text that is damaged.
 pub(crate) const DAMAGED: &str = "(this part is damaged)";
-/// What stands in the place of a text that cannot be read now, as on a disk that refuses.
+/// Replaces a text that cannot be read now, such as on a failing disk.
 pub(crate) const UNREADABLE: &str = "(this part cannot be read now)";
 
-/// Where messages and their texts are read from.
+/// A source of messages and their texts.
 pub(crate) trait Texts {
     fn blocks(&self) -> &BlockStore;
     fn payloads(&self) -> &BackendStore;
@@ -46,7 +46,7 @@ impl<T: Texts> Texts for Arc<T> {
     }
 }
 
-/// The exact messages of a range, in order.
+/// Returns the exact messages of a range, in order.
 pub(crate) fn exact_messages(
     memory: &impl Texts,
     todo: &Todo,
@@ -56,7 +56,7 @@ pub(crate) fn exact_messages(
     range.zip(stored).map(|(seq, stored)| fill(memory, todo, SeqNo(seq), &stored, 0)).collect()
 }
 
-/// One message exactly as it was recorded.
+/// Returns one message exactly as it was recorded.
 pub(crate) fn exact_message(
     memory: &impl Texts,
     todo: &Todo,
@@ -65,7 +65,7 @@ pub(crate) fn exact_message(
     exact_at_depth(memory, todo, seq, 0)
 }
 
-/// One message exactly as it was recorded, and whose it is.
+/// Returns one message exactly as it was recorded, and whose it is.
 pub(crate) fn attributed(
     memory: &impl Texts,
     todo: &Todo,
@@ -91,7 +91,7 @@ fn exact_at_depth(
     }
 }
 
-/// The message with `stand_in` where a text is stored elsewhere.
+/// Returns the message with `stand_in` in place of texts that are stored elsewhere.
 pub(crate) fn light_message(
     todo: &Todo,
     seq: SeqNo,
@@ -105,7 +105,7 @@ pub(crate) fn light_message(
     })
 }
 
-/// The exact message of a stored one.
+/// Returns the exact message of a stored one.
 pub(crate) fn fill(
     memory: &impl Texts,
     todo: &Todo,
@@ -124,7 +124,7 @@ pub(crate) fn fill(
             String::from_utf8(bytes).map_err(|_| damaged(format!("payload {n} is not text")))
         }
         Source::Message(other, _) if depth >= MAX_DEPTH || other >= seq => {
-            Err(damaged(format!("it quotes message {other}, which quotes on")))
+            Err(damaged(format!("it quotes message {other}, which is itself a quote")))
         }
         Source::Message(other, site) => {
             let message = exact_at_depth(memory, todo, other, depth + 1)?;

@@ -1,4 +1,4 @@
-//! A task's todo list: kept with the task, recited at the end of its prompts, and the place where
+//! A task's todo list: stored with the task, recited at the end of its prompts, and the place where
 //! sub-tasks return what they found.
 
 use crate::error::Failure;
@@ -13,44 +13,43 @@ use foldback_kv::{Error as KvError, Key, Space, Todo};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a sub-task hands back.
+/// The result that a sub-task hands back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Where the item stands now.
+    /// The item's state now.
     pub state: ItemState,
-    /// What came out, in a few words.
+    /// The outcome, in a few words.
     pub result: Option<String>,
     /// Blocks and payloads of the sub-task's own todo that others will need.
     pub references: Vec<Reference>,
 }
 
-/// What became of the references that a sub-task handed back.
+/// The outcome of handing back a sub-task's references.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Returned {
     /// The new grants: to the parent, and to the items that wait for the sub-task.
     pub grants: Vec<Grant>,
-    /// The items that wait for it and were granted nothing, because their todos were not begun as
-    /// children of the parent. [`Session::child_session`] makes one of them a child, if it holds
-    /// nothing yet, and then grants it what it waited for; [`Grants::grant`](crate::Grants::grant) grants to any
-    /// todo.
+    /// The items that wait for it and were granted nothing because their todos were not begun as children of the
+    /// parent. [`Session::child_session`] makes one of them a child, if it holds nothing yet, and then grants it
+    /// what it waited for; [`Grants::grant`](crate::Grants::grant) grants to any todo.
     pub left_out: Vec<TodoId>,
 }
 
 impl Session {
-    /// The todo list; empty where there is none.
+    /// Returns the todo list; empty if there is none.
     #[must_use]
     pub fn todo_list(&self) -> &TodoList {
         &self.live.list
     }
 
-    /// Takes the todo list as it stands now: it is recited at the end of every prompt, and tells how
-    /// finely blocks are cut. An empty list is none. What an item has returned stays with it, also
-    /// where `list` tells the item without it. An item that `list` leaves out is gone with what it
-    /// returned, though what was granted stays granted; added again, it begins without.
+    /// Sets the todo list: it is recited at the end of every prompt, and determines how finely
+    /// blocks are cut. An empty list means none. What an item has returned stays with it, even if
+    /// `list` has the item without it. An item that `list` leaves out is gone with what it returned,
+    /// though what was granted stays granted; added again, it begins without.
     ///
     /// # Errors
-    /// When a state does not follow on the one that the item has, an item is begun before what it
-    /// waits for is completed, or one claims to have returned what it has not
+    /// When a state does not follow the item's current one, an item is begun before what it waits
+    /// for is completed, or an item claims to have returned what it did not
     /// ([`finish_item`](Self::finish_item) records that, so that no list that a model wrote grants
     /// anything); and when the store fails. Nothing changes then.
     pub fn set_todo_list(&mut self, list: &TodoList) -> Result<(), Error> {
@@ -62,11 +61,11 @@ impl Session {
         .map(drop)
     }
 
-    /// Lets an item of the todo list go to another state.
+    /// Moves an item of the todo list to another state.
     ///
     /// # Errors
-    /// When there is no such item, or the state does not follow on the one that it has; and when the
-    /// store fails.
+    /// When there is no such item, or the state does not follow its current one; and when the store
+    /// fails.
     pub fn set_item_state(&mut self, item: &TodoId, state: ItemState) -> Result<(), Error> {
         self.grant_by(|session, live, draft| {
             let mut list = TodoList::clone(&live.list);
@@ -76,9 +75,9 @@ impl Session {
         .map(drop)
     }
 
-    /// Records what an item came to. The references that it returns are granted to this todo and to
-    /// the items that depend on the item, in the same transaction: to those that are children of this
-    /// todo, or not begun at all; then their todos are made now.
+    /// Records the outcome of an item. In the same transaction, the references that it returns are
+    /// granted to this todo and to the items that depend on the item, if those are children of this
+    /// todo, or not begun at all; in the latter case their todos are created now.
     ///
     /// # Errors
     /// When there is no such item or it cannot go to that state; when it returns
@@ -103,9 +102,9 @@ impl Session {
         })
     }
 
-    /// As [`finish_item`](Self::finish_item), from the sub-task's side: the item of the parent's list
-    /// that is this todo is finished. Close what is open first, so that it can be named. A session
-    /// of the parent that is open elsewhere sees it after its next write, or
+    /// Does what [`finish_item`](Self::finish_item) does from the sub-task's side: the item of the
+    /// parent's list that is this todo is finished. Close the open messages first, so that they can
+    /// be named. A session of the parent that is open elsewhere sees it after its next write, or
     /// [`refresh`](Self::refresh).
     ///
     /// # Errors
@@ -117,7 +116,7 @@ impl Session {
         Self::resume(self.memory.clone(), parent)?.finish_item(self.todo(), outcome)
     }
 
-    /// The todo that this one was begun as a child of, unless it is forgotten.
+    /// Returns the todo that this one was begun as a child of, unless it is forgotten.
     ///
     /// # Errors
     /// When the store fails.
@@ -125,10 +124,10 @@ impl Session {
         Ok(self.memory.parent_of(&self.todo)?.map(|parent| parent.id().clone()))
     }
 
-    /// A session of its own for a sub-task. A todo that is new, or holds no message and has no parent
-    /// yet, becomes a child of this one: its references can be returned here, and what the items that
-    /// it depends on have returned is granted to it. One with a conversation and no parent is opened as
-    /// it is, and stays its own.
+    /// Opens a separate session for a sub-task. A todo that is new, or holds no message and has no
+    /// parent yet, becomes a child of this one: its references can be returned here, and what the items
+    /// that it depends on have returned is granted to it. One with a conversation and no parent is
+    /// opened as it is, and stays independent.
     ///
     /// # Errors
     /// When it is a child of another todo; and when the store fails.
@@ -139,8 +138,8 @@ impl Session {
         Ok(child)
     }
 
-    /// Makes this todo a child of `parent`, if it holds nothing and is nobody's, and says whether it is
-    /// one now. The head is moved by it: of two that ask at once, one is told of the other.
+    /// Makes this todo a child of `parent` if it holds nothing and has no parent, and returns whether it is one now.
+    /// This moves the head, so that of two callers at once, one sees the other's change.
     fn begin_below(&mut self, parent: &Todo) -> Result<bool, Error> {
         if let Some(is_child) = self.stands_below(parent, self.len())? {
             return Ok(is_child);
@@ -162,8 +161,8 @@ impl Session {
         Ok(self.memory.parent_of(&self.todo)?.as_ref() == Some(parent))
     }
 
-    /// Whether this todo, which holds so many messages, is a child of `parent` or its own; `None` when
-    /// it is neither yet. A child of another is an error.
+    /// Returns whether this todo, which holds this many messages, is a child of `parent` or
+    /// independent; `None` if it is neither yet. A child of another is an error.
     fn stands_below(&self, parent: &Todo, messages: u64) -> Result<Option<bool>, Error> {
         match self.memory.parent_of(&self.todo)? {
             Some(known) if known == *parent => Ok(Some(true)),
@@ -189,7 +188,7 @@ impl Session {
         Ok(Returned { grants: granting.grants, left_out: left_out.into_iter().collect() })
     }
 
-    /// Keeps the list, grants what is newly returned or newly depended on, and tells the chunker.
+    /// Stores the list, grants what is newly returned or newly depended on, and informs the chunker.
     fn take_list(
         &self,
         live: &mut Live,
@@ -200,7 +199,7 @@ impl Session {
         let list = self.memory.redacted_list(list)?;
         let known = readers(&live.list, self.todo());
         for (item, reference, reader) in readers(&list, self.todo()).difference(&known) {
-            // A todo that was forgotten meanwhile has nothing to give.
+            // A todo that was forgotten meanwhile has nothing to grant.
             let Some(from) = self.memory.child_of(&self.todo, item)? else { continue };
             match self.reader(reader)? {
                 Some(to) => granting.add(&self.memory, &from, &to, reference)?,
@@ -212,8 +211,8 @@ impl Session {
         Ok((granting, left_out))
     }
 
-    /// The todo that may read what is returned to this one: itself, and its children. One that is not
-    /// there is made; of one that is there and has another life, nothing is changed by a list.
+    /// Returns the todo that may read what is returned to this one: itself, and its children. A
+    /// missing one is created; an existing one with its own conversation is not changed by a list.
     fn reader(&self, id: &TodoId) -> Result<Option<Todo>, Error> {
         if id == self.todo() {
             return Ok(Some(self.todo.clone()));
@@ -228,7 +227,7 @@ impl Session {
 type Granted = (Granting, BTreeSet<TodoId>);
 
 impl Memory {
-    /// The todo list of a todo; empty where there is none.
+    /// Returns the todo list of a todo; empty if there is none.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails or the list is damaged.
@@ -241,8 +240,8 @@ impl Memory {
 }
 
 impl Live {
-    /// Takes the list: the chunker is told what it says of the task, which cuts nothing, and it is
-    /// recited from now on.
+    /// Takes the list: the chunker is given what it says about the task, which cuts nothing, and
+    /// the list is recited from now on.
     pub(crate) fn take_list(&mut self, list: TodoList, memory: &Shared) {
         self.chunker.push(Event::OpenItems(list.open()));
         self.chunker.push(Event::Closing(list.is_closing()));
@@ -253,8 +252,8 @@ impl Live {
 }
 
 impl Shared {
-    /// The list as the store has it. A damaged one is none: its text stays in the view, and the next
-    /// list replaces it.
+    /// Returns the list as stored. A damaged one counts as none: its text stays in the view, and the
+    /// next list replaces it.
     pub(crate) fn list_of(&self, todo: &Todo) -> Result<TodoList, Error> {
         match self.kv.get(list_key(todo)) {
             Ok(bytes) => Ok(rmp_serde::from_slice(&bytes.unwrap_or_default()).unwrap_or_default()),
@@ -263,20 +262,20 @@ impl Shared {
         }
     }
 
-    /// The todo `id`, where it is a child of `parent`.
+    /// Returns the todo `id` if it is a child of `parent`.
     fn child_of(&self, parent: &Todo, id: &TodoId) -> Result<Option<Todo>, Error> {
         let Some(child) = self.registry.find(id)? else { return Ok(None) };
         Ok((self.parent_of(&child)?.as_ref() == Some(parent)).then_some(child))
     }
 
-    /// The todo that began this one, unless it is gone. A damaged record names nobody.
+    /// Returns the todo that began this one, unless it is gone. A damaged record names nobody.
     fn parent_of(&self, todo: &Todo) -> Result<Option<Todo>, Error> {
         let bytes = match self.kv.get(parent_key(todo.no())) {
             Err(KvError::Corrupt { .. }) => None,
             found => found?,
         };
         let no: Option<u32> = bytes.and_then(|bytes| rmp_serde::from_slice(&bytes).ok());
-        // No number is given out twice, so it tells who it was; the name would outlive its todo here.
+        // No number is assigned twice, so it identifies the todo; a name would outlive its todo here.
         let Some(before) = no.and_then(|no| no.checked_sub(1)) else { return Ok(None) };
         let next = self.registry.list(before, 1)?.pop();
         Ok(next.filter(|parent| Some(parent.no()) == no))
@@ -299,7 +298,7 @@ fn parent_bytes(parent: &Todo) -> Result<Vec<u8>, Error> {
     rmp_serde::to_vec(&parent.no()).map_err(|_| Failure::Internal("a parent has no bytes").into())
 }
 
-/// `list` with what the items of `old` have returned.
+/// Returns `list` with what the items of `old` have returned.
 fn with_returned(list: &TodoList, old: &TodoList) -> Result<TodoList, Error> {
     let (mut items, old) = (list.items().to_vec(), old.by_id());
     for item in &mut items {
@@ -311,7 +310,7 @@ fn with_returned(list: &TodoList, old: &TodoList) -> Result<TodoList, Error> {
         }
         item.references = returned.to_vec();
         if item.result.is_none() {
-            // What an item failed with is no longer true of it once it is taken up again.
+            // The reason why an item failed no longer applies once it is taken up again.
             let known = known.filter(|known| !known.state.is_reopened_by(item.state));
             item.result = known.and_then(|known| known.result.clone());
         }
@@ -319,8 +318,8 @@ fn with_returned(list: &TodoList, old: &TodoList) -> Result<TodoList, Error> {
     Ok(TodoList::new(items)?)
 }
 
-/// Who may read what was returned: of each item and reference, the owner of the list and the items
-/// that depend on the item.
+/// Returns who may read what was returned: for each item and reference, the owner of the list and
+/// the items that depend on the item.
 fn readers<'a>(
     list: &'a TodoList,
     owner: &'a TodoId,

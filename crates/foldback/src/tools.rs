@@ -1,4 +1,4 @@
-//! The tools of a memory as programs offer them to models: a name, words, schemas, and what answers a call.
+//! The tools of a memory as programs offer them to models: names, descriptions, schemas, and the answers to calls.
 
 use crate::{Error, Memory};
 use foldback_core::{Message, TodoId};
@@ -27,19 +27,19 @@ use serde::Deserialize;
 pub struct MemoryTool {
     /// The name to call it by.
     pub name: &'static str,
-    /// What it is called on a screen.
+    /// The name to show on a screen.
     pub title: &'static str,
-    /// What it does and when to use it.
+    /// Its purpose and when to use it.
     pub description: &'static str,
     /// The JSON schema of its arguments.
     pub parameters: String,
-    /// The JSON schema of [what it answers](Answer::structured).
+    /// The JSON schema of [its answer](Answer::structured).
     pub output: &'static str,
     /// Whether a call adds to the memory. None takes anything away.
     pub writes: bool,
 }
 
-/// What records a message.
+/// The name of the tool that records a message.
 const RECORD: &str = "record";
 
 /// Arguments of `record`.
@@ -50,7 +50,7 @@ struct Note {
 }
 
 impl MemoryTool {
-    /// The tools, in the order in which they are declared: those that read, then `record`.
+    /// Returns the tools in the order in which they are declared: those that read, then `record`.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let reading = tools().map(|tool| Self {
@@ -78,8 +78,8 @@ impl MemoryTool {
 
 impl Memory {
     /// Answers a call of one of [the tools](MemoryTool::all) for a program that sees nothing of the todo. A
-    /// mistake of the model is an answer. What `record` is given is kept as words of a model, for a model
-    /// has written them; a todo that is not there is made.
+    /// mistake of the model is answered, too. A text given to `record` is stored as the model's own words,
+    /// since a model wrote it; a missing todo is created.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.

@@ -141,7 +141,7 @@ fn counted(read: &Indexed) -> String {
     format!("{documents} to search{}", passed_over(read))
 }
 
-/// What was not: `; passed over: scan.pdf (not the ending of a text)`.
+/// What was not: `; passed over: scan.png (unsupported file extension)`.
 fn passed_over(read: &Indexed) -> String {
     read.passed_over().map_or_else(String::new, |files| format!("; passed over: {files}"))
 }
@@ -179,7 +179,7 @@ mod tests {
         let read = Indexed { documents: 1, skipped, ..Indexed::default() };
         assert_eq!(
             counted(&read),
-            "1 document to search; passed over: 0.pdf, 1.pdf, 2.pdf and 4 more (no UTF-8)"
+            "1 document to search; passed over: 0.pdf, 1.pdf, 2.pdf and 4 more (not UTF-8)"
         );
         assert_eq!(
             counted(&Indexed { documents: 2, ..Indexed::default() }),

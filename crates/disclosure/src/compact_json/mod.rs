@@ -1,7 +1,7 @@
-//! JSON in fewer tokens: without its white space, and with objects of the same keys as [rows](table).
+//! JSON in fewer tokens: without white space, and with objects of the same keys as [rows](table).
 //!
-//! Every key, string and number keeps its spelling and its place, so that the same value can be written again from what
-//! is shown.
+//! Every key, string and number keeps its spelling and its place, so that the same value can be restored from what is
+//! shown.
 
 mod table;
 mod tree;
@@ -17,19 +17,19 @@ use tree::Node;
 /// A value of fewer bytes is not worth a note.
 const BYTES_LEAST: usize = 80;
 
-/// So many lines that begin as a value does are tried.
+/// How many lines that begin like a value are tried.
 const TRIES: usize = 4;
 
-/// A text with a JSON value in it, whose value is written in fewer tokens.
+/// A text with a JSON value in it that is written in fewer tokens.
 #[derive(Debug, PartialEq)]
 pub(crate) struct CompactJson {
-    /// The text, but for its value as it was.
+    /// The text, unchanged except for its value.
     pub(crate) text: String,
     /// Whether objects are written as rows.
     pub(crate) has_rows: bool,
 }
 
-/// What stands before a text whose value is written so.
+/// Returns the note before a text whose value is written like this.
 pub(crate) fn note(has_rows: bool) -> &'static str {
     match has_rows {
         true => {
@@ -39,7 +39,7 @@ pub(crate) fn note(has_rows: bool) -> &'static str {
     }
 }
 
-/// `text` with its JSON value in a shorter form. `None` where it holds none, or the form is not shorter.
+/// Returns `text` with its JSON value in a shorter form. `None` if it holds none, or the form is not shorter.
 pub(crate) fn compact_json(text: &str) -> Option<CompactJson> {
     let place = value_in(text)?;
     let json = text.get(place.clone())?;
@@ -52,7 +52,7 @@ pub(crate) fn compact_json(text: &str) -> Option<CompactJson> {
         .then_some(CompactJson { text: compact, has_rows })
 }
 
-/// Where the first JSON array or object of some length stands that begins a line.
+/// Returns the place of the first JSON array or object of some length that begins a line.
 fn value_in(text: &str) -> Option<Range<usize>> {
     let first = text.len() - text.trim_start().len();
     let begins = text

@@ -1,18 +1,18 @@
-//! Objects of the same keys as rows behind their keys.
+//! Writes objects of the same keys as rows after their keys.
 //!
 //! An array of such objects is written `[("id","of":("a","b"),"unit":"mm"),[7,[1,2]],[8,[3,4]]]`: the keys once, in
-//! parentheses, then the values of each object in that order. A key whose value is an object of the same keys in each row has
-//! these in parentheses; one whose value is an array of such objects has `[(…)]`; one that has the same value in each row has it
-//! there, and none in the rows. Where an object lacks a key, nothing stands between the commas. An object whose values are such
-//! objects has the keys in front of its first: `{("x","y"),"a":[1,2],"b":[3,4]}`. Outside of its strings JSON has no
-//! parentheses, so what is a row and what an array is never in doubt.
+//! parentheses, then the values of each object in that order. A key whose value is an object of the same keys in each
+//! row has these in parentheses; one whose value is an array of such objects has `[(…)]`; one that has the same value
+//! in each row has it there, and none in the rows. If an object lacks a key, there is nothing between the commas. An
+//! object whose values are such objects has the keys in front of its first: `{("x","y"),"a":[1,2],"b":[3,4]}`. Outside
+//! strings, JSON has no parentheses, so rows and arrays are never confused.
 
 use super::tree::Node;
 
-/// The most bytes that stand around keys, or behind one.
+/// The greatest number of bytes around keys, or after one.
 const MARKS: usize = 3;
 
-/// What is known of the values that stand under one key.
+/// What is known about the values of one key.
 enum Shape<'n, 't> {
     /// Each is written as it is.
     Free,
@@ -24,14 +24,14 @@ enum Shape<'n, 't> {
     Rows(Columns<'n, 't>),
 }
 
-/// The keys of rows, and what is known of the values of each.
+/// The keys of rows, and what is known about the values of each.
 struct Columns<'n, 't> {
     columns: Vec<(&'t str, Shape<'n, 't>)>,
-    /// So many bytes of keys the rows do without.
+    /// How many bytes of keys the rows save.
     saved: usize,
 }
 
-/// Writes a value without white space, with rows where they are shorter. Gives whether there are any.
+/// Writes a value without white space, with rows where they are shorter. Returns whether there are any.
 pub(super) fn write(node: &Node<'_>, out: &mut String) -> bool {
     match node {
         Node::Scalar(text) => {
@@ -76,7 +76,7 @@ pub(super) fn write(node: &Node<'_>, out: &mut String) -> bool {
     }
 }
 
-/// Parts between commas and brackets. Gives whether one of them has rows.
+/// Writes parts between commas and brackets. Returns whether one of them has rows.
 fn listed<T>(
     parts: impl IntoIterator<Item = T>,
     [open, close]: [char; 2],
@@ -96,8 +96,8 @@ fn listed<T>(
 }
 
 impl<'n, 't> Columns<'n, 't> {
-    /// The columns of several objects, where that is shorter: the keys of the one that has the most, in their order, where those of each
-    /// other are some of them in the same order.
+    /// Returns the columns of several objects, if that is shorter: the keys of the object with the most, in their
+    /// order, if every other object has a subset of them in the same order.
     fn of(objects: &[&'n Node<'t>]) -> Option<Self> {
         if objects.len() < 2 {
             return None;
@@ -125,7 +125,7 @@ impl<'n, 't> Columns<'n, 't> {
         (saved > spent).then(|| Self { columns, saved: saved - spent })
     }
 
-    /// The keys.
+    /// Writes the keys.
     fn head(&self, out: &mut String) {
         listed(&self.columns, ['(', ')'], out, |(key, shape), out| {
             out.push_str(key);
@@ -149,7 +149,7 @@ impl<'n, 't> Columns<'n, 't> {
         });
     }
 
-    /// The values of an object of these columns.
+    /// Writes the values of an object with these columns.
     fn row(&self, object: &Node<'t>, out: &mut String) {
         let mut members = object.members().unwrap_or_default().iter().peekable();
         let cells = self.columns.iter().filter_map(|(key, shape)| {
@@ -175,7 +175,7 @@ impl<'n, 't> Columns<'n, 't> {
 }
 
 impl<'n, 't> Shape<'n, 't> {
-    /// Of the values of one key in so many rows, some of which may lack it.
+    /// Returns the shape of the values of one key in this many rows, some of which may lack it.
     fn of(values: &[&'n Node<'t>], rows: usize) -> Self {
         if let [first, others @ ..] = values
             && values.len() == rows

@@ -1,4 +1,4 @@
-//! What is shown of JSON, and that the same value can be written from it.
+//! What is shown of JSON, and that the same value can be restored from it.
 
 use super::*;
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn what_is_no_json_stays() {
     check(&deep, None);
 }
 
-/// The value that a shown one was made of, without white space.
+/// Restores the value behind a shown one, without white space.
 fn rebuilt(shown: &str) -> String {
     let mut reader = Rebuilding { text: shown, at: 0 };
     let mut out = String::new();
@@ -237,7 +237,7 @@ fn json() -> impl Strategy<Value = (String, String)> {
 }
 
 proptest! {
-    /// From what is shown the same value can be written, with every key, string and number in its spelling.
+    /// The same value can be restored from what is shown, with the spelling of every key, string and number.
     #[test]
     fn the_value_can_be_written_again((spaced, plain) in json()) {
         let mut shown = String::new();

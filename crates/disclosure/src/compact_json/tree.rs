@@ -3,7 +3,7 @@
 /// A value that is nested deeper is left as it is.
 const DEPTH_MOST: usize = 64;
 
-/// A JSON value; what has no parts is the text that it has there, and so are keys, with their quotes.
+/// A JSON value; values without parts, and keys, are their exact text, with quotes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node<'t> {
     Scalar(&'t str),
@@ -12,7 +12,7 @@ pub(super) enum Node<'t> {
 }
 
 impl<'t> Node<'t> {
-    /// Reads `json`, which a parser took for one value. `None` where it is nested too deeply.
+    /// Reads `json`, which a parser accepted as one value. `None` if it is nested too deeply.
     pub(super) fn read(json: &'t str) -> Option<Self> {
         Reader { json, at: 0 }.value(0)
     }
@@ -73,7 +73,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Whether one more part stands in front of `end`, which is passed.
+    /// Returns whether another part follows before `end`, and passes `end` if not.
     fn goes_on(&mut self, end: u8) -> Option<bool> {
         if self.peek()? == b',' {
             self.at += 1;
@@ -83,7 +83,7 @@ impl<'t> Reader<'t> {
         Some(!is_end)
     }
 
-    /// A string with its quotes.
+    /// Returns a string with its quotes.
     fn string(&mut self) -> Option<&'t str> {
         self.peek().filter(|byte| *byte == b'"')?;
         let bytes = self.json.as_bytes();
@@ -96,7 +96,7 @@ impl<'t> Reader<'t> {
         Some(string)
     }
 
-    /// The next byte that is no white space.
+    /// Returns the next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         while self.json.as_bytes().get(self.at)?.is_ascii_whitespace() {
             self.at += 1;

@@ -22,23 +22,23 @@ use strict::StrictPolicy;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FoldPolicy {
-    /// With each block that closes, the one before it leaves: the smallest view.
+    /// With each block that closes, the previous one leaves: the smallest view.
     #[default]
     Strict,
-    /// Several at once, when that is cheaper than reading them again and again from the provider's
+    /// Several leave at once when that is cheaper than reading them repeatedly from the provider's
     /// cache.
     CacheAware(CacheAware),
 }
 
 impl FoldPolicy {
-    /// The one that costs less at the prices of these settings: `strict` where a token has one price, or no view is so
-    /// large that a provider caches it.
+    /// Returns the policy that costs less at the prices of these settings: `strict` if all tokens have one price, or
+    /// no view is large enough for a provider to cache it.
     #[must_use]
     pub fn auto(settings: CacheAware) -> Self {
         if settings.pays() { Self::CacheAware(settings) } else { Self::Strict }
     }
 
-    /// The name, as commands print it.
+    /// Returns the name, as commands print it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl FoldPolicy {
         }
     }
 
-    /// The greatest number of messages in view, where the view keeps `window_max` of one closed block.
+    /// Returns the greatest number of messages in view, if the view keeps `window_max` with one closed block.
     pub(crate) fn window_bound(&self, window_max: usize) -> usize {
         match self {
             Self::Strict => window_max,
@@ -56,11 +56,11 @@ impl FoldPolicy {
     }
 }
 
-/// What a fold policy decides. [`Contents`] are what a view holds under any of them; what a policy
-/// keeps beside that is its own.
+/// The decisions of a fold policy. [`Contents`] are what a view holds under any of them; a policy
+/// may keep state of its own.
 pub(crate) trait Policy {
-    /// Comes before every message that the view takes. An answer of the model shows that the prompt of
-    /// before was sent.
+    /// Is called before every message that the view takes. An answer of the model shows that the
+    /// previous prompt was sent.
     fn before_append(&mut self, _contents: &mut Contents, _message: &Message) {}
 
     /// Pins the task: the message is the next to be placed.
@@ -69,38 +69,38 @@ pub(crate) trait Policy {
     /// Pins a message that the view has, or had.
     fn pin(&mut self, contents: &mut Contents, pinned: Pinned);
 
-    /// Puts the message behind the others. Gives the call that it answers.
+    /// Appends the message. Returns the call that it answers.
     fn place(&mut self, contents: &mut Contents, shown: &Shown) -> Option<OpenCall>;
 
     /// Takes the block that has closed; its messages are no longer in the open tail.
     fn fold(&mut self, contents: &mut Contents, block: ClosedBlock);
 
-    /// Whether the stable part of the next prompt is not the last one's, continued.
+    /// Returns whether the stable part of the next prompt is not a continuation of the last one.
     fn is_about_to_move(&self, contents: &Contents) -> bool;
 
-    /// The request to send to the model now.
+    /// Returns the request to send to the model now.
     fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt;
 
-    /// The turns between the system prompt and the messages in view.
+    /// Returns the turns between the system prompt and the messages in view.
     fn opening(&self) -> Vec<&Form>;
 
-    /// The recall tools that the model is given.
+    /// Returns the recall tools that the model is given.
     fn tools(&self) -> &DeclaredTools;
 
-    /// Whether a prompt that shows this much declares them.
+    /// Returns whether a prompt that shows this much declares them.
     fn declares_tools(&self, extent: Extent) -> bool;
 
-    /// What the end of the prompt says about messages that are not in view.
+    /// Returns what the end of the prompt says about messages that are not in view.
     fn out_of_view(&self, contents: &Contents, extent: Extent) -> OutOfView;
 
-    /// What the policy saves of its own.
+    /// Returns the policy's own state to save.
     fn account(&self, contents: &Contents) -> Option<Account>;
 }
 
-/// What the end of a prompt says about messages that are not in view.
+/// The lines at the end of a prompt about messages that are not in view.
 pub(crate) struct OutOfView {
     pub(crate) sections: Vec<String>,
-    /// The blocks that are named as holding some of them, the newest first.
+    /// The blocks that are named as holding some of them, newest first.
     pub(crate) blocks: Vec<BlockId>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) enum ActivePolicy {
 }
 
 impl ActivePolicy {
-    /// The policy that the settings name, for a view that holds nothing yet.
+    /// Returns the policy that the settings name, for an empty view.
     pub(crate) fn new(contents: &Contents) -> Self {
         match contents.config.fold_policy {
             FoldPolicy::Strict => Self::Strict(StrictPolicy::new(contents)),
@@ -122,8 +122,8 @@ impl ActivePolicy {
         }
     }
 
-    /// The policy that the settings name, for a view that was saved with `account`: by the same policy
-    /// or by the other.
+    /// Returns the policy that the settings name, for a view that was saved with `account`: by the
+    /// same policy or by the other.
     pub(crate) fn restore(contents: &mut Contents, account: Option<Account>) -> Self {
         let cache_aware = |policy| Self::CacheAware(Box::new(policy));
         match (contents.config.fold_policy, account) {

@@ -1,5 +1,5 @@
-//! What a tool takes: one description that is shown to models and people, and that checks what a
-//! model wrote.
+//! The arguments of a tool: one description that is shown to models and people, and that checks
+//! what a model wrote.
 
 use crate::cut::one_line;
 use crate::raw::{ObjectWriter, RawObject, string};
@@ -11,26 +11,26 @@ use foldback_core::{BlockType, Timestamp};
 pub struct Argument {
     /// Its key.
     pub name: &'static str,
-    /// What it is for, in one sentence.
+    /// Its purpose, in one sentence.
     pub help: &'static str,
-    /// What it holds.
+    /// The kind of its value.
     pub kind: ArgumentKind,
-    /// Whether a call without it makes no sense.
+    /// Whether it is required.
     pub required: bool,
 }
 
-/// What an argument holds.
+/// The kind of an argument's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// A text.
     Text,
-    /// A whole number. What a model asks for beyond the bounds is brought to the nearest.
+    /// A whole number. A value out of bounds is brought to the nearest bound.
     Count {
         /// The least.
         least: usize,
         /// The greatest.
         most: usize,
-        /// What stands for a number that is not given.
+        /// The default for a number that is not given.
         default: usize,
     },
     /// The type of a block.
@@ -45,7 +45,7 @@ pub enum ArgumentKind {
 const BLOCK_TYPES: [BlockType; 3] = [BlockType::ToolCall, BlockType::Qa, BlockType::Chat];
 
 impl ArgumentKind {
-    /// What it holds, in words.
+    /// Describes its value in words.
     #[must_use]
     pub fn expected(self) -> String {
         match self {
@@ -57,8 +57,8 @@ impl ArgumentKind {
         }
     }
 
-    /// As short as it may be, since it stands in every prompt: a number out of bounds is brought to the
-    /// nearest, and what has another form is answered with what was expected.
+    /// Writes the schema as short as possible, since it is in every prompt: a number out of bounds is
+    /// brought to the nearest bound, and a value of another form is answered with what was expected.
     fn schema(self, help: &str) -> String {
         let mut out = ObjectWriter::default();
         match self {
@@ -117,7 +117,7 @@ fn read_lines(text: &str) -> Option<Value> {
     (from.line > 0 && from.line <= to).then_some(Value::Lines { from, to })
 }
 
-/// What a model wrote for one argument.
+/// A value that a model wrote for one argument.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Text(String),
@@ -127,7 +127,7 @@ enum Value {
     Lines { from: Position, to: u64 },
 }
 
-/// What a model wrote, checked.
+/// The checked arguments that a model wrote.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     described: &'static [Argument],
@@ -142,7 +142,7 @@ impl Arguments {
         }
     }
 
-    /// The number, or what stands for one that is not given.
+    /// Returns the number, or the default if none is given.
     pub(crate) fn count(&self, name: &str) -> usize {
         match self.get(name) {
             Some(Value::Count(count)) => *count,
@@ -164,7 +164,7 @@ impl Arguments {
         }
     }
 
-    /// The time; of a day, its first moment.
+    /// Returns the time; for a day, its first moment.
     pub(crate) fn since(&self, name: &str) -> Option<Timestamp> {
         match self.get(name)? {
             Value::Time { at, .. } => Some(*at),
@@ -172,7 +172,7 @@ impl Arguments {
         }
     }
 
-    /// The time; of a day, its last moment.
+    /// Returns the time; for a day, its last moment.
     pub(crate) fn until(&self, name: &str) -> Option<Timestamp> {
         const DAY: i64 = 86_400_000;
         match self.get(name)? {
@@ -182,7 +182,7 @@ impl Arguments {
         }
     }
 
-    /// The first place and the last line.
+    /// Returns the first place and the last line.
     pub(crate) fn lines(&self, name: &str) -> Option<(Position, u64)> {
         match self.get(name)? {
             Value::Lines { from, to } => Some((*from, *to)),
@@ -195,7 +195,7 @@ impl Arguments {
     }
 }
 
-/// Reads what a model wrote for these arguments; what is wrong with it, as a sentence, otherwise.
+/// Reads what a model wrote for these arguments; otherwise returns what is wrong with it, as a sentence.
 pub(crate) fn parse(described: &'static [Argument], json: &str) -> Result<Arguments, String> {
     let json = if json.trim().is_empty() { "{}" } else { json };
     let Some(object) = RawObject::parse(json) else {
@@ -234,7 +234,7 @@ pub(crate) fn parse(described: &'static [Argument], json: &str) -> Result<Argume
     Ok(arguments)
 }
 
-/// The JSON schema of these arguments.
+/// Returns the JSON schema of these arguments.
 pub(crate) fn schema(arguments: &[Argument]) -> String {
     let mut properties = ObjectWriter::default();
     for argument in arguments {

@@ -1,4 +1,4 @@
-//! A block's messages as text, kept as references to where they stand.
+//! A block's messages as text, held as references to where they are stored.
 
 use super::{RecallSource, recall_note};
 use crate::Marks;
@@ -21,12 +21,12 @@ pub(crate) struct BlockText {
     id: String,
     time: String,
     kind: &'static str,
-    /// Of all its messages the least.
+    /// The lowest of all its messages.
     trust: Trust,
     pub(crate) messages: Vec<(SeqNo, QuotedText)>,
-    /// Whose they are, in the same order.
+    /// Their origins, in the same order.
     whose: Vec<String>,
-    /// What of each asks the memory, or is its answer, in the same order: it repeats the question.
+    /// The part of each that asks the memory, or is its answer, in the same order: it repeats the question.
     asks: Vec<Vec<Range<usize>>>,
 }
 
@@ -36,9 +36,9 @@ impl BlockText {
         Self::read_as(recall, block, None)
     }
 
-    /// As [`read`](Self::read), of a block that is shown in another todo: everything in it has its
-    /// full name, and nothing is a quote, because a quote leads into the own todo. Nothing in it is
-    /// trusted further than a model: who asked there may have been one.
+    /// Does the same as [`read`](Self::read) for a block that is shown in another todo: everything
+    /// in it has its full name, and nothing is a quote, because a quote leads into the own todo.
+    /// Nothing in it is trusted more than a model: the asker there may have been one.
     pub(crate) fn read_elsewhere(recall: &RecallSource<'_>, block: &Block) -> Result<Self, Error> {
         Self::read_as(recall, block, Some(recall.todo.id()))
     }
@@ -51,7 +51,7 @@ impl BlockText {
         let stored = recall.blocks.messages(recall.todo, block.range.as_u64())?;
         let first = block.range.first();
         let mut before: Vec<(SeqNo, Message)> = Vec::with_capacity(stored.len());
-        // What stands before the block, for results that came too late: as far as it was read, and on.
+        // The messages before the block, for results that came too late: as far as they were read, and further.
         let mut earlier: Vec<(SeqNo, Message)> = Vec::new();
         let mut unread = backwards(recall.blocks, recall.todo, first);
         let mut messages = Vec::with_capacity(stored.len());
@@ -71,7 +71,7 @@ impl BlockText {
             };
             let mut search = CallSearch::of(&message);
             search.look_through(before.iter().rev().map(borrowed));
-            // Of another todo nothing is read but what was granted.
+            // Of another todo, only what was granted is read.
             if of.is_none() {
                 search.look_through(earlier.iter().map(borrowed));
                 while search.goes_on() {
@@ -114,7 +114,7 @@ impl BlockText {
         })
     }
 
-    /// The same, where of these messages nothing is said but that they are in view.
+    /// Returns the same, but only says that these messages are in view.
     pub(crate) fn without(mut self, is_in_view: impl Fn(SeqNo) -> bool) -> Self {
         let texts = self.messages.iter_mut().zip(&self.whose).zip(&mut self.asks);
         for (((_, text), whose), asks) in texts.filter(|(((seq, _), _), _)| is_in_view(*seq)) {
@@ -125,7 +125,7 @@ impl BlockText {
         self
     }
 
-    /// The messages without what asks the memory and what it answered: only that tells what was found.
+    /// Returns the messages without the memory's calls and answers: only the rest shows what was found.
     pub(crate) fn without_recalls(&self) -> impl Iterator<Item = (SeqNo, String)> + '_ {
         self.messages.iter().zip(&self.asks).map(|((seq, message), asks)| {
             let mut asks = asks.clone();
@@ -140,7 +140,7 @@ impl BlockText {
         })
     }
 
-    /// All messages, one after the other.
+    /// Returns all messages, one after the other.
     pub(crate) fn body(&self) -> QuotedText {
         let mut body = QuotedText::default();
         for (_, message) in &self.messages {
@@ -149,8 +149,8 @@ impl BlockText {
         body
     }
 
-    /// What a part of the body begins with that does not begin with a head: whose message goes on there.
-    /// It has the form of a head, which no text forges.
+    /// Returns the beginning of a part of the body that does not begin with a head: whose message
+    /// continues there. It has the form of a head, which no text can forge.
     pub(crate) fn goes_on(&self, body: &QuotedText, at: usize) -> Option<String> {
         let (before, part) = body.text().split_at_checked(at)?;
         let is_line = before.is_empty() || before.ends_with('\n');
@@ -166,7 +166,7 @@ impl BlockText {
         Some(format!("{whose} goes on: "))
     }
 
-    /// The mark before the block's text.
+    /// Returns the mark before the block's text.
     pub(crate) fn open(&self) -> String {
         let origin = Origin {
             block: Some(&self.id),
@@ -178,7 +178,7 @@ impl BlockText {
         format!("{}\n", self.marks.open(&origin))
     }
 
-    /// The mark behind it.
+    /// Returns the mark after it.
     pub(crate) fn close(&self) -> String {
         format!("{}\n", self.marks.close())
     }
@@ -188,7 +188,7 @@ fn borrowed((seq, message): &(SeqNo, Message)) -> (SeqNo, &Message) {
     (*seq, message)
 }
 
-/// A message as its text, and where in that each of its calls stands.
+/// Returns a message as its text, and where in that each of its calls is.
 fn quote_message(
     whose: &Attribution,
     message: &Message,
@@ -258,7 +258,7 @@ fn quote_content(
     }
 }
 
-/// The kind of a part that is no text.
+/// Returns the kind of a part that is not text.
 fn part_kind(json: &str) -> String {
     let part = crate::raw::RawObject::parse(json);
     let kind = part.and_then(|part| serde_json::from_str::<String>(part.get("type")?.get()).ok());

@@ -1,4 +1,4 @@
-//! `list_blocks`: what there is, in the order of time.
+//! `list_blocks`: what there is, in order of time.
 
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::recall_source::named;
@@ -38,13 +38,13 @@ pub(crate) const TOOL: Tool = Tool {
     run,
 };
 
-/// The lines of an answer that no limit is given for.
+/// The number of lines of an answer if no limit is given.
 const LIMIT: usize = 20;
 
-/// Blocks that are read at once.
+/// How many blocks are read at once.
 const PAGE: usize = 100;
 
-/// One call looks through so many blocks for those of a rare type; the cursor goes on from there.
+/// One call looks through this many blocks for those of a rare type; the cursor continues from there.
 const LOOK_THROUGH: u32 = 5_000;
 
 fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error> {
@@ -78,7 +78,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
             if lines.len() == limit {
                 break;
             }
-            // Nobody knows its type, so it is named whatever is wanted.
+            // Its type is unknown, so it is named whatever is wanted.
             cursor = bad;
             let id = BlockId::new(recall.todo.id().clone(), bad);
             lines.push(format!("{} is damaged", shown_id(&id)));
@@ -124,8 +124,8 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
     Ok(Answer { next, ..Answer::of(answer).showing(references) })
 }
 
-/// Up to `limit` blocks behind `after`, as far as they can be read, and the number of the damaged
-/// one that follows them, if one does.
+/// Returns up to `limit` blocks after `after`, as far as they can be read, and the number of the
+/// damaged one that follows them, if any.
 fn read(
     recall: &RecallSource<'_>,
     after: u32,
@@ -142,7 +142,7 @@ fn read(
     }
 }
 
-/// The number of the block whose record the error calls damaged.
+/// Returns the number of the block whose record the error calls damaged.
 fn damaged(error: &BlockError) -> Option<u32> {
     match error {
         BlockError::Corrupt { key, .. } if key.space == Space::Block => u32::try_from(key.n).ok(),

@@ -49,9 +49,9 @@ pub(crate) const TOOL: Tool = Tool {
 /// The tokens of [`shortest`] as the chat-completions API takes it, counted with o200k.
 pub(crate) const SHORTEST_TOKENS: u64 = 35;
 
-/// The tool in its shortest form, for prompts in which every token counts: what it leaves unsaid is
-/// told by the notices and the ledger that name it, and by its answers. It takes the same arguments; those that are not in
-/// its schema are mostly `lines`, which its description names.
+/// Returns the tool in its shortest form, for prompts in which every token counts: what it leaves unsaid is said by the
+/// notices and the ledger that name it, and by its answers. It takes the same arguments; of those that are not in its
+/// schema, mostly `lines` is used, which its description names.
 pub(crate) fn shortest() -> ToolDefinition {
     ToolDefinition {
         name: TOOL.name.to_owned(),
@@ -66,7 +66,7 @@ const BUDGET: usize = 4_000;
 /// Lines shown around a match.
 const CONTEXT: usize = 2;
 
-/// The first bytes of a binary payload that are looked at.
+/// How many first bytes of a binary payload are examined.
 const BINARY_HEAD: u64 = 512;
 
 fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error> {
@@ -107,8 +107,8 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
     Loading { recall, arguments, asked, is_own: false }.load(&reference)
 }
 
-/// `load`, of a reference in full that may lead into any todo: into the one that `recall` reads, which
-/// is nobody's own, so that everything has its full name.
+/// Runs `load` for a full reference that may lead into any todo: into the one that `recall` reads,
+/// which is nobody's own, so that everything has its full name.
 ///
 /// # Errors
 /// When the store fails.
@@ -125,8 +125,8 @@ pub fn load_elsewhere(
     Loading { recall, arguments: &arguments, asked, is_own: false }.load(reference)
 }
 
-/// Whether what is no reference is meant as words to search for: they begin with a letter or a digit,
-/// stand on one line, and are no path that names a drive or leads back.
+/// Returns whether a text that is not a reference is meant as words to search for: they begin with a
+/// letter or a digit, are on one line, and are not a path that names a drive or leads back.
 fn are_words(asked: &str) -> bool {
     let mut parts = asked.trim_end_matches('/').split(['/', '\\']);
     asked.starts_with(char::is_alphanumeric)
@@ -140,17 +140,17 @@ fn are_words(asked: &str) -> bool {
 /// One call, and the todo that its reference leads to.
 #[derive(Clone, Copy)]
 struct Loading<'a> {
-    /// What is read from.
+    /// The source to read from.
     recall: &'a RecallSource<'a>,
     arguments: &'a Arguments,
-    /// The reference as it was asked for.
+    /// The reference as it was requested.
     asked: &'a str,
     /// Whether it leads into the caller's own todo. What comes from another one has its full name,
-    /// and is no quote: it is kept by value, so that it outlives the other todo.
+    /// and is not a quote: it is kept by value, so that it outlives the other todo.
     is_own: bool,
 }
 
-/// What is not there and what belongs to another todo are told alike.
+/// What is missing and what belongs to another todo are reported alike.
 fn not_found(asked: &str) -> Answer {
     Answer::error(
         TOOL.name,
@@ -295,7 +295,7 @@ impl Loading<'_> {
         Ok(Answer::of(answer).showing(vec![name.to_owned()]))
     }
 
-    /// The name of one of the todo's payloads, as it can be loaded from where the answer is read.
+    /// Returns the name of one of the todo's payloads, as it can be loaded from where the answer is read.
     fn full(self, name: &str) -> String {
         let own = self.recall.todo.id();
         match Reference::parse_in(own, name) {
@@ -304,7 +304,7 @@ impl Loading<'_> {
         }
     }
 
-    /// What `push` adds of a payload, between the marks that tell whose it is.
+    /// Adds what `push` adds of a payload, between marks that state its origin.
     fn in_marks(
         self,
         answer: &mut QuotedText,
@@ -332,7 +332,7 @@ fn push_runs(answer: &mut QuotedText, source: Option<Source>, excerpt: &Excerpt,
         if numbered {
             answer.push(&format!("[line {}]\n", run.first_line));
         }
-        // What is not UTF-8 reads differently from what is stored, so it cannot be quoted.
+        // Text that is not UTF-8 reads differently from what is stored, so it cannot be quoted.
         match std::str::from_utf8(&run.content) {
             Ok(text) => {
                 answer.push_quote(text, source.map(|source| (source, run.bytes.start)));
@@ -343,7 +343,7 @@ fn push_runs(answer: &mut QuotedText, source: Option<Source>, excerpt: &Excerpt,
     }
 }
 
-/// A mistake of the model and damage of one payload are answers; what else fails is an error.
+/// Answers a mistake of the model or damage of one payload; any other failure is an error.
 fn refusal(error: PayloadError, asked: &str, meta: Option<&Meta>) -> Result<Answer, Error> {
     let answer = |text: String| Ok(Answer::error(TOOL.name, &text));
     match error {

@@ -1,4 +1,4 @@
-//! The words of `load` around what it gives: where that begins and ends, and how to go on.
+//! The text of `load` around what it returns: where that begins and ends, and how to continue.
 
 use super::argument::Arguments;
 use crate::cut::one_line;
@@ -20,13 +20,13 @@ pub(super) fn end_line(answer: &mut QuotedText) {
     }
 }
 
-/// Where what is shown begins: in the line `first`, and where that was asked for from a byte on,
+/// Returns where the shown part begins: in the line `first` or, if a byte in it was requested,
 /// there.
 pub(super) fn begun(asked: Position, first: u64) -> Position {
     if asked.line == first { asked } else { Position::from(first) }
 }
 
-/// What is shown: from `first` on to the last line of so many, unless there is a `next` place.
+/// Returns what is shown: from `first` to the last of this many lines, unless there is a `next` place.
 pub(super) fn head(
     name: &str,
     first: Position,
@@ -57,7 +57,7 @@ pub(super) fn tell_rest(answer: &mut QuotedText, next: Option<&str>) {
     }
 }
 
-/// The arguments of the call that gives the rest.
+/// Returns the arguments of the call that returns the rest.
 pub(super) fn rest(name: &str, arguments: &Arguments, next: Option<Position>) -> Option<String> {
     let next = next?;
     let last = arguments.lines("lines").map(|(_, last)| last).filter(|last| *last != u64::MAX);

@@ -1,4 +1,4 @@
-//! The tools by which a model reaches what its view does not show.
+//! The tools with which a model reaches what its view does not show.
 //!
 //! One value describes each tool. The schema for chat APIs, the help on a command line and the
 //! check of what a model wrote all come from it.
@@ -33,11 +33,11 @@ use foldback_core::{ToolCall, ToolDefinition};
 pub struct Tool {
     /// The name to call it by.
     pub name: &'static str,
-    /// What it is called on a screen.
+    /// The name to show on a screen.
     pub title: &'static str,
-    /// What it does and when to use it.
+    /// Its purpose and when to use it.
     pub description: &'static str,
-    /// What it takes.
+    /// Its arguments.
     pub arguments: &'static [Argument],
     /// Arguments as a model may write them.
     pub example: &'static str,
@@ -45,7 +45,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// The tool as it is declared to a model.
+    /// Returns the tool as it is declared to a model.
     #[must_use]
     pub fn definition(&self) -> ToolDefinition {
         ToolDefinition {
@@ -55,8 +55,7 @@ impl Tool {
         }
     }
 
-    /// Runs the tool on what a model wrote. A mistake of the model is an answer that names the next
-    /// step.
+    /// Runs the tool on what a model wrote. A mistake of the model is answered with the next step.
     ///
     /// # Errors
     /// When the store fails.
@@ -67,7 +66,7 @@ impl Tool {
         }
     }
 
-    /// Reads what a model wrote; otherwise the answer that says what is wrong with it.
+    /// Reads what a model wrote; otherwise returns the answer that says what is wrong with it.
     fn read(&self, arguments: &str) -> Result<Arguments, Box<Answer>> {
         parse(self.arguments, arguments).map_err(|wrong| {
             let (name, example) = (self.name, self.example);
@@ -76,20 +75,20 @@ impl Tool {
     }
 }
 
-/// The three tools, in the order in which they are declared.
+/// Returns the three tools, in the order in which they are declared.
 #[must_use]
 pub fn tools() -> [&'static Tool; 3] {
     [&search_block::TOOL, &list_blocks::TOOL, &load::TOOL]
 }
 
-/// The three tools as they are declared to a model.
+/// Returns the three tools as they are declared to a model.
 #[must_use]
 pub fn definitions() -> Vec<ToolDefinition> {
     tools().iter().map(|tool| tool.definition()).collect()
 }
 
-/// Whether a tool of this name is one of the three: by its own name, or by that of a client which puts its server's
-/// name in front (`foldback_load`, `mcp__foldback__load`).
+/// Returns whether a tool with this name is one of the three: by its own name, or by that of a client that puts its
+/// server's name in front (`foldback_load`, `mcp__foldback__load`).
 pub(crate) fn is_recall_tool(name: &str) -> bool {
     let is_ours = |rest: &str| {
         rest.is_empty() || rest.ends_with('_') && rest.trim_end_matches('_').ends_with("foldback")
@@ -97,13 +96,13 @@ pub(crate) fn is_recall_tool(name: &str) -> bool {
     tools().iter().any(|tool| name.strip_suffix(tool.name).is_some_and(is_ours))
 }
 
-/// `load` alone, in its shortest form: it takes references, and words to search for.
+/// Returns `load` alone, in its shortest form: it takes references, and words to search for.
 pub(crate) fn shortest() -> Vec<ToolDefinition> {
     vec![load::shortest()]
 }
 
-/// Runs a call of one of the three tools. A mistake of the model, an unknown tool among them, is an
-/// answer.
+/// Runs a call of one of the three tools. A mistake of the model, such as an unknown tool, is
+/// answered, too.
 ///
 /// # Errors
 /// When the store fails.

@@ -1,4 +1,4 @@
-//! What an answer says of what was not searched.
+//! What an answer says about what was not searched.
 
 use crate::cut::one_line;
 use crate::ledger::shown_id;
@@ -7,8 +7,8 @@ use foldback_blockstore::{NotSearched, Unsearched, UnsearchedPart};
 /// How many parts the text of an answer names; the structured one names more.
 const NAMED: usize = 4;
 
-/// The last line of an answer: `Not searched: store://12-abcd is damaged.` Nothing where everything was
-/// searched.
+/// Returns the last line of an answer: `Not searched: store://12-abcd is damaged.` Empty if everything
+/// was searched.
 pub(crate) fn line(not_searched: &NotSearched) -> String {
     let NotSearched { parts, more } = not_searched;
     if parts.is_empty() {
@@ -22,12 +22,12 @@ pub(crate) fn line(not_searched: &NotSearched) -> String {
     format!("Not searched: {}.", said.join("; "))
 }
 
-/// The line of a block that answers and cannot be shown.
+/// Returns the line of a block that answers but cannot be shown.
 pub(crate) fn unshown(id: &str, detail: &str) -> String {
     format!("{id} cannot be shown, it is damaged: {}\n", one_line(detail, 80))
 }
 
-/// A part by the name that the reader knows it by.
+/// Returns a part under the name that the reader knows.
 fn clause(part: &Unsearched) -> String {
     match &part.part {
         UnsearchedPart::Block(id) if part.todo.is_none() => {

@@ -8,28 +8,28 @@ use std::ops::Range;
 /// Lines shown around a match.
 const CONTEXT: usize = 2;
 
-/// A line up to so many bytes is shown whole where a pattern is asked for; of a longer one as much
-/// around each match.
+/// With a pattern, a line of up to this many bytes is shown whole; of a longer one, as much around
+/// each match.
 const LONG: usize = 2 << 10;
 
-/// So much of a longer line is shown where it is only context.
+/// How many bytes of a longer line are shown as context.
 const LONG_CONTEXT: usize = 512;
 
 /// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// Bytes of the text, ascending, and the line that each run begins in, from 1.
+    /// Bytes of the text, ascending, and the line in which each run begins, from 1.
     pub(crate) runs: Vec<(u64, Range<usize>)>,
-    /// Where to go on.
+    /// Where to continue.
     pub(crate) next: Option<Position>,
-    /// The lines of the whole text.
+    /// The number of lines of the whole text.
     pub(crate) total: u64,
     /// The last line shown.
     pub(crate) last: u64,
 }
 
-/// The lines of `text` from a place on, to the line `last`, within `budget` tokens. With a pattern
-/// only those that it matches, with two lines around each. `None` when there is no such line.
+/// Returns the lines of `text` from a place to the line `last`, within `budget` tokens. With a pattern, only those
+/// that it matches, with two lines around each. `None` if there is no such line.
 pub(crate) fn page(
     text: &str,
     (from, last): (Position, u64),
@@ -83,7 +83,7 @@ pub(crate) fn page(
     Some(page)
 }
 
-/// Compiles a pattern with bounds on what it may cost; what is wrong with it otherwise.
+/// Compiles a pattern with limits on its cost; otherwise returns what is wrong with it.
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(text).size_limit(256 << 10).nest_limit(50).build();
     built.map_err(|_| {
@@ -93,7 +93,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// How many bytes of `text` fit `budget`: at least one character.
+/// Returns how many bytes of `text` fit `budget`: at least one character.
 fn longest_head(text: &str, budget: usize, tokens: &dyn TokenCounter) -> usize {
     let bound = text.floor_char_boundary(budget.saturating_mul(16));
     let head = text.get(..bound).unwrap_or(text);
@@ -103,7 +103,7 @@ fn longest_head(text: &str, budget: usize, tokens: &dyn TokenCounter) -> usize {
     ends.get(fitting - 1).copied().unwrap_or(text.len())
 }
 
-/// Each line with its line feed.
+/// Returns each line with its line feed.
 fn line_ranges(text: &str) -> Vec<Range<usize>> {
     let mut at = 0;
     text.split_inclusive('\n')
@@ -115,11 +115,11 @@ fn line_ranges(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The line and the bytes of each part of `text` to show, ascending: all lines of the range, or
-/// those that the pattern matches and the ones around them. Of a long line only the parts around
-/// its matches are shown, of a long line that is context only the beginning, so that no line keeps
-/// a match from being shown. No context stands before the range, so that a page begins where the
-/// one before it ended.
+/// Returns the line and the bytes of each part of `text` to show, ascending: all lines of the
+/// range, or those that the pattern matches and the ones around them. Of a long line, only the
+/// parts around its matches are shown, and of a long line that is context, only the beginning, so
+/// that no line keeps a match from being shown. There is no context before the range, so that a
+/// page begins where the previous one ended.
 fn wanted_runs(
     text: &str,
     lines: &[Range<usize>],
@@ -152,7 +152,7 @@ fn wanted_runs(
     wanted
 }
 
-/// The line, if the pattern matches it; of a long one the parts around its matches.
+/// Returns the line if the pattern matches it; of a long one, the parts around its matches.
 fn around(text: &str, line: &Range<usize>, pattern: &Regex) -> Vec<Range<usize>> {
     let said = text.get(line.clone()).unwrap_or("").trim_end_matches(['\n', '\r']);
     if line.len() <= LONG {
@@ -163,7 +163,7 @@ fn around(text: &str, line: &Range<usize>, pattern: &Regex) -> Vec<Range<usize>>
     while let Some(found) = pattern.find_at(said, from) {
         let start = said.floor_char_boundary(found.start().saturating_sub(LONG / 4)).max(from);
         let end = said.ceil_char_boundary(found.end().max(start + LONG));
-        // What else matches up to the end is shown with it.
+        // Further matches up to the end are shown with it.
         let run = line.start + start..if end >= said.len() { line.end } else { line.start + end };
         match runs.last_mut() {
             Some(before) if before.end >= run.start => before.end = run.end,
@@ -177,7 +177,7 @@ fn around(text: &str, line: &Range<usize>, pattern: &Regex) -> Vec<Range<usize>>
     runs
 }
 
-/// A line as context.
+/// Returns a line as context.
 fn beginning(text: &str, line: &Range<usize>) -> Range<usize> {
     if line.len() <= LONG {
         return line.clone();

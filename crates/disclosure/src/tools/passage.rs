@@ -1,4 +1,4 @@
-//! What a block's payloads say to a question, quoted with the lines that say it.
+//! What a block's payloads say about a question, quoted with the lines that say it.
 
 use super::RecallSource;
 use super::block_text::BlockText;
@@ -15,8 +15,8 @@ use std::ops::Range;
 /// The greatest numbers of tokens of the excerpts of a hit, the best passage first.
 const EXCERPTS: [usize; 3] = [160, 80, 80];
 
-/// Excerpts of the hit's passages, as many as fit `room` tokens. What cannot be read, and what finds no
-/// room between its marks, is told by its place alone.
+/// Adds excerpts of the hit's passages, as many as fit `room` tokens. For what cannot be read, or does
+/// not fit between its marks, only the place is given.
 pub(crate) fn excerpts(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> QuotedText {
     let mut shown = QuotedText::default();
     let mut left = room;
@@ -33,7 +33,8 @@ pub(crate) fn excerpts(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> Quo
     shown
 }
 
-/// The passage of a hit that answers best, in at most `room` tokens; `None` where it cannot be read, or there is no room.
+/// Returns the passage of a hit that answers best, in at most `room` tokens; `None` if it cannot be read, or there is
+/// no room.
 pub(crate) fn passage_of(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> Option<String> {
     if hit.explanation.passage > 0.0 {
         let excerpt = excerpt(recall, hit, hit.passages.first()?, room, room)?;
@@ -54,13 +55,13 @@ pub(crate) fn passage_of(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> O
     (recall.tokens.count(shown.text()) <= room).then(|| shown.text().to_owned())
 }
 
-/// The tokens that the place of the hit's best passage takes.
+/// Returns the tokens that the place of the hit's best passage takes.
 pub(crate) fn place_tokens(recall: &RecallSource<'_>, hit: &Hit) -> usize {
     let place = hit.passages.first().map(|best| format!("{}\n", place_line(best)));
     place.map_or(0, |place| recall.tokens.count(&place))
 }
 
-/// Where the hit's passages are, a line each, as many as fit `room` tokens.
+/// Returns where the hit's passages are, one line each, as many as fit `room` tokens.
 pub(crate) fn places(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> String {
     let mut lines = String::new();
     for passage in &hit.passages {
@@ -73,19 +74,19 @@ pub(crate) fn places(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> Strin
     lines
 }
 
-/// A passage's place, and where else its payload stands.
+/// Returns a passage's place, and where else its payload is.
 fn place_line(passage: &PassageHit) -> String {
     format!("in {passage} (load shows them{})", also_in(passage))
 }
 
-/// The other blocks that carry a passage's payload.
+/// Returns the other blocks that carry a passage's payload.
 fn also_in(passage: &PassageHit) -> String {
     let ids: Vec<String> = passage.also_in.iter().map(shown_id).collect();
     if ids.is_empty() { String::new() } else { format!("; also in {}", ids.join(", ")) }
 }
 
-/// The lines of a passage that say most, in at most `most` tokens, and with their marks in `room`.
-/// `None` when the payload is damaged or gone, or there is no room.
+/// Returns the most telling lines of a passage, in at most `most` tokens, and with their marks in
+/// `room`. `None` if the payload is damaged or gone, or there is no room.
 fn excerpt(
     recall: &RecallSource<'_>,
     hit: &Hit,
@@ -95,7 +96,7 @@ fn excerpt(
 ) -> Option<QuotedText> {
     let meta = recall.payloads.resolve(recall.todo, &passage.payload).ok()?;
     let bytes = recall.payloads.read_range(recall.todo, meta.n, passage.bytes.clone()).ok()?;
-    // What is not UTF-8 reads differently from what is stored, so it cannot be quoted.
+    // Text that is not UTF-8 reads differently from what is stored, so it cannot be quoted.
     let (text, is_exact) = match String::from_utf8(bytes) {
         Ok(text) => (text, true),
         Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
@@ -103,7 +104,7 @@ fn excerpt(
     let id = shown_id(&hit.block.header.block_id);
     let PayloadOrigin { from, trust } =
         PayloadOrigin::within(recall, &meta, &hit.block).unwrap_or_default();
-    // The line in front names the payload.
+    // The line before it names the payload.
     let origin = Origin { block: Some(&id), from: from.as_deref(), trust, ..Origin::default() };
     let (open, close) = (recall.marks.open(&origin), recall.marks.close());
     let place = |part: &Range<usize>| {
@@ -113,7 +114,7 @@ fn excerpt(
         };
         format!("in {passage}{here}{}:\n{open}\n", also_in(passage))
     };
-    // Of two places in a passage, the later one is the longer to tell.
+    // Of two places in a passage, the later one takes longer to state.
     let longest = place(&(text.floor_char_boundary(text.len().saturating_sub(1))..text.len()));
     let frame = recall.tokens.count(&longest) + recall.tokens.count(&format!("\n{close}\n"));
     let budget = most.min(room.checked_sub(frame)?);
@@ -130,7 +131,7 @@ fn excerpt(
     (recall.tokens.count(shown.text()) <= room).then_some(shown)
 }
 
-/// The lines of a part of a passage, counted in the payload.
+/// Returns the lines of a part of a passage, counted in the payload.
 fn lines_of(passage: &PassageHit, text: &str, part: &Range<usize>) -> String {
     let feeds = |range: Range<usize>| text.get(range).unwrap_or("").matches('\n').count() as u64;
     let first = passage.first_line + feeds(0..part.start);
@@ -147,8 +148,8 @@ fn lines_of(passage: &PassageHit, text: &str, part: &Range<usize>) -> String {
     }
 }
 
-/// The line that holds most of the terms by their weight, and as many lines around it as fit; of a
-/// line that does not fit alone what stands around the one that says most.
+/// Returns the line with the greatest weight of terms, and as many lines around it as fit; of a
+/// line that alone does not fit, the part around its most telling term.
 fn best_part(
     text: &str,
     terms: &mut Finder,
@@ -187,7 +188,7 @@ fn best_part(
     Some(lines.get(from)?.start..lines.get(to - 1)?.end)
 }
 
-/// A part of a line that fits, around the place that says most.
+/// Returns a part of a line that fits, around the most telling place.
 fn around(
     text: &str,
     line: &Range<usize>,

@@ -1,4 +1,4 @@
-//! Whose words a stored part is.
+//! The origin of a stored part.
 
 use super::RecallSource;
 use crate::attribution::{Attribution, readable, sound};
@@ -7,28 +7,28 @@ use foldback_blockstore::Error;
 use foldback_core::{Block, Message, Offload, SeqNo, Site, StoredMessage, Trust};
 use std::ops::Range;
 
-/// A message that carries the part, and what it says of it.
+/// A message that carries the part, and what it says about it.
 type Carrier = (SeqNo, StoredMessage);
 
-/// Of a part that was stored before it was noted where it came from, the blocks up to this number are
-/// looked through, so many at once, and of the messages behind the last block so many. That is done
-/// for each page that is loaded of such a part.
+/// For a part that was stored before origins were noted, the blocks up to this number are searched,
+/// this many at once, and this many of the messages after the last block. That is done for each page
+/// that is loaded of such a part.
 const BLOCKS: u32 = 5_000;
 const PAGE: u32 = 100;
 const OPEN_TAIL: u64 = 1_000;
 
-/// Whose words a stored part is, as marks tell. What the model wrote as an argument of a call is the
-/// model's; of equal parts it is whose said them first.
+/// The origin of a stored part, as marks state it. What the model wrote as an argument of a call is
+/// the model's; equal parts belong to the one that said them first.
 #[derive(Debug, Default)]
 pub(crate) struct PayloadOrigin {
-    /// `None` where that cannot be told any more.
+    /// `None` if that can no longer be determined.
     pub(crate) from: Option<String>,
     pub(crate) trust: Trust,
 }
 
 impl PayloadOrigin {
-    /// Of a part that is quoted as a block's: who said it there. What is damaged tells nothing, and is
-    /// not to be trusted.
+    /// Returns, for a part that is quoted as a block's, who said it there. A damaged message shows
+    /// nothing and is not to be trusted.
     pub(crate) fn within(
         recall: &RecallSource<'_>,
         meta: &Meta,
@@ -45,14 +45,14 @@ impl PayloadOrigin {
         Self::of(recall, meta, carrier, true)
     }
 
-    /// Of a part of the own todo.
+    /// Returns the origin of a part of the own todo.
     pub(crate) fn own(recall: &RecallSource<'_>, meta: &Meta) -> Result<Self, Error> {
         Self::of(recall, meta, carrier(recall, meta)?, true)
     }
 
-    /// Of a part of another todo that was granted: no more is read there than the message that carries it,
-    /// so that the call of a result is not told; and it is trusted no further than a model, because who
-    /// asked there may have been one.
+    /// Returns the origin of a part that another todo granted: only the message that carries it is read
+    /// there, so the call of a result is not stated; and it is trusted no more than a model, because the
+    /// asker there may have been one.
     pub(crate) fn elsewhere(recall: &RecallSource<'_>, meta: &Meta) -> Result<Self, Error> {
         let origin = Self::of(recall, meta, carrier(recall, meta)?, false)?;
         Ok(Self { trust: origin.trust.min(Trust::Model), ..origin })
@@ -94,7 +94,7 @@ fn said(
     Ok((from, whose.trust()))
 }
 
-/// The message that carries the part: the one that was noted with it, or the first.
+/// Returns the message that carries the part: the one that was noted with it, or the first.
 fn carrier(recall: &RecallSource<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
     match meta.origin {
         Some(seq) => carrier_in(recall, meta, seq..seq + 1),
@@ -105,7 +105,7 @@ fn carrier(recall: &RecallSource<'_>, meta: &Meta) -> Result<Option<Carrier>, Er
     }
 }
 
-/// The first of these messages that carries the part.
+/// Returns the first of these messages that carries the part.
 fn carrier_in(
     recall: &RecallSource<'_>,
     meta: &Meta,
@@ -115,7 +115,7 @@ fn carrier_in(
     Ok(stored.find(|(_, stored)| stored.offloads.iter().any(|part| part.n == meta.n)))
 }
 
-/// The first message that carries the part, by what blocks say that they refer to.
+/// Returns the first message that carries the part, according to the references of blocks.
 fn carrier_in_blocks(recall: &RecallSource<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
     let name = meta.reference().to_string();
     for after in (0..BLOCKS).step_by(PAGE as usize) {
@@ -133,10 +133,10 @@ fn carrier_in_blocks(recall: &RecallSource<'_>, meta: &Meta) -> Result<Option<Ca
     Ok(None)
 }
 
-/// A page of blocks without those that are damaged.
+/// Returns a page of blocks without the damaged ones.
 fn sound_blocks(recall: &RecallSource<'_>, after: u32) -> Result<Vec<Block>, Error> {
     match recall.blocks.blocks(recall.todo, after, PAGE as usize) {
-        // It tells of the first damaged one only.
+        // The error reports only the first damaged one.
         Err(Error::Corrupt { .. }) => {}
         page => return page,
     }
@@ -147,7 +147,7 @@ fn sound_blocks(recall: &RecallSource<'_>, after: u32) -> Result<Vec<Block>, Err
     (after + 1..=after + PAGE).filter_map(one).collect()
 }
 
-/// The first message behind the last block that carries the part.
+/// Returns the first message after the last block that carries the part.
 fn carrier_behind_blocks(recall: &RecallSource<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
     let last = match recall.blocks.last_block(recall.todo) {
         Err(Error::Corrupt { .. }) => None,

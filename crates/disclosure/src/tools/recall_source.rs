@@ -1,4 +1,4 @@
-//! What the recall tools read from.
+//! The source of the recall tools.
 
 use crate::ledger::shown_id;
 use crate::{Error, LiveView, Marks};
@@ -7,33 +7,33 @@ use foldback_blockstore::{BlockStore, Error as BlockError, Searcher};
 use foldback_core::{Block, BlockId, CloseReason, Embedder, Reference, TokenCounter};
 use foldback_kv::Todo;
 
-/// What the recall tools read from: one todo's blocks and payloads. Nothing is written.
+/// The source of the recall tools: one todo's blocks and payloads. Nothing is written.
 #[derive(Clone, Copy)]
 pub struct RecallSource<'a> {
-    /// The session's own todo; of others only what was granted to it can be reached, by its name.
+    /// The session's own todo; of others, only what was granted to it can be reached, by name.
     pub todo: &'a Todo,
-    /// The marks that recorded text stands between in that todo's answers, whatever todo it is of.
+    /// The marks around recorded text in that todo's answers, whatever todo the text is from.
     pub marks: Marks,
     /// Its messages and blocks.
     pub blocks: &'a BlockStore,
     /// Its payloads.
     pub payloads: &'a BackendStore,
-    /// What makes a vector of a question.
+    /// The embedder of questions.
     pub embedder: &'a dyn Embedder,
-    /// What budgets are counted with.
+    /// The token counter of budgets.
     pub tokens: &'a dyn TokenCounter,
-    /// What was granted to the todo; `None` for nothing.
+    /// The grants to the todo; `None` for none.
     pub grants: Option<&'a dyn Grants>,
     /// Whether the task is a complex one: then less similar blocks are answers too.
     pub complex: bool,
     /// The open messages of the todo as a block, for a reader that does not have them in view.
     pub open: Option<&'a Block>,
-    /// What the reader has in view, where that is known: a search does not quote what always stands there.
+    /// What the reader has in view, if known: a search does not quote what is always there.
     pub view: Option<&'a LiveView>,
 }
 
 impl RecallSource<'_> {
-    /// What searches the todo.
+    /// Returns the search of the todo.
     pub(crate) fn searcher(&self) -> Result<Searcher, BlockError> {
         let searcher = self.blocks.searcher(self.todo)?;
         match self.open {
@@ -42,7 +42,7 @@ impl RecallSource<'_> {
         }
     }
 
-    /// The block of this number, closed or open.
+    /// Returns the block with this number, closed or open.
     pub(crate) fn block(&self, id: &BlockId) -> Result<Option<Block>, BlockError> {
         let closed = self.blocks.block(self.todo, id.n())?;
         let open = self.open.filter(|open| open.header.block_id == *id);
@@ -50,7 +50,7 @@ impl RecallSource<'_> {
     }
 }
 
-/// A block's name as answers say it, and whether it is open.
+/// Returns a block's name as answers give it, and whether it is open.
 pub(crate) fn named(block: &Block) -> String {
     let id = shown_id(&block.header.block_id);
     match block.close_reason {
@@ -59,10 +59,10 @@ pub(crate) fn named(block: &Block) -> String {
     }
 }
 
-/// What of other todos a todo may read.
+/// The parts of other todos that a todo may read.
 pub trait Grants: Sync {
-    /// The other todo, where this very block or payload of it was granted to `to`. `None` for what
-    /// was not granted and for what never was: the two are told alike.
+    /// Returns the other todo if this very block or payload of it was granted to `to`. `None` for
+    /// what was not granted and for what never existed: both are reported alike.
     ///
     /// # Errors
     /// When the store fails.

@@ -58,13 +58,13 @@ pub(crate) const TOOL: Tool = Tool {
     run,
 };
 
-/// The blocks of an answer that no number is asked for.
+/// The number of blocks of an answer if none is given.
 const HITS: usize = 3;
 
 /// The greatest number of tokens of an answer.
 pub(crate) const BUDGET: usize = 2_000;
 
-/// Kept back for the frame of an answer, and for the line of each hit that does not fit.
+/// Reserved for the frame of an answer, and for the line of each hit that does not fit.
 pub(crate) const FRAME: usize = 90;
 pub(crate) const LINE: usize = 60;
 
@@ -79,7 +79,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
     Ok(answer.unwrap_or_else(|| nothing_fits(&shown_query(query), not_searched)))
 }
 
-/// What is asked for.
+/// Returns the request.
 pub(crate) fn request(arguments: &Arguments) -> SearchRequest<'_> {
     SearchRequest::new(arguments.text("query").unwrap_or_default())
         .k(arguments.count("k"))
@@ -88,8 +88,8 @@ pub(crate) fn request(arguments: &Arguments) -> SearchRequest<'_> {
         .until(arguments.until("until"))
 }
 
-/// The blocks that answer these words, with no more said about them; `None` where none does. And what was
-/// not searched.
+/// Returns the blocks that answer these words, with nothing further about them; `None` if none does. And
+/// what was not searched.
 pub(crate) fn search(
     recall: &RecallSource<'_>,
     query: &str,
@@ -97,7 +97,7 @@ pub(crate) fn search(
     answered(recall, query, SearchRequest::new(query).k(HITS))
 }
 
-/// What an answer begins with: the question, and what answers it.
+/// Returns the beginning of an answer: the question, and what answers it.
 pub(super) fn answered_by(asked: &str, ids: &[String]) -> String {
     format!(
         "[search_block: \"{asked}\" is answered by {}]\nWhat stands between the marks is recorded \
@@ -138,7 +138,7 @@ fn answered(
                 left = left.saturating_sub(LINE);
                 unshown.push(hit_line(recall, hit));
             }
-            // What was forgotten since it was found is not damaged.
+            // A block that was forgotten since it was found is not damaged.
             Err(BlockError::Corrupt { .. }) if is_forgotten(recall)? => {
                 return Ok((None, NotSearched::default()));
             }
@@ -163,13 +163,13 @@ fn answered(
 
 fn is_forgotten(recall: &RecallSource<'_>) -> Result<bool, BlockError> {
     match recall.blocks.last_block(recall.todo) {
-        // A damaged block is one.
+        // A damaged block counts as one.
         Err(BlockError::Corrupt { .. }) => Ok(false),
         last => Ok(last?.is_none()),
     }
 }
 
-/// The block of a hit, and the payloads in which something was found.
+/// Returns the block of a hit, and the payloads in which something was found.
 fn references(hit: &Hit) -> Vec<String> {
     let mut references = vec![shown_id(&hit.block.header.block_id)];
     for passage in &hit.passages {
@@ -193,9 +193,9 @@ pub(crate) fn nothing_fits(asked: &str, not_searched: NotSearched) -> Answer {
     Answer::of(answer).without(not_searched)
 }
 
-/// A hit as text in at most `room` tokens: the block whole where it fits, or, where it does not and
-/// `partly`, the messages around the best one; and behind it what its payloads say. That stands alone
-/// where it is what was found. `None` where nothing fits.
+/// Returns a hit as text in at most `room` tokens: the block whole if it fits or, if it does not and
+/// `partly` is set, the messages around the best one; followed by what its payloads say. That is
+/// shown alone if it is what was found. `None` if nothing fits.
 fn show(
     recall: &RecallSource<'_>,
     hit: &Hit,
@@ -229,7 +229,7 @@ fn show(
             shown.append(&said);
         }
     } else if partly {
-        // What was found stands in the payload; the messages tell what it is.
+        // What was found is in the payload; the messages say what it is.
         let said = excerpts(recall, hit, room / 2);
         let left = room.saturating_sub(recall.tokens.count(said.text()));
         let room = if by_payload { left / 2 } else { left };
@@ -257,7 +257,7 @@ fn show(
     Ok(Some(shown))
 }
 
-/// The best message of a hit, whose block is called so, and as many beside it as fit, in their order.
+/// Returns the best message of a hit, whose block has this name, and as many beside it as fit, in order.
 pub(crate) fn show_around(
     recall: &RecallSource<'_>,
     (hit, id): (&Hit, &str),
@@ -305,9 +305,9 @@ pub(crate) fn show_around(
     left_out(shown, text.messages.get(to..).unwrap_or_default());
 }
 
-/// The message that holds most of the question's terms, by their rarity, itself or in the payload
-/// that it carries; between equals the one with the nearest vector, then the first. What asked the memory
-/// and what it answered repeat questions, and hold nothing.
+/// Returns the message with most of the question's terms, weighted by rarity, in itself or in the payload
+/// that it carries; among equals the one with the nearest vector, then the first. The memory's calls and
+/// answers repeat questions, and count for nothing.
 pub(super) fn best_message(hit: &Hit, text: &BlockText) -> usize {
     let mut finder = hit.finder();
     let payload = hit.passages.first().map(|passage| passage.payload.to_string());
@@ -350,7 +350,7 @@ fn hit_line(recall: &RecallSource<'_>, hit: &Hit) -> String {
     cut_tokens(&escaped(&line), LINE - 8, recall.tokens)
 }
 
-/// The question as it stands in the note: short, on one line, without marks.
+/// Returns the question as it appears in the note: short, on one line, without marks.
 pub(crate) fn shown_query(query: &str) -> String {
     escaped(&one_line(query, 80))
 }

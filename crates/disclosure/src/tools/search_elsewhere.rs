@@ -1,4 +1,4 @@
-//! `search_block` over todos of which none is the reader's own.
+//! `search_block` over todos none of which is the reader's own.
 
 use super::argument::Arguments;
 use super::block_text::BlockText;
@@ -14,8 +14,8 @@ use crate::quoted_text::QuotedText;
 use foldback_blockstore::{Error as BlockError, Hit, NotSearched, PassageHit, SearchRequest};
 use foldback_core::{PayloadRef, thousands};
 
-/// A call of `search_block` whose answer may come from any todo: only who may look into all of them
-/// makes one. Everything in the answer has its full name, and nothing in it is a quote.
+/// A call of `search_block` whose answer may come from any todo: only a caller that may read all of
+/// them makes one. Everything in the answer has its full name, and nothing in it is a quote.
 #[derive(Debug)]
 pub struct SearchElsewhere(Arguments);
 
@@ -23,19 +23,19 @@ impl SearchElsewhere {
     /// Reads the arguments of the call.
     ///
     /// # Errors
-    /// The answer that says what is wrong with them.
+    /// Returns the answer that says what is wrong with them.
     pub fn read(arguments: &str) -> Result<Self, Box<Answer>> {
         TOOL.read(arguments).map(Self)
     }
 
-    /// What is to be searched for.
+    /// Returns what is to be searched for.
     #[must_use]
     pub fn request(&self) -> SearchRequest<'_> {
         request(&self.0).cutoff(CUTOFF_COMPLEX)
     }
 
-    /// The answer of these hits, the best first, each with what reads its todo. About so many messages
-    /// are `waiting`, which were not searched, and what else was not.
+    /// Returns the answer of these hits, the best first, each with the source of its todo. About
+    /// `waiting` messages were not searched, and what else was not.
     ///
     /// # Errors
     /// When the store fails.
@@ -101,8 +101,8 @@ impl SearchElsewhere {
     }
 }
 
-/// A hit in at most `room` tokens: its block whole, or, where `partly`, the messages around the best;
-/// behind it the places of its payloads. `None` where it does not fit.
+/// Returns a hit in at most `room` tokens: its block whole or, if `partly` is set, the messages
+/// around the best; followed by the places of its payloads. `None` if it does not fit.
 fn show(
     recall: &RecallSource<'_>,
     hit: &Hit,
@@ -130,12 +130,12 @@ fn show(
     Ok(Some(shown))
 }
 
-/// The block's full name.
+/// Returns the block's full name.
 fn id(hit: &Hit) -> String {
     hit.block.header.block_id.to_string()
 }
 
-/// A payload of the hit by its full name.
+/// Returns a payload of the hit under its full name.
 fn full(hit: &Hit, payload: &PayloadRef) -> PayloadRef {
     PayloadRef { todo: Some(hit.block.header.todo_id.clone()), ..payload.clone() }
 }

@@ -13,13 +13,13 @@ fn aware() -> ViewConfig {
     ViewConfig::default().with_fold_policy(FoldPolicy::CacheAware(CacheAware::default()))
 }
 
-/// A text of about so many tokens that no other `n` has.
+/// A text of about this many tokens that no other `n` has.
 fn text(n: usize, tokens: usize) -> String {
     let words = (0..tokens.max(1)).map(|word| ["red", "green", "blue", "gray"][(n + word) % 4]);
     format!("{n} {}", words.collect::<Vec<_>>().join(" "))
 }
 
-/// A call and its result of about so many tokens.
+/// A call and its result of about this many tokens.
 fn unit(play: &mut Play, n: usize, tokens: usize) {
     let id = format!("c{n}");
     let arguments = format!("{{\"path\": \"src/part_{n}.rs\"}}");
@@ -28,8 +28,8 @@ fn unit(play: &mut Play, n: usize, tokens: usize) {
     play.append(Message::tool_result(&ToolCallId::new(&id), &text(n, tokens)), None);
 }
 
-/// What a provider bills, by the same estimate for both sides. That a cache keeps whole runs of tokens
-/// is left out: a run may end luckier for one prompt than for another.
+/// A provider's bill, by the same estimate for both sides. That a cache keeps whole runs of tokens is
+/// ignored: the end of a run may favour one prompt over another.
 #[derive(Default)]
 struct Bills {
     before: Vec<Arc<Message>>,
@@ -66,11 +66,11 @@ fn tokens(messages: &[Arc<Message>]) -> u64 {
     messages.iter().map(|message| message_tokens(&Estimate, message) as u64).sum()
 }
 
-/// Plays a conversation of units, closing a block where `closes` says so, and holds what is billed
-/// beside what keeping everything would have been billed, at every call. It may be over 2 % dearer by
-/// what a fold costs that a high mark forces, and by what the tool costs that a part forces which is
-/// too large to be shown, in a view of as much that has no light form: both have to be made whatever
-/// they cost. Gives what was forced.
+/// Plays a conversation of units, closing a block where `closes` says so, and compares the bill with
+/// that of keeping everything, at every call. It may be over 2 % more expensive by the cost of a fold
+/// that a high mark forces, and by the cost of the tool if a part that is too large to be shown
+/// forces it, in a view of the same size that has no light form: both are necessary at any cost.
+/// Returns what was forced.
 fn play_out(head: usize, sizes: &[usize], closes: &[bool]) -> Result<f64, String> {
     let (tokens_max, fresh_tokens) = (32_000, 8_000);
     let mut play = Play::new(aware());
@@ -86,7 +86,7 @@ fn play_out(head: usize, sizes: &[usize], closes: &[bool]) -> Result<f64, String
             messages.iter().map(|message| tokens(std::slice::from_ref(message))).collect()
         };
         let is_too_large = each(new).iter().any(|tokens| *tokens >= fresh_tokens);
-        // What is stored outside has a light form of less than 60 tokens.
+        // Parts that are stored outside have a light form of less than 60 tokens.
         let results = each(&all_of_it[1..]).into_iter();
         let lightest: u64 = results.map(|tokens| if tokens > 510 { 60 } else { tokens }).sum();
         let is_much = head as u64 + lightest > fresh_tokens;
@@ -113,8 +113,8 @@ fn play_out(head: usize, sizes: &[usize], closes: &[bool]) -> Result<f64, String
     Ok(forced)
 }
 
-/// LV4: a part that is too large to be shown wants the tool, which stands in front of everything. It
-/// does not have to be dear, though nothing else has left by then and no block may be closed.
+/// LV4: a part that is too large to be shown needs the tool, which precedes everything. It does not
+/// have to be expensive, though nothing else has left by then and no block may be closed.
 #[test]
 fn lv4_a_tool_that_comes_late_is_not_dear() {
     let after_three = [false, false, false, true];
@@ -182,7 +182,7 @@ fn lv4_blocks_fold_together_and_the_view_keeps_its_marks() {
     assert!(shown.contains("Fix the parser.") && !shown.contains("src/part_3.rs"));
 }
 
-/// LV4: where nobody answers (a meeting, say), blocks fold as well.
+/// LV4: if nobody answers (a meeting, say), blocks fold as well.
 #[test]
 fn lv4_people_among_themselves_fold_too() {
     let mut play = Play::new(aware());
@@ -197,8 +197,8 @@ fn lv4_people_among_themselves_fold_too() {
     assert!(play.view.folds() > 100 && play.view.prefix_moves() < 60, "{:?}", play.view);
 }
 
-/// LV4, BS1: a large result is whole in the prompt that it is new in, behind what is cached, and light
-/// from the next call on.
+/// LV4, BS1: a large result is whole in the prompt in which it is new, after the cached part, and
+/// light from the next call on.
 #[test]
 fn lv4_a_large_result_is_seen_once() {
     let mut play = Play::new(aware());
@@ -216,7 +216,7 @@ fn lv4_a_large_result_is_seen_once() {
     assert_eq!(play.view.prefix_moves(), 0);
 }
 
-/// LV10: a failure that is folded away is told in the ledger with where to read it.
+/// LV10: a failure that is folded away is listed in the ledger with the place of its text.
 #[test]
 fn lv10_a_folded_failure_is_told() {
     let marks = CacheAware::default().with_most(12, 2_000).unwrap();
@@ -236,7 +236,7 @@ fn lv10_a_folded_failure_is_told() {
     assert!(prompt.window <= 12);
 }
 
-/// LV10: what was called in blocks that left is told in the ledger, each call once.
+/// LV10: calls in blocks that left are listed in the ledger, each once.
 #[test]
 fn lv10_folded_calls_are_told_once() {
     let marks = CacheAware::default().with_most(12, 2_000).unwrap();
@@ -311,8 +311,8 @@ fn prices_and_marks_out_of_bounds_say_so() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: effort(96), ..ProptestConfig::default() })]
 
-    /// LV4: at whatever call a conversation ends, it was never over 2 % dearer than keeping everything,
-    /// but for what was forced. Blocks close often or seldom.
+    /// LV4: at whatever call a conversation ends, it was never over 2 % more expensive than keeping
+    /// everything, except for what was forced. Blocks close often or seldom.
     #[test]
     fn lv4_it_never_costs_two_per_cent_more_than_keeping_everything(
         head in 0_usize..3_000,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 enum Step {
     Say(Message, bool),
-    /// Seal all but this many.
+    /// Seal all except this many.
     Fold(usize),
     Pin(usize),
     Todo(Option<String>),
@@ -140,7 +140,7 @@ fn is_legal(name: &str, most: usize) -> bool {
     (1..=most).contains(&name.len()) && name.bytes().all(legal)
 }
 
-/// What the chat APIs refuse.
+/// Checks for what the chat APIs refuse.
 #[track_caller]
 fn assert_valid(prompt: &Prompt) {
     let messages = prompt.messages.iter().map(Arc::as_ref);
@@ -299,7 +299,7 @@ proptest! {
     ) {
         let config = ViewConfig::default().with_fresh_tokens(2_000).with_fold_policy(policy);
         let mut play = Play::new(config);
-        // So little that arguments of calls are stored outside as well.
+        // So low that arguments of calls are stored outside as well.
         play.offload_tokens = 3;
         for (at, message) in messages.into_iter().enumerate() {
             let recall = *message.role() == Role::Tool && at % 7 == 3;
@@ -397,7 +397,7 @@ fn s6_recalled_text_never_becomes_an_instruction_or_a_call() {
     }
 }
 
-/// LV4: a model that says nothing is no reason to take back what was cached.
+/// LV4: a model that says nothing is no reason to change what was cached.
 #[test]
 fn lv4_an_empty_answer_moves_no_prefix() {
     let prices = foldback_core::Prices { read: 0.5, ..foldback_core::Prices::default() };

@@ -14,7 +14,7 @@ use foldback_kv::{Batch, Key, Kv, Registry, Space, Todo};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the marks of recalled text are made of.
+/// The secret behind the marks of recalled text.
 pub(crate) const SECRET: [u8; 32] = [7; 32];
 
 pub(crate) struct Library {
@@ -23,7 +23,7 @@ pub(crate) struct Library {
     pub(crate) blocks: BlockStore,
     pub(crate) payloads: BackendStore,
     pub(crate) complex: bool,
-    /// Whether it is noted with each payload where it came from.
+    /// Whether each payload's origin is noted with it.
     pub(crate) notes_origins: bool,
 }
 
@@ -67,12 +67,12 @@ impl Library {
         self.kv.commit(Batch { put: vec![(key, vec![0xc1])], ..Batch::default() }).unwrap();
     }
 
-    /// Records messages of which the tools' are answers of memory tools.
+    /// Records messages in which the tools' results are answers of memory tools.
     pub(crate) fn recall_block(&self, todo: &Todo, messages: Vec<Message>) {
         self.write(todo, messages, true, true);
     }
 
-    /// Records messages that no block holds yet.
+    /// Records messages that are not in a block yet.
     pub(crate) fn open_tail(&self, todo: &Todo, messages: Vec<Message>) {
         self.write(todo, messages, false, false);
     }
@@ -148,7 +148,7 @@ impl Library {
         references
     }
 
-    /// Runs a tool and holds its answer to what holds for every answer.
+    /// Runs a tool and checks what holds for every answer.
     #[track_caller]
     pub(crate) fn run(&self, todo: &Todo, tool: &str, arguments: &str) -> Answer {
         let answer =
@@ -156,7 +156,7 @@ impl Library {
         assert_eq!(self.joined(todo, &answer), answer.text, "pieces joined are the text");
         let first = answer.text.lines().next().unwrap();
         assert!(first.starts_with(&answer.note[..answer.note.len().min(40)]), "{first}");
-        // Words in the place of a reference are searched for.
+        // Words in place of a reference are searched for.
         let tools = if tool == "load" { vec![tool, "search_block"] } else { vec![tool] };
         let is_named = tools.iter().any(|tool| answer.note.starts_with(&format!("[{tool}: ")));
         assert!(is_named, "{}", answer.note);
@@ -178,7 +178,7 @@ impl Library {
         }
     }
 
-    /// The pieces of an answer, each quote read from where it stands.
+    /// The pieces of an answer, each quote read from its source.
     fn joined(&self, todo: &Todo, answer: &Answer) -> String {
         let mut out = String::new();
         for fragment in &answer.fragments {

@@ -1,4 +1,4 @@
-//! Each thing once: what is shown in fewer tokens, that it can be written out again from the prompt alone, and when it is.
+//! Each thing once: what is shown in fewer tokens, that it can be restored from the prompt alone, and when it is.
 
 use crate::play::{Play, marks};
 use foldback_core::{Content, Prices, check_request};
@@ -21,7 +21,7 @@ fn table(first: usize) -> String {
     format!("[{}]", rows.collect::<Vec<_>>().join(", "))
 }
 
-/// A call and what it gave.
+/// A call and its result.
 fn ask(play: &mut Play, key: &str, result: &str) {
     ask_for(play, &format!("{{\"key\": \"{key}\"}}"), result);
 }
@@ -38,7 +38,7 @@ fn results(prompt: &Prompt) -> Vec<String> {
     results.map(|message| message.text().into_owned()).collect()
 }
 
-/// The view's own words in a text stand in brackets with the nonce.
+/// The view's own words in a text are in brackets with the nonce.
 fn note(word: &str, text: &str) -> String {
     let nonce = format!("{:?}", marks());
     let nonce = nonce.trim_start_matches("Marks(recalled").trim_end_matches(')');
@@ -102,7 +102,7 @@ fn json_is_shown_as_rows() {
     let rows = format!("[(\"城市\",\"flight_number\",\"price\"),{}]", rows.join(","));
     assert_eq!(results(&play.prompt()), [format!("{}\n{rows}", note("compact", rules))]);
     assert_eq!(play.prompt().shortened[0].how, Shortening::CompactJson);
-    // The same again is named all the same.
+    // A further repetition is named all the same.
     ask(&mut play, "b", &table(10));
     let again = note("same", "word for word the result of ask a above");
     assert_eq!(results(&play.prompt())[1], again);
@@ -163,7 +163,7 @@ fn lv4_a_repetition_is_written_out_when_its_first_place_leaves() {
     assert_eq!(results(&play.prompt()), [lines("a", 1..20), from_b]);
 }
 
-/// LV5: where a budget hides the first place in one prompt, that prompt has what repeated it in words.
+/// LV5: if a budget hides the first place in one prompt, that prompt has the repetition in full.
 #[test]
 fn lv5_a_repetition_of_what_is_hidden_is_written_out() {
     let mut play = begun(ViewConfig::default());
@@ -177,7 +177,7 @@ fn lv5_a_repetition_of_what_is_hidden_is_written_out() {
     assert_eq!(results(&within), [lines("a", 1..20)]);
 }
 
-/// S5: what a tool wrote is not the view's word: it has no nonce, and is a source as any other text.
+/// S5: what a tool wrote is not the view's word: it has no nonce, and is a source like any other text.
 #[test]
 fn s5_a_note_that_a_tool_wrote_has_no_nonce() {
     let mut play = begun(ViewConfig::default());
@@ -218,7 +218,7 @@ fn a_prompt_that_a_cache_takes_is_not_made_too_short_for_one() {
     assert_eq!(seqs, [8]);
 }
 
-/// Of a content in parts the one text is shown otherwise, and what else there is stays.
+/// In a content with parts, the one text is shown differently, and the rest stays.
 #[test]
 fn other_parts_stay() {
     let mut play = begun(ViewConfig::default());
@@ -242,7 +242,7 @@ fn other_parts_stay() {
     );
 }
 
-/// Texts that repeat each other in part and whole.
+/// Texts that repeat each other in part and as a whole.
 fn text() -> impl Strategy<Value = String> {
     let file = (prop_oneof![Just("a"), Just("乙")], 1_usize..30, 1_usize..40);
     prop_oneof![
@@ -264,7 +264,7 @@ fn fold_policy() -> impl Strategy<Value = FoldPolicy> {
     prop_oneof![Just(FoldPolicy::Strict), aware]
 }
 
-/// What a prompt's results said, written out of the prompt alone: of each the call, how it is shown, and its words.
+/// What a prompt's results said, restored from the prompt alone: for each the call, its form, and its text.
 fn written_out(prompt: &Prompt) -> Vec<(String, String, String)> {
     let whole = |message: &Arc<Message>| {
         let one = prompt.shortened.iter().find(|one| one.shown.text() == message.text());
@@ -329,8 +329,8 @@ fn written_out(prompt: &Prompt) -> Vec<(String, String, String)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: effort(300), ..ProptestConfig::default() })]
 
-    /// Whatever is shown in fewer tokens can be written out from the prompt alone; the same messages give the same bytes, also where
-    /// the view was restored; and while nothing moves, what was shown stays.
+    /// Everything that is shown in fewer tokens can be restored from the prompt alone; the same messages give the same
+    /// bytes, also if the view was restored; and while nothing moves, what was shown stays.
     #[test]
     fn td3_whatever_is_shown_once_can_be_written_out(
         steps in proptest::collection::vec((0_usize..3, text(), 0_usize..6), 1..24),

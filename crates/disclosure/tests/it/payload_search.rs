@@ -93,7 +93,7 @@ fn bs7_an_answer_keeps_its_budget_with_payloads() {
     for n in 1..=8 {
         assert!(answer.contains(&format!("in store://{n}-")), "{n}: {answer}");
     }
-    // Where a block does not fit, what was found in its payload stands alone.
+    // If a block does not fit, what was found in its payload is shown alone.
     let answer = search(3);
     assert_eq!(answer.matches("INFO quay-7 lease expired").count(), 3, "{answer}");
     assert!(answer.contains("is left out; load shows it]"), "{answer}");
@@ -114,7 +114,7 @@ fn bs7_a_damaged_payload_is_told_by_its_place() {
 }
 
 /// R4: what could not be searched is the last line of an answer, within its budget, whether anything was found
-/// or not; and where all is well nothing is added.
+/// or not; and if all is well, nothing is added.
 #[test]
 fn r4_an_answer_ends_with_what_was_not_searched() {
     let library = Library::new();
@@ -146,7 +146,7 @@ fn r4_an_answer_ends_with_what_was_not_searched() {
             (6, &first)
         );
     }
-    // Words in the place of a reference are a search, too.
+    // Words in place of a reference are a search, too.
     for words in ["E_LEASE_4417", "zebra quokka"] {
         let answer = library.run(&todo, "load", &format!(r#"{{"ref":"{words}"}}"#));
         assert!(answer.text.ends_with("; 2 more."), "{}", answer.text);
@@ -154,7 +154,7 @@ fn r4_an_answer_ends_with_what_was_not_searched() {
     }
 }
 
-/// The words that were found are shown in whatever form they stand there.
+/// The words that were found are shown in whatever form they have there.
 #[test]
 fn bs7_the_excerpt_shows_what_was_found() {
     for (line, query) in [
@@ -177,7 +177,7 @@ fn bs7_the_excerpt_shows_what_was_found() {
     }
 }
 
-/// The message that holds what was asked for is shown, not the first one of the block.
+/// The message that contains what was asked for is shown, not the first one of the block.
 #[test]
 fn bs7_the_message_that_was_found_is_shown() {
     let library = Library::new();
@@ -227,7 +227,7 @@ fn bs7_a_block_that_fits_is_shown_whole() {
     assert!(Estimate.count(&answer) <= 2_050, "{}", Estimate.count(&answer));
 }
 
-/// A page that begins or ends inside a line is not the whole.
+/// A page that begins or ends inside a line is not whole.
 #[test]
 fn bs7_a_part_of_a_line_is_not_called_whole() {
     let library = Library::new();

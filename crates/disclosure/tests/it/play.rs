@@ -46,7 +46,7 @@ impl Play {
         self.view.append(shown);
     }
 
-    /// Seals all messages but the last `open`.
+    /// Seals all messages except the last `open`.
     pub(crate) fn fold(&mut self, open: usize) -> bool {
         let first = self.blocks.last().map_or(0, |block| block.range.last().0 + 1);
         let Some(end) = (self.shown.len() as u64).checked_sub(open as u64 + 1) else {
@@ -84,7 +84,7 @@ impl Play {
         )
     }
 
-    /// Pins a message, as whoever keeps the messages does.
+    /// Pins a message, as the keeper of the messages does.
     pub(crate) fn pin(&mut self, seq: SeqNo) {
         let (whose, message) = self.attributed(seq);
         self.view.pin(whose, message);
@@ -136,7 +136,7 @@ impl Play {
     }
 }
 
-/// The marks of the todo `t`, of which all blocks are.
+/// The marks of the todo `t`, to which all blocks belong.
 pub(crate) fn marks() -> Marks {
     Marks::new(&SECRET, &TodoId::new("t").unwrap())
 }

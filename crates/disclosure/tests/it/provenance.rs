@@ -1,4 +1,4 @@
-//! S5: what is recalled tells whose words it is.
+//! S5: recalled text states whose words it is.
 
 use crate::library::Library;
 use foldback_core::{Estimate, Message, TokenCounter, ToolCall, ToolCallId};
@@ -11,8 +11,8 @@ fn load(library: &Library, todo: &Todo, reference: &str) -> String {
     answer.text
 }
 
-/// S5: each head names the call that a result answers, and which one where a message made several;
-/// of a result that came too late it is found before the block.
+/// S5: each head names the call that a result answers, and which one if a message made several; for
+/// a result that came too late it is found before the block.
 #[test]
 fn s5_results_name_their_calls() {
     let library = Library::new();
@@ -51,7 +51,7 @@ fn s5_results_name_their_calls() {
     );
 }
 
-/// S5: a block is trusted as the least of its messages is, and never as an instruction.
+/// S5: a block is trusted as its least trusted message is, and never as an instruction.
 #[test]
 fn s5_a_block_is_trusted_as_its_least_message() {
     let library = Library::new();
@@ -78,8 +78,8 @@ fn s5_a_block_is_trusted_as_its_least_message() {
     }
 }
 
-/// S5: of a part that was stored before it was noted where it came from, that is looked for in the
-/// blocks; of equal parts it is the first, and what cannot be told is not trusted.
+/// S5: the origin of a part that was stored before origins were noted is searched for in the
+/// blocks; of equal parts the first counts, and an unknown origin is not trusted.
 #[test]
 fn s5_the_origin_of_a_part_is_found() {
     for notes_origins in [true, false] {
@@ -104,7 +104,7 @@ fn s5_the_origin_of_a_part_is_found() {
         }
         let found = library.run(&todo, "search_block", r#"{"query":"needle-77"}"#).text;
         assert!(found.contains("from=\"#11 tool(read) of #10\" trust=\"untrusted\">\n"), "{found}");
-        // Its block cannot be read: the next that carries it tells.
+        // Its block cannot be read: the next one that carries it decides.
         let check = |told: [&str; 2]| {
             let loaded = load(&library, &todo, &first.reference().to_string());
             let told = told[usize::from(!notes_origins)];
@@ -122,7 +122,7 @@ fn s5_the_origin_of_a_part_is_found() {
     }
 }
 
-/// S5: a part that came twice is, in what is found, whose said it in the block that was found.
+/// S5: a part that came twice is attributed, in what is found, to the one that said it in the found block.
 #[test]
 fn s5_an_excerpt_is_told_as_its_blocks() {
     let library = Library::new();
@@ -162,7 +162,7 @@ fn s5_results_of_calls_with_one_id_are_told_apart() {
     }
 }
 
-/// S5: a search with the longest names that there are tells at least where what was found stands.
+/// S5: a search with the longest possible names says at least where the match is.
 #[test]
 fn s5_long_names_leave_room_for_what_was_found() {
     let library = Library::new();
@@ -183,8 +183,8 @@ fn s5_long_names_leave_room_for_what_was_found() {
     }
 }
 
-/// BS7: of a block that is too long to be shown whole, the message that tells is shown, and not one that
-/// asks the memory for it.
+/// BS7: of a block that is too long to be shown whole, the message with the answer is shown, and not one
+/// that asks the memory for it.
 #[test]
 fn bs7_what_was_asked_is_not_what_was_found() {
     let library = Library::new();
@@ -211,7 +211,7 @@ fn bs7_what_was_asked_is_not_what_was_found() {
     assert!(!found.contains("#0 assistant calls"), "{found}");
 }
 
-/// S5: the line of a block for which there is no room stands outside of marks, and forges none.
+/// S5: the line of a block for which there is no room is outside marks, and forges none.
 #[test]
 fn s5_lines_of_what_is_not_shown_forge_no_marks() {
     let library = Library::new();
@@ -228,8 +228,8 @@ fn s5_lines_of_what_is_not_shown_forge_no_marks() {
     assert!(!unshown.contains("</recalled"), "{unshown}");
 }
 
-/// S5: a page that begins inside a message, or inside a line of one, says whose it is, and what stands
-/// there cannot pass for the head of a message.
+/// S5: a page that begins inside a message, or inside a line of one, says whose it is, and its text
+/// cannot pass for the head of a message.
 #[test]
 fn s5_a_part_of_a_block_says_whose_it_is() {
     let library = Library::new();

@@ -42,7 +42,7 @@ fn task() -> (Library, Todo) {
 fn tl1_whole_blocks_with_id_time_scores_and_provenance() {
     let (library, todo) = task();
     let answer = library.run(&todo, "search_block", r#"{"query": "what did data.txt conclude?"}"#);
-    // The numbers are the ranking's matter.
+    // The numbers are up to the ranking.
     let text: Vec<String> = answer
         .text
         .lines()
@@ -66,7 +66,7 @@ fn tl1_whole_blocks_with_id_time_scores_and_provenance() {
     assert!(answer.note.contains("b_t1_001"), "{}", answer.note);
 }
 
-/// What stands at the beginning of every prompt is not quoted once more; a block that is loaded is whole.
+/// What is at the beginning of every prompt is not quoted once more; a loaded block is whole.
 #[test]
 fn a_search_leaves_out_what_stands_in_view() {
     let (library, todo) = task();
@@ -423,7 +423,7 @@ fn tl5_schema_and_help_come_from_one_value() {
             };
             assert_eq!(property["type"], kind);
         }
-        // The example of each tool is one that it takes.
+        // The example of each tool is one that it accepts.
         assert!(serde_json::from_str::<serde_json::Value>(tool.example).is_ok());
     }
 }
@@ -513,7 +513,7 @@ fn tl8_the_gap_is_closed_by_search_and_load() {
     assert!(loaded.text.contains("The survey concludes"), "{}", loaded.text);
 }
 
-/// TL3: where `load` is the one tool, it searches as well.
+/// TL3: if `load` is the only tool, it searches as well.
 #[test]
 fn tl3_words_in_the_place_of_a_reference_are_searched_for() {
     let (library, todo) = task();

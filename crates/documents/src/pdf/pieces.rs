@@ -1,13 +1,13 @@
-//! What is drawn on a page, in pieces that each end with an operator: read at once, a page of a few kilobytes that
-//! unpacks to some megabytes takes hundreds of them.
+//! Splits the content of a page into pieces that each end with an operator: read at once, a page of a few
+//! kilobytes that unpacks to some megabytes takes hundreds of megabytes.
 
-/// A piece has at least so many bytes, but for the last.
+/// The least number of bytes of a piece, except for the last.
 const LEAST: usize = 64 << 10;
 
-/// A longer piece is one operator with what it draws: a picture, or numbers without end. No text is lost with it.
+/// A longer piece is one operator with what it draws: a picture, or endless numbers. No text is lost with it.
 const MOST: usize = 1 << 20;
 
-/// The pieces of a page's content, without those that are too long.
+/// Returns the pieces of a page's content, without those that are too long.
 pub(super) fn pieces(content: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = content;
     let pieces = std::iter::from_fn(move || {
@@ -18,7 +18,7 @@ pub(super) fn pieces(content: &[u8]) -> impl Iterator<Item = &[u8]> {
     pieces.filter(|piece| piece.len() <= MOST)
 }
 
-/// Where the first operator ends that does so behind the least of a piece; else where the content does.
+/// Returns the end of the first operator after the least size of a piece; else the end of the content.
 fn end(content: &[u8]) -> usize {
     let mut at = 0;
     while let Some(byte) = content.get(at) {
@@ -42,13 +42,13 @@ fn end(content: &[u8]) -> usize {
     content.len()
 }
 
-/// Behind the bytes from here on that are so.
+/// Returns the place after the following bytes that satisfy the condition.
 fn skip(content: &[u8], from: usize, is_so: impl Fn(u8) -> bool) -> usize {
     let rest = content.get(from..).unwrap_or_default();
     from + rest.iter().take_while(|byte| is_so(**byte)).count()
 }
 
-/// Behind a text in brackets, which may hold others.
+/// Returns the place after a text in brackets, which may contain others.
 fn string_end(content: &[u8], from: usize) -> usize {
     let (mut depth, mut is_escaped) = (0_usize, false);
     for (at, byte) in content.iter().enumerate().skip(from) {
@@ -64,19 +64,19 @@ fn string_end(content: &[u8], from: usize) -> usize {
     content.len()
 }
 
-/// Behind a picture in the content, which ends with `EI`.
+/// Returns the place after a picture in the content, which ends with `EI`.
 fn picture_end(content: &[u8], from: usize) -> usize {
     let rest = content.get(from..).unwrap_or_default();
     let ends = |window: &[u8]| matches!(window, [before, b'E', b'I', behind] if before.is_ascii_whitespace() && !is_regular(*behind));
     rest.windows(4).position(ends).map_or(content.len(), |at| from + at + 3)
 }
 
-/// Neither space nor a mark of PDF.
+/// Returns whether a byte is neither white space nor a PDF delimiter.
 fn is_regular(byte: u8) -> bool {
     !byte.is_ascii_whitespace() && byte != 0 && !b"()<>[]{}/%".contains(&byte)
 }
 
-/// What draws or sets something; all else is drawn or set.
+/// Returns whether a token is an operator, which draws or sets something; all other tokens are operands.
 fn is_operator(token: &[u8]) -> bool {
     let is_word =
         token.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"'\"".contains(byte));
@@ -87,7 +87,7 @@ fn is_operator(token: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Pieces come to the whole, and none begins amid an operator.
+    /// Pieces add up to the whole, and none begins within an operator.
     #[test]
     fn a_piece_ends_with_an_operator() {
         let page = "BT /F1 12 Tf (a \\) ( ET ) b) Tj <48 65> Tj [(x) -200 (y)] TJ % ET\n 1 0 0 1 7 8.5 Tm << /A true >> BDC \

@@ -1,4 +1,4 @@
-//! S11: documents that are small and unpack to much are read, or passed over, within bounds.
+//! S11: small documents that unpack to large ones are read, or passed over, within limits.
 
 use crate::documents::write;
 use flate2::Compression;
@@ -16,7 +16,7 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A PDF of one page, whose content is packed so often, and which begins with a line of text.
+/// A PDF of one page, whose content is packed this many times, and which begins with a line of text.
 fn pdf(content: &[u8], packed: usize) -> Vec<u8> {
     let text = b"BT /F1 12 Tf (The tide at quay 7) Tj ET\n";
     let content = (0..packed).fold([text, content].concat(), |content, _| deflate(&content));
@@ -96,7 +96,7 @@ fn s11_documents_that_unpack_to_much_are_bounded() {
 #[test]
 fn s11_documents_that_unpack_to_much_take_little_memory() {
     let taken = grown("bombs::child_that_reads_bombs");
-    // Where the system does not tell, they were read all the same.
+    // If the system does not report it, they were read all the same.
     assert!(taken.is_none_or(|kilobytes| kilobytes < 64 << 10), "{taken:?} kB");
 }
 
@@ -107,7 +107,7 @@ fn child_that_reads_bombs() {
     }
     let folder = tempfile::tempdir().unwrap();
     bombs().into_iter().for_each(|(name, bytes)| write(folder.path(), name, bytes));
-    // What is loaded once for any document is there by then.
+    // What is loaded once for all documents is there by then.
     let other = tempfile::tempdir().unwrap();
     write(other.path(), "good.pdf", pdf(b"q Q ", 1));
     drop(read(other.path()));

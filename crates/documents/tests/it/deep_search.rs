@@ -1,4 +1,4 @@
-//! Deep search over a folder of documents, from the question to the bytes that the answer rests on.
+//! Deep search over a folder of documents, from the question to the bytes that support the answer.
 
 use crate::documents::{bytes_at, folder, write};
 use foldback_agent::{Agent, Executor, Report, Task};
@@ -37,8 +37,8 @@ fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
     text.split(from).nth(1).unwrap().split(to).next().unwrap()
 }
 
-/// A model that knows nothing but what it reads: it says the sentence that holds a fact, and cites the
-/// source where it stands.
+/// A model that knows nothing except what it reads: it says the sentence that contains a fact, and
+/// cites its source.
 fn reader(case: &'static Case, copies_all: bool) -> ScriptedModel {
     ScriptedModel::answering(move |request| {
         let node = request.id.as_deref().unwrap().split_once('/').unwrap().1;
@@ -104,7 +104,7 @@ fn cited_summary(user: &str, case: &Case) -> String {
     json!({"citations": citations.collect::<Vec<_>>()}).to_string()
 }
 
-/// The second pass over the answer: what stands before a mark rests on its source.
+/// The second pass over the answer: what precedes a mark rests on its source.
 fn cited_answer(user: &str, case: &Case) -> String {
     let told = user.split("What they say").nth(1).unwrap();
     let lines = told.lines().filter(|line| case.facts.iter().any(|fact| line.contains(fact)));
@@ -165,7 +165,7 @@ fn check_links(folder: &Path, case: &Case, found: &SearchFindings) {
     assert_eq!(found.invented, Vec::<String>::new());
 }
 
-/// DS9, DS10, DS12: in Chinese and English, in both ways, what is cited stands where the link leads.
+/// DS9, DS10, DS12: in Chinese and English, in both ways, what is cited is at the place to which the link leads.
 #[tokio::test]
 async fn ds12_answers_lead_to_the_bytes() {
     let folder = folder();

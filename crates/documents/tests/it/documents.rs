@@ -1,4 +1,4 @@
-//! Folders of documents: what is found stands in its file, byte for byte.
+//! Folders of documents: what is found is in its file, byte for byte.
 
 use foldback_deep_search::{Passage, SearchBackend};
 use foldback_documents::{
@@ -99,7 +99,7 @@ async fn ds9_passages_stand_in_their_files() {
     assert_eq!(search(&documents, "").await, []);
 }
 
-/// What is no document is passed over, and told, but for what is hidden or ignored.
+/// What is not a document is passed over and reported, except what is hidden or ignored.
 #[tokio::test]
 async fn hidden_and_broken_files_are_no_documents() {
     let folder = folder();
@@ -150,8 +150,8 @@ async fn hidden_and_broken_files_are_no_documents() {
     assert!(missing.to_string().contains("none cannot be read"), "{missing}");
 }
 
-/// With a store, what did not change is not recorded again; what did is found as it is now, also without
-/// being told to look.
+/// With a store, what did not change is not recorded again; what did is found as it is now, even without
+/// a refresh.
 #[tokio::test]
 async fn only_what_changed_is_recorded() {
     let (folder, store) = (folder(), tempfile::tempdir().unwrap());
@@ -167,7 +167,7 @@ async fn only_what_changed_is_recorded() {
     assert_eq!(documents.indexed(), Indexed { recorded: 0, ..first.clone() });
     assert!(search(&documents, "大潮时潮差多少").await[0].text.contains("四点七米"));
 
-    // Changed behind its back: passages that stand elsewhere now are found where they stand.
+    // Changed behind its back: passages that have moved are found at their new place.
     let text = DOCUMENTS[1].1.replace("四点七", "五点一");
     write(folder.path(), DOCUMENTS[1].0, format!("<!-- 新版 -->\n\n{text}"));
     fs::remove_file(folder.path().join("notes.rst")).unwrap();
@@ -181,7 +181,7 @@ async fn only_what_changed_is_recorded() {
     drop(documents);
     let documents = open();
     assert_eq!((documents.indexed().recorded, documents.indexed().documents), (0, 5));
-    // What comes back is known.
+    // What comes back is recognised.
     write(folder.path(), "notes.rst", DOCUMENTS[5].1);
     assert_eq!(
         documents.refresh().unwrap(),
@@ -198,7 +198,7 @@ async fn only_what_changed_is_recorded() {
     assert_eq!(found.iter().map(|f| f.url.as_str()).collect::<Vec<_>>(), ["a.md#bytes=0-28"]);
 }
 
-/// A heading without end is told in part, as the title too.
+/// An endless heading is kept in part, and so is the title.
 #[tokio::test]
 async fn titles_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
@@ -214,7 +214,7 @@ async fn titles_are_bounded() {
     }
 }
 
-/// A name may hold what parts paths elsewhere.
+/// A name may contain what separates paths elsewhere.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_name_with_a_backslash_is_found() {
@@ -225,7 +225,7 @@ async fn a_name_with_a_backslash_is_found() {
     assert_eq!(bytes_at(folder.path(), &found[0].url), "The heron.");
 }
 
-/// A file's name is no scheme of a URL.
+/// A file's name is not the scheme of a URL.
 #[test]
 fn urls_run_nothing() {
     let place =
@@ -263,7 +263,7 @@ proptest! {
     }
 }
 
-/// What is no URL of a passage is refused with an example of one.
+/// What is not the URL of a passage is refused with an example of one.
 #[test]
 fn other_urls_are_refused() {
     for wrong in [

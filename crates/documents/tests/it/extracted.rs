@@ -1,4 +1,4 @@
-//! PDF and HTML: what a person would read of them is found, and its address leads back to it.
+//! PDF and HTML: what a person would read in them is found, and its address leads back to it.
 
 use crate::documents::write;
 use foldback_deep_search::{Passage, SearchBackend};
@@ -7,7 +7,7 @@ use foldback_documents::{
 };
 use std::path::Path;
 
-/// A PDF whose pages show these lines. Chinese stands in a font of its own, whose codes a table tells.
+/// A PDF whose pages show these lines. Chinese has a font of its own, whose codes are in a table.
 fn pdf(pages: &[&[&str]]) -> Vec<u8> {
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -103,14 +103,14 @@ async fn ds9_a_passage_of_a_pdf_names_its_page() {
     for passage in [range, spring] {
         assert_eq!(documents.read(&passage.url).unwrap(), passage);
     }
-    // Of another file under that name nothing is quoted, until it is read again.
+    // Nothing is quoted from another file with that name until it is read again.
     write(folder.path(), "harbour/tides.pdf", pdf(&[&["The range is 9 metres."]]));
     let why = documents.read("harbour/tides.pdf#page=2&text=0-35").unwrap_err();
     assert!(matches!(why, DocumentsError::Changed(_)), "{why}");
     assert_eq!(first(&documents, "range in metres").await.text, "The range is 9 metres.");
 }
 
-/// DS9: of HTML what a person would read is found, whatever its characters; its first heading is the title.
+/// DS9: in HTML, what a person would read is found, whatever its characters; its first heading is the title.
 #[tokio::test]
 async fn ds9_html_is_found_as_a_person_reads_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -133,7 +133,7 @@ async fn ds9_html_is_found_as_a_person_reads_it() {
     }
 }
 
-/// What is no PDF, holds no text, is locked, or is made to do harm is passed over, and the others are read.
+/// A file that is not a PDF, has no text, is locked, or is malicious is passed over, and the others are read.
 #[tokio::test]
 async fn ds9_what_cannot_be_read_is_passed_over() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ async fn ds9_what_cannot_be_read_is_passed_over() {
     let lock = "/Encrypt << /Filter /Standard /V 1 /R 2 /O (00000000000000000000000000000000) \
                 /U (00000000000000000000000000000000) /P -4 >> /ID [(a) (a)] /Root 1 0 R";
     write(folder.path(), "locked.pdf", locked.replace("/Root 1 0 R", lock));
-    // Objects that lie in each other without an end, and pages that are their own.
+    // Endlessly nested objects, and pages that contain themselves.
     write(folder.path(), "deep.pdf", format!("%PDF-1.7\n1 0 obj\n{}", "[".repeat(200_000)));
     let looped = String::from_utf8(good).unwrap().replace("/Kids [8 0 R ]", "/Kids [2 0 R ]");
     write(folder.path(), "looped.pdf", looped);

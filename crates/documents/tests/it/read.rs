@@ -1,4 +1,4 @@
-//! What a link of an answer points at, read back by a program; and what a folder holds beside documents.
+//! What a link in an answer points at, read back by a program; and what a folder holds beside documents.
 
 use crate::documents::{DOCUMENTS, bytes_at, folder, write};
 use foldback_deep_search::SearchBackend;
@@ -13,7 +13,7 @@ fn open(folder: &Path) -> DocumentFolder {
     DocumentFolder::open(folder, DocumentSettings::default()).unwrap()
 }
 
-/// DS10: whatever a search finds is read back by its URL, and is what stands in the file.
+/// DS10: everything that a search finds is read back by its URL, and is what the file contains.
 #[tokio::test]
 async fn ds10_what_a_url_names_is_read_back() {
     let folder = folder();
@@ -32,8 +32,8 @@ async fn ds10_what_a_url_names_is_read_back() {
     assert!(read > 100, "{read}");
 }
 
-/// DS10: the same where links are followed from elsewhere: URLs begin with a prefix, and with no other are
-/// they read.
+/// DS10: the same if links are followed from elsewhere: URLs begin with a prefix, and are read with no
+/// other.
 #[tokio::test]
 async fn ds10_urls_with_a_prefix_are_read_back() {
     let folder = folder();
@@ -92,7 +92,7 @@ async fn ds9_other_bytes_are_not_quoted() {
 }
 
 /// DS9: a document that changed after it was read is refused, not quoted wrongly; once it is read again,
-/// what stands there is quoted, and what moved is no passage any more.
+/// its new text is quoted, and what moved is no longer a passage.
 #[tokio::test]
 async fn ds9_a_document_that_changed_is_not_quoted() {
     let folder = folder();
@@ -125,7 +125,7 @@ async fn ds9_a_document_that_changed_is_not_quoted() {
     assert_eq!(documents.read(place).unwrap(), found);
 }
 
-/// What is passed over is told on one line, by name and why; few names of each reason.
+/// Files that are passed over are reported on one line, by name and reason; few names for each reason.
 #[test]
 fn what_is_passed_over_is_told() {
     let folder = folder();
@@ -140,8 +140,8 @@ fn what_is_passed_over_is_told() {
     let told = open(folder.path()).indexed().passed_over().unwrap();
     assert_eq!(
         told,
-        "binary.txt (bytes that no text has); gbk [31m.txt (no UTF-8); \
-         Makefile, 扫描1.png, 扫描2.png and 3 more (not the ending of a text)"
+        "binary.txt (binary content); gbk [31m.txt (not UTF-8); \
+         Makefile, 扫描1.png, 扫描2.png and 3 more (unsupported file extension)"
     );
     let skipped = (0..9).map(|n| {
         let first = vec![format!("{n}.a"), format!("{n}.b")];
@@ -155,7 +155,7 @@ fn what_is_passed_over_is_told() {
     );
 }
 
-/// Of many files only the first are kept.
+/// Of many files, only the first are kept.
 #[test]
 fn what_is_passed_over_is_counted() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! A memory to search in.
+//! A memory as a source to search.
 
 use foldback::core::{BlockId, Message, Reference, TodoId};
 use foldback::{Close, Memory, Options};
@@ -24,7 +24,7 @@ fn memory() -> Memory {
     memory
 }
 
-/// DS9: what was said is found by the block that it stands in, by whose name it can be loaded.
+/// DS9: what was said is found by the block that contains it, by whose name it can be loaded.
 #[tokio::test]
 async fn ds9_what_was_said_is_found_by_its_block() {
     let search = TodoSearch::own(memory(), todo("trip"));

@@ -1,4 +1,4 @@
-//! What the machine tells: its floor under a durable write, and what a process takes.
+//! Measures the machine: its minimum for a durable write, and what a process uses.
 
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
@@ -29,7 +29,7 @@ impl Times {
         Self(times)
     }
 
-    /// Runs `work` so many times.
+    /// Runs `work` this many times.
     pub(crate) fn of(count: usize, mut work: impl FnMut(usize)) -> Self {
         let run = |n| {
             let start = Instant::now();
@@ -91,7 +91,7 @@ fn files(dir: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// How many syncs a part of this benchmark makes; `None` where there is no `strace`.
+/// Returns how many syncs a part of this benchmark makes; `None` without `strace`.
 pub(crate) fn syncs(part: &str, arguments: &[&str]) -> Option<u64> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let ran = Command::new("strace")

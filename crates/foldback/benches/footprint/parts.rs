@@ -62,7 +62,7 @@ fn append(options: Options) {
     let times = Times::of(COUNT, |_| drop(session.record(messages.next().unwrap()).unwrap()));
     let bytes = (machine::written() - before) / COUNT as u64;
     println!("  append, searchable at once  {times}; {bytes} bytes written each");
-    // What opening and closing cost is the same in both.
+    // The cost of opening and closing is the same in both.
     let (few, many) =
         (machine::syncs("append-only", &["100"]), machine::syncs("append-only", &["1100"]));
     match few.zip(many) {
@@ -79,7 +79,7 @@ fn append_only(count: usize, options: Options) {
     chat(count).into_iter().for_each(|message| drop(session.record(message).unwrap()));
 }
 
-/// P3: many messages, a transaction for every 256.
+/// P3: many messages, one transaction for every 256.
 fn bulk(options: &Options) {
     for (name, count) in [("short", 20_000), ("420 bytes", 20_000)] {
         let dir = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn short(n: usize) -> Message {
     }
 }
 
-/// Blocks closed in a new todo until there are so many; the bytes of their messages.
+/// Closes this many blocks in a new todo; returns the bytes of their messages.
 fn fill(session: &mut Session, blocks: u32, text: usize) -> u64 {
     let mut random = Random::new(9);
     let mut raw = 0;
@@ -162,7 +162,7 @@ fn cold() {
 }
 
 fn cold_open(dir: &Path) {
-    // The table of the embedder is part of the program, and not of what is measured.
+    // The embedder's table is part of the program and not of the measurement.
     black_box(StaticEmbedder::new().embed(&["warm"]).unwrap());
     let before = machine::resident();
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Reading the log, and whether it is what was written.
+//! Reads the log and checks that it is as it was written.
 
 use super::coding::Coding;
 use super::line::{AuditLine, End, LINES_LOST, digest, read};
@@ -11,21 +11,21 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-/// Which lines of the log are wanted. The default is all of them.
+/// A filter for lines of the log. The default accepts all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Of this todo.
+    /// Only lines of this todo.
     pub todo: Option<TodoId>,
-    /// Not before this time.
+    /// Only lines from this time on.
     pub since: Option<Timestamp>,
-    /// In which this was asked, word for word.
+    /// Only lines with this query, word for word.
     pub query: Option<String>,
 }
 
-/// What a look at the log found.
+/// The result of reading the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditReport {
-    /// How many lines were read, up to the first behind which nothing can be believed.
+    /// How many lines were read, up to the first after which nothing can be trusted.
     pub lines: u64,
     /// The first line that is broken, counted from 1 in the file, and what is wrong with it.
     pub broken: Option<(u64, String)>,
@@ -39,7 +39,7 @@ impl AuditLog<'_> {
         };
         let copy = || {
             let file = File::open(&path)?;
-            // While a line is being written, it would be copied by half.
+            // A line that is being written would be copied only in part.
             file.lock_shared()?;
             let to = dir.join(FILE);
             std::fs::copy(&path, &to)?;
@@ -48,9 +48,9 @@ impl AuditLog<'_> {
         copy().map_err(|source| Failure::Io { path: path.clone(), source }.into())
     }
 
-    /// Gives the lines that are wanted, in the order in which they were written, up to the first that is broken; says
-    /// whether one is. Behind a line which says that earlier ones are gone (`lines_lost`) it goes on. A log that was cut
-    /// off is known by its end, which is noted in the store every 64 lines and when a memory that writes is closed.
+    /// Passes on the wanted lines, in the order in which they were written, up to the first broken one, and reports
+    /// whether there is one. It continues after a line that says that earlier ones are gone (`lines_lost`). A truncated
+    /// log is recognised by its end, which is noted in the store every 64 lines and when a writing memory is closed.
     ///
     /// # Errors
     /// When the file cannot be read, or the store fails. A store without a log has none.
@@ -75,7 +75,8 @@ impl AuditLog<'_> {
         };
         let mut file = match File::open(&path) {
             Ok(file) => {
-                // While a line is being written, it is no broken one. What is there now is read, and others go on.
+                // A line that is still being written is not broken. What is there now is read, and other writers
+                // continue.
                 file.lock_shared().map_err(io)?;
                 let length = file.metadata().map_err(io)?.len();
                 file.unlock().map_err(io)?;
@@ -108,7 +109,7 @@ impl AuditLog<'_> {
             };
             if let Err(why) = line.follow(&end) {
                 report.broken.get_or_insert((place, why));
-                // The line itself says that others are gone, and was written by the store: what follows on it is sound.
+                // The line itself says that others are gone, and was written by the store: what follows it is sound.
                 if line.what != LINES_LOST {
                     break;
                 }

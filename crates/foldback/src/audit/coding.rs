@@ -1,4 +1,4 @@
-//! How lines stand in the file: as they are, or sealed where the store is encrypted.
+//! How lines are written to the file: as they are, or sealed if the store is encrypted.
 
 use crate::Error;
 use crate::error::Failure;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 pub(super) struct Coding(Option<Cipher>);
 
-/// What sealed lines are bound to. That none is left out or moved is for their checks to say.
+/// What sealed lines are bound to. Their checks show that none was left out or moved.
 const PLACE: &[u8] = b"audit log";
 
 impl Coding {
@@ -17,7 +17,7 @@ impl Coding {
         Ok(Self(kv.cipher(0)?))
     }
 
-    /// A line with its line break, as it is written.
+    /// Encodes a line with its line break, as it is written.
     pub(super) fn write(&self, line: String) -> Result<String, Error> {
         let Some(cipher) = &self.0 else { return Ok(line) };
         let sealed = cipher.seal(PLACE, line.trim_end().as_bytes());
@@ -25,7 +25,7 @@ impl Coding {
         Ok(BASE64.encode(&sealed) + "\n")
     }
 
-    /// A line without its line break, as it was; `None` where it does not open.
+    /// Decodes a line without its line break; `None` if it does not open.
     pub(super) fn read<'l>(&self, line: &'l [u8]) -> Option<Cow<'l, [u8]>> {
         let Some(cipher) = &self.0 else { return Some(Cow::Borrowed(line)) };
         cipher.open(PLACE, &BASE64.decode(line).ok()?).map(Cow::Owned)

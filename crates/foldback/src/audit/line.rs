@@ -9,35 +9,35 @@ use serde::{Deserialize, Serialize};
 pub struct AuditLine {
     /// Its number, from 1 on.
     pub n: u64,
-    /// When it was written, as RFC 3339 has it.
+    /// When it was written, in RFC 3339 format.
     pub at: String,
     /// The way by which it came: `cli`, `mcp`, `gateway`, `run`, or a program's name for itself.
     pub door: String,
     /// The todo; `None` for all of them.
     #[serde(default)]
     pub todo: Option<String>,
-    /// What was done: `search_block`, `load`, `grant`, ...; or `lines_lost`, in the first line behind lines that are
+    /// What was done: `search_block`, `load`, `grant`, ...; or `lines_lost`, in the first line after lines that are
     /// gone.
     pub what: String,
     /// The references that were named.
     #[serde(default)]
     pub asked: Vec<String>,
-    /// A keyed digest of what else was asked, as 32 hexadecimal digits.
+    /// A keyed digest of the rest of the request, as 32 hexadecimal digits.
     #[serde(default)]
     pub query: Option<String>,
-    /// The references to what was given.
+    /// The references that were returned.
     #[serde(default)]
     pub given: Vec<String>,
-    /// Whether it was refused or led to nothing.
+    /// Whether it was refused or found nothing.
     #[serde(default)]
     pub error: bool,
-    /// The check of the line before.
+    /// The check of the previous line.
     pub before: String,
-    /// A keyed digest of that and of this line up to here.
+    /// A keyed digest of `before` and of this line up to here.
     pub check: String,
 }
 
-/// A line as it is written, but for its end.
+/// A line as it is written, without its check.
 #[derive(Serialize)]
 pub(super) struct Written<'e> {
     pub(super) n: u64,
@@ -57,13 +57,13 @@ pub(super) struct Written<'e> {
     pub(super) before: &'e str,
 }
 
-/// What is asked.
+/// A request.
 pub(super) struct Asked<'e> {
     pub(super) references: &'e [String],
     pub(super) query: Option<String>,
 }
 
-/// Where the log ends: its last line, and the check of that.
+/// The end of the log: its last line and that line's check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) n: u64,
@@ -71,22 +71,22 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Of a log without lines.
+    /// Returns the end of an empty log.
     pub(super) fn begin() -> Self {
         Self { n: 0, check: "0".repeat(2 * BYTES) }
     }
 }
 
-/// The bytes of digests.
+/// The length of digests in bytes.
 const BYTES: usize = 16;
 
-/// What is noted where lines are gone that were in the log.
+/// The entry that records that lines are gone from the log.
 pub(super) const LINES_LOST: &str = "lines_lost";
 
-/// What stands before the check of a line, which is its last key.
+/// The text before a line's check, which is its last key.
 const CHECK: &str = ",\"check\":\"";
 
-/// The bytes of the line behind an end, with its line break, and the end behind it.
+/// Returns the bytes of the line after an end, with its line break, and the new end.
 pub(super) fn write(
     key: &[u8; 32],
     end: &End,
@@ -115,7 +115,7 @@ pub(super) fn write(
     Ok((line, End { n: end.n + 1, check }))
 }
 
-/// A line without its line break, as it was written; or what is wrong with it.
+/// Parses a line without its line break, as it was written; or returns what is wrong with it.
 pub(super) fn read(key: &[u8; 32], line: &[u8]) -> Result<AuditLine, String> {
     let text = str::from_utf8(line).map_err(|_| "it is not UTF-8 text".to_owned())?;
     let read: AuditLine =
@@ -130,7 +130,7 @@ pub(super) fn read(key: &[u8; 32], line: &[u8]) -> Result<AuditLine, String> {
 }
 
 impl AuditLine {
-    /// Whether this line follows on an end; or what is wrong with it.
+    /// Checks that this line follows an end; or returns what is wrong with it.
     pub(super) fn follow(&self, end: &End) -> Result<(), String> {
         if self.before == end.check && self.n == end.n + 1 {
             return Ok(());
@@ -148,7 +148,7 @@ impl AuditLine {
     }
 }
 
-/// A keyed digest of a text.
+/// Returns a keyed digest of a text.
 pub(super) fn digest(key: &[u8; 32], text: &str) -> String {
     let hash = blake3::keyed_hash(key, text.as_bytes());
     data_encoding::HEXLOWER.encode(hash.as_bytes().get(..BYTES).unwrap_or_default())

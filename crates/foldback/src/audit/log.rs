@@ -12,16 +12,16 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Records of the whole store have the number of no todo.
+/// Records of the whole store use the number that no todo has.
 const ANCHOR: Key = Key { space: Space::Meta, todo: 0, n: 5 };
 
-/// After this many lines the end of the log is noted in the store.
+/// The end of the log is noted in the store every this many lines.
 const PER_ANCHOR: u64 = 64;
 
-/// The last line is looked for in this many bytes first.
+/// The last line is first searched for in this many bytes.
 const TAIL: u64 = 4 << 10;
 
-/// The log of a store, open for adding to it. Other processes may add to it, too.
+/// The log of a store, open for appending. Other processes may append to it, too.
 pub(crate) struct Log {
     path: PathBuf,
     door: String,
@@ -33,9 +33,9 @@ pub(crate) struct Log {
 }
 
 struct State {
-    /// How long the file was when this process wrote last; `None` before, and where that failed.
+    /// The length of the file after this process's last write; `None` before the first, and if it failed.
     length: Option<u64>,
-    /// Where the log ended there, or as the store knows.
+    /// The end of the log at that length, or as the store knows it.
     end: End,
     /// The number of the last line that the store knows of.
     anchored: u64,
@@ -52,12 +52,12 @@ impl Log {
         let (path, door) = (path.to_owned(), door.to_owned());
         let state = Mutex::new(State { length: None, end: End::begin(), anchored: 0 });
         let log = Self { path, door, key, coding, is_writable, state };
-        // What cannot be noted later is refused now.
+        // What could not be logged later is refused now.
         log.file().map_err(|source| Failure::Io { path: log.path.clone(), source })?;
         Ok(log)
     }
 
-    /// The file that has the log's name now.
+    /// Opens the file that has the log's name now.
     fn file(&self) -> io::Result<File> {
         let mut options = File::options();
         options.read(true).append(true).create(true);
@@ -66,8 +66,8 @@ impl Log {
         options.open(&self.path)
     }
 
-    /// Adds a line, and before it one which says that others are gone where the log ends before a line that is known. It
-    /// is handed to the system before this returns; the disk has it when the system writes it.
+    /// Appends a line, preceded by one that says that others are gone if the log ends before a known line. The line is
+    /// handed to the operating system before this returns; it reaches the disk when the system writes it.
     pub(super) fn append(
         &self,
         at: Timestamp,
@@ -80,7 +80,7 @@ impl Log {
         let mut file = self.file().map_err(io)?;
         file.lock().map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
-        // Others may have written behind this process' last line, or the file is another one.
+        // Others may have written after this process's last line, or it is another file.
         let is_read = state.length.take() != Some(length);
         if is_read
             && let Some(known) = anchor_of(kv)?
@@ -92,7 +92,7 @@ impl Log {
             true => end_of(&mut file, length, &self.coding).map_err(io)?,
             false => (state.end.clone(), false),
         };
-        // What was being written when a process died stays a line of its own, which the check names.
+        // A line that was being written when a process died stays a line of its own, which the check reports.
         let mut lines = if is_begun { "\n".to_owned() } else { String::new() };
         let are_lost = end.n < state.end.n;
         if are_lost {
@@ -109,7 +109,7 @@ impl Log {
         Ok(())
     }
 
-    /// Puts the line behind an end to the others, and gives the end behind it.
+    /// Appends the line after an end to the others, and returns the new end.
     fn write(
         &self,
         lines: &mut String,
@@ -124,7 +124,7 @@ impl Log {
         Ok(end)
     }
 
-    /// Notes in the store where the log ends, so that a log that was cut off is known.
+    /// Notes in the store where the log ends, so that a truncated log is recognised.
     fn anchor(&self, state: &mut State, kv: &dyn Kv) -> Result<(), Error> {
         if anchor_of(kv)?.is_none_or(|known| known.n < state.end.n) {
             let bytes = rmp_serde::to_vec(&state.end)
@@ -147,7 +147,7 @@ impl Log {
         Ok(())
     }
 
-    /// Notes in the store where the log ends as far as this process knows.
+    /// Notes the end of the log, as far as this process knows it, in the store.
     pub(crate) fn finish(&self, kv: &dyn Kv) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_writable && state.end.n > state.anchored {
@@ -157,7 +157,7 @@ impl Log {
     }
 }
 
-/// Where the store knows the log to end at least.
+/// Returns the end that the log must have reached, as far as the store knows.
 pub(super) fn anchor_of(kv: &dyn Kv) -> Result<Option<End>, Error> {
     let bytes = match kv.get(ANCHOR) {
         Err(KvError::Corrupt { .. }) => None,
@@ -166,7 +166,7 @@ pub(super) fn anchor_of(kv: &dyn Kv) -> Result<Option<End>, Error> {
     Ok(bytes.and_then(|bytes| rmp_serde::from_slice(&bytes).ok()))
 }
 
-/// Where a log of this length in bytes ends, and whether its last line is incomplete.
+/// Returns the end of a log of this length in bytes, and whether its last line is incomplete.
 fn end_of(file: &mut File, length: u64, coding: &Coding) -> io::Result<(End, bool)> {
     let mut tail = TAIL;
     loop {
@@ -175,7 +175,7 @@ fn end_of(file: &mut File, length: u64, coding: &Coding) -> io::Result<(End, boo
         let mut bytes = Vec::new();
         io::Read::by_ref(file).take(length - from).read_to_end(&mut bytes)?;
         let is_begun = !bytes.is_empty() && !bytes.ends_with(b"\n");
-        // The last line that is one. What stands before it is for the check.
+        // The last valid line. Those before it are left to the check.
         let read = |line: &[u8]| serde_json::from_slice::<AuditLine>(&coding.read(line)?).ok();
         if let Some(line) = bytes.split(|byte| *byte == b'\n').rev().find_map(read) {
             return Ok((End { n: line.n, check: line.check }, is_begun));

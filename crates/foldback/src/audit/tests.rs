@@ -1,4 +1,4 @@
-//! What is noted, and how a changed log is known.
+//! What is logged, and how a changed log is recognised.
 
 use crate::core::{Message, Timestamp, TodoId, ToolCall};
 use crate::{
@@ -102,7 +102,7 @@ fn s16_only_its_owner_reads_it() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// Each line changed in each byte, taken out, doubled or moved: the first that is broken is named.
+/// Each line is changed in each byte, removed, doubled or moved: the first broken one is reported.
 #[test]
 fn s16_any_change_is_detected() {
     let dir = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn s16_any_change_is_detected() {
     assert_eq!(lines(&memory, &AuditFilter::default()).1.broken.map(|(line, _)| line), Some(1));
 }
 
-/// A log of another store, or made with another secret, is none of this one.
+/// A log of another store, or one made with another secret, is not accepted.
 #[test]
 fn s16_a_log_of_another_store_is_broken() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -151,8 +151,8 @@ fn s16_a_log_of_another_store_is_broken() {
     assert_eq!(report.broken.map(|(line, _)| line), Some(1));
 }
 
-/// A log that is deleted, moved, cut or replaced by an older one under a process that goes on: the process writes to the
-/// file that has the name now, begins with a line which says that others are gone, and that stays known.
+/// A log is deleted, moved, truncated or replaced by an older one while a process continues: the process writes to the
+/// file that has the name now, begins with a line that says that others are gone, and that stays known.
 #[test]
 fn s16_a_log_that_is_taken_away_is_named_by_the_line_behind_it() {
     type Harm = fn(&Path);
@@ -194,7 +194,7 @@ fn s16_a_log_that_is_taken_away_is_named_by_the_line_behind_it() {
             let lost = &found[left as usize];
             assert_eq!((lost.n, lost.what.as_str(), lost.error), (6, "lines_lost", true), "{what}");
             assert_eq!(found.last().unwrap().n, 76, "{what}");
-            // With the lines that were taken away the log is whole.
+            // With the removed lines the log is complete.
             let now = fs::read_to_string(&path).unwrap();
             let kept: String = now.split_inclusive('\n').skip(left as usize).collect();
             fs::write(&path, before + &kept).unwrap();
@@ -220,13 +220,13 @@ fn s16_without_its_secret_a_log_is_not_called_changed() {
     drop(memory);
     let refused = Memory::open(dir.path(), reading().with_audit(Audit::new("test"))).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::ReadOnly);
-    // Opened for writing the store has another secret, with which it goes on; the lines of before stay in doubt.
+    // Opened for writing, the store has another secret, with which it continues; the earlier lines stay in doubt.
     let memory = open(dir.path(), "test");
     memory.recall(&todo("trip"), "list_blocks", "{}").unwrap();
     assert_eq!(lines(&memory, &AuditFilter::default()).1.broken.unwrap().0, 1);
 }
 
-/// What was being written when a process died is named, and what comes behind is kept.
+/// A line that was being written when a process died is reported, and what follows is kept.
 #[test]
 fn s16_a_line_that_was_begun_is_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -270,7 +270,7 @@ fn s16_several_memories_add_to_one_log() {
     }
 }
 
-/// What cannot be noted is not given.
+/// What cannot be logged is not returned.
 #[test]
 fn s16_without_a_folder_there_is_no_log() {
     let options = Options::default().with_audit(Audit::new("test"));

@@ -1,4 +1,4 @@
-//! A conversation that another program goes on with: what of it is new is recorded.
+//! Follows a conversation that another program continues, and records what is new.
 
 use super::{Conversations, PER_READ, batches};
 use crate::error::Failure;
@@ -10,25 +10,25 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// How a todo stands to a conversation that it follows.
+/// The part of a followed conversation that a todo holds.
 #[derive(Clone, Debug)]
 pub struct Followed {
     todo: TodoId,
     /// How many messages it holds.
     len: u64,
-    /// What it holds that the conversation does not say, or not yet.
+    /// The messages that it holds and the conversation does not have, or not yet.
     beyond: Held,
 }
 
 impl Followed {
-    /// The todo.
+    /// Returns the todo.
     #[must_use]
     pub fn todo(&self) -> &TodoId {
         &self.todo
     }
 }
 
-/// Messages by what they say, each with how often it is there. The lines on which they stand do not count.
+/// Messages by their content, each with its number of occurrences. Line numbers are ignored.
 #[derive(Clone, Debug, Default)]
 struct Held(HashMap<u128, usize>);
 
@@ -37,7 +37,7 @@ impl Held {
         *self.0.entry(key(said)).or_default() += 1;
     }
 
-    /// Takes one that says the same out, if there is one.
+    /// Removes one message with the same content, if there is one.
     fn take(&mut self, said: &str) -> bool {
         let count = self.0.get_mut(&key(said)).filter(|count| **count > 0);
         count.map(|count| *count -= 1).is_some()
@@ -49,12 +49,12 @@ fn key(said: &str) -> u128 {
 }
 
 impl Conversations<'_> {
-    /// Records what of the first `settled` messages of a conversation its todo does not hold yet, and closes no
-    /// block. Where the conversation went back to an earlier point, or was written anew behind the same beginning,
-    /// what is new is recorded behind all that the todo holds: each message once. Messages that the todo `but`
-    /// holds are passed over. What comes behind is recorded by [`follow_on`](Self::follow_on).
+    /// Records those of the first `settled` messages of a conversation that its todo does not hold yet, and closes
+    /// no block. If the conversation went back to an earlier point, or was rewritten after the same beginning,
+    /// what is new is recorded after everything that the todo holds: each message once. Messages that the todo
+    /// `but` holds are skipped. Later messages are recorded by [`follow_on`](Self::follow_on).
     ///
-    /// `None` says that the todo holds another conversation: the two begin differently, or have no more than their
+    /// `None` means that the todo holds another conversation: the two begin differently, or have only their
     /// instructions in common.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Conversations<'_> {
             return Ok(Some((followed, Vec::new())));
         }
         loop {
-            // Where somebody writes to the todo meanwhile, what it holds then is looked at again.
+            // If another writer changes the todo meanwhile, its contents are checked again.
             match retry(|| self.follow_once(todo, conversation, &all)) {
                 Err(error) if matches!(error.failure(), Failure::MovedOn { .. }) => {}
                 followed => return followed,
@@ -88,11 +88,11 @@ impl Conversations<'_> {
         }
     }
 
-    /// Records further messages of a conversation, but for those that its todo holds already.
+    /// Records further messages of a conversation, except those that its todo already holds.
     ///
     /// # Errors
-    /// When somebody else has written to the todo ([`Conflict`](crate::ErrorKind::Conflict)): the whole conversation has
-    /// to be [followed](Self::follow) again. And when the store fails.
+    /// When another writer has written to the todo ([`Conflict`](crate::ErrorKind::Conflict)): the whole conversation
+    /// must be [followed](Self::follow) again. And when the store fails.
     pub fn follow_on(
         self,
         followed: &mut Followed,
@@ -144,7 +144,7 @@ impl Conversations<'_> {
         Ok(Some((followed, recorded)))
     }
 
-    /// Gives what all messages of a todo say, in order.
+    /// Passes on the content of all messages of a todo, in order.
     fn each_held(self, todo: &Todo, mut take: impl FnMut(&str)) -> Result<(), Error> {
         let len = self.len(todo)?;
         let mut from = 0;
@@ -189,7 +189,7 @@ mod tests {
         read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap()
     }
 
-    /// What a todo holds once it followed these conversations, one after the other.
+    /// Checks what a todo holds after following these conversations, one after the other.
     #[track_caller]
     fn check(followed: &[&str], expected: &str) {
         let memory = Memory::in_memory(Options::default()).unwrap();
@@ -213,7 +213,7 @@ mod tests {
         check(&["abcd", "ab", "abcde"], "abcde");
         // It went back, went on, and came to its first words again.
         check(&["abcd", "abx", "abxy", "abcdz"], "abcdxyz");
-        // What is said twice stands there twice.
+        // What is said twice is there twice.
         check(&["aa", "aaba", "aaa"], "aaba");
     }
 
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(further(&mut followed, "dcy").unwrap(), 2);
         let held = all.export(&todo).unwrap().messages;
         assert_eq!(held.iter().map(Message::text).collect::<String>(), "abcdxcy");
-        // Somebody else came first.
+        // Another writer came first.
         assert_eq!(further(&mut late, "e").unwrap_err().kind(), ErrorKind::Conflict);
     }
 }

@@ -1,5 +1,5 @@
-//! What is kept with a todo beside its records: a few words with its name, and apart from them, for
-//! it may be large, what stood around the messages of a conversation that came in whole.
+//! What is stored with a todo beside its records: a few words with its name and, separately because
+//! it may be large, what surrounded the messages of an imported conversation.
 
 use super::Conversations;
 use crate::error::Failure;
@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What is kept with a todo beside its records.
+/// The information that is stored with a todo beside its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TodoInfo {
-    /// The conversation's id as its source wrote it, where it had one that is no todo id.
+    /// The conversation's id as its source wrote it, if that is not a valid todo id.
     pub foreign_id: Option<String>,
-    /// What wrote it and the folder in which was worked, where that is known.
+    /// The program that wrote it and its working folder, if known.
     pub origin: Origin,
 }
 
-/// So many todos are looked at at once.
+/// How many todos are examined at once.
 const PAGE: usize = 1_000;
 
 /// The info of a todo in the registry.
@@ -36,7 +36,7 @@ struct Info {
     origin: Option<Origin>,
 }
 
-/// Tells whether what is attached is there, whole.
+/// A seal that shows whether the attached envelope is there and complete.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct Seal {
     bytes: u64,
@@ -57,7 +57,7 @@ impl Seal {
 }
 
 impl Conversations<'_> {
-    /// What is kept with a todo beside its records. Reads no envelope.
+    /// Returns what is stored with a todo beside its records. Reads no envelope.
     ///
     /// # Errors
     /// When there is no such todo or the store fails.
@@ -66,7 +66,7 @@ impl Conversations<'_> {
         Ok(TodoInfo { foreign_id: info.foreign_id, origin: info.origin.unwrap_or_default() })
     }
 
-    /// The todo that was recorded into last of those whose work was in this very folder.
+    /// Returns the most recently recorded todo among those with exactly this working folder.
     ///
     /// # Errors
     /// When the store fails.
@@ -82,7 +82,7 @@ impl Conversations<'_> {
             let Some(last) = todos.last() else { break };
             after = last.no();
             for todo in &todos {
-                // What of a todo cannot be read keeps nobody from the others.
+                // A todo that cannot be read does not hide the others.
                 let origin = origin_of(&self.memory.registry, todo).unwrap_or_default();
                 if !origin.folder.is_some_and(|noted| is_meant(&noted)) {
                     continue;
@@ -96,7 +96,7 @@ impl Conversations<'_> {
         Ok(latest.map(|(_, todo)| todo))
     }
 
-    /// When the last message of a todo was recorded; `None` where there is none that can be read.
+    /// Returns when the last message of a todo was recorded; `None` if none can be read.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.
@@ -112,7 +112,7 @@ impl Conversations<'_> {
         Ok(stored.first().map(|stored| stored.recorded_at))
     }
 
-    /// Notes where a todo came from: what writes it, and the folder in which is worked.
+    /// Notes where a todo came from: the program that writes it, and its working folder.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.
@@ -132,8 +132,8 @@ impl Conversations<'_> {
         })
     }
 
-    /// What stood around the messages of the conversation that a todo was imported from; `None`
-    /// where it was not imported.
+    /// Returns what surrounded the messages of the conversation that a todo was imported from;
+    /// `None` if it was not imported.
     ///
     /// # Errors
     /// When there is no such todo, the store fails, or the envelope is damaged.
@@ -152,21 +152,21 @@ impl Conversations<'_> {
             // Another process may have written both between the two readings.
             let again = registry.info(&found)?;
             if again == info {
-                let what = "what stood around its messages is not there whole".to_owned();
+                let what = "the text around its messages is incomplete".to_owned();
                 return Err(Failure::State { todo: todo.clone(), what }.into());
             }
             info = again;
         }
     }
 
-    /// What stood around the messages of a conversation as it came, where that was sealed.
+    /// Returns what surrounded the messages of a conversation as it came, if that was sealed.
     pub(super) fn revealed_envelope(self, todo: &Todo) -> Result<Option<Envelope>, Error> {
         let bytes = self.memory.revealed_envelope(todo)?;
         bytes.map(|bytes| read(todo.id(), &bytes)).transpose()
     }
 
-    /// Keeps id and envelope of the conversation that goes into the todo, and what is sealed of that, in one
-    /// transaction, if the todo's head is still `head`.
+    /// Stores the id and envelope of the conversation imported into the todo, and what is sealed of them, in
+    /// one transaction, if the todo's head is still `head`.
     pub(super) fn keep(
         self,
         todo: &Todo,
@@ -201,8 +201,8 @@ impl Conversations<'_> {
         Ok(())
     }
 
-    /// Whether this envelope is what is sealed, as far as the key that is there can tell. What it does not open is
-    /// left as it is.
+    /// Returns whether this envelope is the sealed one, as far as the available key can show. What it does not
+    /// open is left as it is.
     fn is_sealed(self, todo: &Todo, came: &Envelope) -> bool {
         match self.revealed_envelope(todo) {
             Ok(sealed) => sealed.as_ref() == Some(came),
@@ -211,8 +211,8 @@ impl Conversations<'_> {
     }
 }
 
-/// Where a todo came from: as it is noted, and of one that an earlier version imported as what stands
-/// around its messages tells.
+/// Returns where a todo came from: as noted or, if an earlier version imported it, as its envelope
+/// says.
 pub(crate) fn origin_of(registry: &Registry, todo: &Todo) -> Result<Origin, Error> {
     let bytes = registry.info(todo)?;
     let info: Info = read(todo.id(), &bytes)?;
@@ -226,9 +226,9 @@ pub(crate) fn origin_of(registry: &Registry, todo: &Todo) -> Result<Origin, Erro
     Ok(envelope.as_ref().map(origin_in).unwrap_or_default())
 }
 
-/// What an envelope says of its conversation.
+/// Returns what an envelope says about the origin of its conversation.
 fn origin_in(envelope: &Envelope) -> Origin {
-    /// What logs of coding agents say of their sessions.
+    /// What logs of coding agents say about their sessions.
     #[derive(Deserialize)]
     struct Facts {
         cwd: Option<String>,
@@ -261,7 +261,7 @@ mod tests {
     use foldback_kv::{Delete, Key, Space};
     use foldback_transcript::read_bytes;
 
-    /// A conversation of so many messages, and a key beside them of so many bytes.
+    /// A conversation of this many messages, and a key beside them of this many bytes.
     fn conversation(messages: usize, beside: usize) -> Conversation {
         let text = (0..messages).map(|n| format!("{{\"role\":\"user\",\"content\":\"第{n}\"}}"));
         let (text, beside) = (text.collect::<Vec<_>>().join(","), "卷".repeat(beside / 3));
@@ -289,7 +289,7 @@ mod tests {
             memory.conversations().continue_import(&id(), &longer).unwrap();
             assert_eq!(memory.conversations().export(&id()).unwrap(), longer);
         }
-        // What is refused takes nothing.
+        // A refused import changes nothing.
         assert!(memory.conversations().continue_import(&id(), &conversation(4, 6)).is_err());
         assert_eq!(memory.conversations().export(&id()).unwrap(), conversation(5, 90));
         assert_eq!(memory.maintenance().verify().unwrap().findings, Vec::<String>::new());

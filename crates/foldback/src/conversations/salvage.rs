@@ -1,4 +1,4 @@
-//! What of a damaged conversation is whole.
+//! Reads the intact part of a damaged conversation.
 
 use super::Conversations;
 use crate::error::Failure;
@@ -7,21 +7,21 @@ use foldback_core::{Message, SeqNo, StoredMessage, TodoId};
 use foldback_kv::{Error as KvError, Key, Space, Todo};
 use foldback_transcript::Conversation;
 
-/// What could be read of a conversation, and what could not.
+/// The part of a conversation that could be read, and what could not.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Salvage {
-    /// The conversation with every message that is whole, each exactly as it was recorded, in order.
+    /// The conversation with every intact message, each exactly as it was recorded, in order.
     pub conversation: Conversation,
-    /// The messages that are not among them, ascending, and what is wrong with each.
+    /// The missing messages, ascending, and what is wrong with each.
     pub missing: Vec<(SeqNo, Error)>,
-    /// What is wrong with what is kept beside the messages: how many there are, the conversation's own id, or what
-    /// stood around its messages. Each is left out where it cannot be read.
+    /// What is wrong with the data beside the messages: how many there are, the conversation's own id, or what
+    /// surrounded its messages. What cannot be read is left out.
     pub beside: Vec<Error>,
 }
 
 impl Salvage {
-    /// Whether nothing is missing.
+    /// Returns whether nothing is missing.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.missing.is_empty() && self.beside.is_empty()
@@ -29,11 +29,11 @@ impl Salvage {
 }
 
 impl Conversations<'_> {
-    /// As [`export`](Self::export), with every message that is whole where others are damaged. Reads one message
-    /// at a time.
+    /// Exports as [`export`](Self::export) does, with every intact message even if others are damaged. Reads one
+    /// message at a time.
     ///
     /// # Errors
-    /// When there is no such todo, or the store cannot be read for another reason than damage.
+    /// When there is no such todo, or the store cannot be read for a reason other than damage.
     pub fn salvage(self, todo: &TodoId) -> Result<Salvage, Error> {
         let found = self.memory.find(todo)?;
         let mut beside = Vec::new();
@@ -45,7 +45,7 @@ impl Conversations<'_> {
             }
         };
         let info = damage(self.info(todo))?;
-        // Where one is damaged, so may be the other; the first is named.
+        // If one is damaged, the other may be too; the first is reported.
         let around = damage(self.envelope(todo))?;
         let (id, envelope) = match (info, around) {
             (Ok(info), Ok(envelope)) => (info.foreign_id, envelope),
@@ -71,18 +71,18 @@ impl Conversations<'_> {
         Ok(Salvage { conversation, missing, beside })
     }
 
-    /// One message, read without the todo's head.
+    /// Reads one message without the todo's head.
     fn recorded(self, todo: &Todo, seq: SeqNo) -> Result<Message, Error> {
         let key = Key { space: Space::Message, todo: todo.no(), n: seq.0 };
         let damaged =
             |what: String| Error::from(Failure::Damaged { todo: todo.id().clone(), seq, what });
-        let bytes = self.memory.kv.get(key)?.ok_or_else(|| damaged("it is gone".to_owned()))?;
+        let bytes = self.memory.kv.get(key)?.ok_or_else(|| damaged("it is missing".to_owned()))?;
         let stored: StoredMessage = rmp_serde::from_slice(&bytes)
             .map_err(|error| damaged(format!("it cannot be read: {error}")))?;
         texts::fill(self.memory, todo, seq, &stored, 0)
     }
 
-    /// How many messages a todo holds, by the last of their records.
+    /// Returns how many messages a todo holds, judging by the last of their records.
     fn last_message(self, todo: &Todo) -> Result<u64, Error> {
         match self.memory.kv.last(Space::Message, todo.no()) {
             Ok(last) => Ok(last.map_or(0, |(n, _)| n + 1)),
@@ -92,7 +92,7 @@ impl Conversations<'_> {
     }
 }
 
-/// Parts damage, beside which everything else can still be read, from every other error.
+/// Separates damage, which leaves everything else readable, from every other error.
 fn damage<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match read {
         Err(error)

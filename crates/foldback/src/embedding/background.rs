@@ -1,4 +1,4 @@
-//! The thread that makes vectors again while a memory is open.
+//! The thread that re-embeds messages while a memory is open.
 
 use super::reembed::Work;
 use crate::Error;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// The thread that makes vectors again, while a memory is open.
+/// The thread that re-embeds messages while a memory is open.
 #[derive(Default)]
 pub(crate) struct Reembedder {
     stop: Arc<AtomicBool>,
@@ -15,7 +15,7 @@ pub(crate) struct Reembedder {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Whether the thread is at work, and whether it is to begin again.
+/// Whether the thread is running, and whether it is to begin again.
 #[derive(Default)]
 struct Turns {
     running: bool,
@@ -23,7 +23,7 @@ struct Turns {
 }
 
 impl Reembedder {
-    /// Begins the work; where it is under way, it is gone through once more.
+    /// Begins the work; if it is under way, another pass follows.
     pub(crate) fn start(&self, work: Work) -> Result<(), Error> {
         let Some(path) = work.lock.clone() else { return Ok(()) };
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ impl Reembedder {
         let (stop, shared) = (self.stop.clone(), self.turns.clone());
         let run = move || {
             loop {
-                // What fails is noted, and is tried again the next time.
+                // Failures are noted, and tried again the next time.
                 drop(work.run(&stop, None));
                 let mut turns = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 turns.running = std::mem::take(&mut turns.again) && !stop.load(Ordering::Relaxed);

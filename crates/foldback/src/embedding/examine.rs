@@ -1,4 +1,4 @@
-//! Replacements of vectors that came to nothing: ended, and told of.
+//! Ends and reports replacements of vectors that cannot be completed.
 
 use super::reembed::Work;
 use super::stored::{failures, own_model, set_failures};
@@ -6,16 +6,16 @@ use crate::Error;
 use foldback_kv::Todo;
 use std::time::Duration;
 
-/// How often is looked whether the process at work has ended.
+/// The interval for checking whether the process at work has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// So often is looked, before the end of an unfinished replacement is left to whoever is at work.
+/// How often this is checked before the process at work is left to end an unfinished replacement.
 const PATIENCE: u32 = 50;
 
 impl Work {
-    /// Ends the replacements that this embedder cannot go on with, so that indexes are kept again:
-    /// what has vectors of the one model and what of the other stays as it is. `false` when another
-    /// process is at work, which sees to it.
+    /// Ends the replacements that this embedder cannot continue, so that indexes are maintained
+    /// again: messages keep the vectors that they have, of either model. Returns `false` if another
+    /// process is at work, which then does this.
     pub(crate) fn abandon(&self) -> Result<bool, Error> {
         let is_stale = |todo: &Todo| -> Result<bool, Error> {
             Ok(self.blocks.vector_state(todo)?.indexes_stale)
@@ -31,7 +31,7 @@ impl Work {
         let Some(_lock) = self.take_lock()? else { return Ok(false) };
         self.for_each_todo(|todo| {
             if is_stale(todo)? {
-                // Whoever holds the index gives it back after a batch.
+                // The holder of the index releases it after a batch.
                 self.blocks.finish_vectors(todo, &|| false)?;
                 drop(self.blocks.maintain(todo));
             }
@@ -40,8 +40,8 @@ impl Work {
         Ok(true)
     }
 
-    /// As [`abandon`](Self::abandon), and waits a while for whoever is at work: a thread of this very
-    /// process may have begun the same.
+    /// Does the same as [`abandon`](Self::abandon), but waits a while for the one at work: a thread
+    /// of this very process may have begun the same.
     pub(crate) fn abandon_soon(&self) -> Result<(), Error> {
         for _ in 0..PATIENCE {
             if self.abandon()? {
@@ -52,8 +52,8 @@ impl Work {
         Ok(())
     }
 
-    /// What is wrong with the vectors of the store's todos, as sentences; with `repair` it is set
-    /// right, and what was refused is forgotten.
+    /// Returns what is wrong with the vectors of the store's todos, as sentences; with `repair` it
+    /// is repaired, and the refusals are forgotten.
     pub(crate) fn examine(&self, repair: bool) -> Result<Vec<String>, Error> {
         let own = own_model(self.kv.as_ref())?;
         let repaired = if repair { " (repaired)" } else { "" };
@@ -68,8 +68,8 @@ impl Work {
             let state = self.blocks.vector_state(todo)?;
             if state.indexes_stale && own.as_ref() != Some(&state.model_id) {
                 findings.push(format!(
-                    "{}: its vectors were being replaced by those of {}, which are not wanted any \
-                     more, and its index is not kept{repaired}",
+                    "{}: its vectors were being replaced by those of {}, which are no longer \
+                     wanted, and its index is not maintained{repaired}",
                     todo.id(),
                     state.model_id
                 ));

@@ -1,7 +1,7 @@
-//! Making the vectors of recorded messages again with another embedder.
+//! Re-embeds recorded messages with another embedder.
 //!
-//! Todo by todo, in batches that are durable each; killed at any point it goes on from the last
-//! batch. One process at a time does it, under a lock of the store's folder.
+//! This is done todo by todo, in batches that are each durable; killed at any point, it resumes
+//! after the last batch. One process at a time does it, under a lock in the store's folder.
 
 use super::EmbeddingProgress;
 use super::stored::{failures, own_model, set_failures};
@@ -24,45 +24,45 @@ use std::time::Duration;
 const BATCH_MESSAGES: usize = 64;
 const BATCH_VECTORS: usize = 64;
 
-/// That so many messages need nothing is noted, so that they are not looked at again.
+/// A run of this many messages that need nothing is noted, so that they are not examined again.
 const NOTED: u64 = 256;
 
-/// A process that ends before this many messages were looked at has its closing wait for them, so
-/// that many short processes come to an end of the work, too.
+/// A process that ends before examining this many messages waits for them while closing, so that
+/// many short processes also finish the work.
 const LOOKS: u64 = 4_096;
 
-/// A model that refuses so many texts one after the other is taken to refuse all.
+/// A model that refuses this many texts in a row is assumed to refuse all.
 const REFUSED: u32 = 32;
 
 /// Todos are walked in steps of this many.
 const STEP: usize = 512;
 
-/// How often is looked how far another process has come.
+/// The interval for checking how far another process has come.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// So often what was recorded meanwhile is embedded as well, before it is left to others.
+/// The number of rounds in which messages recorded meanwhile are embedded too, before they are left to others.
 const ROUNDS: usize = 8;
 
-/// What the work is done with.
+/// What re-embedding works with.
 pub(crate) struct Work {
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) registry: Registry,
     pub(crate) blocks: Arc<BlockStore>,
-    /// The index that is made again, too.
+    /// The index over all todos, which is rebuilt too.
     pub(crate) all_todos: Arc<AllTodos>,
     pub(crate) payloads: Arc<BackendStore>,
     pub(crate) embedder: Arc<dyn Embedder>,
-    /// The model whose vectors are wanted: the embedder's, or where that stands in for the store's
-    /// own, which cannot be loaded, that one's.
+    /// The model whose vectors are wanted: the embedder's or, if it replaces the store's own
+    /// because that cannot be loaded, the store's own.
     pub(crate) model_id: String,
     /// The file whose lock lets one process do it; `None` for a store that is this process's alone.
     pub(crate) lock: Option<PathBuf>,
 }
 
-/// Hears of the progress.
+/// Is called with the progress.
 pub(crate) type Report<'a> = &'a mut dyn FnMut(EmbeddingProgress);
 
-/// A turn at the work while it goes on.
+/// A turn at the work in progress.
 struct Course<'a, 'r> {
     stop: &'a AtomicBool,
     report: Option<Report<'r>>,
@@ -78,7 +78,7 @@ struct Course<'a, 'r> {
 }
 
 impl Course<'_, '_> {
-    /// Whether it was told to stop, and has done enough to be worth its opening.
+    /// Returns whether it is to stop, and has done enough to be worth having started.
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) && (self.batches > 0 || self.looked >= LOOKS)
     }
@@ -96,7 +96,7 @@ struct Made {
     vectors: Vec<(SeqNo, Vectors)>,
     /// All messages below are done.
     until: u64,
-    /// Whether it was told to stop.
+    /// Whether it was stopped.
     stopped: bool,
 }
 
@@ -104,9 +104,9 @@ struct Made {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     Done,
-    /// Another process, or another thread, is at it.
+    /// Another process, or another thread, is doing it.
     Busy,
-    /// It was told to stop, or another embedder is the store's.
+    /// It was stopped, or the store has a different embedder now.
     Stopped,
 }
 
@@ -121,7 +121,7 @@ impl Texts for Work {
 }
 
 impl Work {
-    /// How many messages have the vectors that are wanted, or need none.
+    /// Returns how many messages have the wanted vectors, or need none.
     pub(crate) fn progress(&self) -> Result<EmbeddingProgress, Error> {
         let mut progress = EmbeddingProgress::default();
         self.for_each_todo(|todo| {
@@ -137,8 +137,8 @@ impl Work {
         Ok(progress)
     }
 
-    /// Works, or waits for whoever does, until nothing is left or another embedder is chosen. What
-    /// others record meanwhile with another embedder is embedded too, as long as they let it.
+    /// Works, or waits for another process that does, until nothing is left or another embedder is chosen. What others
+    /// record meanwhile with another embedder is embedded too, as far as they allow it.
     pub(crate) fn run_to_the_end(
         &self,
         mut report: impl FnMut(EmbeddingProgress),
@@ -163,7 +163,7 @@ impl Work {
         }
     }
 
-    /// One turn at all todos. An error is noted in the store as well, for whoever asks later.
+    /// Makes one turn over all todos. An error is also noted in the store, for later callers.
     pub(crate) fn run(&self, stop: &AtomicBool, report: Option<Report<'_>>) -> Result<Turn, Error> {
         let Some(own) = own_model(self.kv.as_ref())? else { return Ok(Turn::Stopped) };
         if own != self.embedder.model_id() || own == WordsOnly::MODEL_ID {
@@ -206,13 +206,13 @@ impl Work {
             Ok(turn == Turn::Done)
         })?;
         if turn == Turn::Done && course.batches > 0 && !course.stop.load(Ordering::Relaxed) {
-            // One that cannot be made now is behind, and no more.
+            // An index that cannot be built now is merely behind.
             drop(self.all_todos.catch_up(false, |_, _| {}));
         }
         Ok(turn)
     }
 
-    /// Whether anything is to be done, or to be noted: what is found before `stop`.
+    /// Returns whether anything needs doing or noting, as found before `stop`.
     fn is_due(&self, stop: &AtomicBool) -> Result<bool, Error> {
         let mut looked = 0;
         let mut found = false;
@@ -237,7 +237,7 @@ impl Work {
         let mut from = self.done(todo)?;
         while from < messages {
             let made = self.make(todo, from..messages, course)?;
-            // Between this look and the commit nobody else is at it: the lock is held.
+            // Between this check and the commit nobody else writes here: the lock is held.
             if own_model(self.kv.as_ref())?.as_ref() != Some(&self.model_id) {
                 return Ok(Turn::Stopped);
             }
@@ -255,13 +255,13 @@ impl Work {
             if !self.blocks.finish_vectors(todo, &|| course.stop.load(Ordering::Relaxed))? {
                 return Ok(Turn::Stopped);
             }
-            // An index that cannot be made now is behind, and no more.
+            // An index that cannot be built now is merely behind.
             drop(self.blocks.maintain(todo));
         }
         Ok(Turn::Done)
     }
 
-    /// Embeds messages of a range from its beginning, up to a batch.
+    /// Embeds up to one batch of messages from the beginning of a range.
     fn make(
         &self,
         todo: &Todo,
@@ -309,16 +309,16 @@ impl Work {
         Ok(made)
     }
 
-    /// The vectors that a model gave; an error when they are none.
+    /// Checks the vectors that a model gave; returns an error if they are not valid.
     fn checked(&self, vectors: Vectors) -> Result<Vectors, EmbedError> {
         if vectors.rows().flatten().all(|value| value.is_finite()) {
             return Ok(vectors);
         }
-        let message = "it gave a vector with values that are no numbers".to_owned();
+        let message = "it returned a vector with values that are not numbers".to_owned();
         Err(EmbedError { model: self.model_id.clone(), message })
     }
 
-    /// Keeps in the store what went wrong in a turn, and lets go of an error that came no more.
+    /// Stores what went wrong in a turn, and drops an error that did not recur.
     fn note(&self, course: &Course<'_, '_>, turn: &Result<Turn, Error>) -> Result<(), Error> {
         let kv = self.kv.as_ref();
         let known = failures(kv)?;
@@ -336,17 +336,17 @@ impl Work {
         }
         set_failures(kv, &noted)
     }
-    /// The messages below this number are done.
+    /// Returns the number below which all messages are done.
     fn done(&self, todo: &Todo) -> Result<u64, Error> {
         let state = self.blocks.vector_state(todo)?;
         Ok(if state.model_id == self.model_id { state.until } else { 0 })
     }
 
-    /// The message, when it has not the vectors that are wanted, and something to embed.
+    /// Returns the message if it lacks the wanted vectors and has something to embed.
     fn due(&self, todo: &Todo, seq: u64) -> Result<Option<Message>, Error> {
         match self.blocks.vectors(todo, SeqNo(seq)) {
             Ok(Some(vectors)) if vectors.model_id == self.model_id => return Ok(None),
-            // They are made again.
+            // They are rebuilt.
             Ok(_) | Err(BlockError::Corrupt { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -356,12 +356,12 @@ impl Work {
             Err(error) => return Err(error.into()),
         };
         let Some(stored) = stored.first().filter(|stored| !stored.recall) else { return Ok(None) };
-        // `verify` names what is damaged.
+        // `verify` reports what is damaged.
         let message = texts::fill(self, todo, SeqNo(seq), stored, 0).ok();
         Ok(message.filter(|message| !text_of(message).trim().is_empty()))
     }
 
-    /// The lock, open for as long as it is held; `None` when somebody else has it.
+    /// Takes the lock, which is held while the file is open; `None` if another process has it.
     pub(super) fn take_lock(&self) -> Result<Option<Option<File>>, Error> {
         let Some(path) = &self.lock else { return Ok(Some(None)) };
         let failed = |source| Failure::Io { path: path.clone(), source }.into();
@@ -375,7 +375,7 @@ impl Work {
         }
     }
 
-    /// Visits todos in the order of their making, as long as `visit` says to go on.
+    /// Visits todos in order of creation, as long as `visit` returns `true`.
     pub(super) fn for_each_todo(
         &self,
         mut visit: impl FnMut(&Todo) -> Result<bool, Error>,

@@ -1,4 +1,4 @@
-//! What a store remembers of its embedder.
+//! The stored records about a store's embedder.
 
 use super::{EmbedderTrouble, EmbeddingFailures, StoreEmbedder};
 use crate::Error;
@@ -22,12 +22,12 @@ struct Record {
 /// The measured scales, by the models' ids.
 pub(super) type Scales = BTreeMap<String, Scale>;
 
-/// Records of the whole store have the number of no todo.
+/// Records of the whole store use the number that no todo has.
 const EMBEDDER: Key = Key { space: Space::Meta, todo: 0, n: 1 };
 pub(super) const SCALES: Key = Key { space: Space::Meta, todo: 0, n: 2 };
 const FAILURES: Key = Key { space: Space::Meta, todo: 0, n: 3 };
-/// The embedder that a memory works with: the one that was given, else the store's own, else the
-/// built-in one; on the scale that was measured for it.
+/// Returns the embedder that a memory works with: the one that was given, else the store's own,
+/// else the built-in one; on the scale that was measured for it.
 pub(crate) fn embedder_of(
     kv: &dyn Kv,
     given: Option<Arc<dyn Embedder>>,
@@ -67,9 +67,9 @@ pub(super) fn remember(kv: &dyn Kv, embedder: &dyn Embedder, choice: &Choice) ->
     put(kv, EMBEDDER, &record)
 }
 
-/// Makes the record of a store that is opened for writing fit the embedder that is at work: a new
-/// built-in table takes the place of an older one, and an embedder that was given becomes the own of
-/// a store that is new.
+/// Brings the record of a store that is opened for writing into line with the embedder in use: a new
+/// built-in table replaces an older one, and an embedder that was given becomes the own embedder of
+/// a new store.
 pub(crate) fn adopt(kv: &dyn Kv, embedder: &dyn Embedder, is_new: bool) -> Result<(), Error> {
     let model = embedder.model_id();
     let is_built_in = model == StaticEmbedder::MODEL_ID;
@@ -87,8 +87,8 @@ pub(crate) fn adopt(kv: &dyn Kv, embedder: &dyn Embedder, is_new: bool) -> Resul
     remember(kv, embedder, &choice)
 }
 
-/// The id of the store's own model, which is the built-in one where it was never told of another;
-/// `None` where that cannot be read.
+/// Returns the id of the store's own model, which is the built-in one unless another was chosen;
+/// `None` if that cannot be read.
 pub(crate) fn own_model(kv: &dyn Kv) -> Result<Option<String>, Error> {
     let own = unless_damaged(remembered(kv))?;
     Ok(own.map(|own| own.map_or_else(|| StaticEmbedder::MODEL_ID.to_owned(), |own| own.model_id)))
@@ -132,7 +132,7 @@ pub(super) fn scale_of(kv: &dyn Kv, model_id: &str) -> Result<Option<Scale>, Err
     Ok(scales.get(model_id).copied())
 }
 
-/// `None` for a record that is damaged.
+/// Returns `None` for a damaged record.
 pub(super) fn unless_damaged<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(read) => Ok(Some(read)),

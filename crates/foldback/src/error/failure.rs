@@ -1,11 +1,11 @@
-//! What went wrong, in detail: what the sentences of an [`Error`](crate::Error) are made of.
+//! The causes of errors in detail, from which the sentences of an [`Error`](crate::Error) are made.
 
 use foldback_core::{EmbedError, IdError, MessageError, Reference, SeqNo, TodoId, TodoListError};
 
-/// What went wrong. It may change from version to version, unlike its [kind](super::ErrorKind).
+/// The cause of an error. It may change from version to version, unlike its [kind](super::ErrorKind).
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The store under everything failed.
+    /// The underlying store failed.
     #[error(transparent)]
     Kv(#[from] foldback_kv::Error),
     /// Messages, blocks or their search failed.
@@ -14,16 +14,16 @@ pub(crate) enum Failure {
     /// Payloads failed.
     #[error(transparent)]
     Payloads(#[from] foldback_backend_store::Error),
-    /// A recall tool failed below the model's reach.
+    /// A recall tool failed in a way that the model cannot mend.
     #[error(transparent)]
     Recall(#[from] foldback_disclosure::Error),
-    /// The chunker was told something that makes no sense.
+    /// The chunker was given a setting that makes no sense.
     #[error(transparent)]
     Chunker(#[from] foldback_chunker::Error),
     /// The embedder failed.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// What was measured of an embedder is no scale.
+    /// The measurements of an embedder do not make a valid scale.
     #[error(
         "the scale of {model} is {} for the same topic and {} for an answer; cosines between 0 and 1 \
          are expected, the second at most the first", .scale.same_topic, .scale.answering
@@ -34,10 +34,10 @@ pub(crate) enum Failure {
         /// The scale.
         scale: foldback_core::Scale,
     },
-    /// A text is not an id.
+    /// A text is not a valid id.
     #[error(transparent)]
     Id(#[from] IdError),
-    /// A text is not a message.
+    /// A text is not a valid message.
     #[error(transparent)]
     Message(#[from] MessageError),
     /// A conversation could not be read or written.
@@ -48,7 +48,7 @@ pub(crate) enum Failure {
     Io {
         /// The file or folder.
         path: std::path::PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The disk has too little room.
@@ -58,64 +58,64 @@ pub(crate) enum Failure {
         path: std::path::PathBuf,
         /// How many bytes are free.
         free: u64,
-        /// What took more, and what can be done.
+        /// What needed more room, and what can be done.
         what: String,
     },
     /// The system gave no random bytes for the secret of a store.
     #[error("the secret of the store could not be made: {0}")]
     Random(getrandom::Error),
-    /// A text is no key for removed secrets.
+    /// A text is not a valid key for removed secrets.
     #[error(
         "a key for removed secrets has 32 bytes, as 64 hexadecimal digits or in base64 (`openssl rand -hex 32` makes one)"
     )]
     RedactionKey,
-    /// What was removed is to be read, and there is no key.
-    #[error("what was removed can be read with the key that it was sealed with, and none is given")]
+    /// Removed text was requested, and there is no key.
+    #[error("removed text can only be read with the key that sealed it, and no key was given")]
     NoRedactionKey,
-    /// What was removed was sealed with another key, or is damaged.
+    /// Removed text was sealed with another key, or is damaged.
     #[error(
-        "what was removed from todo {todo} was sealed with another key than the one given, or is damaged"
+        "the text removed from todo {todo} was sealed with a different key than the one given, or is damaged"
     )]
     Sealed {
         /// The todo.
         todo: TodoId,
     },
-    /// What is looked up is to be noted, and there is no folder to note it in.
+    /// Look-ups are to be logged, and there is no folder for the log.
     #[error("an audit log is kept in the store's folder, and a store in memory has none")]
     NoAuditFolder,
-    /// What is looked up is to be noted, and the store has no secret to check the log with.
+    /// Look-ups are to be logged, and the store has no secret to check the log with.
     #[error(
-        "an audit log is checked with the store's secret, which is missing or damaged and cannot be kept now; open the \
+        "an audit log is checked with the store's secret, which is missing or damaged and cannot be saved now; open the \
          store once for writing (`foldback doctor --repair`)"
     )]
     NoAuditSecret,
-    /// A todo may not hold as much.
+    /// A limit on what a todo may hold would be exceeded.
     #[error(
-        "todo {todo} may hold {most} {what} at most ({setting}), and this would be more; nothing of it was recorded"
+        "todo {todo} may hold at most {most} {what} ({setting}), and this would exceed the limit; nothing was recorded"
     )]
     Quota {
         /// The todo.
         todo: TodoId,
-        /// What is bounded.
+        /// What is limited.
         what: &'static str,
-        /// The bound.
+        /// The limit.
         most: u64,
-        /// The setting that names it.
+        /// The setting of the limit.
         setting: &'static str,
     },
-    /// What a todo holds is bounded and cannot be counted.
+    /// A todo has a limit in bytes, and its bytes cannot be counted.
     #[error(
-        "todo {0} is bounded in bytes (memory.max_bytes), and what it holds cannot be counted, because a message is damaged; \
+        "todo {0} has a limit in bytes (memory.max_bytes), but its bytes cannot be counted because a message is damaged; \
          nothing was recorded, and `doctor --repair` counts what is left"
     )]
     Uncounted(TodoId),
-    /// The count of a todo's bytes cannot be read.
-    #[error("the count of the bytes in todo {0} is damaged; `doctor --repair` counts them again")]
+    /// A todo's byte count cannot be read.
+    #[error("the byte count of todo {0} is damaged; `doctor --repair` recounts the bytes")]
     Count(TodoId),
     /// The numbers of a todo's secrets cannot be read, so a new secret gets none.
     #[error(
         "the numbers of the secrets in todo {0} are damaged, and without them no secret is replaced and recorded there; \
-         `doctor --repair` makes them again"
+         `doctor --repair` rebuilds them"
     )]
     Numbers(TodoId),
     /// There is no such todo.
@@ -132,36 +132,36 @@ pub(crate) enum Failure {
         len: u64,
     },
     /// A reference leads to nothing that the todo may read: it was never there, or was not granted.
-    /// The two are told alike.
+    /// Both are reported alike.
     #[error("nothing is stored under {reference} in todo {todo}; use a reference as it was shown")]
     NoReference {
         /// The todo.
         todo: TodoId,
-        /// What was asked for.
+        /// The requested reference.
         reference: Reference,
     },
-    /// A todo was to grant what belongs to another.
+    /// A todo was asked to grant what belongs to another.
     #[error("todo {todo} can grant its own blocks and payloads only, not {reference}")]
     NotOwn {
         /// The todo.
         todo: TodoId,
-        /// What it was to grant.
+        /// The reference that it was asked to grant.
         reference: Reference,
     },
-    /// A todo was to grant something to itself.
+    /// A todo was asked to grant something to itself.
     #[error("todo {0} reads what is its own without a grant; name another todo to grant it to")]
     ToItself(TodoId),
     /// A todo list, or a change of it, makes no sense.
     #[error(transparent)]
     TodoList(#[from] TodoListError),
-    /// A todo list says that an item returned something that it has not.
+    /// A todo list says that an item returned something that it did not return.
     #[error(
         "item {item} has not returned {reference}; what an item returns is recorded when it is finished"
     )]
     NotReturned {
         /// The item.
         item: TodoId,
-        /// What it claims to have returned.
+        /// The reference that it claims to have returned.
         reference: Reference,
     },
     /// A todo is not a child of the one whose list names it.
@@ -175,11 +175,13 @@ pub(crate) enum Failure {
         /// The other.
         todo: TodoId,
     },
-    /// A todo was to return something, and has no parent to return it to.
+    /// A todo was asked to return something, but has no parent.
     #[error("todo {0} was not begun as a child of a todo that is still there")]
     NoParent(TodoId),
-    /// A message was to be recorded under a number at which the todo does not stand.
-    #[error("todo {todo} stands at message {found}, and {expected} was to be recorded")]
+    /// A message was to be recorded under a number that is not the todo's next.
+    #[error(
+        "the next message of todo {todo} has number {found}, but number {expected} was to be recorded"
+    )]
     MovedOn {
         /// The todo.
         todo: TodoId,
@@ -196,10 +198,10 @@ pub(crate) enum Failure {
         /// How many messages it holds.
         len: u64,
     },
-    /// Of what a todo holds of a conversation, only the last message, a response, is not as it is
-    /// there now.
+    /// Of the messages that a todo holds of a conversation, only the last one, a response, differs
+    /// from its source now.
     #[error(
-        "the last message that todo {todo} holds, {seq}, is another one in its source now: the \
+        "the last message that todo {todo} holds, {seq}, is different in its source now: the \
          response was still being written when it was recorded; forget the todo to import it whole"
     )]
     Rewritten {
@@ -227,7 +229,7 @@ pub(crate) enum Failure {
         what: String,
     },
     /// A session's saved state and the records do not agree.
-    #[error("the saved state of todo {todo} is of {state} messages, but {records} are recorded")]
+    #[error("the saved state of todo {todo} covers {state} messages, but {records} are recorded")]
     StateMismatch {
         /// The todo.
         todo: TodoId,

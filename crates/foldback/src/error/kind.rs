@@ -6,24 +6,24 @@ use foldback_blockstore::Error as BlockError;
 use foldback_disclosure::Error as RecallError;
 use foldback_kv::Error as KvError;
 
-/// What kind of error an [`Error`](crate::Error) is, cut by what the caller can do about it.
+/// The kind of an [`Error`](crate::Error), divided by what the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// There is no such store, todo, message, block or payload, or this todo may not read it: the two look
     /// alike on purpose.
     NotFound,
-    /// The todo or folder holds something else already. Choose another.
+    /// The todo or folder already holds something else. Choose another.
     AlreadyExists,
-    /// Another writer came first, and nothing was written. Read again where the todo stands, and repeat.
+    /// Another writer came first, and nothing was written. Read the todo's current state and repeat.
     Conflict,
-    /// Another process has the store, or kept it busy for too long; nothing was changed. Try again later.
+    /// Another process holds the store, or kept it busy for too long; nothing was changed. Try again later.
     Locked,
-    /// The store is open for reading only, or cannot be written.
+    /// The store is open read-only, or cannot be written.
     ReadOnly,
     /// The disk is full; nothing was changed.
     Full,
-    /// Something that is stored is damaged. Everything else stays readable;
+    /// Stored data are damaged. Everything else stays readable;
     /// [`doctor`](crate::Maintenance::doctor) names what is damaged.
     Corrupt,
     /// Acknowledged writes are gone from the store. It can be read, and takes no writes until that is
@@ -38,9 +38,9 @@ pub enum ErrorKind {
     Key,
     /// An argument, a setting or a text makes no sense.
     InvalidInput,
-    /// A todo was to grant or return what is not its to give, or a key opens nothing.
+    /// A todo was asked to grant or return what is not its own, or a key opens nothing.
     NotPermitted,
-    /// A todo holds as much as it may; everything before is there.
+    /// A todo has reached its limit; everything recorded before is there.
     Quota,
     /// The embedder failed.
     Embedder,

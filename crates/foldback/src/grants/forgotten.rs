@@ -7,8 +7,8 @@ use foldback_core::TodoId;
 use foldback_kv::{Batch, Delete, Space, Todo};
 
 impl Shared {
-    /// Looks, after something was granted, whether all of these todos are still there. If one is not,
-    /// what was granted goes after it; gives its name.
+    /// Checks, after a grant, whether all of these todos still exist. If one does not, removes what
+    /// was granted and returns its name.
     pub(crate) fn settle<'a>(
         &self,
         todos: impl IntoIterator<Item = &'a Todo> + Clone,
@@ -22,7 +22,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// Deletes the grants of a todo that hold no more, because either side is gone.
+    /// Deletes the grants of a todo that no longer hold because either side is gone.
     fn drop_stale(&self, todo: &Todo) -> Result<(), Error> {
         let mut delete = Vec::new();
         for (key, record) in records(self, todo.no())? {
@@ -34,8 +34,8 @@ impl Shared {
         Ok(self.kv.commit(Batch { delete, ..Batch::default() })?)
     }
 
-    /// Deletes the grants of todos that are gone: what was left behind when a process was killed
-    /// while it granted or forgot.
+    /// Deletes the grants of todos that are gone, left behind when a process was killed while it
+    /// granted or forgot.
     pub(crate) fn sweep_grants(&self) -> Result<(), Error> {
         // The registry's own head counts the todos ever made.
         let last = u32::try_from(self.kv.head(0)?).unwrap_or(u32::MAX);
@@ -44,27 +44,27 @@ impl Shared {
             match next.as_deref().map(<[Todo]>::first) {
                 Ok(Some(todo)) if todo.no() == no => self.drop_stale(todo)?,
                 Ok(_) => self.sweep_forgotten_grants(no)?,
-                // Whose record cannot be read is not known to be gone.
+                // A todo whose record cannot be read is not known to be gone.
                 Err(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Deletes whatever is kept under the number of a todo that is gone, and with the others.
+    /// Deletes everything stored under the number of a todo that is gone, and with the other sides.
     pub(crate) fn sweep_forgotten_grants(&self, no: u32) -> Result<(), Error> {
         if matches!(self.kv.last(Space::Grant, no), Ok(None)) {
             return Ok(());
         }
         let mut delete = of_todo(self, no)?;
-        // What is damaged names nobody, and goes as well.
+        // A damaged record names nobody, and is deleted as well.
         delete.push(Delete::todo(Space::Grant, no));
         Ok(self.kv.commit(Batch { delete, ..Batch::default() })?)
     }
 }
 
-/// What is kept of a todo's grants now, with itself and with the others: it goes when the todo is
-/// forgotten. What is granted meanwhile stays, so that
+/// Returns what is stored of a todo's grants now, with itself and with the other sides, for
+/// deletion when the todo is forgotten. What is granted meanwhile stays, so that
 /// [`sweep_forgotten_grants`](Shared::sweep_forgotten_grants) finds it.
 pub(crate) fn of_todo(memory: &Shared, no: u32) -> Result<Vec<Delete>, Error> {
     let mut delete = Vec::new();
@@ -75,7 +75,7 @@ pub(crate) fn of_todo(memory: &Shared, no: u32) -> Result<Vec<Delete>, Error> {
     Ok(delete)
 }
 
-/// The same record with the other todo.
+/// Returns the same record with the other todo.
 fn counterpart(memory: &Shared, no: u32, record: &Record) -> Result<Option<Delete>, Error> {
     let other = if record.from == no { record.to } else { record.from };
     let found = lookup(memory, other, (record.from, record.to), &record.reference)?;

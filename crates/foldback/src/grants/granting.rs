@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Granting {
     records: BTreeMap<Key, Record>,
     pub(crate) grants: Vec<Grant>,
-    /// Who gives and who receives.
+    /// The todo that gives and the one that receives.
     pub(crate) todos: BTreeSet<Todo>,
 }
 
 impl Granting {
-    /// Adds a grant, unless it is there already; with a block, the payloads that stood in it.
+    /// Adds a grant, unless it already exists; with a block, also its payloads.
     pub(crate) fn add(
         &mut self,
         memory: &Shared,
@@ -43,8 +43,8 @@ impl Granting {
         Ok(())
     }
 
-    /// Changes the record of a reference, which is made if there is none, with both todos; gives the
-    /// grant when `change` says that it has changed.
+    /// Changes the record of a reference with both todos, creating it if there is none; returns the
+    /// grant if `change` reports a change.
     fn change(
         &mut self,
         memory: &Shared,
@@ -73,7 +73,7 @@ impl Granting {
         Ok(granted)
     }
 
-    /// Where `holder` keeps the record, or may keep it, and the record as it is now.
+    /// Returns where `holder` stores the record, or may store it, and the record as it is now.
     fn slot(&self, memory: &Shared, holder: &Todo, wanted: Record) -> Result<(Key, Record), Error> {
         let mut free = None;
         for key in slots(memory, holder.no(), &wanted)? {
@@ -91,7 +91,7 @@ impl Granting {
         Ok((free, wanted))
     }
 
-    /// What is to be written.
+    /// Returns what is to be written.
     pub(crate) fn puts(&self) -> Result<Vec<(Key, Vec<u8>)>, Error> {
         self.records.iter().map(|(key, record)| Ok((*key, record.to_bytes()?))).collect()
     }

@@ -1,4 +1,4 @@
-//! What a reference leads to, as seen from a todo.
+//! Resolves references as seen from a todo.
 
 use super::record::lookup;
 use crate::Error;
@@ -11,7 +11,7 @@ use foldback_disclosure::{Error as RecallError, Grants};
 use foldback_kv::{Error as KvError, Todo};
 
 impl Shared {
-    /// As [`References::locate`](crate::References::locate).
+    /// See [`References::locate`](crate::References::locate).
     pub(crate) fn locate(&self, todo: &Todo, reference: &Reference) -> Result<Todo, Error> {
         let located = if reference.todo() == todo.id() {
             self.has(todo, reference)?.then(|| todo.clone())
@@ -36,7 +36,7 @@ impl Shared {
         }
     }
 
-    /// Whether the todo holds what the reference, which is one into it, names.
+    /// Returns whether the todo holds what a reference into it names.
     fn has(&self, todo: &Todo, reference: &Reference) -> Result<bool, Error> {
         match reference {
             Reference::Block(id) => Ok(self.blocks.block(todo, id.n())?.is_some()),
@@ -52,7 +52,7 @@ impl Shared {
         }
     }
 
-    /// The payloads that stood in the messages of a block. What cannot be read tells of none.
+    /// Returns the payloads of the messages of a block. A message that cannot be read yields none.
     pub(super) fn payloads_in(&self, todo: &Todo, n: u32) -> Result<Vec<Reference>, Error> {
         let stored = match self.blocks.block(todo, n) {
             Ok(Some(block)) => self.blocks.messages(todo, block.range.as_u64()),
@@ -73,12 +73,12 @@ impl Shared {
     }
 
     fn find_granted(&self, to: &Todo, reference: &Reference) -> Result<Option<Todo>, Error> {
-        // For a todo that is not there the same is read as for one that is: nobody has the number 0.
+        // For a todo that does not exist, the same is read as for one that does: no todo has the number 0.
         let from = self.registry.find(reference.todo())?;
         let is_granted = self.is_granted(from.as_ref().map_or(0, Todo::no), to, reference)?;
         let Some(from) = from.filter(|_| is_granted) else { return Ok(None) };
         let is_there = match self.has(&from, reference) {
-            // What is damaged was there; whoever reads it says so.
+            // A damaged record was there; reading it reports the damage.
             Err(error)
                 if matches!(
                     error.failure(),
@@ -90,12 +90,12 @@ impl Shared {
             }
             has => has?,
         };
-        // A grant of something that is not there leads nowhere.
+        // A grant of something that does not exist leads nowhere.
         Ok(is_there.then_some(from))
     }
 
-    /// Whether `to` may read what the reference names: it was granted by itself, or stood in a block
-    /// that was.
+    /// Returns whether `to` may read what the reference names: it was granted by itself, or belongs
+    /// to a block that was.
     fn is_granted(&self, from: u32, to: &Todo, reference: &Reference) -> Result<bool, Error> {
         let Some((_, record)) = lookup(self, to.no(), (from, to.no()), reference)? else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Grants at rest: where each stands, how it is read, and which are a todo's.
+//! Stored grants: where each is, how it is read, and which belong to a todo.
 
 use super::Grant;
 use crate::Error;
@@ -8,11 +8,11 @@ use foldback_core::{Reference, Timestamp, TodoId};
 use foldback_kv::{Error as KvError, Key, Registry, Space};
 use serde::{Deserialize, Serialize};
 
-/// A grant at rest, as MessagePack: an array of these in this order. The todo that gave it is named
-/// by the reference.
+/// A stored grant, as MessagePack: an array of these fields in this order. The reference names the
+/// todo that gave it.
 ///
-/// A payload's may be there because of blocks alone. Then it holds as long as one of those is granted:
-/// that is looked up, so that no late write of this record can make it hold longer.
+/// A payload's record may exist because of blocks alone. Then it holds as long as one of those is
+/// granted: that is looked up, so that no late write of this record can make it hold longer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) from: u32,
@@ -23,12 +23,12 @@ pub(super) struct Record {
     /// Whether it was granted by itself.
     #[serde(default = "yes")]
     pub(super) direct: bool,
-    /// The blocks that were granted in whose messages the payload stood.
+    /// The granted blocks whose messages contain the payload.
     #[serde(default)]
     pub(super) blocks: Vec<u32>,
 }
 
-/// Records without the last two members are of grants by themselves.
+/// Records without the last two fields are of payloads and blocks granted by themselves.
 fn yes() -> bool {
     true
 }
@@ -51,7 +51,7 @@ impl Record {
         (self.from, self.to, &self.reference) == (other.from, other.to, &other.reference)
     }
 
-    /// Whether both todos are still the ones that they were.
+    /// Returns whether both todos are still the same ones.
     pub(super) fn holds(&self, registry: &Registry) -> Result<bool, Error> {
         let lives = |id: &TodoId, no: u32| -> Result<bool, Error> {
             Ok(registry.find(id)?.is_some_and(|todo| todo.no() == no))
@@ -60,10 +60,10 @@ impl Record {
     }
 }
 
-/// Grants whose content hashes alike stand beside each other, up to this many.
+/// Grants whose content has the same hash are stored side by side, up to this many.
 pub(super) const SLOTS: u64 = 8;
 
-/// Where `holder` may keep the record.
+/// Returns where `holder` may store the record.
 pub(super) fn slots(
     memory: &Shared,
     holder: u32,
@@ -79,7 +79,7 @@ fn slots_of(
     reference: &Reference,
 ) -> Result<impl Iterator<Item = Key> + use<>, Error> {
     let name = format!("{from} {to} {reference}");
-    // The name of a block has that of its todo: in an encrypted store no number tells it.
+    // A block's name contains that of its todo: in an encrypted store no number may reveal it.
     let hash = match memory.kv.cipher(holder)? {
         Some(cipher) => cipher
             .digest(name.as_bytes())
@@ -91,11 +91,11 @@ fn slots_of(
     Ok((first..first + SLOTS).map(move |n| Key { space: Space::Grant, todo: holder, n }))
 }
 
-/// What stands under a number.
+/// What is stored under a number.
 pub(super) enum Slot {
     Free,
     Held(Record),
-    /// Not free: what it held may come back with a backup.
+    /// Not free: its contents may come back with a backup.
     Damaged,
 }
 
@@ -112,8 +112,8 @@ fn read(bytes: &[u8]) -> Option<Record> {
     rmp_serde::from_slice(bytes).ok()
 }
 
-/// The record that `holder` keeps of a reference, if it is there and can be read: a damaged grant is
-/// none. What is not there costs the same reads, whatever it is.
+/// Returns the record that `holder` stores of a reference, if it exists and can be read: a damaged
+/// grant is none. A missing one costs the same reads, whatever it is.
 pub(super) fn lookup(
     memory: &Shared,
     holder: u32,
@@ -133,7 +133,7 @@ pub(super) fn lookup(
 /// Grants are read in steps of this many.
 const STEP: usize = 512;
 
-/// All grants that the todo of this number keeps, given and received. A damaged one is none.
+/// Returns all grants stored with the todo of this number, given and received. A damaged one is none.
 pub(super) fn records(memory: &Shared, no: u32) -> Result<Vec<(Key, Record)>, Error> {
     let mut found = Vec::new();
     let mut from = 0;

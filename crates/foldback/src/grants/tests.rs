@@ -114,7 +114,8 @@ fn s3_every_guess_costs_the_same_reads() {
             counting.count();
             let answer = memory.recall(&id("b"), "load", &arguments).unwrap();
             assert!(answer.is_error, "{guess}");
-            // The own todo with its last block and its open messages, the other, and where the grant might stand.
+            // The own todo with its last block and its open messages, the other, and the places where the grant could
+            // be.
             assert_eq!(counting.count(), (3 + SLOTS, 1), "{guess} beside {granted} grants");
         }
     }

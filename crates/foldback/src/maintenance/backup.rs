@@ -9,13 +9,13 @@ use std::path::Path;
 
 impl Maintenance<'_> {
     /// Writes a consistent copy of the store into `dir`, which must be empty or new. Others may
-    /// go on writing meanwhile; the copy is of one moment. Indexes are not copied: they come back
-    /// by themselves.
+    /// keep writing meanwhile; the copy is of one moment. Indexes are not copied: they are rebuilt
+    /// automatically.
     ///
-    /// Only a todo that is forgotten meanwhile may be there by half: its records, and not the files
-    /// of its large payloads. `verify` of the copy names those; forget the todo there too.
+    /// Only a todo that is forgotten meanwhile may be incomplete in the copy: its records are there, and the files of
+    /// its large payloads are not. `verify` of the copy reports those; forget the todo there too.
     ///
-    /// What a backup leaves whose process is killed is removed by the next one to the same place, and by
+    /// The remains of a backup whose process was killed are removed by the next one to the same place, and by
     /// [`forget`](Self::forget), [`compact`](Self::compact) and [`repair`](Self::repair) of this store.
     ///
     /// # Errors
@@ -24,7 +24,7 @@ impl Maintenance<'_> {
         if dir.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(KvError::NotEmpty { path: dir.to_owned() }.into());
         }
-        // The copy gets its name when it is whole.
+        // The copy gets its name when it is complete.
         let partial = PartialCopy::begin(self.memory.dir.as_deref(), dir)?;
         self.copy_into(partial.folder())?;
         partial.finish(dir)?;
@@ -36,10 +36,10 @@ impl Maintenance<'_> {
 
     fn copy_into(self, dir: &Path) -> Result<(), Error> {
         self.memory.kv.backup(dir)?;
-        // Payload files never change, and each is there before the record that names it and until
-        // that is gone: copied after the records, none is missing.
+        // Payload files never change, and each exists from before its record until after it: copied
+        // after the records, none is missing.
         self.memory.payloads.backup(&dir.join("payloads"))?;
-        // The records know how far the log goes at least: copied after them, it goes that far.
+        // The records know the least length of the log: copied after them, it is at least that long.
         AuditLog::of(self.memory).copy_into(dir)
     }
 }

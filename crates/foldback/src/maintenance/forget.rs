@@ -6,16 +6,15 @@ use foldback_core::TodoId;
 use foldback_kv::{Delete, Error as KvError, Space};
 
 impl Maintenance<'_> {
-    /// Deletes a todo for good: its messages, blocks, vectors, payloads, indexes, todo list, the
-    /// grants that it gave and received, and its name. No
-    /// search finds it from the moment this returns; `compact` takes its bytes from the files. On a full
-    /// disk the store gives up the room that it keeps back for this.
+    /// Deletes a todo for good: its messages, blocks, vectors, payloads, indexes, todo list, the grants
+    /// that it gave and received, and its name. Once this returns, no search finds it; `compact` removes
+    /// its bytes from the files. On a full disk the store releases the space that it reserves for this.
     ///
     /// # Errors
-    /// When there is no such todo, the store fails, or can only be read; then everything is still
-    /// there, but on a full disk some of the todo may be gone: forget it again. When only files could not be
-    /// removed, of payloads, indexes or killed backups, the todo is gone all the same, and
-    /// [`repair`](Self::repair) removes them.
+    /// When there is no such todo, the store fails, or is read-only; then everything is still there, except
+    /// that on a full disk some of the todo may be gone: forget it again. If only files of payloads, indexes
+    /// or killed backups could not be removed, the todo is gone all the same, and [`repair`](Self::repair)
+    /// removes them.
     pub fn forget(self, id: &TodoId) -> Result<(), Error> {
         let memory = self.memory;
         let todo = memory.find(id)?;
@@ -37,14 +36,14 @@ impl Maintenance<'_> {
         foldback_core::failpoint!("foldback.forget.records-gone");
         // From here on nothing new is granted; what was granted meanwhile goes now.
         let grants = memory.sweep_forgotten_grants(todo.no());
-        // Files go last: until the records are gone, they are needed. Each kind is removed whatever
-        // becomes of the others.
+        // Files go last: they are needed until the records are gone. Each kind is removed even if
+        // others fail.
         let payloads = memory.payloads.remove_files(&todo);
         foldback_core::failpoint!("foldback.forget.payloads-gone");
         let indexes = memory.blocks.remove_index(&todo);
         foldback_core::failpoint!("foldback.forget.index-gone");
         let all_todos = memory.all_todos.forget(&todo);
-        // What stood beside it in the index over all todos is indexed again.
+        // What shared a volume with it in the index over all todos is indexed again.
         memory.indexer.wake(&todo);
         let copies = self.remove_left_copies();
         grants?;

@@ -1,8 +1,8 @@
 //! A copy of a store that is being made, and what is left of one whose process was killed.
 //!
-//! The copy stands in a folder beside its place, `.NAME.partial-PID`, and is locked for as long as its process
-//! lives. The store keeps a note of it in `backups`, so that it is found again: what is left of it holds
-//! what may be forgotten meanwhile.
+//! The copy is made in a folder beside its destination, `.NAME.partial-PID`, which is locked for as long as
+//! its process lives. The store keeps a note of it in `backups`, so that it is found again: its remains may
+//! hold what is forgotten meanwhile.
 
 use crate::Error;
 use foldback_kv::Error as KvError;
@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A copy that is being made. Dropped before it is finished, it is removed.
+/// A copy that is being made. If dropped before it is finished, it is removed.
 pub(super) struct PartialCopy {
     folder: PathBuf,
     note: Option<PathBuf>,
@@ -20,20 +20,20 @@ pub(super) struct PartialCopy {
     is_finished: bool,
 }
 
-/// The lock of a folder. The system gives it back when the process ends, however it ends.
+/// The lock of a folder. The system releases it when the process ends, however it ends.
 struct FolderLock {
     _file: Option<File>,
 }
 
-/// What a store's folder calls the notes of copies that are being made.
+/// The name, in a store's folder, of the notes about copies that are being made.
 const NOTES: &str = "backups";
 
-/// How the names in the folder of a copy begin. A folder that holds anything else is nobody's to remove.
+/// How the names in the folder of a copy begin. A folder that holds anything else must not be removed.
 const PARTS: [&str; 6] =
     ["FORMAT", "audit.jsonl", "payloads", "store.redb", "store.sled", "store.sqlite"];
 
 impl PartialCopy {
-    /// Begins a copy of the store that goes to `target`. What is left there of killed ones is removed.
+    /// Begins a copy of the store to `target`. The remains of killed copies there are removed.
     pub(super) fn begin(store: Option<&Path>, target: &Path) -> Result<Self, Error> {
         let target = std::path::absolute(target).map_err(failed("find", target))?;
         let parent = target.parent().unwrap_or(&target);
@@ -53,20 +53,20 @@ impl PartialCopy {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 made => made.map_err(failed("make a folder in", parent))?,
             }
-            // Between the two another backup may have taken it for one that was left.
+            // Between the two, another backup may have taken it for an abandoned one.
             let Some(lock) = lock(&folder).map_err(failed("lock", &folder))? else { continue };
-            // A store that cannot be written can be copied all the same.
+            // A store that cannot be written can still be copied.
             let note = store.and_then(|store| write_note(store, &folder).ok());
             return Ok(Self { folder, note, _lock: lock, is_finished: false });
         }
     }
 
-    /// Where the copy goes for the time being.
+    /// Returns the folder in which the copy is being made.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Puts the whole copy in its place.
+    /// Moves the complete copy to its destination.
     pub(super) fn finish(mut self, target: &Path) -> Result<(), Error> {
         fs::rename(&self.folder, target).map_err(failed("finish the backup in", target))?;
         self.is_finished = true;
@@ -75,7 +75,7 @@ impl PartialCopy {
 }
 
 impl Drop for PartialCopy {
-    /// What is left of a failed copy is of no use; what cannot be removed now is found by its note.
+    /// The remains of a failed copy are useless; what cannot be removed now is found by its note.
     fn drop(&mut self) {
         let is_gone = self.is_finished || fs::remove_dir_all(&self.folder).is_ok();
         if let Some(note) = self.note.as_ref().filter(|_| is_gone) {
@@ -84,7 +84,7 @@ impl Drop for PartialCopy {
     }
 }
 
-/// The folders that killed backups of a store have left.
+/// Returns the folders that killed backups of a store have left.
 pub(super) fn left_of(store: &Path) -> Vec<PathBuf> {
     let left = notes(store).filter_map(|note| noted(&note));
     left.filter(|folder| matches!(take(folder), Ok(Some(_)))).collect()
@@ -101,10 +101,10 @@ pub(super) fn remove_left_of(store: &Path) -> Result<(), Error> {
             };
             fs::remove_dir_all(&folder).map_err(failed("remove", &folder))?;
         } else if !folder.parent().is_some_and(Path::exists) {
-            // It is on a disk that is not there now.
+            // It is on a disk that is not mounted now.
             continue;
         }
-        // A note of nothing does no harm.
+        // A note about a missing folder does no harm.
         drop(fs::remove_file(&note));
     }
     Ok(())
@@ -116,7 +116,7 @@ fn remove_beside(parent: &Path, stem: &OsString) -> Result<(), Error> {
     for entry in fs::read_dir(parent).map_err(failed("list", parent))?.flatten() {
         let is_left = entry.file_name().as_encoded_bytes().starts_with(stem);
         let folder = entry.path();
-        // One that cannot be looked into is somebody else's.
+        // A folder that cannot be opened belongs to somebody else.
         if is_left && let Ok(Some(_lock)) = take(&folder) {
             fs::remove_dir_all(&folder).map_err(failed("remove", &folder))?;
         }
@@ -124,7 +124,7 @@ fn remove_beside(parent: &Path, stem: &OsString) -> Result<(), Error> {
     Ok(())
 }
 
-/// How the name of a copy that goes to `target` begins.
+/// Returns how the name of a copy to `target` begins.
 fn stem(target: &Path) -> OsString {
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
@@ -132,10 +132,10 @@ fn stem(target: &Path) -> OsString {
     name
 }
 
-/// The lock of a folder that holds a copy, where no process is making it.
+/// Takes the lock of a folder that holds a copy, if no process is making it.
 fn take(folder: &Path) -> io::Result<Option<FolderLock>> {
     if cfg!(not(unix)) {
-        // No lock tells whose the folder is.
+        // Without a lock nobody knows whose the folder is.
         return Ok(None);
     }
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -151,7 +151,7 @@ fn take(folder: &Path) -> io::Result<Option<FolderLock>> {
     lock(folder)
 }
 
-/// The lock of a folder; nothing where another process has it, or has removed the folder.
+/// Takes the lock of a folder; `None` if another process has it, or has removed the folder.
 #[cfg(unix)]
 fn lock(folder: &Path) -> io::Result<Option<FolderLock>> {
     use std::os::unix::fs::MetadataExt as _;
@@ -184,13 +184,13 @@ fn write_note(store: &Path, folder: &Path) -> io::Result<PathBuf> {
     Ok(note)
 }
 
-/// The notes of a store.
+/// Returns the notes of a store.
 fn notes(store: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(store.join(NOTES)).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
-/// The folder that a note is of.
+/// Returns the folder that a note is about.
 fn noted(note: &Path) -> Option<PathBuf> {
     let path = fs::read(note).ok()?;
     #[cfg(unix)]
@@ -199,7 +199,7 @@ fn noted(note: &Path) -> Option<PathBuf> {
     return String::from_utf8(path).ok().map(PathBuf::from);
 }
 
-/// Names what could not be done with which file or folder.
+/// Says what could not be done with which file or folder.
 pub(super) fn failed<'a>(
     doing: &'static str,
     path: &'a Path,

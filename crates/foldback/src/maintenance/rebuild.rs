@@ -1,4 +1,4 @@
-//! A session's saved state made again from the records, where the saved one is damaged.
+//! Rebuilds a session's saved state from the records if the saved one is damaged.
 
 use crate::error::Failure;
 use crate::live::{Live, Open};
@@ -17,15 +17,15 @@ use std::sync::Arc;
 /// Messages are read in steps of this many.
 const STEP: u64 = 256;
 
-/// Makes the saved state of a todo again, if it cannot be read or does not agree with the records,
-/// and says whether it did. Blocks stay as they are; messages behind the last one may close new
+/// Rebuilds the saved state of a todo if it cannot be read or does not agree with the records, and
+/// returns whether it did. Blocks stay as they are; messages after the last one may close new
 /// blocks.
 ///
-/// What only the state knew is not as it was: what was pinned by hand, notices, how often the prompt's
-/// stable part has moved, and which blocks folded because of a word ([`Close`](crate::Close)) rather
-/// than a message. The next prompt may show a result of the last block, or the answer of a recall
-/// tool, whole where its short form stood, or the other way around, and the phase and the tangle of the
-/// task are counted anew from the messages and the todo list. What is recorded stays as it is.
+/// What only the state knew is lost: what was pinned by hand, notices, how often the prompt's stable
+/// part has moved, and which blocks folded because of an explicit [`Close`](crate::Close) rather than a
+/// message. The next prompt may show a result of the last block, or the answer of a recall tool, whole
+/// instead of in its short form, or the other way around, and the phase and the tangle of the task are
+/// counted anew from the messages and the todo list. The records stay as they are.
 ///
 /// # Errors
 /// When the records cannot be read, or another process writes at the same time.
@@ -54,7 +54,7 @@ pub(super) fn rebuild(memory: &Arc<Shared>, todo: &Todo) -> Result<bool, Error> 
     Ok(true)
 }
 
-/// The records of one todo, gone through again from the first message.
+/// A replay of the records of one todo from the first message.
 struct Replay<'a> {
     session: &'a Session,
     head: Head,
@@ -63,7 +63,7 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// The state, where the same messages close the same blocks again.
+    /// Returns the state if the same messages close the same blocks again.
     fn as_it_was(&self) -> Result<Option<Live>, Error> {
         let mut live = Live::new(&self.session.memory, &self.session.todo, self.head);
         let mut is_same = true;
@@ -77,7 +77,7 @@ impl Replay<'_> {
             }
             Ok(())
         })?;
-        // Whoever recorded it may have closed what was open at the end.
+        // The recorder may have closed what was open at the end.
         if is_same && live.blocks < self.blocks {
             for closed in live.chunker.push(Event::End) {
                 is_same &= self.fold_if(&mut live, |block| block.range == closed.range)?;
@@ -86,7 +86,7 @@ impl Replay<'_> {
         Ok((is_same && live.blocks == self.blocks).then_some(live))
     }
 
-    /// The state of a session whose last block closed by a word, whatever else would have closed it.
+    /// Returns the state of a session whose last block was closed explicitly, whatever else would have closed it.
     fn around_its_blocks(&self, draft: &mut Draft) -> Result<Live, Error> {
         let mut live = Live::new(&self.session.memory, &self.session.todo, self.head);
         self.each_message(|message| {
@@ -104,7 +104,7 @@ impl Replay<'_> {
         Ok(live)
     }
 
-    /// Folds the next recorded block, if it is there and is the one that is `wanted`.
+    /// Folds the next recorded block, if it exists and is the `wanted` one.
     fn fold_if(&self, live: &mut Live, wanted: impl Fn(&Block) -> bool) -> Result<bool, Error> {
         let Session { memory, todo, .. } = self.session;
         let block = memory.blocks.block(todo, live.blocks + 1)?;
@@ -127,7 +127,7 @@ impl Replay<'_> {
             let stored = memory.blocks.messages(todo, from..to)?;
             for (seq, stored) in (from..to).map(SeqNo).zip(stored) {
                 let message = Arc::new(readable(memory, todo, seq, &stored)?);
-                // Without its vectors, or with those of another model, a message is cut by its words.
+                // Without its vectors, or with those of another model, a message is judged by its words.
                 let model = memory.embedder.model_id();
                 let vectors = memory.blocks.vectors(todo, seq).ok().flatten();
                 let vectors = vectors.filter(|found| found.model_id == model);
@@ -150,7 +150,7 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Shows the message to the chunker and the view, as when it was recorded.
+    /// Passes the message to the chunker and the view, as when it was recorded.
     fn take(self, live: &mut Live) -> Vec<foldback_chunker::Closed> {
         let Self { seq, message, stored, mean } = self;
         let mut input = Input::of(&message);

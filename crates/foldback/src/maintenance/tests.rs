@@ -1,4 +1,4 @@
-//! What maintenance finds and mends.
+//! What maintenance finds and repairs.
 
 use crate::{Close, ErrorKind, Memory, Options};
 use foldback_core::{Message, TodoId, ToolCall, ToolCallId};
@@ -90,7 +90,7 @@ fn eager(mode: Mode) -> Options {
     options
 }
 
-/// Every file below a folder and what it holds, but for locks.
+/// Every file below a folder and what it holds, except locks.
 fn contents(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
@@ -116,7 +116,7 @@ fn s9_a_todo_that_could_not_be_forgotten_is_whole() {
     let index = dir.path().join("index");
     let before = contents(&index);
     assert!(index.join("1/tantivy/meta.json").exists());
-    // A store that can only be read keeps its indexes as they are, whatever is asked of it.
+    // A read-only store keeps its indexes as they are, whatever is asked of it.
     let reader = Memory::open(dir.path(), eager(Mode::ReadOnly)).unwrap();
     let refused = |done: Result<(), crate::Error>| done.unwrap_err().kind() == ErrorKind::ReadOnly;
     assert!(refused(reader.maintenance().forget(&id)));
@@ -136,7 +136,7 @@ fn s9_a_todo_that_could_not_be_forgotten_is_whole() {
     assert_eq!(memory.find(&id).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// What is written and indexed while a check looks is no finding.
+/// What is written and indexed during a check is not a finding.
 #[test]
 fn a_check_beside_a_busy_writer_has_no_findings() {
     let dir = tempfile::tempdir().unwrap();

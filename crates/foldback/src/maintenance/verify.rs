@@ -1,4 +1,4 @@
-//! Everything that is recorded of a todo, read and compared.
+//! Reads and compares everything that is recorded for a todo.
 
 use super::{Checkup, STEP};
 use crate::conversations::Conversations;
@@ -13,12 +13,12 @@ use foldback_kv::Todo;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// The check of one todo. What is wrong goes to the checkup.
+/// The check of one todo. Findings go to the checkup.
 pub(super) struct TodoCheck<'a> {
     pub(super) memory: &'a Arc<Shared>,
     pub(super) todo: &'a Todo,
     pub(super) checkup: &'a mut Checkup,
-    /// Why something could not be looked at, which says nothing of whether it is damaged.
+    /// Why something could not be examined, which does not mean that it is damaged.
     pub(super) refused: Option<Error>,
 }
 
@@ -30,8 +30,8 @@ impl TodoCheck<'_> {
 
     fn check(&mut self) {
         self.checkup.todos += 1;
-        // What is written meanwhile is left for the next time: first is seen how far everything
-        // goes, the blocks before the messages that they are of.
+        // What is written meanwhile is left for the next check: first it is determined how far
+        // everything goes, the blocks before their messages.
         let (last, len) = match self.ends() {
             Ok(ends) => ends,
             Err(error) => return self.fail(error),
@@ -48,7 +48,7 @@ impl TodoCheck<'_> {
         self.checkup.findings.push(format!("{}: {what}", self.todo.id()));
     }
 
-    /// Notes an error: damage is a finding, and what the system refused is not.
+    /// Notes an error: damage is a finding, a refusal of the system is not.
     fn fail(&mut self, error: impl Into<Error>) {
         let error = error.into();
         match error.kind() {
@@ -59,13 +59,13 @@ impl TodoCheck<'_> {
         }
     }
 
-    /// The number of the last block, and how many messages there are.
+    /// Returns the number of the last block, and how many messages there are.
     fn ends(&self) -> Result<(u32, u64), Error> {
         let last = last_block(self.memory, self.todo)?;
         Ok((last, self.memory.blocks.head(self.todo)?.messages))
     }
 
-    /// Every message can be rebuilt.
+    /// Checks that every message can be rebuilt.
     fn messages(&mut self, len: u64) {
         let (memory, todo) = (self.memory, self.todo);
         for seq in (0..len).map(SeqNo) {
@@ -75,7 +75,7 @@ impl TodoCheck<'_> {
                 None => Err(Failure::NoMessage { todo: todo.id().clone(), seq, len }.into()),
             });
             let Err(error) = rebuilt else { continue };
-            // A payload is named once, by `payloads`, however many messages need it.
+            // A payload is reported once, by `payloads`, however many messages need it.
             if !matches!(error.failure(), Failure::Payloads(PayloadError::Corrupt { .. })) {
                 self.fail(error);
             }
@@ -85,13 +85,13 @@ impl TodoCheck<'_> {
 
     fn envelope(&mut self) {
         let Err(error) = Conversations::of(self.memory).envelope(self.todo.id()) else { return };
-        // A damaged record is in the engine's own findings.
+        // A damaged record is among the engine's own findings.
         if !matches!(error.failure(), Failure::Kv(_)) {
             self.fail(error);
         }
     }
 
-    /// Blocks follow each other without a gap, and end where the messages do or before.
+    /// Checks that blocks follow each other without a gap, and end at or before the last message.
     fn blocks(&mut self, last: u32, len: u64) {
         let mut after = 0;
         let mut next = 0;
@@ -110,7 +110,7 @@ impl TodoCheck<'_> {
                 let (first, id) = (block.range.first().0, &block.header.block_id);
                 if first != next {
                     self.find(format_args!(
-                        "block {id} begins at message {first}, and the one before ends at {next}"
+                        "block {id} begins at message {first}, but the previous one ends at {next}"
                     ));
                 }
                 next = block.range.last().0 + 1;
@@ -118,24 +118,24 @@ impl TodoCheck<'_> {
             }
         }
         if next > len {
-            self.find("the last block ends behind the last message");
+            self.find("the last block ends after the last message");
         }
         self.checkup.tail += len.saturating_sub(next);
     }
 
-    /// The saved state is of the blocks that there are.
+    /// Checks that the saved state covers the recorded blocks.
     fn state(&mut self) {
         match state_and_blocks(self.memory, self.todo) {
             Ok((live, last)) if live.blocks == last => {}
             Ok((live, last)) => self.find(format_args!(
-                "the saved state is of {} blocks, and there are {last}",
+                "the saved state covers {} blocks, but there are {last}",
                 live.blocks
             )),
             Err(error) => self.fail(error),
         }
     }
 
-    /// The records that recording counts in can be read.
+    /// Checks that the counters that recording uses can be read.
     fn counts(&mut self) {
         let (memory, todo) = (self.memory, self.todo);
         for (read, name) in [
@@ -144,7 +144,7 @@ impl TodoCheck<'_> {
         ] {
             match read {
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
-                    // The engine has named the record, but neither its todo nor what it is.
+                    // The engine has reported the record, but neither its todo nor its meaning.
                     self.checkup.findings.retain(|known| *known != error.to_string());
                     self.find(format_args!("the record of {name} is damaged"));
                 }
@@ -154,7 +154,7 @@ impl TodoCheck<'_> {
         }
     }
 
-    /// Every payload has its content.
+    /// Checks that every payload has its content.
     fn payloads(&mut self) {
         let mut after = 0;
         loop {
@@ -172,7 +172,7 @@ impl TodoCheck<'_> {
         match self.memory.payloads.verify(self.todo) {
             Ok(findings) => {
                 for found in findings {
-                    // A damaged record is in the engine's own findings, without the todo's name.
+                    // A damaged record is among the engine's own findings, without the todo's name.
                     self.checkup.findings.retain(|known| *known != found.what);
                     self.find(found);
                 }
@@ -182,7 +182,7 @@ impl TodoCheck<'_> {
     }
 }
 
-/// The saved state of a todo and the number of its last block, both of one moment where they differ.
+/// Returns the saved state of a todo and the number of its last block, both of one moment if they differ.
 pub(super) fn state_and_blocks(memory: &Shared, todo: &Todo) -> Result<(Live, u32), Error> {
     loop {
         let live = Live::load(memory, todo)?;
@@ -193,7 +193,7 @@ pub(super) fn state_and_blocks(memory: &Shared, todo: &Todo) -> Result<(Live, u3
     }
 }
 
-/// The number of a todo's last block, damaged or not; 0 for none.
+/// Returns the number of a todo's last block, damaged or not; 0 for none.
 fn last_block(memory: &Shared, todo: &Todo) -> Result<u32, Error> {
     match memory.blocks.last_block(todo) {
         Ok(last) => Ok(last.map_or(0, |block| block.header.block_id.n())),

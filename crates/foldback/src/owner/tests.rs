@@ -131,7 +131,7 @@ fn small_volumes_are_joined() {
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
-/// S9: what is forgotten is in no file of the index, and what stood beside it is found as before.
+/// S9: what is forgotten is in no file of the index, and what was beside it is found as before.
 #[test]
 fn s9_a_forgotten_todo_leaves_the_index_over_all() {
     let dir = tempfile::tempdir().unwrap();
@@ -148,8 +148,8 @@ fn s9_a_forgotten_todo_leaves_the_index_over_all() {
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
-/// S9: a process that is killed between the records and the volumes leaves what no search answers, and
-/// the next upkeep removes.
+/// S9: a process that is killed between the records and the volumes leaves data that no search returns
+/// and the next upkeep removes.
 #[test]
 fn s9_what_a_killed_forgetting_leaves_is_never_answered() {
     let dir = tempfile::tempdir().unwrap();
@@ -174,7 +174,7 @@ fn s9_what_a_killed_forgetting_leaves_is_never_answered() {
     assert_eq!(found(&memory, "KESTREL-8").0[0], "talk-8");
 }
 
-/// R1: whatever a killed writer leaves counts for nothing, and goes.
+/// R1: whatever a killed writer leaves is ignored and removed.
 #[test]
 fn r1_a_volume_that_was_cut_short_is_none() {
     let dir = tempfile::tempdir().unwrap();
@@ -203,7 +203,7 @@ fn r4_a_damaged_volume_is_passed_over_and_made_again() {
     let mut files = vec![volume.join("vectors.i8"), dir.path().join("index/all/catalogue")];
     let tantivy = std::fs::read_dir(volume.join("tantivy")).unwrap();
     let tantivy = tantivy.map(|entry| entry.unwrap().path());
-    // Nobody reads tantivy's list of its own files, or a lock.
+    // tantivy's list of its own files is not read, nor is a lock.
     let is_read = |path: &PathBuf| {
         path.extension().is_some_and(|e| e != "lock") && !path.ends_with(".managed.json")
     };
@@ -246,7 +246,7 @@ fn what_is_beyond_the_bound_is_counted() {
             session.close(Close::End).unwrap();
         }
     }
-    // What is kept nowhere is searched up to the bound, the newest first.
+    // What is in no index is searched up to the limit, the newest first.
     let (todos, waiting) = found(&memory, "KESTREL-699");
     assert_eq!(todos[0], "talk-0");
     assert!((400..=2_400).contains(&waiting), "{waiting}");

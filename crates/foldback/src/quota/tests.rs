@@ -13,7 +13,7 @@ fn memory(quota: Quota) -> Memory {
     Memory::in_memory(Options::default().with_quota(quota)).unwrap()
 }
 
-/// A bound, its todo and its setting are named.
+/// A limit, its todo and its setting are named.
 #[track_caller]
 fn check_refused<T>(result: Result<T, Error>, most: &str, setting: &str) {
     let error = result.err().expect("a bound");
@@ -91,7 +91,7 @@ fn s10_one_payload_is_bounded() {
     assert_eq!(session.len(), 2);
 }
 
-/// An import ends at the bound, and what came before stays.
+/// An import ends at the limit, and what came before stays.
 #[test]
 fn s10_an_import_keeps_what_it_had() {
     let memory = memory(Quota::default().with_messages(300));
@@ -119,7 +119,7 @@ fn flip(store: &Path, record: &[u8]) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// A count that is damaged is made again; where a message is damaged, too, nothing is recorded before a repair.
+/// A damaged count is rebuilt; if a message is damaged, too, nothing is recorded before a repair.
 #[test]
 fn s10_a_damaged_count_keeps_no_todo_closed() {
     let dir = tempfile::tempdir().unwrap();
@@ -165,7 +165,7 @@ fn s10_a_damaged_count_keeps_no_todo_closed() {
     let mut session = memory.session(&todo("a")).unwrap();
     assert_eq!(session.record(said(12)).unwrap_err().kind(), ErrorKind::Corrupt);
     memory.maintenance().repair().unwrap();
-    // The message that is gone counts nothing, so there is room for one again.
+    // The message that is gone counts for nothing, so there is room for one again.
     session.record(said(12)).unwrap();
     check_refused(session.record(said(13)), "7500 bytes", "memory.max_bytes");
     assert!(!findings(&memory).iter().any(|one| one.contains("count")));

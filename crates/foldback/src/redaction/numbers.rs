@@ -1,4 +1,4 @@
-//! Which number a secret has in its todo.
+//! Assigns each secret its number in its todo.
 
 use super::RedactionKey;
 use crate::Error;
@@ -12,28 +12,28 @@ use std::collections::HashMap;
 /// The first bytes of a keyed digest: enough to tell the secrets of a todo apart.
 type Digest = [u8; 16];
 
-/// A secret that is shorter than this, or a password, could be guessed, and a guess be tried at its digest.
+/// A secret shorter than this, or a password, could be guessed, and the guess checked against its digest.
 const GUESSABLE: usize = 20;
 
 /// The numbers of the secrets of one todo, from 1 on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Numbers {
-    /// For each number the digest of its secret; `None` where none is kept.
+    /// For each number, the digest of its secret; `None` if none is stored.
     digests: Vec<Option<Digest>>,
-    /// Those that are known in this process.
+    /// The numbers that are known in this process.
     #[serde(skip)]
     known: HashMap<Digest, u32>,
-    /// Whether the record of them is damaged, so that no new one can be given.
+    /// Whether their record is damaged, so that no new number can be assigned.
     #[serde(skip)]
     is_damaged: bool,
 }
 
 impl Numbers {
-    /// No mark is taken for that of a damaged record which has a greater number: anyone can write
+    /// A mark with a greater number is not taken for one of a damaged record: anyone can write
     /// `[redacted jwt 4000000000]`.
     pub(super) const MOST: u32 = 1 << 16;
 
-    /// The numbers in a record; `None` where it is none.
+    /// Reads the numbers in a record; `None` if it is not valid.
     pub(super) fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let mut numbers: Self = rmp_serde::from_slice(bytes).ok()?;
         let numbered = (1..).zip(&numbers.digests);
@@ -41,12 +41,12 @@ impl Numbers {
         Some(numbers)
     }
 
-    /// Those of a damaged record.
+    /// Returns the numbers of a damaged record.
     pub(super) fn damaged() -> Self {
         Self { is_damaged: true, ..Self::default() }
     }
 
-    /// Numbers up to this one are taken, by secrets that nobody knows.
+    /// Marks numbers up to this one as taken, by secrets that are no longer known.
     pub(super) fn taken(highest: u32) -> Self {
         Self { digests: vec![None; highest.min(Self::MOST) as usize], ..Self::default() }
     }
@@ -60,14 +60,14 @@ impl Numbers {
             .map_err(|_| Failure::Internal("the numbers of secrets have no bytes").into())
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
         self.digests.len()
     }
 
-    /// The number of a secret, a new one where it is new. Without an owner's key the digest of a secret that could be
-    /// guessed is not stored: what reads the store could try guesses at it. Such a secret keeps its number as long as
-    /// the session lives.
+    /// Returns the number of a secret, assigning one to a new secret. Without an owner's key, the digest of a
+    /// guessable secret is not stored: a reader of the store could check guesses against it. Such a secret keeps its
+    /// number as long as the session lives.
     pub(super) fn of(&mut self, secret: &Finding, digester: &Digester) -> u32 {
         let digest = digester.digest(secret);
         if let Some(known) = self.known.get(&digest) {
@@ -87,10 +87,10 @@ fn is_guessable(secret: &Finding) -> bool {
         || secret.kind.contains("basic")
 }
 
-/// What makes the digests of a todo's secrets.
+/// The key for the digests of a todo's secrets.
 pub(super) struct Digester {
     key: [u8; 32],
-    /// Whether that is of the owner's key, which is nowhere in the store.
+    /// Whether it is derived from the owner's key, which is nowhere in the store.
     is_owners: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What was removed, kept so that its owner alone reads it.
+//! Seals removed text so that only its owner can read it.
 
 use super::bound_to;
 use crate::Error;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The key that removed secrets are sealed with. It is stored nowhere.
+/// The key with which removed secrets are sealed. It is stored nowhere.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedactionKey([u8; 32]);
 
@@ -20,7 +20,7 @@ impl RedactionKey {
     }
 }
 
-/// Never the key itself.
+/// Never shows the key itself.
 impl fmt::Debug for RedactionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RedactionKey(..)")
@@ -39,10 +39,10 @@ impl FromStr for RedactionKey {
 /// A piece of a message that was removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Removed {
-    /// Where its mark stands in the message's JSON, in bytes, and how long that is.
+    /// Where its mark is in the message's JSON, in bytes, and how long the mark is.
     pub(super) at: u64,
     pub(super) mark: u64,
-    /// What stood there, byte for byte.
+    /// The removed text, byte for byte.
     pub(super) text: String,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn seal(
 ) -> Result<Vec<u8>, Error> {
     let mut bytes = rmp_serde::to_vec(removed)
         .map_err(|_| Failure::Internal("what was removed has no bytes"))?;
-    // A todo has a key of its own, so that random nonces suffice.
+    // Each todo has a key of its own, so random nonces suffice.
     let mut nonce = [0; NONCE_LEN];
     getrandom::fill(&mut nonce).map_err(Failure::Random)?;
     cipher(key, todo)?
@@ -71,7 +71,7 @@ pub(super) fn seal(
 /// Opens what [`seal`] made.
 ///
 /// # Errors
-/// When it was sealed with another key, for another record or todo, or was changed.
+/// When it was sealed with another key or for another record or todo, or was changed.
 pub(super) fn open(
     key: &RedactionKey,
     todo: &TodoId,

@@ -1,4 +1,4 @@
-//! What is kept in the place of secrets.
+//! What is stored in place of secrets.
 
 use crate::core::{ItemState, Message, SeqNo, TodoId, TodoItem, TodoList, ToolCall, ToolCallId};
 use crate::{Close, ErrorKind, IndexConfig, Memory, NewSent, Options, Redaction, RedactionKey};
@@ -16,7 +16,7 @@ const AWS: &str = "AKIAZ7Q2MXK4N5P6R3TB";
 const GITHUB: &str = "ghp_0aZ9bY8cX7dW6eV5fU4gT3hS2iR1jQ0kPlOm";
 const PASSWORD: &str = "t4Zq9LmXw2";
 const CHINESE: &str = "n0q8ChSWiGOCB6";
-/// A line of a key, which stands in the middle of it.
+/// A line from the middle of a key.
 const PEM_LINE: &str = "gUb1BxIqRh+cDqbjYM0GP50EXLufyCp7qzXSQZECEoRfiLw2dw0c4pl5Og8BtThQ";
 const SECRETS: [&str; 5] = [AWS, GITHUB, PASSWORD, CHINESE, PEM_LINE];
 
@@ -146,7 +146,7 @@ fn s8_no_file_of_a_store_holds_what_was_redacted() {
         // What is parked has to come back byte for byte, and does as long as the memory is open.
         assert_eq!(memory.parked(&todo("sent"), &[[7; 32]]).unwrap(), [Some(messages[3].clone())]);
         assert!(memory.maintenance().doctor().unwrap().is_clean());
-        // What stands in the place of secrets is found.
+        // The marks in place of secrets are found.
         let found =
             memory.recall(&todo("one"), "search_block", r#"{"query": "redacted aws-access-key"}"#);
         assert!(found.unwrap().text.contains("[redacted aws-access-key 1]"));
@@ -178,7 +178,7 @@ fn s8_the_owner_reads_it_byte_for_byte_again() {
     assert_eq!(reveal(options(None)).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
-/// What is sealed of one message is none of another's, and none of another todo's.
+/// What is sealed of one message does not open for another message or another todo.
 #[test]
 fn s8_what_is_sealed_is_bound_to_its_place() {
     let memory = Memory::in_memory(options(Some(OWNERS))).unwrap();
@@ -227,11 +227,11 @@ fn s8_the_same_secret_has_the_same_mark_in_its_todo() {
     let first = "[redacted aws-access-key 1] and [redacted github-token 2] and password=[redacted password 3]";
     let again = "[redacted github-token 2] and [redacted aws-access-key 1] and password=[redacted password ";
     assert_eq!(texts(Some(OWNERS)), [first.to_owned(), format!("{again}3]")]);
-    // Without a key nothing is kept of a password that a guess could be tried at.
+    // Without a key, nothing is stored of a password that a guess could be checked against.
     assert_eq!(texts(None), [first.to_owned(), format!("{again}4]")]);
 }
 
-/// A conversation that was imported is known again, and goes on, although what is kept of it is not what came.
+/// An imported conversation is recognised and continues, although it is not stored as it came.
 #[test]
 fn s8_an_import_goes_on() {
     let memory = Memory::in_memory(options(None)).unwrap();
@@ -268,7 +268,7 @@ fn s8_what_is_revealed_around_a_conversation_is_of_its_last_import() {
         memory.conversations().export_revealed(&todo("t")).unwrap()
     };
     assert_eq!(import(Some(OWNERS), 1, one), came(1, one));
-    // It has grown; another secret stands in the same place; both.
+    // It has grown; another secret is in the same place; both.
     assert_eq!(import(Some(OWNERS), 2, one), came(2, one));
     assert_eq!(import(Some(OWNERS), 2, &other), came(2, &other));
     assert_eq!(import(Some(OWNERS), 3, one), came(3, one));
@@ -298,13 +298,13 @@ fn s8_an_envelope_and_its_seal_are_one_commit() {
         memory.shared.kv.changed().unwrap() - before
     };
     import("none");
-    // Its message is there; what stands around it becomes another text, with a secret in it and then without.
+    // Its message is there; the text around it changes, with a secret in it and then without.
     assert_eq!(import(GITHUB), 1);
     assert_eq!(import(&format!("{}AB", &GITHUB[..GITHUB.len() - 2])), 1);
     assert_eq!(import("none"), 1);
 }
 
-/// A damaged record of the numbers keeps nobody from reading; a new secret is recorded once they are made again.
+/// A damaged record of the numbers prevents no reading; a new secret is recorded once they are rebuilt.
 #[test]
 fn s8_damaged_numbers_keep_no_todo_closed() {
     let memory = Memory::in_memory(options(Some(OWNERS))).unwrap();

@@ -90,7 +90,7 @@ fn s5_a_store_keeps_its_secret() {
     assert_eq!(of(Mode::ReadWrite), new, "a damaged one is made anew, once");
 }
 
-/// S5: who finds that another has made the secret between its look and its commit takes that one.
+/// S5: a process that finds that another made the secret between its look and its commit takes that one.
 #[test]
 fn s5_whoever_comes_second_takes_the_first_ones_secret() {
     let first = |kv: &dyn Kv| secret_of(kv, Mode::ReadWrite).map(drop).map_err(|e| panic!("{e}"));
@@ -100,7 +100,7 @@ fn s5_whoever_comes_second_takes_the_first_ones_secret() {
     assert_eq!(store.kv.head(MAKERS.end - 1).unwrap(), 1, "one was made");
 }
 
-/// S5: a damaged counter keeps no store from getting a secret that stays; where all are damaged it opens.
+/// S5: a damaged counter does not keep a store from getting a permanent secret; if all are damaged, it still opens.
 #[test]
 fn s5_a_damaged_counter_costs_no_secret() {
     let last = MAKERS.end - 1;

@@ -1,23 +1,23 @@
-//! What the calls of a conversation cost, beside what keeping everything would have cost.
+//! The cost of a conversation's calls, compared with the cost of keeping everything.
 
 use super::counted::{Billed, Counted};
 use crate::CacheAware;
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
 
-/// By so much what is spent may exceed the cost of keeping everything.
+/// How much spending may exceed the cost of keeping everything.
 const EXCESS: f64 = 0.02;
 
-/// So much of that is left free where all tokens are estimated, for what the estimates may be off by.
+/// How much of that is kept free if all tokens are estimated, as a margin for errors of the estimates.
 const UNCOUNTED: f64 = 0.001;
 
-/// By so much what a fold writes may be more than it is estimated at, where the rest was counted.
+/// How much a fold may write beyond its estimate, if the rest was counted.
 const DOUBT: f64 = 0.05;
 
-/// A search and a look behind it bring so many tokens: 2,000 each, the first ones in both calls.
+/// How many tokens a search and a following load bring: 2,000 each, the first ones in both calls.
 const RECALL_TOKENS: u64 = 6_000;
 
-/// Which recall tools a prompt declares. It only ever becomes more.
+/// Which recall tools a prompt declares. The set only ever grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Declared {
     /// None: everything is in view.
@@ -29,49 +29,49 @@ pub(crate) enum Declared {
     All,
 }
 
-/// What the calls so far cost, and how the view stood at the last of them. Tokens are estimates where the provider's
-/// counts are not known, costs thousandths of a token at the policy's prices.
+/// The cost of the calls so far, and the state of the view at the last of them. Tokens are estimates if the
+/// provider's counts are not known; costs are thousandths of a token at the policy's prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) calls: u64,
     /// The tokens of everything that was recorded.
     pub(crate) history: u64,
-    /// As it was at the last call.
+    /// Its value at the last call.
     sent: u64,
-    /// What keeping everything would have cost.
+    /// The cost that keeping everything would have had.
     full: u64,
-    /// What was spent.
+    /// The amount spent.
     spent: u64,
-    /// Of the last prompt, the tokens that the next one begins with.
+    /// The tokens of the last prompt with which the next one begins.
     pub(crate) cached: u64,
-    /// What was paid for reading what could have been folded, since the last fold.
+    /// The amount paid since the last fold for reading what could have been folded.
     rent: u64,
     pub(crate) declared: Declared,
     /// How many blocks have left the view.
     pub(crate) folded: u32,
-    /// The ledger: what each fold wrote about the blocks that left, a message each.
+    /// The ledger: what each fold wrote about the blocks that left, one message per fold.
     #[serde(rename = "told")]
     pub(crate) ledger: Vec<String>,
     /// Large results and answers of recall tools that are still shown whole.
     pub(crate) whole: Vec<SeqNo>,
     /// Whether the assistant has said anything.
     pub(crate) is_dialogue: bool,
-    /// What the provider has counted. Older stores end before it.
+    /// The provider's counts. Older stores end before it.
     #[serde(default)]
     pub(crate) counted: Counted,
     /// The last call, until it is billed.
     #[serde(default)]
     charged: Option<Charged>,
-    /// The tokens of the question that the caller shows, where it left the view. Older stores end before it.
+    /// The tokens of the question that the caller shows, if it left the view. Older stores end before it.
     #[serde(default)]
     pub(crate) question: u64,
-    /// The tokens that the agent sends in front: its instructions and tools. Older stores end before it.
+    /// The tokens that the agent sends first: its instructions and tools. Older stores end before it.
     #[serde(default)]
     pub(crate) agent_front: u64,
-    /// What recalling has cost; no part of what was spent. Older stores end before it.
+    /// The cost of recalls, which is not part of the amount spent. Older stores end before it.
     #[serde(default)]
     recalled: u64,
-    /// In so many calls.
+    /// The number of calls for it.
     #[serde(default)]
     recalls: u32,
     /// The same costs without any cache, while the provider's bills are not known. Older stores do not have them.
@@ -79,32 +79,32 @@ pub(crate) struct Account {
     plain: Option<Plain>,
 }
 
-/// What everything would have cost, and what was spent, had nothing been cached.
+/// The cost of everything, and the amount spent, had nothing been cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Plain {
     full: u64,
     spent: u64,
 }
 
-/// A call as it was charged: by estimates.
+/// A call as it was charged, by estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Charged {
     bill: Bill,
-    /// What it cost.
+    /// Its cost.
     spent: u64,
-    /// What keeping everything would have cost.
+    /// The cost that keeping everything would have had.
     full: u64,
     history: u64,
-    /// The tokens of it in front of the messages that the view knows of.
+    /// Its tokens before the messages that the view knows of.
     own: u64,
-    /// The estimated tokens of the messages that are new in it.
+    /// The estimated tokens of its new messages.
     estimate: u64,
-    /// The first message behind it.
+    /// The first message after it.
     next: SeqNo,
 }
 
-/// A prompt as its price is made: its stable tokens, those behind them, and how many of the stable
-/// ones the cache holds.
+/// The parts of a prompt that determine its price: its stable tokens, those after them, and how
+/// many of the stable ones are cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bill {
     pub(crate) stable: u64,
@@ -117,8 +117,8 @@ impl Bill {
         self.stable + self.suffix
     }
 
-    /// As a provider bills it: nothing below the least prefix is cached. That it keeps whole runs of
-    /// tokens is left out: what a run is rounded by is chance, on both sides of the account.
+    /// Returns the cost as a provider bills it: nothing below the shortest prefix is cached. That a provider keeps
+    /// whole runs of tokens is ignored: the rounding is chance, on both sides of the account.
     pub(crate) fn cost(self, settings: &CacheAware) -> f64 {
         let kept = cacheable(self.stable, settings);
         let read = cacheable(self.shared, settings).min(kept);
@@ -129,12 +129,12 @@ impl Bill {
             + prices.plain * plain as f64
     }
 
-    /// What it costs in each call to come, where it was sent before.
+    /// Returns its cost in each later call, if it was sent before.
     pub(crate) fn again(self, settings: &CacheAware) -> f64 {
         Self { shared: self.stable, ..self }.cost(settings)
     }
 
-    /// Without a cache, in thousandths.
+    /// Returns the cost without a cache, in thousandths.
     fn plain_cost(self, settings: &CacheAware) -> u64 {
         thousandths(settings.prices.plain * self.tokens() as f64)
     }
@@ -144,24 +144,24 @@ pub(crate) fn cacheable(tokens: u64, settings: &CacheAware) -> u64 {
     if tokens < settings.least_cached { 0 } else { tokens }
 }
 
-/// Whole numbers, so that a sum is the same wherever it is read again. A negative cost is none.
+/// Rounds to whole numbers, so that a sum is the same wherever it is read again. A negative cost counts as none.
 fn thousandths(cost: f64) -> u64 {
     (cost.max(0.0) * 1_000.0).round() as u64
 }
 
 impl Account {
-    /// Of a conversation that has not begun.
+    /// Returns the account of a conversation that has not begun.
     pub(crate) fn new() -> Self {
         Self { plain: Some(Plain::default()), ..Self::default() }
     }
 
-    /// The tokens in front of all that the view knows of: what was counted, or what the agent says.
+    /// Returns the tokens before everything that the view knows of: as counted, or as given by the agent.
     pub(crate) fn front(&self) -> u64 {
         if self.counted.is_empty() { self.agent_front } else { self.counted.front }
     }
 
-    /// What it may cost to recall something once, by a search and a look: as much as it has so far, else as much as two
-    /// calls from this prompt may come to.
+    /// Returns what one recall may cost, by a search and a load: as much as recalls have cost so far, else as much as
+    /// two calls from this prompt may cost.
     fn recall_cost(&self, bill: Bill, settings: &CacheAware) -> f64 {
         let prices = settings.prices;
         let again = prices.read * bill.stable as f64 + prices.plain * bill.suffix as f64;
@@ -171,19 +171,19 @@ impl Account {
         }
     }
 
-    /// What the next call costs where everything is kept.
+    /// Returns the cost of the next call if everything is kept.
     fn full_bill(&self) -> Bill {
         let front = |tokens: u64| if tokens == 0 { 0 } else { tokens + self.front() };
         Bill { stable: front(self.history), suffix: 0, shared: front(self.sent) }
     }
 
-    /// Whether the next call may be billed so.
+    /// Returns whether the next call may have this bill.
     pub(crate) fn affords(&self, bill: Bill, settings: &CacheAware) -> bool {
         self.affords_beside(bill, 0.0, settings)
     }
 
-    /// Whether a fold may be billed so from which `net` is expected, and `stay` without it: what recalling may come to has to
-    /// be left over, or half of what is expected has to pay for it.
+    /// Returns whether a fold may have this bill if a saving of `net` is expected, with `stay` as the bill without it:
+    /// the possible cost of a recall has to be left over, or half of the expected saving has to pay for it.
     pub(crate) fn affords_fold(
         &self,
         bill: Bill,
@@ -191,21 +191,21 @@ impl Account {
         net: f64,
         settings: &CacheAware,
     ) -> bool {
-        // Where the caller's tools recall, what that costs is the caller's matter, too.
+        // If the caller's tools recall, their cost is the caller's concern, too.
         let recall = if settings.tools_elsewhere { 0.0 } else { self.recall_cost(bill, settings) };
         let reserve = (recall - net.max(0.0) / 2.0).max(0.0);
         let is_cheaper = bill.cost(settings) + reserve <= stay.cost(settings);
         is_cheaper || self.affords_beside(bill, reserve, settings)
     }
 
-    /// Whether keeping everything costs less with the cache than without.
+    /// Returns whether keeping everything costs less with the cache than without.
     pub(crate) fn is_cache_cheaper(&self, settings: &CacheAware) -> bool {
         let whole = self.full_bill();
         let full = self.full + thousandths(whole.cost(settings));
         self.plain.is_none_or(|plain| full <= plain.full + whole.plain_cost(settings))
     }
 
-    /// Whether the next call may be billed so, and so much be left over.
+    /// Returns whether the next call may have this bill and leave this much over.
     fn affords_beside(&self, bill: Bill, reserve: f64, settings: &CacheAware) -> bool {
         let whole = self.full_bill();
         let new = settings.prices.write * bill.stable.saturating_sub(bill.shared) as f64;
@@ -217,7 +217,7 @@ impl Account {
             self.full + thousandths(whole.cost(settings)),
             self.spent + thousandths(bill.cost(settings)),
         );
-        // Who would pay less without a cache does without.
+        // A caller that would pay less without a cache does without it.
         if let Some(plain) = self.plain.filter(|_| !settings.tools_elsewhere) {
             full = full.min(plain.full + whole.plain_cost(settings));
             spent = spent.min(plain.spent + bill.plain_cost(settings));
@@ -226,41 +226,41 @@ impl Account {
         spent as f64 <= (1.0 + excess) * full as f64
     }
 
-    /// The tokens of a prefix that is cached where it is long enough: that has to be sure where it is known what was
-    /// counted, for the rest of it is estimated.
+    /// Returns the tokens of a prefix that is cached if it is long enough: if counts are known, that has to be
+    /// certain, since the rest of it is estimated.
     pub(crate) fn surely_cached(&self, tokens: u64, settings: &CacheAware) -> u64 {
         let is_sure = self.counted.is_empty() || tokens >= settings.tokens_cached();
         if is_sure { tokens } else { 0 }
     }
 
-    /// Whether the rent, this one included, has come to the price.
+    /// Returns whether the rent, including this one, has reached the price.
     pub(crate) fn has_paid(&self, rent: f64, price: f64) -> bool {
         self.rent + thousandths(rent) >= thousandths(price)
     }
 
-    /// Takes what a call paid for reading what could have been folded.
+    /// Adds what a call paid for reading what could have been folded.
     pub(crate) fn pay_rent(&mut self, rent: f64) {
         self.rent += thousandths(rent);
     }
 
-    /// After a fold nothing is rented.
+    /// Clears the rent after a fold.
     pub(crate) fn end_rent(&mut self) {
         self.rent = 0;
     }
 
-    /// The lines of the ledger.
+    /// Returns the lines of the ledger.
     pub(crate) fn ledger_lines(&self) -> impl Iterator<Item = &str> {
         self.ledger.iter().flat_map(|message| message.lines())
     }
 
-    /// The provider keeps nothing of what was sent.
+    /// Notes that the provider has nothing of what was sent in its cache.
     pub(crate) fn cool(&mut self) {
         (self.sent, self.cached) = (0, 0);
     }
 
-    /// Takes the call that a prompt with this bill was made for; one that only recalls is not made where everything is
-    /// kept. Of what is new in it, up to the message `next`, `estimate`
-    /// is the estimate, and `own` are the tokens in front of the messages.
+    /// Charges the call that a prompt with this bill was made for; a call that only recalls would not be made if
+    /// everything were kept. `estimate` is the estimate of what is new in it, up to the message `next`, and `own` are
+    /// the tokens before the messages.
     pub(crate) fn charge(
         &mut self,
         bill: Bill,
@@ -289,15 +289,15 @@ impl Account {
         self.charged = Some(Charged { bill, spent, full, history, own, estimate, next });
     }
 
-    /// Takes a further call from the last prompt that recalled something, with so many tokens behind it. It is recorded
-    /// nowhere, and where everything is kept nobody makes it.
+    /// Charges a further call from the last prompt that recalled something, with this many tokens after it. It is
+    /// recorded nowhere, and would not be made if everything were kept.
     pub(crate) fn note_recall(&mut self, tokens: u64, settings: &CacheAware) {
         let bill = Bill { stable: self.cached + tokens, suffix: 0, shared: self.cached };
         self.recalled += thousandths(bill.cost(settings));
         self.recalls += 1;
     }
 
-    /// Takes what the provider has billed for the last call, in place of what that was taken for.
+    /// Takes the provider's bill for the last call in place of the estimate.
     pub(crate) fn bill(&mut self, billed: &Billed) {
         let Some(charged) = self.charged.take() else { return };
         self.plain = None;
@@ -305,7 +305,7 @@ impl Account {
         self.spent = self.spent.saturating_sub(charged.spent) + thousandths(billed.cost);
         let Charged { bill, history, own, estimate, next, .. } = charged;
         self.counted.count(billed, bill.tokens(), own, estimate, next);
-        // What was said since stands behind it.
+        // What was said since follows it.
         let whole = billed.whole_tokens.saturating_sub(self.front());
         self.history = whole + self.history.saturating_sub(history);
         (self.sent, self.cached) = (whole, billed.tokens);

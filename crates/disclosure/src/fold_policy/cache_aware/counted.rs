@@ -1,40 +1,40 @@
-//! What a provider has counted of the messages, where it is known.
+//! A provider's counts of the messages, if known.
 
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
 
-/// Messages are counted together until they are estimated at so many tokens.
+/// Messages are counted together until their estimate reaches this many tokens.
 const PER_STEP: u64 = 1_000;
 
-/// No text is so far from its estimate; what is, is no matter of texts.
+/// No text deviates this much from its estimate; a larger deviation is not due to texts.
 const FURTHEST: f64 = 4.0;
 
-/// What a provider has billed for the last prompt, and what it would have billed where nothing ever left. Costs are in
+/// A provider's bill for the last prompt, and the one it would have sent if nothing had ever left. Costs are in
 /// tokens at the plain price.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Billed {
     /// The tokens of the prompt.
     pub tokens: u64,
-    /// Those of them that stand in front of the messages: instructions, and the caller's tools.
+    /// Those of them before the messages: instructions, and the caller's tools.
     pub front: u64,
-    /// What was spent.
+    /// The amount spent.
     pub cost: f64,
     /// The tokens of everything.
     pub whole_tokens: u64,
-    /// What that would have cost.
+    /// The cost that this would have had.
     pub whole_cost: f64,
 }
 
-/// What a provider has counted of the messages.
+/// A provider's counts of the messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counted {
-    /// The tokens in front of all that the view knows of.
+    /// The tokens before everything that the view knows of.
     pub(crate) front: u64,
     /// The tokens of the prompt that was counted last; 0 for none.
     total: u64,
     /// The first message that was not in it.
     pub(crate) next: SeqNo,
-    /// Whether prompts have changed since otherwise than at their end.
+    /// Whether prompts have since changed elsewhere than at their end.
     pub(crate) has_moved: bool,
     /// Messages in view, the newest last.
     steps: Vec<Step>,
@@ -55,12 +55,13 @@ impl Step {
 }
 
 impl Counted {
-    /// Whether no prompt was counted.
+    /// Returns whether no prompt was counted.
     pub(crate) fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// The tokens of a message that is estimated at so many: of one that was not counted, as those that were.
+    /// Returns the tokens of a message with this estimate: one that was not counted is assumed to be like those that
+    /// were.
     pub(crate) fn of(&self, seq: SeqNo, estimate: u64) -> u64 {
         let ratio = match self.steps.partition_point(|step| step.from <= seq).checked_sub(1) {
             Some(n) if seq < self.next => self.steps.get(n).map_or(1.0, |step| step.ratio()),
@@ -69,7 +70,7 @@ impl Counted {
         (estimate as f64 * ratio).round() as u64
     }
 
-    /// How many tokens an estimated one is.
+    /// Returns how many tokens one estimated token amounts to.
     fn ratio(&self) -> f64 {
         let sum = |sum: Step, step: &Step| Step {
             from: sum.from,
@@ -81,8 +82,8 @@ impl Counted {
         if all.estimate == 0 { 1.0 } else { all.ratio() }
     }
 
-    /// Takes the count of a prompt that was taken for `taken` tokens: of what is new in it, up to `next`, `estimate` was
-    /// the estimate. `own` are the tokens that the view knows of in front of the messages.
+    /// Takes the count of a prompt that was estimated at `taken` tokens; `estimate` was the estimate of what is new in
+    /// it, up to `next`. `own` are the tokens before the messages that the view knows of.
     pub(crate) fn count(
         &mut self,
         billed: &Billed,
@@ -100,7 +101,7 @@ impl Counted {
                 self.push(Step { from, estimate, tokens });
             }
             Some(tokens) => self.push(Step { from, estimate, tokens }),
-            // What left was written anew in other words, of which no more is known.
+            // What left was replaced by other text, about which nothing more is known.
             None => self.front = (self.front + billed.tokens).saturating_sub(taken),
         }
         (self.total, self.next, self.has_moved) = (billed.tokens, next, false);
@@ -117,7 +118,7 @@ impl Counted {
         }
     }
 
-    /// Messages before this one are not in view.
+    /// Drops the messages before this one, which are not in view.
     pub(crate) fn leave(&mut self, first: SeqNo) {
         let gone = self.steps.partition_point(|step| step.from <= first).saturating_sub(1);
         self.steps.drain(..gone);

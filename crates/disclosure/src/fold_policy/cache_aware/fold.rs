@@ -1,4 +1,4 @@
-//! A plan, carried out: what blocks leave behind when they fold.
+//! Carries out a plan: what blocks leave behind when they fold.
 
 use super::plan::Plan;
 use super::{CALLED_TOKENS, CacheAwarePolicy};
@@ -12,7 +12,7 @@ use foldback_core::SeqNo;
 use std::collections::BTreeSet;
 
 impl CacheAwarePolicy {
-    /// Does what is planned.
+    /// Carries out the plan.
     pub(super) fn carry_out(&mut self, contents: &mut Contents, plan: Plan) {
         contents.moves += u64::from(plan.moves);
         self.account.counted.has_moved |= plan.moves;
@@ -29,7 +29,7 @@ impl CacheAwarePolicy {
         }
     }
 
-    /// The first so many closed blocks leave; whatever the model has seen becomes light.
+    /// Lets the first closed blocks leave; what the model has seen becomes light.
     fn fold_out(&mut self, contents: &mut Contents, cut: usize) {
         let fresh = self.fresh_start(contents);
         let was = self.pinned.iter().chain(&self.ledger).cloned().collect::<Vec<_>>();
@@ -68,7 +68,7 @@ impl CacheAwarePolicy {
         let front = front - self.pinned.as_ref().map_or(0, Form::estimate);
         self.write_pinned(contents);
         self.write_ledger();
-        // What the last prompt began with counts up to the first message that is not as it was.
+        // The beginning of the last prompt counts up to the first message that changed.
         let first = gone.first().filter(|_| was.is_empty()).map(Entry::shown);
         let was = was.iter().map(Form::message).chain(first);
         let now = self.pinned.iter().chain(&self.ledger);
@@ -78,7 +78,8 @@ impl CacheAwarePolicy {
         self.account.cached = self.account.surely_cached(cached, &self.settings);
     }
 
-    /// The tokens that the caller shows of the last question among messages that leave; `None` where there is none.
+    /// Returns the tokens that the caller shows of the last question among messages that leave; `None` if there is
+    /// none.
     pub(super) fn question_in(&self, contents: &Contents, leaving: &[Entry]) -> Option<u64> {
         let question = leaving.iter().rfind(|entry| entry.opens_turn())?;
         let is_shown = question.message().text().len() <= self.settings.question_max
@@ -86,8 +87,8 @@ impl CacheAwarePolicy {
         Some(if is_shown { self.tokens_of(question) } else { 0 })
     }
 
-    /// What the ledger says about the calls of messages that left: those that stand neither in it nor
-    /// in view. Once blocks are not listed, the newest of all that left.
+    /// Returns what the ledger says about the calls of messages that left: those that are neither in
+    /// it nor in view. Once blocks are not listed, the newest of all that left.
     pub(super) fn called_by(&self, contents: &Contents) -> Vec<String> {
         let mut in_sight: BTreeSet<&str> =
             contents.entries().flat_map(Entry::called_lines).collect();
@@ -103,8 +104,8 @@ impl CacheAwarePolicy {
     }
 }
 
-/// What the ledger keeps in sight of messages that leave: failures that are not resolved, and what
-/// was consulted. Once blocks are not listed, all failures that are out of sight.
+/// Returns what the ledger keeps in sight of messages that leave: unresolved failures, and what was
+/// consulted. Once blocks are not listed, all failures that are out of sight.
 fn state_of(contents: &mut Contents, gone: &[Entry]) -> Vec<String> {
     let Some(first) = gone.first().map(|entry| entry.seq) else { return Vec::new() };
     let next = contents.first_shown().unwrap_or(SeqNo(u64::MAX));

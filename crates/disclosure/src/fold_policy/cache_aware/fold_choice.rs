@@ -1,4 +1,4 @@
-//! How many blocks are worth folding: every fold that might be made, priced by an estimate.
+//! Decides how many blocks are worth folding: every possible fold, priced by an estimate.
 
 use super::account::Bill;
 use super::{CALLED_TOKENS, CacheAwarePolicy};
@@ -11,23 +11,23 @@ use std::collections::BTreeSet;
 /// Estimated tokens of the rule that the ledger begins with, rounded up.
 const RULE_TOKENS: u64 = 100;
 
-/// A fold that might be made.
+/// A possible fold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fold {
-    /// So many closed blocks leave.
+    /// How many closed blocks leave.
     pub(super) cut: usize,
     /// How much smaller the prompt is.
     pub(super) saved: u64,
-    /// How much dearer the next call is.
+    /// How much more expensive the next call is.
     pub(super) price: f64,
-    /// What is expected to be saved by it, its price taken off.
+    /// The expected saving, less its price.
     pub(super) net: f64,
 }
 
 impl CacheAwarePolicy {
-    /// The cheapest fold over the calls that are expected, if one is worth its price and affordable;
-    /// where the view is `over` its high mark, the one that brings it below. `stay` is what the next
-    /// call is billed without a fold.
+    /// Returns the cheapest fold over the expected calls, if one is worth its price and affordable;
+    /// if the view is `over` its high mark, the one that brings it below. `stay` is the next call's
+    /// bill without a fold.
     pub(super) fn best_fold(&self, contents: &Contents, stay: Bill, over: bool) -> Option<Fold> {
         let (settings, account) = (&self.settings, &self.account);
         let fresh = self.fresh_start(contents);
@@ -54,7 +54,7 @@ impl CacheAwarePolicy {
                 && split.messages + visible(open) >= settings.messages_min
                 && (is_due || bill.stable >= settings.tokens_min())
                 && account.affords_fold(bill, stay, net, settings);
-            // Above the high mark, until it fits every block more is better.
+            // Above the high mark, every further block is better until the view fits.
             let (net, wanted) = if over && !fits { (f64::MIN, true) } else { (net, over || pays) };
             if wanted && best.is_none_or(|(most, _)| net > most || most == f64::MIN) {
                 best = Some((net, fold));
@@ -64,17 +64,17 @@ impl CacheAwarePolicy {
     }
 }
 
-/// What any fold leaves in front of the messages, and how much of that the cache holds.
+/// What any fold leaves before the messages, and how much of that is cached.
 struct Prefix {
-    /// The tokens in front of the ledger.
+    /// The tokens before the ledger.
     front: u64,
     /// The tokens of the ledger so far.
     ledger: u64,
-    /// The tokens that stay cached, where blocks are listed after the fold.
+    /// The tokens that stay cached if blocks are listed after the fold.
     cached_listed: u64,
-    /// The same where there are too many to be listed.
+    /// The same if there are too many to be listed.
     cached_unlisted: u64,
-    /// What is new and large is shown once behind what is cached, whatever leaves.
+    /// New large parts are shown once after the cached part, whatever leaves.
     suffix: u64,
 }
 
@@ -100,7 +100,7 @@ impl Prefix {
         Self { front, ledger, cached_listed, cached_unlisted, suffix }
     }
 
-    /// What the call after a fold of so many blocks is billed.
+    /// Returns the bill of the call after a fold of this many blocks.
     fn bill(
         &self,
         policy: &CacheAwarePolicy,
@@ -130,12 +130,12 @@ impl Prefix {
     }
 }
 
-/// The contents, parted into what leaves and what stays. What stays is as a fold makes it: light where
+/// The contents, divided into what leaves and what stays. What stays is as a fold leaves it: light if
 /// the model has seen it.
 struct Split<'v> {
     policy: &'v CacheAwarePolicy,
     fresh: SeqNo,
-    /// The tokens that stay, those of what is shown whole this once among them.
+    /// The tokens that stay, including those shown whole this once.
     tokens: u64,
     /// The messages of closed blocks that stay.
     messages: usize,
@@ -145,14 +145,14 @@ struct Split<'v> {
     pins: u64,
     /// The tokens of the question that the caller shows of what left.
     question: u64,
-    /// The tokens of calls that leave and that the ledger does not have yet. Some of them may be in view
-    /// still, and are written later: the price is rather too high.
+    /// The tokens of calls that leave and are not yet in the ledger. Some of them may still be in view,
+    /// and are written later: the price tends to be too high.
     new_calls: u64,
     known_calls: BTreeSet<&'v str>,
 }
 
 impl<'v> Split<'v> {
-    /// Nothing leaves yet.
+    /// Creates the division in which nothing leaves yet.
     fn new(policy: &'v CacheAwarePolicy, contents: &'v Contents, fresh: SeqNo) -> Self {
         let mut split = Self {
             policy,
@@ -169,7 +169,7 @@ impl<'v> Split<'v> {
         split
     }
 
-    /// One block more leaves.
+    /// Lets one more block leave.
     fn leave(&mut self, contents: &Contents, block: &'v ClosedBlock) {
         let entries = &block.entries;
         self.messages -= visible(entries);

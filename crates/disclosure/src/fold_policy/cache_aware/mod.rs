@@ -1,8 +1,8 @@
-//! `cache-aware`: several blocks leave at once, when that is cheaper than reading them again and again
-//! from the provider's cache.
+//! `cache-aware`: several blocks leave at once when that is cheaper than reading them repeatedly from
+//! the provider's cache.
 //!
-//! What a prompt will be is a pure function of contents and account ([`plan`]). It is carried out and
-//! charged once the model has answered, so a prompt may be asked for as often as one likes.
+//! The next prompt is a pure function of contents and account ([`plan`]). The plan is carried out and
+//! charged once the model has answered, so a prompt may be requested any number of times.
 
 mod account;
 mod counted;
@@ -33,15 +33,15 @@ use account::Declared;
 use foldback_core::{Budget, Estimate, Message, Prompt, Role, SeqNo, TokenCounter, message_tokens};
 use std::sync::Arc;
 
-/// The greatest number of estimated tokens in which calls that are not in view are told: they stand
-/// in the ledger, at the price of what is cached.
+/// The greatest number of estimated tokens for calls that are not in view: they are listed in the
+/// ledger, at the price of cached tokens.
 const CALLED_TOKENS: u64 = 400;
 
 /// The policy `cache-aware` of one view. A pinned message stays in its place until its block leaves.
 #[derive(Clone)]
 pub(crate) struct CacheAwarePolicy {
     settings: CacheAware,
-    /// What was spent, and what was decided by it.
+    /// What was spent, and what was decided based on it.
     account: Account,
     /// The pinned messages that left their place, as one user turn; there may be none.
     pinned: Option<Form>,
@@ -81,8 +81,8 @@ impl CacheAwarePolicy {
         policy
     }
 
-    /// Continues with contents that `strict` left: everything but the latest block is out of view, and
-    /// all tools were declared. What is in view now is taken for all there was.
+    /// Continues with contents that `strict` left: everything except the latest block is out of view,
+    /// and all tools were declared. What is in view now is treated as all there was.
     pub(super) fn after_strict(settings: CacheAware, contents: &mut Contents) -> Self {
         contents.settle();
         let closed = contents.latest().map_or(0, |latest| latest.id.n());
@@ -115,12 +115,12 @@ impl CacheAwarePolicy {
         policy
     }
 
-    /// Goes on with other settings: another model's prices.
+    /// Continues with other settings, such as another model's prices.
     pub(crate) fn set(&mut self, settings: CacheAware) {
         self.settings = settings;
     }
 
-    /// Writes the rules of the ledger with the name that `load` has by now.
+    /// Rewrites the rules of the ledger with the current name of `load`.
     pub(crate) fn rename(&mut self, contents: &Contents, before: &Names) {
         let (old, new) = (before.load(), contents.config.names.load());
         if old == new || self.account.ledger.is_empty() {
@@ -136,32 +136,32 @@ impl CacheAwarePolicy {
             self.account.cached.min(self.front_tokens(contents, self.account.declared));
     }
 
-    /// The agent sends this many tokens in front of every prompt.
+    /// Sets how many tokens the agent sends before every prompt.
     pub(crate) fn set_front_tokens(&mut self, tokens: u64) {
         self.account.agent_front = tokens;
     }
 
-    /// A further call from the last prompt recalled something.
+    /// Charges a further call from the last prompt that recalled something.
     pub(crate) fn note_recall(&mut self, tokens: u64) {
         self.account.note_recall(tokens, &self.settings);
     }
 
-    /// What the provider cached is gone.
+    /// Notes that the provider's cache is gone.
     pub(crate) fn cool(&mut self) {
         self.account.cool();
     }
 
-    /// The last prompt was billed so.
+    /// Takes the bill of the last prompt.
     pub(crate) fn bill(&mut self, billed: &Billed) {
         self.account.bill(billed);
     }
 
-    /// Whether the stable part has to stay as it is, until this is said again.
+    /// Sets whether the stable part has to stay as it is, until the next call.
     pub(crate) fn hold(&mut self, is_held: bool) {
         self.is_held = is_held;
     }
 
-    /// What the next prompt shows, message by message.
+    /// Returns what the next prompt shows, message by message.
     pub(crate) fn arrangement(&self, contents: &Contents) -> Arrangement {
         let (policy, contents) = self.after(contents, self.plan(contents));
         let first = contents.first_shown().unwrap_or(SeqNo(u64::MAX));
@@ -192,8 +192,8 @@ impl CacheAwarePolicy {
         self.ledger = self.account.ledger.iter().map(form).collect();
     }
 
-    /// Writes the pinned messages that have left their place: a single one of the user's is the very
-    /// message that stood there.
+    /// Writes the pinned messages that have left their place: a single one of the user's is the same
+    /// message that was there.
     fn write_pinned(&mut self, contents: &Contents) {
         let first = contents.first_shown().unwrap_or(SeqNo(u64::MAX));
         let gone: Vec<&Pinned> = contents.pins.range(..first).map(|(_, pinned)| pinned).collect();
@@ -211,7 +211,7 @@ impl CacheAwarePolicy {
         };
     }
 
-    /// The tokens of what stands in front of the ledger.
+    /// Returns the tokens before the ledger.
     fn front_tokens(&self, contents: &Contents, declared: Declared) -> u64 {
         let tools = match declared {
             _ if self.settings.tools_elsewhere => 0,
@@ -227,17 +227,17 @@ impl CacheAwarePolicy {
             + self.pinned.as_ref().map_or(0, Form::estimate)
     }
 
-    /// The tokens of a message as it is shown.
+    /// Returns the tokens of a message as it is shown.
     fn tokens_of(&self, entry: &Entry) -> u64 {
         self.account.counted.of(entry.seq, entry.estimate())
     }
 
-    /// The same once it is no longer fresh, where those are others.
+    /// Returns the same once it is no longer fresh, if they differ.
     fn light_tokens_of(&self, entry: &Entry) -> Option<u64> {
         Some(self.account.counted.of(entry.seq, entry.light_estimate()?))
     }
 
-    /// The tokens of the closed blocks and the open tail as they are shown.
+    /// Returns the tokens of the closed blocks and the open tail as they are shown.
     fn tokens(&self, contents: &Contents) -> u64 {
         contents.entries().map(|entry| self.tokens_of(entry)).sum()
     }
@@ -246,8 +246,8 @@ impl CacheAwarePolicy {
         self.ledger.iter().map(Form::estimate).sum()
     }
 
-    /// The first message that the model has not seen: it saw what was there when it last answered.
-    /// Where it never does, it has seen all but the last.
+    /// Returns the first message that the model has not seen: it saw what was there when it last
+    /// answered. If it never answers, it has seen all but the last.
     fn fresh_start(&self, contents: &Contents) -> SeqNo {
         let mut newest = contents.entries().rev();
         let answer = newest.find(|entry| *entry.message().role() == Role::Assistant);
@@ -255,17 +255,17 @@ impl CacheAwarePolicy {
         answer.or(last).map_or(SeqNo(0), |entry| entry.seq)
     }
 
-    /// Whether the message shows that the prompt of before was sent.
+    /// Returns whether the message shows that the previous prompt was sent.
     fn answers_prompt(&self, contents: &Contents, message: &Message) -> bool {
         match message.role() {
             Role::Assistant => contents.has_begun() || !contents.system_prompt.is_empty(),
-            // Where nobody answers, each message may have been followed by a call.
+            // If nobody answers, each message may have been followed by a call.
             Role::User => !self.account.is_dialogue && contents.has_begun(),
             _ => false,
         }
     }
 
-    /// The prompt of before was sent: what was planned for it is done, and it is charged.
+    /// Notes that the previous prompt was sent: its plan is carried out, and it is charged.
     fn charge(&mut self, contents: &mut Contents, is_recall: bool) {
         let plan = self.plan(contents);
         self.carry_out(contents, plan);
@@ -286,7 +286,7 @@ impl CacheAwarePolicy {
     }
 }
 
-/// Whether all that the message does is to call recall tools.
+/// Returns whether the message only calls recall tools.
 fn only_recalls(message: &Message) -> bool {
     let calls = message.tool_calls();
     !calls.is_empty() && calls.iter().all(|call| is_recall_tool(&call.name))
@@ -302,10 +302,10 @@ impl Policy for CacheAwarePolicy {
             let estimate = message_tokens(&Estimate, message) as u64;
             self.account.history += self.account.counted.of(SeqNo(u64::MAX), estimate);
         }
-        // An answer that says nothing is not shown, and does not tell what was seen.
+        // An empty answer is not shown, and does not show what was seen.
         let is_shown = !message.content().is_blank() || !message.tool_calls().is_empty();
         self.account.is_dialogue |= *message.role() == Role::Assistant && is_shown;
-        // A tool that the history names stays declared.
+        // A tool that appears in the history stays declared.
         let names_more = message
             .tool_calls()
             .iter()
@@ -335,11 +335,11 @@ impl Policy for CacheAwarePolicy {
         }
     }
 
-    /// Keeping everything would keep it in the form in which it is shown: what that saves pays for no fold.
+    /// Keeping everything would keep it in the form in which it is shown: what that saves must not pay for a fold.
     fn place(&mut self, contents: &mut Contents, shown: &Shown) -> Option<OpenCall> {
         let answered = contents.place(shown);
         if shown.recall.is_some() && !self.settings.tools_elsewhere {
-            // Where everything is kept nothing is recalled.
+            // If everything is kept, nothing is recalled.
             let estimate = message_tokens(&Estimate, &shown.message) as u64;
             let history = &mut self.account.history;
             *history = history.saturating_sub(self.account.counted.of(SeqNo(u64::MAX), estimate));
@@ -376,7 +376,7 @@ impl Policy for CacheAwarePolicy {
         &self.tools
     }
 
-    /// As planned, and wherever something is not whole.
+    /// As planned, and whenever something is not whole.
     fn declares_tools(&self, extent: Extent) -> bool {
         let is_needed =
             self.account.declared != Declared::Nothing || extent.from > 0 || extent.light;

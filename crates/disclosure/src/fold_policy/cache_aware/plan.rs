@@ -1,4 +1,4 @@
-//! What the next call does: a pure function of contents and account.
+//! Plans the next call: a pure function of contents and account.
 
 use super::CacheAwarePolicy;
 use super::account::{Bill, Declared};
@@ -7,21 +7,21 @@ use crate::entry::Entry;
 use crate::opening::BEGINNING;
 use foldback_core::{Estimate, SeqNo, TokenCounter};
 
-/// What is to be done before the next call.
+/// The steps before the next call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plan {
-    /// So many closed blocks leave.
+    /// How many closed blocks leave.
     pub(super) cut: usize,
     pub(super) declared: Declared,
-    /// Whether what the model has seen becomes light, although nothing leaves.
+    /// Whether what the model has seen becomes light although nothing leaves.
     pub(super) settles: bool,
-    /// What reading costs this time that a fold would have saved.
+    /// The cost of reading this time that a fold would have saved.
     pub(super) rent: f64,
-    /// Whether the stable part is not the last one, continued.
+    /// Whether the stable part is not a continuation of the last one.
     pub(super) moves: bool,
 }
 
-/// What a prompt would be billed, and from where on it is not for the cache.
+/// The bill of a prompt, and where its uncached part begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Quote {
     pub(super) bill: Bill,
@@ -30,7 +30,7 @@ pub(super) struct Quote {
 }
 
 impl CacheAwarePolicy {
-    /// What to do before the next call.
+    /// Plans what to do before the next call.
     pub(super) fn plan(&self, contents: &Contents) -> Plan {
         let (settings, account) = (&self.settings, &self.account);
         if self.is_held {
@@ -46,13 +46,13 @@ impl CacheAwarePolicy {
         let (messages, tokens) = (contents.window(0), self.tokens(contents));
         let over = messages > settings.messages_max || tokens > settings.tokens_max;
         let Some(fold) = self.best_fold(contents, stay, over) else { return plan };
-        // Close to a high mark a fold does not wait for its price, so that none is forced when it is dear.
+        // Close to a high mark, a fold does not wait for its price, so that none is forced when it is expensive.
         let near = 4 * messages > 3 * settings.messages_max || 4 * tokens > 3 * settings.tokens_max;
         let rent = settings.prices.read * fold.saved as f64;
         if over || near || account.has_paid(rent, fold.price) {
             let declared = self.at_least_load(plan.declared);
             let folded = Plan { cut: fold.cut, declared, rent: 0.0, moves: true, ..plan };
-            // Exactly, where the fold was chosen by an estimate.
+            // The bill is exact; the fold was chosen by an estimate.
             let bill = self.bill_after(contents, folded);
             if over || account.affords_fold(bill, stay, fold.net, settings) {
                 return folded;
@@ -61,20 +61,20 @@ impl CacheAwarePolicy {
         Plan { rent, ..plan }
     }
 
-    /// The call in which nothing leaves, with the tools that are worth declaring by now, and what it is
-    /// billed.
+    /// Returns the plan in which nothing leaves, with the tools that are now worth declaring, and its
+    /// bill.
     fn declaring(&self, contents: &Contents) -> (Plan, Bill) {
         let (settings, account) = (&self.settings, &self.account);
         let (plan, stay) = self.keeping(contents, self.due(contents));
-        // By an estimate it has to be sure that what is kept is cached from now on. A tool that comes
-        // later, when something wants it, moves all that is in front of it.
+        // The estimate has to ensure that what is kept is cached from now on. A tool that is
+        // declared later, when something needs it, moves everything before it.
         let is_cached = account.history + account.front() >= settings.tokens_cached();
         if plan.declared != Declared::Nothing || !is_cached || settings.tools_elsewhere {
             return (plan, stay);
         }
         let (early, bill) = self.keeping(contents, Declared::Load);
         let cost = bill.cost(settings);
-        // Where surely nothing is cached yet, it costs its own tokens only. Where reading is no cheaper than writing it
+        // If certainly nothing is cached yet, it costs only its own tokens. If reading is no cheaper than writing, it
         // costs no more later.
         let is_new = account.cached < settings.least_cached * 9 / 10
             && settings.prices.read < settings.prices.write;
@@ -88,7 +88,7 @@ impl CacheAwarePolicy {
         }
     }
 
-    /// Which tools the next call cannot do without.
+    /// Returns which tools the next call needs.
     pub(super) fn due(&self, contents: &Contents) -> Declared {
         if self.settings.tools_elsewhere {
             return self.account.declared;
@@ -97,14 +97,14 @@ impl CacheAwarePolicy {
         self.account.declared.max(if is_whole { Declared::Nothing } else { Declared::Load })
     }
 
-    /// What is declared once something has left.
+    /// Returns what is declared once something has left.
     pub(super) fn at_least_load(&self, declared: Declared) -> Declared {
         if self.settings.tools_elsewhere { declared } else { declared.max(Declared::Load) }
     }
 
-    /// The call in which nothing leaves and these tools are declared, and what it is billed. Where they
-    /// come after others were cached, everything is written anew: what the model has seen becomes light
-    /// with it where that is cheaper, and the prefix stays one that is cached or there is no choice.
+    /// Returns the plan in which nothing leaves and these tools are declared, and its bill. If they are added after
+    /// others were cached, everything is written anew: what the model has seen becomes light at the same time if that
+    /// is cheaper, and if the prefix stays one that is cached or there is no choice.
     pub(super) fn keeping(&self, contents: &Contents, declared: Declared) -> (Plan, Bill) {
         let settings = &self.settings;
         let moves = declared != self.account.declared && self.account.cached > 0;
@@ -121,20 +121,20 @@ impl CacheAwarePolicy {
         }
     }
 
-    /// Policy and contents as they are once the plan is carried out.
+    /// Returns policy and contents as they are once the plan is carried out.
     pub(super) fn after(&self, contents: &Contents, plan: Plan) -> (Self, Contents) {
         let (mut policy, mut contents) = (self.clone(), contents.clone());
         policy.carry_out(&mut contents, plan);
         (policy, contents)
     }
 
-    /// What the prompt is billed once the plan is carried out.
+    /// Returns the bill of the prompt once the plan is carried out.
     fn bill_after(&self, contents: &Contents, plan: Plan) -> Bill {
         let (policy, contents) = self.after(contents, plan);
         policy.quote(&contents, plan.declared).bill
     }
 
-    /// What the contents as they stand would be billed, with these tools declared.
+    /// Returns the bill of the current contents with these tools declared.
     pub(super) fn quote(&self, contents: &Contents, declared: Declared) -> Quote {
         let settings = &self.settings;
         let shared = if self.account.declared == declared { self.account.cached } else { 0 };
@@ -155,7 +155,7 @@ impl CacheAwarePolicy {
         if declared == Declared::Nothing || !settings.shows_once {
             return best;
         }
-        // From behind: what begins at an entry is what begins at the next, and it.
+        // From the end: what begins at an entry is that entry and what begins at the next.
         let prices = settings.prices;
         let (mut gain, mut suffix, mut most) = (0.0, 0, 0.0);
         for entry in fresh.iter().rev() {
@@ -177,7 +177,7 @@ impl CacheAwarePolicy {
         best
     }
 
-    /// Whether a user's message comes first without help.
+    /// Returns whether a user's message comes first anyway.
     fn opens_with_user(&self, contents: &Contents) -> bool {
         self.pinned.is_some()
             || !self.ledger.is_empty()

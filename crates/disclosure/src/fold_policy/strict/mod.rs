@@ -1,4 +1,4 @@
-//! `strict`: with each block that closes, the one before it leaves.
+//! `strict`: with each block that closes, the previous one leaves.
 
 mod out_of_view;
 
@@ -13,11 +13,11 @@ use crate::opening::{Pinned, pinned_parts, user_turn};
 use crate::quote::escaped;
 use foldback_core::{Budget, Part, Prompt, SeqNo, TokenCounter};
 
-/// The greatest number of estimated tokens in which calls that are not in view are told: they stand
-/// at the end of every prompt, at the plain price.
+/// The greatest number of estimated tokens for calls that are not in view: they are listed at the
+/// end of every prompt, at the plain price.
 const CALLED_TOKENS: u64 = 120;
 
-/// The policy `strict` of one view. At most one closed block is in view, and pinned messages stand at
+/// The policy `strict` of one view. At most one closed block is in view, and pinned messages move to
 /// the beginning at once.
 #[derive(Clone)]
 pub(crate) struct StrictPolicy {
@@ -39,7 +39,7 @@ impl StrictPolicy {
         Self::new(contents)
     }
 
-    /// Continues with contents that `cache-aware` left: all closed blocks but the latest leave.
+    /// Continues with contents that `cache-aware` left: all closed blocks except the latest leave.
     pub(super) fn after_cache_aware(contents: &mut Contents) -> Self {
         let latest = contents.closed.pop();
         for block in std::mem::take(&mut contents.closed) {
@@ -123,8 +123,8 @@ impl Policy for StrictPolicy {
     }
 }
 
-/// Whether the latest block is shown whole, when no budget forbids it: it and the open tail together fit
-/// the window. One unit that is larger than the window on its own does not count.
+/// Returns whether the latest block is shown whole if no budget forbids it: it and the open tail
+/// together fit the window. One unit that is larger than the window on its own does not count.
 fn shows_latest(contents: &Contents) -> bool {
     // The whole open tail counts, so that a block that had to leave does not come back before the
     // next fold.
@@ -151,7 +151,7 @@ fn opening(contents: &Contents) -> Form {
     user_turn(parts)
 }
 
-/// Forgets the notes of what left the view, but for the newest.
+/// Forgets the notes of what left the view, except the newest.
 fn forget_notes(contents: &mut Contents) {
     let Some(first) = contents.first_shown() else { return };
     let gone: Vec<SeqNo> = contents.notes.range(..first).map(|(seq, _)| *seq).collect();

@@ -13,8 +13,8 @@ use crate::suffix::section;
 use foldback_core::{BlockId, SeqNo};
 use std::collections::BTreeSet;
 
-/// The latest block's line where nothing else shows it, what was consulted, what failed and what was
-/// called in messages that are not shown.
+/// Returns the latest block's line if nothing else shows it, and what was consulted, what failed and
+/// what was called in messages that are not shown.
 pub(super) fn told(contents: &Contents, extent: Extent) -> OutOfView {
     let (calls, blocks) = called(contents, extent);
     let sections =
@@ -56,7 +56,7 @@ fn failed(contents: &Contents, extent: Extent) -> Option<String> {
     section(title, failures.chain(others))
 }
 
-/// The newest calls that are not shown, those of each block below its name, and these blocks.
+/// Returns the newest calls that are not shown, those of each block below its name, and these blocks.
 fn called(contents: &Contents, extent: Extent) -> (Option<String>, Vec<BlockId>) {
     let (hidden, shown) = contents.closed.split_at(extent.from.min(contents.closed.len()));
     let mut known: BTreeSet<&str> =
@@ -88,7 +88,7 @@ fn called(contents: &Contents, extent: Extent) -> (Option<String>, Vec<BlockId>)
     (section(CALLED, lines.into_iter().rev()), blocks)
 }
 
-/// Whether a message is in the part that is shown.
+/// Returns whether a message is in the part that is shown.
 fn is_shown(contents: &Contents, extent: Extent, seq: SeqNo) -> bool {
     let closed = contents.closed.iter().skip(extent.from).flat_map(|block| &block.entries);
     let first = closed.chain(&contents.open_tail).next();

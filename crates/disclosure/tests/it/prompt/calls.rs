@@ -1,4 +1,4 @@
-//! What a prompt says of calls that failed, and of calls that left the view.
+//! What a prompt says about calls that failed, and about calls that left the view.
 
 use super::blocks;
 use crate::play::{Play, everything};
@@ -54,8 +54,8 @@ fn lv10_the_newest_failures_are_kept_and_memory_tools_are_none() {
     assert!(serde_json::to_vec(&play.view.snapshot()).unwrap().len() < 5_000);
 }
 
-/// LV10: the newest distinct calls that left the view are listed at the end of the prompt, as data, in a
-/// bounded room.
+/// LV10: the newest distinct calls that left the view are listed at the end of the prompt, as data, in
+/// bounded space.
 #[test]
 fn lv10_calls_that_left_are_told() {
     let mut play = Play::script("user: task\n");
