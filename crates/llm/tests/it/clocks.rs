@@ -122,7 +122,7 @@ fn mc1_a_clock_in_the_prefix_is_refused() {
     assert_eq!(
         error.to_string(),
         "the system prompt holds a clock that reads to the second, \"2025-11-22T03:05:54Z\", so no \
-         cached prefix is ever read again: write \"2025-11-22\", or tell the time at the end of the \
+         cached prefix is ever read again: write \"2025-11-22\", or put the time at the end of the \
          request"
     );
     let error = check_clocks(&request("You help.", clock)).unwrap_err();

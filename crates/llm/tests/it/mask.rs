@@ -114,7 +114,7 @@ fn mc6_events_move_the_mask_and_never_the_tools() {
     assert!(!session.allows("browser_查询物流") && session.allows("shell_发起退款"));
     assert_eq!(session.tools(), tools(&SHOP));
     let error = session.fire("refunded").unwrap_err();
-    assert_eq!(error.to_string(), "no state knows the event \"refunded\"");
+    assert_eq!(error.to_string(), "no state names the event \"refunded\"");
     let resumed = ToolAvailability::new(table, tools(&SHOP)).unwrap().at(session.state()).unwrap();
     assert_eq!(resumed.choice(), session.choice());
     assert!(resumed.at("gone").is_err());
@@ -134,13 +134,13 @@ fn mc6_a_bad_table_is_named_whole() {
     assert_eq!(
         error.problems,
         [
-            "in the state \"a\", the event \"go\" leads to \"nowhere\", which is no state",
+            "in the state \"a\", the event \"go\" leads to \"nowhere\", which is not a state",
             "the state \"island\" is never reached",
             "in the state \"island\", there is no tool \"rm\"",
         ]
     );
     let error = ToolAvailability::new(Availability::default(), Vec::new()).unwrap_err();
-    assert_eq!(error.to_string(), "the start \"\" is no state");
+    assert_eq!(error.to_string(), "the start \"\" is not a state");
 }
 
 proptest! {

@@ -69,11 +69,11 @@ async fn a_choice_that_does_not_fit_the_tools_is_refused() {
             some(&["read", "load"], false),
             "the tool \"load\" is allowed, but the request does not declare it",
         ),
-        (tools.clone(), some(&[], true), "a tool has to be called, but none is allowed"),
+        (tools.clone(), some(&[], true), "a tool call is required, but no tool is allowed"),
         (
             Vec::new(),
             ToolChoice::Required,
-            "a tool has to be called, but the request declares none",
+            "a tool call is required, but the request declares no tools",
         ),
     ] {
         let asked = request("go").with_tools(tools).with_tool_choice(choice);
