@@ -49,7 +49,7 @@ async fn of_two_tools_with_one_name_one_is_left_out() {
         let client = listing(config("s"), tools).await;
         assert_eq!(
             client.notes(),
-            ["the tool \"a\" of the MCP server \"s\" is left out: another one has that name"]
+            ["the tool \"a\" of the MCP server \"s\" is left out: another tool has that name"]
         );
         let tools = client.tools();
         Toolbox::new(tools.iter().cloned()).unwrap();
@@ -296,12 +296,12 @@ async fn schemas_that_no_provider_takes_are_left_out() {
     let notes = client.notes();
     assert_eq!(notes.len(), 6, "{notes:?}");
     for (note, (name, why)) in notes.iter().zip([
-        ("c_text", "its arguments are no object"),
+        ("c_text", "its arguments are not an object"),
         ("d_type", "its schema cannot be used: "),
         ("e_far", "its schema cannot be used: "),
         ("f_one_of", "its schema has oneOf at its top"),
         ("g_ref", "its schema has $ref at its top"),
-        ("h_number", "its arguments are no object"),
+        ("h_number", "its arguments are not an object"),
     ]) {
         let beginning = format!("the tool {name:?} of the MCP server \"s\" is left out: {why}");
         assert!(note.starts_with(&beginning), "{note}");
