@@ -29,7 +29,7 @@ pub enum GatewayError {
     )]
     Exposed(SocketAddr),
     /// The HTTP client could not be made.
-    #[error("there is no HTTP client: {0}")]
+    #[error("cannot create an HTTP client: {0}")]
     Client(String),
     /// The listener failed.
     #[error("the gateway cannot listen: {0}")]

@@ -61,7 +61,7 @@ impl AnthropicFrames {
         ready: &mut VecDeque<ChatChunk>,
     ) -> Result<(), ModelError> {
         let Some(frame) = parse(frame) else {
-            return Err(unreadable("a piece of the answer is no JSON", frame));
+            return Err(unreadable("a piece of the answer is not JSON", frame));
         };
         let at = count(frame.get("index"));
         match text(&frame, "/type") {

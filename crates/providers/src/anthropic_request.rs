@@ -31,8 +31,8 @@ pub(crate) fn body(
 ) -> Result<Map<String, Value>, ModelError> {
     if ends_with_beginning(request) && !config.prefill {
         return Err(refused(
-            "the last message is the model's own, and the model does not go on from the beginning \
-             of an answer (prefill is off): the last message is the user's or a tool's",
+            "the last message is the model's own, and the model does not continue the beginning \
+             of an answer (prefill is off): the last message must be the user's or a tool's",
         ));
     }
     let mut said = Said::by(request, names)?;
@@ -216,7 +216,7 @@ fn blocks(message: &Message, names: &ToolNames) -> Result<Vec<Value>, ModelError
         Role::Assistant => Ok(assistant(message, names)),
         Role::Tool => {
             let id = message.tool_call_id().ok_or_else(|| {
-                refused("a tool's result names the call that it answers (tool_call_id)")
+                refused("a tool's result must name the call that it answers (tool_call_id)")
             })?;
             let mut result = json!({"type": "tool_result", "tool_use_id": wire_id(id.as_str())});
             let content = content(message.content(), str::to_owned)?;
@@ -295,7 +295,7 @@ fn escape_system(text: &str) -> String {
 fn other_part(raw: &str) -> Result<Value, ModelError> {
     let unknown = |kind: &str| {
         refused(format!(
-            "the provider takes texts, images and documents, but a message has a part of the type \
+            "the provider accepts text, images and documents, but a message has a part of the type \
              {kind:?}"
         ))
     };

@@ -13,7 +13,7 @@ pub(crate) fn check(request: &ChatRequest) -> Result<(), ModelError> {
     let count = request.messages.len();
     if let Some(beyond) = request.cache_marks.iter().find(|at| **at >= count) {
         return Err(refused(format!(
-            "a cache mark stands behind message {beyond}, but the request has {count} messages"
+            "a cache mark follows message {beyond}, but the request has {count} messages"
         )));
     }
     for message in &request.messages {
@@ -31,8 +31,8 @@ pub(crate) fn check(request: &ChatRequest) -> Result<(), ModelError> {
 /// The error of a role that is none.
 pub(crate) fn unknown_role(role: &str) -> ModelError {
     refused(format!(
-        "the provider knows no role {role:?}: a message is of the system, developer, user, \
-         assistant or tool"
+        "unknown role {role:?}; one of system, developer, user, \
+         assistant and tool was expected"
     ))
 }
 

@@ -292,13 +292,13 @@ impl ModelConfig {
         let is_hermes = self.tool_calls() == ToolCalls::Hermes;
         if is_hermes && !is_compatible {
             return Err(wrong(format!(
-                "tool_calls = \"hermes\" is for servers that know no tool calls (openai-compatible), but \
-                 the provider of the model {name:?} is {provider}, which does: leave it out"
+                "tool_calls = \"hermes\" is for servers without tool calls (openai-compatible), but \
+                 the provider of the model {name:?} is {provider}, which has them: leave it out"
             )));
         }
         if self.grammar && !is_hermes {
             return Err(wrong(format!(
-                "the grammar of the model {name:?} is one of calls in the format of Hermes: grammar = true \
+                "the grammar of the model {name:?} describes calls in the Hermes format: grammar = true \
                  needs tool_calls = \"hermes\""
             )));
         }
@@ -310,8 +310,8 @@ impl ModelConfig {
         }
         if self.template != GivenTemplate::default() && !is_compatible {
             return Err(wrong(format!(
-                "family, call_ids, parallel_calls, turns and system say what the chat template of a server \
-                 of one's own takes (openai-compatible), but the provider of the model {name:?} is \
+                "family, call_ids, parallel_calls, turns and system describe the chat template of a \
+                 self-hosted server (openai-compatible), but the provider of the model {name:?} is \
                  {provider}: leave them out"
             )));
         }

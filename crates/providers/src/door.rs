@@ -58,8 +58,9 @@ impl Door {
     pub(crate) fn new(config: &ModelConfig, address: &str) -> Result<Self, ModelError> {
         let headers = headers(config)?;
         let session_header = config.session_header.as_deref().map(|header| {
-            HeaderName::from_bytes(header.as_bytes())
-                .map_err(|_| wrong(format!("{header:?} is no name of a header (session_header)")))
+            HeaderName::from_bytes(header.as_bytes()).map_err(|_| {
+                wrong(format!("{header:?} is not a valid header name (session_header)"))
+            })
         });
         let session_header = session_header.transpose()?;
         let url = url(config.provider, address)?;
@@ -104,7 +105,7 @@ impl Door {
             return Err(too_slow("no answer came", self.timeouts.answer).into());
         };
         let answer = answer?;
-        json::parse(&answer).ok_or_else(|| unreadable("the answer is no JSON", &answer).into())
+        json::parse(&answer).ok_or_else(|| unreadable("the answer is not JSON", &answer).into())
     }
 
     /// Sends a request whose answer comes frame by frame.
@@ -136,7 +137,7 @@ impl Door {
         if let (Some(name), Some(session)) = (&self.session_header, &request.session) {
             let session = HeaderValue::from_str(&legal_name(session, LONGEST_SESSION));
             let session = session.map_err(|error| {
-                wrong(format!("the session cannot be named in a header: {error}"))
+                wrong(format!("the name of the session is not a valid header value: {error}"))
             })?;
             headers.insert(name, session);
         }
@@ -319,7 +320,7 @@ fn headers(config: &ModelConfig) -> Result<HeaderMap, ModelError> {
         headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
     }
     if let Some(key) = &config.api_key {
-        let unusable = || wrong("the key is empty or has characters that no header takes");
+        let unusable = || wrong("the key is empty or has characters that no header accepts");
         if !key.is_usable() {
             return Err(unusable());
         }
@@ -339,15 +340,17 @@ fn headers(config: &ModelConfig) -> Result<HeaderMap, ModelError> {
 fn url(provider: Provider, address: &str) -> Result<Url, ModelError> {
     let wrong_url = |what: &str| wrong(format!("the base URL {:?} {what}", public_url(address)));
     let mut url = Url::parse(address.trim())
-        .map_err(|error| wrong_url(&format!("is no address: {error}")))?;
+        .map_err(|error| wrong_url(&format!("is not an address: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("the base URL has no user and no password: the key is given apart"));
+        return Err(wrong(
+            "the base URL must have no user and no password: give the key separately",
+        ));
     }
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong_url("is no address that begins with http:// or https://"));
+        return Err(wrong_url("is not an address that begins with http:// or https://"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong_url("has no query and no fragment"));
+        return Err(wrong_url("must have no query and no fragment"));
     }
     let path = url.path().trim_end_matches('/');
     let path = path.strip_suffix("/chat/completions").unwrap_or(path);
@@ -375,7 +378,7 @@ fn client(url: &Url, timeouts: Timeouts) -> Result<reqwest::Client, ModelError> 
     let is_here =
         host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
     let builder = if is_here { builder.no_proxy() } else { builder };
-    builder.build().map_err(|error| wrong(format!("there is no HTTP client: {error}")))
+    builder.build().map_err(|error| wrong(format!("cannot create an HTTP client: {error}")))
 }
 
 fn too_slow(what: &str, patience: Duration) -> ModelError {

@@ -253,7 +253,7 @@ impl Draft {
             }
             text.push('}');
             message = Message::from_json(&text).map_err(|error| {
-                unreadable(&format!("the answer is no message: {error}"), &text)
+                unreadable(&format!("the answer is not a message: {error}"), &text)
             })?;
         }
         Ok(ChatResponse { message, usage: self.usage, stop, model: self.model })

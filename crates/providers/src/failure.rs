@@ -64,7 +64,7 @@ const TEMPLATE: [&str; 6] = [
 ];
 
 /// What to do where a template refuses.
-const TEMPLATE_HINT: &str = "; the model's chat template cannot say this request: `foldback model check` \
+const TEMPLATE_HINT: &str = "; the model's chat template cannot express this request: `foldback model check` \
                              names the settings that help";
 
 /// What providers say when the account is empty.
@@ -233,7 +233,7 @@ pub(crate) fn of_transport(error: reqwest::Error) -> ModelError {
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    ModelError::new(kind, format!("the provider could not be asked: {cause}"))
+    ModelError::new(kind, format!("the provider could not be reached: {cause}"))
 }
 
 /// The names that a provider gives an error (code, type, status), and its message, in whatever shape.

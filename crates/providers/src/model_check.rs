@@ -131,7 +131,9 @@ impl Asking {
         let counts = self.plainest > 0;
         let detail = match counts {
             true => format!("{} in, {} out", answer.usage.input, answer.usage.output),
-            false => "no usage is told: bounds of tokens and money do not hold".to_owned(),
+            false => {
+                "the server reports no usage: limits on tokens and money do not work".to_owned()
+            }
         };
         self.found("counts tokens", counts, &detail);
         Some(())
@@ -150,7 +152,7 @@ impl Asking {
             Judged::Unanswered(error) => return self.unanswered(QUESTION, &error),
         };
         if pieces == 0 {
-            self.found(QUESTION, false, "the answer came whole, which is taken as well");
+            self.found(QUESTION, false, "the answer came whole, which works as well");
         } else if usage.input == 0 && self.plainest > 0 {
             self.stream = false;
             let detail = format!("in {pieces} pieces, but without the tokens that it took");
@@ -173,13 +175,14 @@ impl Asking {
         ];
         let never = |template| ChatTemplate { system: SystemRole::Never, ..template };
         let only_first = |template| ChatTemplate { system: SystemRole::First, ..template };
-        self.takes("takes instructions", ChatRequest::new(first), &[&never]).await?;
-        self.takes("takes late instructions", ChatRequest::new(late), &[&only_first, &never]).await
+        self.takes("accepts instructions", ChatRequest::new(first), &[&never]).await?;
+        self.takes("accepts late instructions", ChatRequest::new(late), &[&only_first, &never])
+            .await
     }
 
     /// Tools: whether they arrive, whether a call can be required, whether one is made.
     async fn tools(&mut self) -> Asked {
-        const QUESTION: &str = "takes tools";
+        const QUESTION: &str = "accepts tools";
         let with_tool = ChatRequest::new([tool_question()]).with_tools(vec![tool()]);
         let mut called = false;
         if self.config.tool_calls() == ToolCalls::Native {
@@ -195,7 +198,7 @@ impl Asking {
                     called = calls(&answer);
                     let more = answer.usage.input.saturating_sub(counted);
                     if counted > 0 && more < LEAST_TOOL && !called {
-                        self.as_text("they are passed over: a tool takes no tokens");
+                        self.as_text("they are ignored: a tool adds no tokens");
                     } else {
                         self.found(QUESTION, true, &format!("{more} tokens for one"));
                     }
@@ -212,7 +215,7 @@ impl Asking {
             ToolCalls::Native => self.required(with_tool).await?,
         };
         let detail =
-            if called { "" } else { "small models often do not, though they are asked to" };
+            if called { "" } else { "small models often do not, although they are asked to" };
         self.found("calls tools", called, detail);
         Some(())
     }
@@ -224,12 +227,12 @@ impl Asking {
         } else {
             self.is_usable = false;
         }
-        self.found("takes tools", false, why);
+        self.found("accepts tools", false, why);
     }
 
     /// Whether a tool that is told as text is called.
     async fn tools_as_text(&mut self, with_tool: &ChatRequest) -> Option<bool> {
-        const QUESTION: &str = "takes tools as text";
+        const QUESTION: &str = "accepts tools as text";
         match self.judge(&self.config, with_tool).await {
             Judged::Taken(_, answer) => {
                 self.found(QUESTION, true, "");
@@ -246,7 +249,7 @@ impl Asking {
 
     /// Whether a tool is called where that is required.
     async fn required(&mut self, with_tool: ChatRequest) -> Option<bool> {
-        const QUESTION: &str = "takes that a call is required";
+        const QUESTION: &str = "accepts a required call";
         let required = with_tool.with_tool_choice(ToolChoice::Required);
         let config = self.config.clone().with_required_calls(true);
         match self.judge(&config, &required).await {
@@ -278,12 +281,12 @@ impl Asking {
         let alternating = |template| ChatTemplate { turns: Turns::Alternating, ..template };
         let both = |template| alternating(nine(template));
         let one = asked(&["call_1"], None);
-        self.takes("takes a call and its result", one, &[&nine, &alternating, &both]).await?;
+        self.takes("accepts a call and its result", one, &[&nine, &alternating, &both]).await?;
         let parallel = asked(&["call_1", "call_2"], None);
-        self.takes("takes calls beside each other", parallel, &[&single]).await?;
+        self.takes("accepts parallel calls", parallel, &[&single]).await?;
         let state = "[state of the work, not said by the user]\nTodo list:\n- [ ] answer";
         let behind = asked(&["call_1"], Some(Message::user(state)));
-        self.takes("takes the user behind a result", behind, &[&alternating]).await
+        self.takes("accepts user text after a result", behind, &[&alternating]).await
     }
 
     /// Whether a conversation is taken; where it is not, the first template of those that follow is kept
@@ -311,7 +314,7 @@ impl Asking {
             match self.judge(&config, &request).await {
                 Judged::Taken(..) => {
                     self.config = config;
-                    let detail = format!("it is said otherwise, by a setting: {}", error.message);
+                    let detail = format!("it is rewritten, by a setting: {}", error.message);
                     self.found(what, false, &detail);
                     return Some(());
                 }
@@ -327,14 +330,18 @@ impl Asking {
     fn window(&mut self, facts: &ServerFacts, narrow: Option<ModelError>) {
         match (facts.context_tokens, self.config.context_tokens) {
             (Some(tokens), _) => {
-                self.found("tells its window", true, &format!("{tokens} tokens"));
+                self.found("reports its window", true, &format!("{tokens} tokens"));
             }
             (None, Some(tokens)) => {
-                self.found("tells its window", false, &format!("the settings say {tokens} tokens"));
+                self.found(
+                    "reports its window",
+                    false,
+                    &format!("the settings say {tokens} tokens"),
+                );
             }
             (None, None) => {
-                let detail = "write context_tokens = N down, so that requests stay within it";
-                self.found("tells its window", None, detail);
+                let detail = "set context_tokens = N, so that requests stay within it";
+                self.found("reports its window", None, detail);
             }
         }
         if let Some(error) = narrow {

@@ -61,7 +61,7 @@ impl OpenAiFrames {
             return Ok(());
         }
         let Some(frame) = parse(frame) else {
-            return Err(unreadable("a piece of the answer is no JSON", frame));
+            return Err(unreadable("a piece of the answer is not JSON", frame));
         };
         if is_error(&frame) {
             return Err(of_body(&frame));

@@ -173,7 +173,7 @@ pub(crate) fn parameters(tool: &ToolDefinition) -> Result<Map<String, Value>, Mo
         ModelError::new(
             ModelErrorKind::Request,
             format!(
-                "the parameters of the tool {:?} are a JSON object, not {}",
+                "the parameters of the tool {:?} must be a JSON object, not {}",
                 tool.name, tool.parameters
             ),
         )

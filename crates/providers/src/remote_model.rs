@@ -142,7 +142,7 @@ impl RemoteModel {
     /// The way to the server for a request.
     fn way(&self, request: &ChatRequest) -> Result<(&Door, Busy), ModelError> {
         self.workers.choose(request.session.as_deref()).ok_or_else(|| {
-            ModelError::new(ModelErrorKind::Configuration, "the model is served nowhere")
+            ModelError::new(ModelErrorKind::Configuration, "the model has no address")
         })
     }
 
@@ -213,7 +213,7 @@ impl RemoteModel {
         if first.is_none() {
             let whole = frames.whole().map_err(|error| self.failed(&busy, error))?;
             let Some(answer) = whole else {
-                let what = "the answer has no server-sent events, which a streamed one comes in";
+                let what = "the streamed answer has no server-sent events";
                 return Ok(Opened::Broken(busy, unreadable(what, "")));
             };
             return Ok(Opened::Whole(Box::new(self.read(&answer, draft)?)));

@@ -31,15 +31,15 @@ impl ModelConfig {
         let inferred = || Provider::infer(&name, settings.base_url.as_deref());
         let Some(provider) = settings.provider.or_else(inferred) else {
             return Err(wrong(format!(
-                "where the model {name:?} is served cannot be told from its name: give a base URL \
+                "the address of the model {name:?} cannot be inferred from its name: give a base URL \
                  (FOLDBACK_BASE_URL), or a provider (FOLDBACK_PROVIDER): openai or anthropic"
             )));
         };
         let usual = provider.usual_base_url();
         let Some(base_url) = settings.base_url.or_else(|| usual.map(str::to_owned)) else {
             return Err(wrong(format!(
-                "the provider of the model {name:?} is openai-compatible, which has no address of \
-                 its own: give a base URL (FOLDBACK_BASE_URL)"
+                "the provider of the model {name:?} is openai-compatible, which has no default \
+                 address: give a base URL (FOLDBACK_BASE_URL)"
             )));
         };
         let at_home = usual.is_some_and(|usual| host(usual) == host(&base_url));
@@ -94,7 +94,7 @@ impl ModelConfig {
         if let Some(prices) = token_prices {
             if !prices.is_sound() {
                 return Err(wrong(format!(
-                    "the token prices of the model {:?} are numbers of 0 or more, and input is more \
+                    "the token prices of the model {:?} must be numbers of 0 or more, and input must be more \
                      than 0, not {prices:?}",
                     self.name
                 )));
@@ -105,7 +105,7 @@ impl ModelConfig {
         if let Some(prices) = prices {
             if !prices.is_sound() {
                 return Err(wrong(format!(
-                    "the prices of the model {:?} are numbers of 0 or more, and plain is more \
+                    "the prices of the model {:?} must be numbers of 0 or more, and plain must be more \
                      than 0, not {prices:?}",
                     self.name
                 )));

@@ -250,7 +250,7 @@ fn check_file(file: &Path) -> Result<(), ModelError> {
         format!(" (line {line}, column {column})")
     });
     Err(wrong(format!(
-        "the settings file {}{} is no TOML: {}",
+        "the settings file {}{} is not TOML: {}",
         file.display(),
         place.unwrap_or_default(),
         error.message().replace('\n', ", "),

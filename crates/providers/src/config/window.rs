@@ -36,7 +36,7 @@ impl ModelConfig {
         let Some(window) = self.context_tokens else { return Ok(()) };
         if window < SMALLEST_WINDOW {
             let needed =
-                format!("but instructions, tools and an answer need {SMALLEST_WINDOW} at least");
+                format!("but instructions, tools and an answer need at least {SMALLEST_WINDOW}");
             return Err(wrong(if self.is_window_told {
                 format!(
                     "the server of the model {name:?} has a window of {window} tokens, {needed}: start it \

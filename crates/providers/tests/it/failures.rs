@@ -295,19 +295,24 @@ fn addresses_and_keys_are_checked_before_anything_is_sent() {
     };
     for (url, key, header, expected) in [
         ("localhost:8000", "k", None, "begins with http:// or https://"),
-        ("api.example.org/v1", "k", None, "\"api.example.org/v1\" is no address"),
-        ("", "k", None, "is no address"),
+        ("api.example.org/v1", "k", None, "\"api.example.org/v1\" is not an address"),
+        ("", "k", None, "is not an address"),
         ("ftp://x/v1", "k", None, "begins with http"),
         ("http://user:hidden@x/v1", "k", None, "no user and no password"),
         ("http://x/v1?a=hidden", "k", None, "no query"),
         ("http://x/v1#hidden", "k", None, "no query"),
-        ("https://user:hidden@h:99999/v1", "k", None, "\"https://[...]@h:99999/v1\" is no address"),
+        (
+            "https://user:hidden@h:99999/v1",
+            "k",
+            None,
+            "\"https://[...]@h:99999/v1\" is not an address",
+        ),
         ("https://user:hid?den@h/v1", "k", None, "\"https://[...]@h/v1\""),
         ("user:hidden@h/v1", "k", None, "\"[...]@h/v1\""),
-        ("h/v1?key=hidden", "k", None, "\"h/v1?[...]\" is no address"),
-        ("http://x/v1", "密钥", None, "characters that no header takes"),
+        ("h/v1?key=hidden", "k", None, "\"h/v1?[...]\" is not an address"),
+        ("http://x/v1", "密钥", None, "characters that no header accepts"),
         ("http://x/v1", " \n", None, "the key is empty"),
-        ("http://x/v1", "k", Some("a b"), "no name of a header"),
+        ("http://x/v1", "k", Some("a b"), "is not a valid header name"),
     ] {
         let error = with(url, key, header);
         assert_eq!(error.kind, ModelErrorKind::Configuration);

@@ -314,7 +314,7 @@ fn settings_that_do_not_fit_are_refused() {
         ),
         (
             of(Provider::OpenAiCompatible, "m").with_workers(["here"]),
-            "the base URL \"here\" is no address",
+            "the base URL \"here\" is not an address",
         ),
     ] {
         let error = RemoteModel::new(config).unwrap_err();

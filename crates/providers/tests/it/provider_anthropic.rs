@@ -312,8 +312,8 @@ async fn what_cannot_be_said_is_named() {
     for (messages, expected) in [
         (Vec::new(), "there is no message to answer"),
         (of(r#"{"role":"user","content":" "}"#), "there is no message to answer"),
-        (of(r#"{"role":"critic","content":"x"}"#), "knows no role \"critic\""),
-        (of(r#"{"role":"tool","content":"x"}"#), "names the call that it answers"),
+        (of(r#"{"role":"critic","content":"x"}"#), "unknown role \"critic\""),
+        (of(r#"{"role":"tool","content":"x"}"#), "must name the call that it answers"),
         (of(audio), "a part of the type \"input_audio\""),
         (of(r#"{"role":"assistant","content":"Sure:"}"#), "prefill is off"),
     ] {

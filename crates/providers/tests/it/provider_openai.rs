@@ -252,7 +252,7 @@ async fn requests_are_checked_before_they_are_written() {
     odd.messages.push(critic.into());
     for (request, expected) in [
         (question().with_cache_marks(vec![0, 1]), "behind message 1, but"),
-        (odd, "knows no role \"SYSTEM\""),
+        (odd, "unknown role \"SYSTEM\""),
         (
             question().with_tools(vec![tool("a"), tool("b"), tool("a")]),
             "the tool \"a\" is declared twice",
