@@ -1,4 +1,4 @@
-//! What a server takes and gives: a handful of questions, and the settings that follow from the answers.
+//! What a server accepts and returns: a few questions, and the settings that follow from the answers.
 
 mod judged;
 
@@ -9,47 +9,47 @@ use foldback_llm::{ChatRequest, ChatResponse, ModelError, ToolChoice};
 use judged::Judged;
 use serde::Serialize;
 
-/// A declared tool takes so many tokens at least; a server that counts none for one has not shown it to the
-/// model. (llama-cpp-python counts a few only.)
+/// A declared tool takes at least this many tokens; a server that counts none for one has not shown it to
+/// the model. (llama-cpp-python counts only a few.)
 const LEAST_TOOL: u64 = 1;
 
-/// What a server was found to take and to give.
+/// What a server was found to accept and return.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ModelCheck {
     /// The questions, in the order in which they were asked.
     pub findings: Vec<CheckFinding>,
-    /// The settings of the table `[model]` that fit this server, a line each; those that are in force
-    /// already among them.
+    /// The settings of the table `[model]` that fit this server, a line each, including those that
+    /// are already in force.
     pub settings: Vec<String>,
     /// Whether an agent can work with it, with these settings.
     pub is_usable: bool,
 }
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CheckFinding {
     /// What was asked.
     pub question: &'static str,
-    /// Whether it is so; `None` where that could not be found out.
+    /// Whether it holds; `None` if that could not be determined.
     pub holds: Option<bool>,
-    /// What was seen.
+    /// What was observed.
     pub detail: String,
 }
 
 impl ModelCheck {
-    /// Asks the server of a model. It takes some ten short requests; the first that nobody answers, be it
-    /// with a refusal, ends it.
+    /// Asks the server of a model. It takes some ten short requests; the first that gets no answer, not
+    /// even a refusal, ends it.
     ///
     /// # Errors
-    /// When no request can be made of the settings.
+    /// If no request can be made with the settings.
     pub async fn ask(config: &ModelConfig) -> Result<Self, ModelError> {
         let facts = ServerFacts::ask(config).await?;
         let mut config = config.clone().completed_by(&facts);
         let narrow = config.check_window().err().filter(|_| config.is_window_told);
         if narrow.is_some() {
-            // The server is at fault, and can be asked all the same.
+            // The server is at fault, but can still be asked.
             config = config.with_context_tokens(None);
         }
         let mut asking = Asking::new(config)?;
@@ -61,24 +61,24 @@ impl ModelCheck {
     }
 }
 
-/// What is asked, and what was found so far.
+/// The settings to test, and the findings so far.
 struct Asking {
-    /// The settings that were found to fit. Answers are asked for once, and whole.
+    /// The settings that were found to fit. Answers are requested without retries, and whole.
     config: ModelConfig,
     /// Whether answers are to be streamed.
     stream: bool,
     findings: Vec<CheckFinding>,
-    /// The tokens of the plainest request, as the server counts them.
+    /// The tokens of the simplest request, as the server counts them.
     plainest: u64,
     is_usable: bool,
 }
 
-/// A question that nobody answered is `None`: it ends the check.
+/// `None` is a question without an answer: it ends the check.
 type Asked = Option<()>;
 
 impl Asking {
     fn new(config: ModelConfig) -> Result<Self, ModelError> {
-        // Settings that no request can be made of are refused here.
+        // Settings with which no request can be made are refused here.
         drop(RemoteModel::new(config.clone())?);
         Ok(Self {
             stream: config.stream,
@@ -92,7 +92,7 @@ impl Asking {
     async fn questions(&mut self) -> Asked {
         self.answers().await?;
         self.streams().await?;
-        // Only servers of one's own have chat templates that settings speak of.
+        // Only self-hosted servers have chat templates that settings describe.
         let is_own = self.config.provider == Provider::OpenAiCompatible;
         if is_own {
             self.system().await?;
@@ -163,7 +163,7 @@ impl Asking {
         Some(())
     }
 
-    /// Instructions, at the beginning and late.
+    /// Tests instructions, at the beginning and late.
     async fn system(&mut self) -> Asked {
         let first = vec![Message::system("Be brief."), question()];
         let late = vec![
@@ -180,7 +180,7 @@ impl Asking {
             .await
     }
 
-    /// Tools: whether they arrive, whether a call can be required, whether one is made.
+    /// Tests tools: whether they arrive, whether a call can be required, whether one is made.
     async fn tools(&mut self) -> Asked {
         const QUESTION: &str = "accepts tools";
         let with_tool = ChatRequest::new([tool_question()]).with_tools(vec![tool()]);
@@ -220,7 +220,7 @@ impl Asking {
         Some(())
     }
 
-    /// Tools do not arrive: they are told as text, where that helps.
+    /// Handles tools that do not arrive: they are sent as text, if that helps.
     fn as_text(&mut self, why: &str) {
         if self.config.provider == Provider::OpenAiCompatible {
             self.config.tool_calls = Some(ToolCalls::Hermes);
@@ -230,7 +230,7 @@ impl Asking {
         self.found("accepts tools", false, why);
     }
 
-    /// Whether a tool that is told as text is called.
+    /// Tests whether a tool that is sent as text is called.
     async fn tools_as_text(&mut self, with_tool: &ChatRequest) -> Option<bool> {
         const QUESTION: &str = "accepts tools as text";
         match self.judge(&self.config, with_tool).await {
@@ -247,7 +247,7 @@ impl Asking {
         }
     }
 
-    /// Whether a tool is called where that is required.
+    /// Tests whether a tool is called if that is required.
     async fn required(&mut self, with_tool: ChatRequest) -> Option<bool> {
         const QUESTION: &str = "accepts a required call";
         let required = with_tool.with_tool_choice(ToolChoice::Required);
@@ -266,7 +266,7 @@ impl Asking {
         }
     }
 
-    /// What a conversation with calls looks like.
+    /// Tests conversations with calls.
     async fn history(&mut self) -> Asked {
         let call = |id: &str| ToolCall::new(id, "tide", r#"{"port": "Holm"}"#);
         let result = |id: &str| Message::tool_result(&call(id).id, "6.4 m");
@@ -289,8 +289,8 @@ impl Asking {
         self.takes("accepts user text after a result", behind, &[&alternating]).await
     }
 
-    /// Whether a conversation is taken; where it is not, the first template of those that follow is kept
-    /// under which it is.
+    /// Tests whether a conversation is accepted; if not, the first of the following templates with which
+    /// it is accepted is kept.
     async fn takes(
         &mut self,
         what: &'static str,

@@ -1,4 +1,4 @@
-//! Settings put together from their sources.
+//! Settings merged from their sources.
 
 use super::ModelSettings;
 use super::address::host;
@@ -10,15 +10,14 @@ use foldback_llm::{ModelError, TokenPrices};
 use std::time::Duration;
 
 impl ModelConfig {
-    /// Reads the settings: flags before environment before file.
+    /// Reads the settings: flags take precedence over the environment, and the environment over the file.
     ///
-    /// The key that a provider usually has in the environment (`OPENAI_API_KEY`,
-    /// `ANTHROPIC_API_KEY`) is taken last, and only for that provider's own address: no other
-    /// server is shown it.
+    /// The key that a provider usually has in the environment (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`)
+    /// is used last, and only for that provider's own address: no other server receives it.
     ///
     /// # Errors
-    /// When a file cannot be read, a key is unknown or has another shape (named with its source),
-    /// no model is named, or there is no telling where it is served.
+    /// If a file cannot be read, a key is unknown or has the wrong type (named with its source), no
+    /// model is named, or its address cannot be determined.
     pub fn load(sources: &ModelSources) -> Result<Self, ModelError> {
         let settings = sources.read()?;
         let template = template(&settings);
@@ -85,7 +84,7 @@ impl ModelConfig {
         config.priced(settings.token_prices, settings.prices)
     }
 
-    /// The same at these prices, in money and relative to each other, where they are given.
+    /// Sets these prices, in money and relative to each other, if given.
     fn priced(
         mut self,
         token_prices: Option<TokenPrices>,
@@ -116,7 +115,7 @@ impl ModelConfig {
     }
 }
 
-/// What is said of the model's chat template: its family, and what is set beside it.
+/// Returns what is known about the model's chat template: its family, and explicit settings.
 fn template(settings: &ModelSettings) -> GivenTemplate {
     let ModelSettings { family, call_ids, parallel_calls, turns, system, .. } = settings;
     let of_family = family.map(Family::template).map(GivenTemplate::from).unwrap_or_default();
