@@ -53,15 +53,15 @@ impl Check {
             _ => Err(format!("conversations are not recorded: {trouble}")),
         };
         let store = match is("writable") {
-            Some(true) => Ok("the store takes what is written".to_owned()),
-            _ => Err(format!("the store takes nothing: {trouble}")),
+            Some(true) => Ok("the store accepts writes".to_owned()),
+            _ => Err(format!("the store accepts no writes: {trouble}")),
         };
         let own = bare(url);
         let behind = |name: &'static str| match text(name) {
             provider if bare(provider) == own => {
                 Err(format!("it passes requests on to itself; name the provider with --{name}-url"))
             }
-            provider => Ok(format!("requests go on to {provider}")),
+            provider => Ok(format!("requests are passed on to {provider}")),
         };
         vec![
             Self::new("health", Ok(format!("foldback {} answers at {own}", text("version")))),
@@ -80,7 +80,7 @@ impl Check {
         for name in BASE_URLS {
             let Some(url) = set(name) else { continue };
             let found = match host(&url) {
-                None => Err(format!("{name} is {url}, which is no address; unset it")),
+                None => Err(format!("{name} is {url}, which is not an address; unset it")),
                 Some(host) if !is_loopback(&host) => {
                     Ok(format!("{name} is {url}, another machine"))
                 }
@@ -92,19 +92,20 @@ impl Check {
             checks.push(Self::new("environment", found));
         }
         if checks.is_empty() {
-            let none = "no base URL is set: clients ask their providers, unless `wrap` starts them";
+            let none =
+                "no base URL is set: clients call their providers, unless `wrap` starts them";
             checks.push(Self::new("environment", Ok(none.to_owned())));
         }
         let proxy = PROXIES.into_iter().find(|name| set(name).is_some());
         let spared = ["no_proxy", "NO_PROXY"].into_iter().find_map(set).unwrap_or_default();
         let spares = |host: &str| ["*", "127.0.0.1", "127.0.0.0/8"].contains(&host.trim());
         let found = match proxy.filter(|_| !spared.split(',').any(spares)) {
-            None => Ok("requests to this machine go through no proxy".to_owned()),
+            None => Ok("requests to this machine do not go through a proxy".to_owned()),
             Some(proxy) if is_near => Err(format!(
-                "{proxy} stands between clients and a gateway on this machine; set NO_PROXY=127.0.0.1"
+                "{proxy} is between clients and a gateway on this machine; set NO_PROXY=127.0.0.1"
             )),
             Some(proxy) => Ok(format!(
-                "{proxy} is set; `wrap` passes it by, and other clients need NO_PROXY=127.0.0.1"
+                "{proxy} is set; `wrap` bypasses it, and other clients need NO_PROXY=127.0.0.1"
             )),
         };
         checks.push(Self::new("proxy", found));
@@ -151,14 +152,14 @@ async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
     let status = answer.status();
     if status == reqwest::StatusCode::FORBIDDEN {
         return Err(format!(
-            "{base} wants a token, or another one; set FOLDBACK_GATEWAY_TOKEN to that of the gateway"
+            "{base} requires a token, or a different one; set FOLDBACK_GATEWAY_TOKEN to the gateway's"
         ));
     }
     let health = answer.text().await.unwrap_or_default();
     let health: Value = serde_json::from_str(&health).unwrap_or_default();
     match health.get("gateway").and_then(Value::as_str) {
         Some("foldback") => Ok(health),
-        _ => Err(format!("what answers at {base} is no gateway of foldback (status {status})")),
+        _ => Err(format!("the server at {base} is not a foldback gateway (status {status})")),
     }
 }
 

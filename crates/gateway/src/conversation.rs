@@ -142,10 +142,10 @@ impl Conversation {
         // The words of such an error quote the request.
         let read: Body<'_> = serde_json::from_str(&rest.text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
-            format!("it has another shape than its API's at line {line}, column {column}")
+            format!("it does not have the shape of its API at line {line}, column {column}")
         })?;
         if read.previous_response_id.is_some() {
-            return Err("it goes on from an answer that the provider keeps".to_owned());
+            return Err("it continues an answer that the provider keeps".to_owned());
         }
         let raw = if api == Api::Responses { read.input } else { read.messages };
         let sent = match raw {
@@ -166,7 +166,9 @@ impl Conversation {
         for (json, place) in sent.into_iter().filter(|_| is_work) {
             // The words of such an error quote the message.
             let read = digests.read(api, json, place);
-            messages.push(read.map_err(|_| "one of its messages has another shape".to_owned())?);
+            messages.push(read.map_err(|_| {
+                "one of its messages does not have the shape of its API".to_owned()
+            })?);
         }
         let terms = terms(api, &read, &rest, raw, &messages);
         let names = read.tools.iter().flatten().filter_map(|tool| name_of(tool));
@@ -225,7 +227,7 @@ fn sent(
     let list: Result<Vec<&RawValue>, _> = serde_json::from_str(raw.get());
     let list = list.map_err(|_| match api {
         Api::Responses => "its input is neither a text nor a list of items".to_owned(),
-        _ => "its messages are no list".to_owned(),
+        _ => "its messages are not a list".to_owned(),
     })?;
     let message = |range: Range<usize>| {
         let items = list.get(range)?;

@@ -10,7 +10,7 @@ use thiserror::Error;
 pub enum GatewayError {
     /// An address of a provider that is none.
     #[error(
-        "{address:?} is no address of a provider: {what}; expected something like https://api.anthropic.com"
+        "{address:?} is not a provider's address: {what}; expected something like https://api.anthropic.com"
     )]
     Upstream {
         /// What was given.
@@ -20,12 +20,12 @@ pub enum GatewayError {
     },
     /// An address with a name or a password in it, which is not repeated.
     #[error(
-        "an address of a provider holds a user name or a password; the client sends its own key"
+        "a provider's address must not contain a user name or a password; the client sends its own key"
     )]
     UpstreamKey,
     /// An address that others reach, without a token.
     #[error(
-        "{0} can be reached from other machines; expected was an address of this one (127.0.0.1), or a token"
+        "{0} can be reached from other machines; an address of this machine (127.0.0.1) or a token was expected"
     )]
     Exposed(SocketAddr),
     /// The HTTP client could not be made.
@@ -51,6 +51,6 @@ pub enum GatewayError {
         what: String,
     },
     /// An exchange that could not be played again.
-    #[error("an exchange could not be played again: {0}")]
+    #[error("an exchange could not be replayed: {0}")]
     Replay(String),
 }

@@ -44,7 +44,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     let trouble = gateway.recorder.trouble().filter(|_| api.has_conversation());
     let is_closed = trouble.is_some() && gateway.config.fail_closed;
     if let Some(trouble) = gateway.recorder.fresh_trouble().filter(|_| is_closed) {
-        let why = format!("{trouble}; nothing passes that cannot be recorded");
+        let why = format!("{trouble}; only requests that can be recorded are passed on");
         return refusal(api, StatusCode::SERVICE_UNAVAILABLE, &why);
     }
     let way = match Way::of(gateway, api, &head) {
@@ -67,12 +67,13 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                 way.converse(api, bytes, asked.as_ref(), becoming, &billed).await
             }
             Read::Begun(..) if gateway.config.fail_closed => {
-                let why = "the request is too long to be recorded, and nothing passes that is not";
+                let why = "the request is too long to be recorded, and only recorded requests are passed on";
                 return refusal(api, StatusCode::SERVICE_UNAVAILABLE, why);
             }
             Read::Begun(begun, rest) => {
-                let why =
-                    format!("a request of over {LONGEST} bytes, or a broken one, is not recorded");
+                let why = format!(
+                    "a request of over {LONGEST} bytes, or one that broke off, is not recorded"
+                );
                 (gateway.config.log)(&why);
                 way.send(Some(continued(begun, rest))).await
             }
@@ -93,7 +94,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         Err(error) => {
             // An address may hold a key.
             let error = reason(&error.without_url());
-            let why = format!("{} cannot be asked: {error}", way.upstream);
+            let why = format!("{} cannot be reached: {error}", way.upstream);
             (gateway.config.log)(&why);
             return refusal(api, StatusCode::BAD_GATEWAY, &why);
         }

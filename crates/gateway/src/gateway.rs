@@ -141,7 +141,7 @@ async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response
     // Clients that would rather have a WebSocket go on with requests where there is none.
     let upgrade = headers.get(header::UPGRADE).map(|to| to.as_bytes().to_ascii_lowercase());
     if upgrade.as_deref() == Some(b"websocket") {
-        let why = "there is no WebSocket here; requests over HTTP are answered";
+        let why = "WebSocket is not supported; send the request over HTTP";
         let mut answer = refusal(api, StatusCode::UPGRADE_REQUIRED, why);
         answer.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
         return answer;

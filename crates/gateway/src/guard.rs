@@ -26,7 +26,7 @@ impl Guard {
             let given = headers.get(TOKEN).map(|given| blake3::hash(given.as_bytes()));
             // Digests are compared in constant time.
             if given.as_ref() != Some(token) {
-                return Some(format!("expected was the gateway's token, in the header {TOKEN}"));
+                return Some(format!("the gateway's token was expected in the header {TOKEN}"));
             }
         }
         let host = uri.host().map(Cow::Borrowed).or_else(|| value(headers, "host"));
@@ -38,7 +38,7 @@ impl Guard {
         let host = origin.split_once("://").map(|(_, rest)| host_of(rest));
         match host.is_some_and(is_local_name) {
             true => None,
-            false => Some(format!("a page of {origin:?} may not ask")),
+            false => Some(format!("a page from {origin:?} may not send requests")),
         }
     }
 }

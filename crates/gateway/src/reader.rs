@@ -49,7 +49,7 @@ impl Reader {
     /// # Errors
     /// When it is of no known shape: a sentence without its full stop.
     pub(crate) fn read(&mut self, asked: &Asked) -> Result<Conversation, String> {
-        const PACKED: &str = "its body is packed in an unknown way, or no text";
+        const PACKED: &str = "its body has an unknown encoding, or is not text";
         let came = asked.came();
         let bytes = &*unpacked(&asked.headers, &came).ok_or(PACKED)?;
         let alike = self.alike(asked.api, bytes);

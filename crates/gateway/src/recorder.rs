@@ -221,7 +221,7 @@ impl Recorder {
 
     async fn said(&self, job: impl FnOnce(oneshot::Sender<Folded>) -> Job) -> Folded {
         self.answered(job).await.unwrap_or_else(|_| {
-            self.log("the store is slow: a request goes as it came");
+            self.log("the store is slow: a request is sent unchanged");
             Folded::default()
         })
     }
@@ -249,7 +249,7 @@ impl Recorder {
         let state = &self.shared.state;
         let bytes = job.bytes();
         if state.waiting.load(Ordering::Relaxed) + bytes > MOST_WAITING {
-            state.set_trouble("more is said than can be recorded".to_owned());
+            state.set_trouble("more arrives than can be recorded".to_owned());
             return;
         }
         let number = job.asked().sender.number();
@@ -312,7 +312,7 @@ impl State {
             Ok(Err(Unkept::Store(why))) => self.set_trouble(why),
             Err(_) => {
                 keeper.forget_all();
-                self.set_trouble("recording failed by a fault of its own".to_owned());
+                self.set_trouble("recording failed because of an internal error".to_owned());
             }
         }
     }

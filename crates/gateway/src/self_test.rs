@@ -104,12 +104,12 @@ impl Test {
                 Ok("a request and its answer passed byte for byte".to_owned())
             }
             Ok(_) => Err("a request or its answer was changed on its way".to_owned()),
-            Err(error) => Err(format!("a request came to nothing: {error}")),
+            Err(error) => Err(format!("a request failed: {error}")),
         };
         let header = |name: &str| seen.and_then(|seen| seen.headers.get(name));
         let is_kept = header("x-self-test").map(HeaderValue::as_bytes) == Some("七".as_bytes());
         let headers = match is_kept && header(TODO).is_none() {
-            true => Ok("headers passed, but for the gateway's own".to_owned()),
+            true => Ok("headers passed, except for the gateway's own".to_owned()),
             false => Err("a header was lost, or one of the gateway's own passed".to_owned()),
         };
         vec![Check::new("bytes", bytes), Check::new("headers", headers)]

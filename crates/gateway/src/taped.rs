@@ -68,7 +68,7 @@ impl Taped<'static> {
             serde_json::from_slice(&bytes).map_err(|error| GatewayError::Exchange {
                 path: path.clone(),
                 what: format!(
-                    "holds something else at line {}, column {}; expected was an exchange that a gateway kept",
+                    "holds something else at line {}, column {}; an exchange that a gateway kept was expected",
                     error.line(),
                     error.column()
                 ),

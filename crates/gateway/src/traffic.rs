@@ -124,7 +124,7 @@ impl Drop for Answered {
         let room =
             room.and_then(|kib| traffic.shared.room.clone().try_acquire_many_owned(kib).ok());
         let Some(room) = room else {
-            traffic.shared.note(Err("more passes than can be written".to_owned()));
+            traffic.shared.note(Err("more arrives than can be written".to_owned()));
             return;
         };
         let write = move || {
@@ -151,7 +151,7 @@ impl Shared {
     /// Writes an exchange.
     fn write(&self, whole: Whole) -> Result<(), String> {
         let asked = &whole.tape.asked;
-        let packed = || "a body is packed in an unknown way, or no text".to_owned();
+        let packed = || "a body has an unknown encoding, or is not text".to_owned();
         let request = asked.body().ok_or_else(packed)?;
         let answer = whole.answer.freeze();
         let answer = begun(&whole.headers, &answer).ok_or_else(packed)?;

@@ -108,7 +108,7 @@ pub(crate) fn prepare(
     let Recalling { todo, body, said } = recalling;
     let parked = parked_for(said, &memory, todo);
     let parked = parked.map_err(|error| {
-        log(&format!("what was looked up before is not put back: {error}"));
+        log(&format!("earlier look-ups are not put back: {error}"));
     });
     let (body, places) = match part {
         None => (body.as_str(), None),

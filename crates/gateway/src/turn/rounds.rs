@@ -103,7 +103,7 @@ impl Rounds {
         let redacts = self.recall.memory.is_redacting();
         let read = message.and_then(|message| Facts::of(self.api, message.get(), redacts).ok());
         let Some(message) = read else {
-            (self.recall.log)("what was looked up in a turn is not kept: its answer broke off");
+            (self.recall.log)("the look-ups of a turn are not kept: its answer broke off");
             return;
         };
         let mut said = self.recall.said.clone();
@@ -124,7 +124,7 @@ impl Rounds {
 
     fn keep(&self, name: &ParkedName, json: &str) {
         if let Err(error) = self.recall.memory.park(&self.recall.todo, name, json) {
-            (self.recall.log)(&format!("what was looked up in a turn is not kept: {error}"));
+            (self.recall.log)(&format!("the look-ups of a turn are not kept: {error}"));
         }
     }
 

@@ -45,7 +45,10 @@ async fn gw16_a_gateway_that_runs_is_looked_at() {
     assert_eq!(wrong(&checks), ["recording", "store"], "{checks:?}");
     let other = Upstream::start(counting()).await;
     let checks = Check::of_gateway(&other.url, None).await;
-    assert!(checks.len() == 1 && checks[0].what.contains("no gateway of foldback"), "{checks:?}");
+    assert!(
+        checks.len() == 1 && checks[0].what.contains("is not a foldback gateway"),
+        "{checks:?}"
+    );
 }
 
 /// A gateway that asks itself would never end.
