@@ -14,18 +14,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The variables by which clients find a provider, or a gateway in its place.
 const BASE_URLS: [&str; 3] = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"];
 
-/// The variables that name a proxy for addresses of the kind that a gateway has.
+/// The variables that name a proxy for the addresses that a gateway has.
 const PROXIES: [&str; 4] = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Check {
-    /// What it is, in a word.
+    /// The name of the check, in a word.
     pub name: &'static str,
-    /// Whether it is as it should be.
+    /// Whether all is well.
     pub ok: bool,
-    /// What was found, and where that is wrong, what to do: a sentence without its full stop.
+    /// What was found, and if it is wrong, what to do: a sentence without its full stop.
     pub what: String,
 }
 
@@ -35,8 +35,8 @@ impl Check {
         Self { name, ok, what: found.unwrap_or_else(|why| why) }
     }
 
-    /// Looks at a gateway that runs elsewhere: whether it answers, records, can write to its store, and what stands
-    /// behind it.
+    /// Checks a gateway that runs elsewhere: whether it answers, records, can write to its store, and which
+    /// providers it passes requests on to.
     pub async fn of_gateway(url: &str, token: Option<&str>) -> Vec<Self> {
         let health = match health(url, token).await {
             Ok(health) => health,
@@ -72,7 +72,7 @@ impl Check {
         ]
     }
 
-    /// Looks at what the environment tells clients: addresses where nobody answers, and proxies on the way to this
+    /// Checks what the environment tells clients: addresses without a server, and proxies on the way to this
     /// machine. `variable` reads it.
     pub async fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -113,21 +113,21 @@ impl Check {
     }
 }
 
-/// A gateway that runs elsewhere, as far as it says.
+/// A gateway that runs elsewhere, as it describes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Running {
     /// Its address, without a version.
     pub url: String,
-    /// The name of the store that it records into, where it does.
+    /// The name of the store that it records into, if it does.
     pub store: Option<String>,
 }
 
 impl Running {
-    /// The gateway at an address.
+    /// Finds the gateway at an address.
     ///
     /// # Errors
-    /// When none answers there, or it wants another token: a sentence without its full stop.
+    /// If no gateway answers there, or it requires another token: a sentence without its full stop.
     pub async fn at(url: &str, token: Option<&str>) -> Result<Self, String> {
         let health = health(url, token).await?;
         let store = health.get("store").and_then(Value::as_str).map(str::to_owned);
@@ -136,7 +136,7 @@ impl Running {
     }
 }
 
-/// What a gateway says of itself.
+/// Returns what a gateway reports of itself.
 async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
     let base = bare(url);
     let request = client()?.get(format!("{base}{HEALTH}?write"));
@@ -163,9 +163,10 @@ async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
     }
 }
 
-/// Whether somebody answers at an address of this machine that clients are sent to.
+/// Checks whether a server answers at an address of this machine that clients use.
 async fn answers(name: &str, url: &str) -> Result<String, String> {
-    // Whatever it answers, it is there: a server of models has other pages, and a gateway passes none of its own on.
+    // Any answer shows that a server is there: a model server has other pages, and a gateway passes on none of its
+    // own.
     match client()?.get(format!("{}{HEALTH}", bare(url))).send().await {
         Ok(_) => Ok(format!("{name} is {url}, which answers")),
         Err(_) => Err(format!(
@@ -174,15 +175,15 @@ async fn answers(name: &str, url: &str) -> Result<String, String> {
     }
 }
 
-/// A client that goes through no proxy.
+/// Creates a client that uses no proxy.
 pub(crate) fn client() -> Result<Client, String> {
-    // One provider of cryptography for the process; another that is there already is as good.
+    // One cryptography provider for the process; if another is already installed, it is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().no_proxy().timeout(PATIENCE).build();
     client.map_err(|error| error.to_string())
 }
 
-/// An address without its version.
+/// Returns an address without its version.
 fn bare(url: &str) -> &str {
     let url = url.trim_end_matches('/');
     url.strip_suffix("/v1").unwrap_or(url)

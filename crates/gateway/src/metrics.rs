@@ -1,4 +1,4 @@
-//! What a gateway did since it began, as Prometheus reads it.
+//! What a gateway did since it began, in the format of Prometheus.
 
 use crate::{Ledger, Tokens};
 use axum::body::Body;
@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Response, header};
 /// The media type of the text format (prometheus.io/docs/instrumenting/exposition_formats).
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// The answer to a request for metrics.
+/// Returns the answer to a request for metrics.
 pub(crate) fn metrics(ledger: &Ledger) -> Response<Body> {
     let sums = ledger.sums();
     let mut text = String::new();
