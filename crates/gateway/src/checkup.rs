@@ -72,7 +72,7 @@ impl Check {
         ]
     }
 
-    /// Checks what the environment tells clients: addresses without a server, and proxies on the way to this
+    /// Checks what clients get from the environment: addresses without a server, and proxies on the way to this
     /// machine. `variable` reads it.
     pub async fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -127,7 +127,7 @@ impl Running {
     /// Finds the gateway at an address.
     ///
     /// # Errors
-    /// If no gateway answers there, or it requires another token: a sentence without its full stop.
+    /// When no gateway answers there, or it requires another token: a sentence without its full stop.
     pub async fn at(url: &str, token: Option<&str>) -> Result<Self, String> {
         let health = health(url, token).await?;
         let store = health.get("store").and_then(Value::as_str).map(str::to_owned);

@@ -49,7 +49,7 @@ impl ClientMessage {
     /// Returns its content as our messages: at least one.
     ///
     /// # Errors
-    /// If it is not a message of its API.
+    /// When it is not a message of its API.
     pub(crate) fn messages(&self) -> Result<Vec<Message>, String> {
         read(self.api, &self.json)
     }
@@ -116,7 +116,7 @@ impl Digests {
     /// Reads the message at this place of its request's body.
     ///
     /// # Errors
-    /// If it is not a message of this API.
+    /// When it is not a message of this API.
     pub(crate) fn read(
         &mut self,
         api: Api,
@@ -151,7 +151,7 @@ impl Facts {
     /// Reads a message; `redacts` says whether the store redacts its secrets.
     ///
     /// # Errors
-    /// If it is not a message of this API.
+    /// When it is not a message of this API.
     pub(crate) fn of(api: Api, json: &str, redacts: bool) -> Result<Self, String> {
         // The digest of a text with a password would allow guesses to be tested against it.
         let kept = if redacts { plain(json) } else { Cow::Borrowed(json) };

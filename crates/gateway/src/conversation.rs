@@ -129,7 +129,7 @@ impl Conversation {
     /// from a body with the same beginning are not read again, except the last, which may continue differently.
     ///
     /// # Errors
-    /// If it has no known shape: a sentence without its full stop.
+    /// When it has no known shape: a sentence without its full stop.
     pub(crate) fn read(
         asked: &Asked,
         body: &Arc<String>,

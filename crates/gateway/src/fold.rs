@@ -219,7 +219,7 @@ fn question_of(messages: &[ClientMessage], head: usize) -> Range<usize> {
     }
 }
 
-/// For a client's message whose first part left: returns the calls whose results stay, and whether its text does.
+/// Returns, for a client's message whose first part left, the calls whose results stay, and whether its text does.
 fn stays(
     messages: &[Message],
     range: &Range<u64>,

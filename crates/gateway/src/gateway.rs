@@ -45,7 +45,7 @@ impl Gateway {
     /// Creates a gateway that waits for a listener.
     ///
     /// # Errors
-    /// If no HTTP client can be created on this machine.
+    /// When no HTTP client can be created on this machine.
     pub fn new(config: GatewayConfig) -> Result<Self, GatewayError> {
         // One cryptography provider for the process; if another is already installed, it is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -91,7 +91,7 @@ impl Gateway {
     /// said to its end.
     ///
     /// # Errors
-    /// If the address can be reached from other machines and no token is set, or the listener fails.
+    /// When the address can be reached from other machines and no token is set, or the listener fails.
     pub async fn serve(
         self,
         listener: TcpListener,

@@ -146,7 +146,7 @@ impl Ledger {
     /// that was killed may have left part of one.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// When it cannot be read.
     pub fn read(path: &Path) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
         let lines = BufReader::new(File::open(path)?).split(b'\n');
         Ok(lines.filter_map(|line| match line {

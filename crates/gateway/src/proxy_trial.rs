@@ -43,7 +43,7 @@ impl ProxyTrial {
     /// Creates a trial of the proxy at `url`, which must use `provider` as its provider; this listens there.
     ///
     /// # Errors
-    /// If it cannot listen there, or no HTTP client can be created.
+    /// When it cannot listen there, or no HTTP client can be created.
     pub fn new(url: &str, provider: SocketAddr) -> Result<Self, GatewayError> {
         let http = client().map_err(GatewayError::Client)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -59,7 +59,7 @@ impl ProxyTrial {
     /// body that reaches it is billed, which an answer of the Messages API includes if it is not streamed.
     ///
     /// # Errors
-    /// If the proxy does not answer, or refuses.
+    /// When the proxy does not answer, or refuses.
     pub fn pass(
         &self,
         exchange: &Taped<'_>,

@@ -47,7 +47,7 @@ impl Reader {
     /// Reads a request.
     ///
     /// # Errors
-    /// If it has no known shape: a sentence without its full stop.
+    /// When it has no known shape: a sentence without its full stop.
     pub(crate) fn read(&mut self, asked: &Asked) -> Result<Conversation, String> {
         const PACKED: &str = "its body has an unknown encoding, or is not text";
         let came = asked.came();

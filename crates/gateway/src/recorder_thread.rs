@@ -119,7 +119,7 @@ impl Keeper {
     /// Records what is new in an exchange, and what it cost.
     ///
     /// # Errors
-    /// If the request cannot be read, or the store fails.
+    /// When the request cannot be read, or the store fails.
     pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), Unkept> {
         let (asked, answer) = (&exchange.asked, exchange.answer());
         let mut conversation = self.read(asked)?;
@@ -194,7 +194,7 @@ impl Keeper {
     /// was ever left out of it.
     ///
     /// # Errors
-    /// If the request cannot be read.
+    /// When the request cannot be read.
     pub(crate) fn without_thoughts(&mut self, asked: &Asked) -> Result<Option<Sent>, Unkept> {
         let conversation = self.read(asked)?;
         let sent = conversation.terms.load.as_ref().and_then(|_| conversation.without_thoughts());

@@ -26,7 +26,7 @@ impl Replay {
     /// Creates a replay with an empty store, in which every provider caches on these terms.
     ///
     /// # Errors
-    /// If no store can be created in memory.
+    /// When no store can be created in memory.
     pub fn new(terms: CacheTerms) -> Result<Self, GatewayError> {
         let now = Arc::new(AtomicI64::new(0));
         let clock = Arc::clone(&now);
@@ -52,7 +52,7 @@ impl Replay {
     /// own. `bill` returns what the provider bills for it; if it returns nothing, the answer may say.
     ///
     /// # Errors
-    /// If the store fails.
+    /// When the store fails.
     pub fn play(
         &mut self,
         exchange: &Taped<'_>,

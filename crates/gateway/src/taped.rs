@@ -48,7 +48,7 @@ impl Taped<'static> {
     /// files are skipped.
     ///
     /// # Errors
-    /// If the folder or a file cannot be read, or a file of an exchange holds something else.
+    /// When the folder or a file cannot be read, or a file of an exchange holds something else.
     pub fn folder(dir: &Path) -> Result<Vec<Self>, GatewayError> {
         let failed = |path: &Path, what: String| GatewayError::Exchange {
             path: path.to_owned(),

@@ -14,7 +14,7 @@ impl Upstream {
     /// Parses an address.
     ///
     /// # Errors
-    /// If it is not an `http` or `https` address of a host, or contains more than the place: a key, a query.
+    /// When it is not an `http` or `https` address of a host, or contains more than the place: a key, a query.
     pub fn new(address: &str) -> Result<Self, GatewayError> {
         let wrong = |what: String| GatewayError::Upstream { address: address.to_owned(), what };
         let base = Url::parse(address).map_err(|error| wrong(error.to_string()))?;

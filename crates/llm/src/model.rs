@@ -19,7 +19,7 @@ pub trait ChatModel: Send + Sync {
     /// Answers a request.
     ///
     /// # Errors
-    /// If the provider cannot be reached, refuses the request, or sends an answer that cannot be
+    /// When the provider cannot be reached, refuses the request, or sends an answer that cannot be
     /// read.
     fn complete<'a>(
         &'a self,

@@ -96,7 +96,7 @@ impl ChatRequest {
     /// Refuses a choice of tools that does not fit the declared ones, as providers do.
     ///
     /// # Errors
-    /// If the choice names a tool that is not declared, or requires a call although no tool may be
+    /// When the choice names a tool that is not declared, or requires a call although no tool may be
     /// called.
     pub fn check_tool_choice(&self) -> Result<(), ModelError> {
         let refused = |message| Err(ModelError::new(ModelErrorKind::Request, message));

@@ -10,7 +10,7 @@ pub(crate) fn is_of_all(tool: &str) -> bool {
 /// Returns the answer of such a tool.
 ///
 /// # Errors
-/// If the store fails.
+/// When the store fails.
 pub(crate) fn answer(memory: &Memory, tool: &str, arguments: &str) -> Result<Answer, Error> {
     memory.owner().recall(tool, arguments)
 }

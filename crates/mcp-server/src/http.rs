@@ -15,7 +15,7 @@ impl MemoryServer {
     /// Serves the client on standard input and output until it disconnects.
     ///
     /// # Errors
-    /// If the client does not start as the protocol requires.
+    /// When the client does not start as the protocol requires.
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
         let running = match self.serve(stdio_pipes()).await {
             Ok(running) => running,
@@ -45,7 +45,7 @@ impl HttpServer {
     /// Listens on an address. Port 0 is any free port.
     ///
     /// # Errors
-    /// If other machines can reach the address, or it cannot be listened on.
+    /// When other machines can reach the address, or it cannot be listened on.
     pub async fn bind(address: SocketAddr) -> Result<Self, ServeError> {
         if !address.ip().is_loopback() {
             return Err(ServeError::NotLoopback(address));
@@ -72,7 +72,7 @@ impl HttpServer {
     /// Serves clients until `end` completes.
     ///
     /// # Errors
-    /// If no more connections can be accepted.
+    /// When no more connections can be accepted.
     pub async fn serve(
         self,
         server: MemoryServer,

@@ -73,7 +73,7 @@ impl Place {
     /// Finds the todo to search; otherwise returns a sentence that says what to do.
     ///
     /// # Errors
-    /// If the store fails.
+    /// When the store fails.
     pub(crate) fn find(
         &self,
         scope: &Scope,
@@ -114,7 +114,7 @@ impl Found {
     /// Records in which folder the todo was made, if that was not known.
     ///
     /// # Errors
-    /// If the store fails.
+    /// When the store fails.
     pub(crate) fn note_origin(&self, memory: &Memory) -> Result<(), Error> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let conversations = memory.conversations();

@@ -46,7 +46,7 @@ pub(crate) fn after(cursor: Option<&str>) -> Result<u32, ErrorData> {
 /// none.
 ///
 /// # Errors
-/// If the store fails.
+/// When the store fails.
 pub(crate) fn list(
     memory: &Memory,
     todo: &TodoId,

@@ -42,7 +42,7 @@ impl McpClient {
     /// Starts or reaches a server and lists its tools.
     ///
     /// # Errors
-    /// If it does not start, does not speak the protocol, or takes too long.
+    /// When it does not start, does not speak the protocol, or takes too long.
     pub async fn start(config: McpServerConfig) -> Result<Self, McpError> {
         let listener = Listener::default();
         let connection = Connection::open(&config, listener.clone()).await?;

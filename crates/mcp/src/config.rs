@@ -146,7 +146,7 @@ impl McpServerConfig {
     /// boolean), `timeout_s` and `start_timeout_s` of a server are our own.
     ///
     /// # Errors
-    /// If it does not have that form; names the server.
+    /// When it does not have that form; names the server.
     pub fn read(json: &str) -> Result<Vec<Self>, McpError> {
         let written: Written = serde_json::from_str(json).map_err(|error| {
             McpError::Config(format!(

@@ -54,10 +54,10 @@ impl Tool for McpTool {
     }
 }
 
-/// How much longer a call may take, so that it can tell the server that its time is over.
+/// How much longer a call may take, so that the server can be notified of the timeout.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// What a model reads when a server fails, and whether another attempt may help.
+/// Returns what a model reads when a server fails, and whether another attempt may help.
 fn failed(error: &McpError) -> ToolError {
     match error {
         McpError::Ended { .. } => ToolError::transient(format!(

@@ -165,7 +165,7 @@ pub(crate) enum Beside<'p> {
     Root(&'p str),
 }
 
-/// A whole answer.
+/// Reads a whole answer.
 async fn whole(mut response: Response) -> Result<String, ModelError> {
     let mut answer = Vec::new();
     while let Some(bytes) = response.chunk().await.map_err(failure::of_transport)? {
@@ -247,7 +247,7 @@ impl Frames {
     /// Returns a whole answer that came without frames: some servers ignore the request to stream.
     ///
     /// # Errors
-    /// If it is an error.
+    /// When it is an error.
     pub(crate) fn whole(&self) -> Result<Option<Value>, ModelError> {
         let told = self.beginning.as_deref().and_then(|told| std::str::from_utf8(told).ok());
         match told.and_then(json::parse).filter(Value::is_object) {

@@ -211,7 +211,7 @@ impl Draft {
     /// Returns the answer. `stop` is the provider's reason; calls that were sent on take precedence over a plain end.
     ///
     /// # Errors
-    /// If a call in its text is malformed: if the model was cut off, its end says so instead.
+    /// When a call in its text is malformed: if the model was cut off, its end says so instead.
     pub(crate) fn into_response(
         mut self,
         ready: &mut VecDeque<ChatChunk>,

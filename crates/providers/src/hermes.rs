@@ -46,7 +46,7 @@ pub(crate) struct PlainRequest {
 /// Writes a request without tools, for a server that accepts a grammar, or the beginning of an answer, or neither.
 ///
 /// # Errors
-/// If the choice of tools does not fit the tools.
+/// When the choice of tools does not fit the tools.
 pub(crate) fn plain(
     request: &ChatRequest,
     takes_grammar: bool,

@@ -43,7 +43,7 @@ impl ModelCheck {
     /// even a refusal, ends it.
     ///
     /// # Errors
-    /// If no request can be made with the settings.
+    /// When no request can be made with the settings.
     pub async fn ask(config: &ModelConfig) -> Result<Self, ModelError> {
         let facts = ServerFacts::ask(config).await?;
         let mut config = config.clone().completed_by(&facts);

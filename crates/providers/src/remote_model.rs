@@ -66,7 +66,7 @@ impl RemoteModel {
     /// Creates a model from its settings. Nothing is sent yet.
     ///
     /// # Errors
-    /// If a base URL is not an `http` or `https` address, the key cannot be sent in a header, TLS is
+    /// When a base URL is not an `http` or `https` address, the key cannot be sent in a header, TLS is
     /// not available, or settings contradict each other.
     pub fn new(config: ModelConfig) -> Result<Self, ModelError> {
         config.check()?;

@@ -24,7 +24,7 @@ impl Events {
     /// Reads further bytes, and adds the data of every event that ends in them. A comment is an event without data.
     ///
     /// # Errors
-    /// If a line is not UTF-8, or an event is too long. The events before it have been added.
+    /// When a line is not UTF-8, or an event is too long. The events before it have been added.
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
@@ -44,7 +44,7 @@ impl Events {
     /// Adds the event that is open at the end of the stream. Some servers omit the last empty line.
     ///
     /// # Errors
-    /// If the last line is not UTF-8, or the event is too long.
+    /// When the last line is not UTF-8, or the event is too long.
     pub(crate) fn finish(&mut self, events: &mut Vec<String>) -> Result<(), ModelError> {
         if !self.line.is_empty() {
             self.end_line(events)?;

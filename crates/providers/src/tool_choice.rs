@@ -71,7 +71,7 @@ pub(crate) struct Callable<'r> {
 
 impl<'r> Callable<'r> {
     /// # Errors
-    /// If the choice does not fit the tools.
+    /// When the choice does not fit the tools.
     pub(crate) fn of(request: &'r ChatRequest) -> Result<Self, ModelError> {
         choice(request, &ToolNames::default())?;
         let all = request.tools.iter();

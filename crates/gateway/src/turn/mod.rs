@@ -67,7 +67,7 @@ pub(crate) type Ask = Arc<
 /// Sends a request whose tools include ours, answers the model's calls of them, and gives the client one answer.
 ///
 /// # Errors
-/// If the provider cannot be reached.
+/// When the provider cannot be reached.
 pub(crate) async fn play(
     ask: Ask,
     api: Api,

@@ -59,7 +59,7 @@ pub(super) enum Stands {
 /// Returns what is parked for messages of a conversation, by their places; `None` if that cannot be read.
 ///
 /// # Errors
-/// If the store fails.
+/// When the store fails.
 pub(super) fn parked_for(
     said: &[Facts],
     memory: &Memory,

@@ -16,7 +16,7 @@ impl ModelConfig {
     /// is used last, and only for that provider's own address: no other server receives it.
     ///
     /// # Errors
-    /// If a file cannot be read, a key is unknown or has the wrong type (named with its source), no
+    /// When a file cannot be read, a key is unknown or has the wrong type (named with its source), no
     /// model is named, or its address cannot be determined.
     pub fn load(sources: &ModelSources) -> Result<Self, ModelError> {
         let settings = sources.read()?;

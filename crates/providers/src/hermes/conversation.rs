@@ -94,7 +94,7 @@ impl Turns {
 }
 
 impl Turn {
-    /// Consecutive texts are joined, with a line break between them.
+    /// Joins consecutive texts, with a line break between them.
     fn message(self) -> Message {
         let mut parts: Vec<Part> = Vec::new();
         for part in self.parts {

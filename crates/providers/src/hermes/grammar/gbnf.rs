@@ -49,7 +49,7 @@ impl Gbnf {
         gbnf
     }
 
-    /// llama.cpp refuses left-recursive rules.
+    /// Fails on left-recursive rules, which llama.cpp refuses.
     fn check_left_recursion(&self) {
         for rule in 0..self.rules.len() {
             let (mut open, mut seen) = (vec![rule], BTreeSet::new());
