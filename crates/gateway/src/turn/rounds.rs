@@ -113,8 +113,8 @@ impl Rounds {
         self.keep(name, &parked.to_json());
     }
 
-    /// Keeps what was said so far, for the client may break off at any time from here on. Chat-completions know no
-    /// thoughts that would be bound to it.
+    /// Keeps what was said so far, because the client may break off at any time from here on. Chat-completions
+    /// have no thinking that would be bound to it.
     fn keep_begun(&self) {
         let names = begun::names(&self.recall.said);
         if let Some(name) = names.last().filter(|_| self.api != Api::ChatCompletions) {

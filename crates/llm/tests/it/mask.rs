@@ -59,7 +59,7 @@ fn mc21_a_mask_names_families_and_single_tools() {
     }
 }
 
-/// MC6: what does not fit the tools is told at once, all of it.
+/// MC6: what does not fit the tools is reported all at once.
 #[test]
 fn mc6_a_mask_that_does_not_fit_is_named() {
     let mask = Mask::required().family("mail_").name("shell_删除").prefer("form_收集售后信息");

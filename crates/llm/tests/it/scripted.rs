@@ -1,4 +1,4 @@
-//! The model that answers by a script.
+//! The model that answers from a script.
 
 use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::{
@@ -50,7 +50,7 @@ async fn answers_come_in_order_and_requests_are_kept() {
     assert!(sum.input > 0 && sum.output > 0 && sum.cached_read == 0);
 }
 
-/// As a provider does; the script stays where it is.
+/// As a provider does; the script does not advance.
 #[tokio::test]
 async fn a_choice_that_does_not_fit_the_tools_is_refused() {
     let model = ScriptedModel::new(["at last".into()]);

@@ -18,7 +18,7 @@ async fn begin(address: &str, host: &str, header: &str) -> String {
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    // The stream may stay open behind the answer.
+    // The stream may stay open after the answer.
     while !answer.contains("serverInfo") {
         let mut bytes = [0; 4096];
         match stream.read(&mut bytes).await.unwrap() {

@@ -103,7 +103,7 @@ fn mistakes_that_people_make_are_told_with_what_helps() {
     assert!(wrong.starts_with("the MCP server \"天气\" cannot be read: invalid type: "), "{wrong}");
     let twice = error(r#"{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}"#);
     assert!(twice.contains("the MCP server \"a\" is configured twice"), "{twice}");
-    // What is no mistake: a script, and a path with spaces.
+    // What is not a mistake: a script, and a path with spaces.
     for fine in [
         r#"{"command": "sh", "args": ["-c", "echo ${HOME} here"]}"#,
         r#"{"command": "/opt/my tools/server"}"#,

@@ -249,7 +249,7 @@ fn errors_name_source_and_key() {
     assert!(file(prices).contains("input is more than 0"));
 }
 
-/// Prices in money say what input costs relative to each other as well, unless that is given by itself.
+/// Prices in money also determine the relative prices of input, unless those are given separately.
 #[test]
 fn prices_in_money_are_prices_of_input_as_well() {
     let money = "[model]\nname = \"m\"\nbase_url = \"http://localhost/v1\"\ntoken_prices = { input = 3.0, output = 15.0, cached_read = 0.3, cached_write = 3.75 }\n";
@@ -290,7 +290,7 @@ fn errors_never_show_a_key() {
     }
 }
 
-/// Templates are those of servers of one's own: elsewhere such a setting would have no effect.
+/// Templates belong to self-hosted servers: elsewhere such a setting would have no effect.
 #[test]
 fn settings_without_effect_are_refused() {
     for setting in ["family = \"mistral\"", "call_ids = \"nine\"", "parallel_calls = false"] {

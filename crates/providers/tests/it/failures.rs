@@ -1,4 +1,4 @@
-//! What is said when a provider refuses, fails, or is not there.
+//! What is reported when a provider refuses, fails, or is not there.
 
 use crate::wire::{
     KEY, anthropic_events, ask, config, json, model, openai_events, pieces, question, serve,
@@ -226,7 +226,7 @@ async fn a_key_at_the_cut_is_not_shown() {
     }
 }
 
-/// A key that stands in an answer, whatever is wrong with that.
+/// A key in an answer, whatever is wrong with that answer.
 #[tokio::test]
 async fn no_error_of_an_answer_shows_a_key() {
     let whole = [
@@ -274,7 +274,7 @@ async fn absent_providers_are_unavailable() {
     assert_eq!(streamed.unwrap(), error);
 }
 
-/// A key is sent to no other address than the one that was given.
+/// A key is sent only to the address that was given.
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let other = serve(json("{}")).await;
