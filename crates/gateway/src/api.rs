@@ -1,4 +1,4 @@
-//! The APIs that clients speak.
+//! The APIs that clients use.
 
 use axum::http::{HeaderMap, Method};
 use serde::{Deserialize, Serialize};
@@ -14,15 +14,15 @@ pub enum Api {
     ChatCompletions,
     /// `POST /v1/responses`, of OpenAI.
     Responses,
-    /// Whatever else goes to Anthropic: lists of models, token counts, files.
+    /// All other requests to Anthropic: lists of models, token counts, files.
     OtherAnthropic,
-    /// Whatever else goes to OpenAI, or to a server like it.
+    /// All other requests to OpenAI, or to a server like it.
     OtherOpenAi,
 }
 
 impl Api {
-    /// The API of a request. Paths that both providers have are told apart by the header that only one of them
-    /// wants.
+    /// Returns the API of a request. Paths that both providers have are distinguished by the header that only
+    /// one of them requires.
     pub(crate) fn of(method: &Method, path: &str, headers: &HeaderMap) -> Self {
         let path = path.trim_end_matches('/');
         let is_post = method == Method::POST;
@@ -30,7 +30,7 @@ impl Api {
             "/messages" if is_post => Self::Messages,
             "/chat/completions" if is_post => Self::ChatCompletions,
             "/responses" if is_post => Self::Responses,
-            // The second is how Claude Code looks whether somebody is there.
+            // Claude Code uses the second to check whether a server is there.
             other if other.starts_with("/messages") || other == "/api/hello" => {
                 Self::OtherAnthropic
             }
@@ -44,13 +44,13 @@ impl Api {
         }
     }
 
-    /// Whether it is one of Anthropic's.
+    /// Returns whether it is one of Anthropic's.
     #[must_use]
     pub fn is_anthropic(self) -> bool {
         matches!(self, Self::Messages | Self::OtherAnthropic)
     }
 
-    /// Whether its requests hold a conversation.
+    /// Returns whether its requests hold a conversation.
     #[must_use]
     pub fn has_conversation(self) -> bool {
         matches!(self, Self::Messages | Self::ChatCompletions | Self::Responses)

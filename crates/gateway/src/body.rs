@@ -1,42 +1,41 @@
-//! Bodies that were packed for the way.
+//! Compressed bodies.
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::io::Read;
 
-/// At most so many bytes come out of a packed body. What is larger passes, and is not read.
+/// The limit on the unpacked bytes of a compressed body. A larger body is passed on, and not read.
 const LONGEST: u64 = 256 << 20;
 
-/// A packed body may unpack to this many times its size, however often it was packed. Recorded conversations reach
-/// about 60.
+/// A compressed body may unpack to this many times its size, however often it was compressed. Recorded
+/// conversations reach about 60.
 const RATIO: u64 = 100;
 
-/// The ratio counts only from this many unpacked bytes on.
+/// The ratio applies only from this many unpacked bytes on.
 const RATIO_FROM: u64 = 1 << 20;
 
-/// A body may ask for a window of 2 to this many bytes, 8 MiB: what RFC 9659 allows for zstd over HTTP.
+/// A body may request a window of 2 to the power of this, 8 MiB: what RFC 9659 allows for zstd over HTTP.
 const WINDOW_LOG_MOST: u32 = 23;
 
-/// The body as it was before it was packed; `None` where it is packed in a way that is not known, damaged, or
-/// beyond all bounds.
+/// Returns the body unpacked; `None` if its encoding is unknown, it is damaged, or it exceeds all limits.
 pub(crate) fn unpacked<'b>(headers: &HeaderMap, body: &'b Bytes) -> Option<Cow<'b, [u8]>> {
     let (bytes, is_whole) = read_all(headers, body)?;
     is_whole.then_some(bytes)
 }
 
-/// As [`unpacked`], of a body that broke off: as far as it came.
+/// As [`unpacked`], for a body that broke off: as far as it came.
 pub(crate) fn begun<'b>(headers: &HeaderMap, body: &'b Bytes) -> Option<Cow<'b, [u8]>> {
     read_all(headers, body).map(|(bytes, _)| bytes)
 }
 
-/// What was in a body, and whether it came to its end.
+/// Returns the content of a body, and whether it is complete.
 fn read_all<'b>(headers: &HeaderMap, body: &'b Bytes) -> Option<(Cow<'b, [u8]>, bool)> {
     let mut is_whole = true;
     let most = (body.len() as u64).saturating_mul(RATIO).clamp(RATIO_FROM, LONGEST);
     let encoding = crate::headers::text(headers, "content-encoding").unwrap_or("identity");
     let mut bytes = Cow::Borrowed(&body[..]);
-    // What was done last is named last.
+    // The last encoding is named last.
     for way in encoding.rsplit(',').map(str::trim) {
         let (read, is_end) = match way.to_ascii_lowercase().as_str() {
             "" | "identity" => continue,
@@ -56,7 +55,7 @@ fn read_all<'b>(headers: &HeaderMap, body: &'b Bytes) -> Option<(Cow<'b, [u8]>, 
     Some((bytes, is_whole))
 }
 
-/// At most so many bytes, and whether that is all.
+/// Reads at most this many bytes, and returns whether that is all.
 fn read(packed: impl Read, most: u64) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let is_end = packed.take(most + 1).read_to_end(&mut bytes).is_ok();

@@ -5,12 +5,12 @@ use foldback::{Sent, SentAgain};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A client's conversation as a tree: rewinding, editing, forking and compacting begin a branch, and whatever
-/// stood before is shared.
+/// A client's conversation as a tree: rewinding, editing, forking and compacting begin a branch, and
+/// everything before the branch is shared.
 #[derive(Default)]
 pub struct Branches {
     nodes: Vec<Node>,
-    /// By the node before it and what it says.
+    /// By the preceding node and the digest of the message.
     by_digest: HashMap<(Option<u32>, blake3::Hash), u32>,
 }
 
@@ -19,7 +19,7 @@ struct Node {
     recorded: Range<u64>,
     has_children: bool,
     mark: Mark,
-    /// What it stands behind.
+    /// What precedes it.
     trail: Trail,
 }
 
@@ -30,26 +30,26 @@ pub(crate) struct Standing {
     pub(crate) n: u32,
     /// What was recorded of it.
     pub(crate) recorded: Range<u64>,
-    /// What it stands behind.
+    /// What precedes it.
     pub(crate) trail: Trail,
-    /// What a model said it behind here.
+    /// What preceded it when a model said it here.
     pub(crate) behind: Trail,
 }
 
-/// What a message is known by.
+/// What identifies a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// What it says.
+    /// The digest of its content.
     pub(crate) digest: blake3::Hash,
-    /// Which tools the agent had, of the first message that a request adds.
+    /// For the first message that a request adds: which tools the agent had.
     pub(crate) agent: Option<blake3::Hash>,
-    /// Where the model said it here.
+    /// For an answer that the model gave here: how it is stored.
     pub(crate) answer: Option<Heard>,
-    /// What the model said it behind, where that was not what the client sent.
+    /// What preceded the answer for the model, if that was not what the client sent.
     pub(crate) behind: Option<u64>,
 }
 
-/// How an answer of the model stands.
+/// How an answer of the model is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// As the model said it: the client has not sent it yet.
@@ -61,25 +61,25 @@ pub(crate) enum Heard {
 /// How far a conversation is known already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// So many of its first messages.
+    /// How many of its first messages are known.
     pub(crate) messages: usize,
     /// The last of them.
     pub(crate) node: Option<u32>,
-    /// Whether it was the last of what was said there.
+    /// Whether it was the last message of its branch.
     pub(crate) is_tip: bool,
     /// Whether an answer that the model gave here is among them.
     pub(crate) is_answered: bool,
 }
 
 impl Known {
-    /// Nothing of it is.
+    /// Nothing of it is known.
     pub(crate) const NOTHING: Self =
         Self { messages: 0, node: None, is_tip: false, is_answered: false };
 }
 
 impl Branches {
-    /// The tree of what a client sent, in the order in which it came. A record that names no message is passed over
-    /// with what stands on it.
+    /// Builds the tree of what a client sent, in order. A record that names no message is skipped, together with
+    /// what depends on it.
     #[must_use]
     pub fn of(sent: &[Sent]) -> Self {
         let mut tree = Self::default();
@@ -94,7 +94,7 @@ impl Branches {
         }
     }
 
-    /// The numbers of the messages of a branch, from its beginning to `tip`.
+    /// Returns the numbers of the messages of a branch, from its beginning to `tip`.
     #[must_use]
     pub fn branch(&self, tip: u32) -> Vec<u32> {
         let mut branch = Vec::new();
@@ -108,20 +108,20 @@ impl Branches {
         branch
     }
 
-    /// What was recorded of each message of the branch that ends with `tip`.
+    /// Returns what was recorded of each message of the branch that ends with `tip`.
     pub(crate) fn recorded(&self, tip: Option<u32>) -> Vec<Range<u64>> {
         let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
         let nodes = branch.iter().filter_map(|n| self.nodes.get(*n as usize));
         nodes.map(|node| node.recorded.clone()).collect()
     }
 
-    /// What was recorded of each message that stands behind this one on some branch.
+    /// Returns what was recorded of each message that follows this one on some branch.
     pub(crate) fn behind(&self, node: Option<u32>) -> impl Iterator<Item = Range<u64>> {
         let children = self.nodes.iter().filter(move |child| child.parent == node);
         children.map(|child| child.recorded.clone())
     }
 
-    /// How each message of the branch stands that ends with `tip`.
+    /// Returns how each message of the branch that ends with `tip` is stored.
     pub(crate) fn standing(&self, tip: Option<u32>) -> Vec<Standing> {
         let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
         let standing = |n: u32| {
@@ -132,7 +132,7 @@ impl Branches {
         branch.into_iter().filter_map(standing).collect()
     }
 
-    /// The last messages of all branches, in the order in which they came.
+    /// Returns the last messages of all branches, in order.
     #[must_use]
     pub fn tips(&self) -> Vec<u32> {
         let numbered = (0..).zip(&self.nodes);
@@ -144,7 +144,7 @@ impl Branches {
         self.go_on(Known { is_tip: self.nodes.is_empty(), ..Known::NOTHING }, digests)
     }
 
-    /// Follows a conversation on, behind what is known of it.
+    /// Follows a conversation beyond the part that is known.
     pub(crate) fn go_on(&self, mut known: Known, digests: &[blake3::Hash]) -> Known {
         for digest in digests {
             let Some(n) = self.child(known.node, digest) else { break };
@@ -159,7 +159,7 @@ impl Branches {
         known
     }
 
-    /// The message behind another that says this: mostly the next one.
+    /// Returns the message after another that has this digest: usually the next one.
     fn child(&self, parent: Option<u32>, digest: &blake3::Hash) -> Option<u32> {
         let next = parent.map_or(0, |parent| parent + 1);
         let is_it = |node: &Node| node.parent == parent && node.mark.digest == *digest;
@@ -169,7 +169,7 @@ impl Branches {
         }
     }
 
-    /// Adds a message and gives its number.
+    /// Adds a message and returns its number.
     pub(crate) fn push(&mut self, parent: Option<u32>, recorded: Range<u64>, mark: Mark) -> u32 {
         let (n, mut trail) = (self.next(), Trail::default());
         if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(parent as usize)) {
@@ -181,18 +181,18 @@ impl Branches {
         n
     }
 
-    /// The number of the next message.
+    /// Returns the number of the next message.
     pub(crate) fn next(&self) -> u32 {
         u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether an agent with these tools has spoken here.
+    /// Returns whether an agent with these tools has spoken here.
     pub(crate) fn has_agent(&self, agent: &blake3::Hash) -> bool {
         self.nodes.iter().any(|node| node.mark.agent.as_ref() == Some(agent))
     }
 
-    /// Those of the first messages of a conversation, up to `tip`, that the client has not sent before: the number
-    /// of each in the conversation, and how it stands in the store from now on, but for its text.
+    /// Returns those of the first messages of a conversation, up to `tip`, that the client has not sent before:
+    /// the number of each in the conversation, and how it is stored from now on, without its text.
     pub(crate) fn sent_now(&mut self, tip: Option<u32>) -> Vec<(usize, SentAgain)> {
         let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
         let mut now = Vec::new();
@@ -208,13 +208,13 @@ impl Branches {
         now
     }
 
-    /// How many messages of the client are known.
+    /// Returns how many messages of the client are known.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether none is.
+    /// Returns whether no message is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -222,8 +222,8 @@ impl Branches {
 }
 
 impl Mark {
-    /// The bytes of a mark: the digest, that of the tools where there is one, and of an answer a number and what it
-    /// was said behind.
+    /// Returns the bytes of a mark: the digest, that of the tools if there is one, and for an answer a number and
+    /// what preceded it.
     pub(crate) fn tag(&self) -> Vec<u8> {
         let mut tag = self.digest.as_bytes().to_vec();
         tag.extend(self.agent.iter().flat_map(|agent| agent.as_bytes()));

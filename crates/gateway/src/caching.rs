@@ -1,4 +1,4 @@
-//! What a provider keeps of what it was sent, for how long and at which prices.
+//! What a provider caches, for how long and at which prices.
 
 use crate::Api;
 use crate::conversation::Terms;
@@ -7,14 +7,15 @@ use foldback::CacheAware;
 use foldback_providers::{CacheTerms, ModelConfig, Provider};
 use std::time::Duration;
 
-/// A prefix that lives an hour costs so much to write (docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
+/// The price of writing a prefix that is kept for an hour
+/// (docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
 const LONG_WRITE: f64 = 2.0;
 
-/// Whatever it costs, a conversation of more messages or tokens is folded: models of smaller windows are rare.
+/// A conversation with more messages or tokens is always folded: models with smaller windows are rare.
 const MOST: (usize, u64) = (4_096, 120_000);
 
-/// As the lists of the providers say it for the model that a request names. Of a server that is not known, OpenAI's
-/// rules are taken: it caches by itself, and writing costs nothing more.
+/// Returns the terms in the providers' lists for the model that a request names. For an unknown server, OpenAI's
+/// rules are used: it caches by itself, and writing costs nothing extra.
 pub(crate) fn usual(api: Api, terms: &Terms) -> CacheTerms {
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let provider = if api == Api::Messages { Provider::Anthropic } else { Provider::OpenAi };
@@ -32,7 +33,7 @@ pub(crate) fn usual(api: Api, terms: &Terms) -> CacheTerms {
     CacheTerms { prices, least, life }
 }
 
-/// The settings of the fold policy on these terms, for an agent that has the memory's tools or is given them.
+/// Returns the settings of the fold policy on these terms, for an agent that has the memory's tools or is given them.
 pub(crate) fn policy(terms: CacheTerms, has_tools: bool) -> CacheAware {
     let policy = CacheAware::default().with_least_cached(terms.least).with_everything_cached();
     let policy = policy.with_question_kept(LONGEST_QUESTION);

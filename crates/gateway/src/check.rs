@@ -1,4 +1,4 @@
-//! Whether a request would have been as large whole as the ledger says.
+//! Checks whether a whole request would have been as large as the ledger says.
 
 use crate::{Entry, Ledger};
 use parking_lot::Mutex;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// So long the ledger waits for a count.
+/// How long the ledger waits for a count.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What Anthropic's token counting takes of a request (platform.claude.com/docs/en/api/messages/count_tokens), its betas
-/// among them.
+/// The members of a request that Anthropic's token counting accepts
+/// (platform.claude.com/docs/en/api/messages/count_tokens), its betas included.
 const TAKEN: [&str; 12] = [
     "cache_control",
     "context_management",
@@ -28,8 +28,8 @@ const TAKEN: [&str; 12] = [
     "tools",
 ];
 
-/// A request whose provider is asked what it would have counted of the client's own body. It is noted in the ledger with
-/// that, and without it where nothing comes of it.
+/// A request whose provider is asked to count the client's own body. It is recorded in the ledger with that count, or
+/// without it if there is none.
 #[derive(Default)]
 pub(crate) struct Check {
     entry: Mutex<Option<(Entry, Ledger)>>,
@@ -37,7 +37,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// Asks for the count of a client's body by this request, which has none yet; `None` where the body has no count.
+    /// Requests the count of a client's body, which is not known yet; `None` if the body cannot be counted.
     pub(crate) fn begin(body: &str, request: reqwest::RequestBuilder) -> Option<Arc<Self>> {
         let request = request.body(countable(body)?);
         let check = Arc::<Self>::default();
@@ -51,7 +51,7 @@ impl Check {
         Some(check)
     }
 
-    /// Takes the entry, which is noted once the count is there or nobody waits for it.
+    /// Takes the entry, which is recorded once the count is there or the wait is over.
     pub(crate) fn note(&self, entry: Entry, ledger: &Ledger) {
         *self.entry.lock() = Some((entry, ledger.clone()));
     }
@@ -66,7 +66,7 @@ impl Drop for Check {
     }
 }
 
-/// What of a body is counted.
+/// Returns the part of a body that is counted.
 fn countable(body: &str) -> Option<String> {
     let body: BTreeMap<&str, &RawValue> = serde_json::from_str(body).ok()?;
     let taken: BTreeMap<_, _> = body.into_iter().filter(|(key, _)| TAKEN.contains(key)).collect();

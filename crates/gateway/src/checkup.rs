@@ -14,18 +14,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The variables by which clients find a provider, or a gateway in its place.
 const BASE_URLS: [&str; 3] = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"];
 
-/// The variables that name a proxy for addresses of the kind that a gateway has.
+/// The variables that name a proxy for the addresses that a gateway has.
 const PROXIES: [&str; 4] = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Check {
-    /// What it is, in a word.
+    /// The name of the check, in a word.
     pub name: &'static str,
-    /// Whether it is as it should be.
+    /// Whether all is well.
     pub ok: bool,
-    /// What was found, and where that is wrong, what to do: a sentence without its full stop.
+    /// What was found, and if it is wrong, what to do: a sentence without its full stop.
     pub what: String,
 }
 
@@ -35,8 +35,8 @@ impl Check {
         Self { name, ok, what: found.unwrap_or_else(|why| why) }
     }
 
-    /// Looks at a gateway that runs elsewhere: whether it answers, records, can write to its store, and what stands
-    /// behind it.
+    /// Checks a gateway that runs elsewhere: whether it answers, records, can write to its store, and which
+    /// providers it passes requests on to.
     pub async fn of_gateway(url: &str, token: Option<&str>) -> Vec<Self> {
         let health = match health(url, token).await {
             Ok(health) => health,
@@ -53,15 +53,15 @@ impl Check {
             _ => Err(format!("conversations are not recorded: {trouble}")),
         };
         let store = match is("writable") {
-            Some(true) => Ok("the store takes what is written".to_owned()),
-            _ => Err(format!("the store takes nothing: {trouble}")),
+            Some(true) => Ok("the store accepts writes".to_owned()),
+            _ => Err(format!("the store accepts no writes: {trouble}")),
         };
         let own = bare(url);
         let behind = |name: &'static str| match text(name) {
             provider if bare(provider) == own => {
                 Err(format!("it passes requests on to itself; name the provider with --{name}-url"))
             }
-            provider => Ok(format!("requests go on to {provider}")),
+            provider => Ok(format!("requests are passed on to {provider}")),
         };
         vec![
             Self::new("health", Ok(format!("foldback {} answers at {own}", text("version")))),
@@ -72,7 +72,7 @@ impl Check {
         ]
     }
 
-    /// Looks at what the environment tells clients: addresses where nobody answers, and proxies on the way to this
+    /// Checks what clients get from the environment: addresses without a server, and proxies on the way to this
     /// machine. `variable` reads it.
     pub async fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -80,7 +80,7 @@ impl Check {
         for name in BASE_URLS {
             let Some(url) = set(name) else { continue };
             let found = match host(&url) {
-                None => Err(format!("{name} is {url}, which is no address; unset it")),
+                None => Err(format!("{name} is {url}, which is not an address; unset it")),
                 Some(host) if !is_loopback(&host) => {
                     Ok(format!("{name} is {url}, another machine"))
                 }
@@ -92,19 +92,20 @@ impl Check {
             checks.push(Self::new("environment", found));
         }
         if checks.is_empty() {
-            let none = "no base URL is set: clients ask their providers, unless `wrap` starts them";
+            let none =
+                "no base URL is set: clients call their providers, unless `wrap` starts them";
             checks.push(Self::new("environment", Ok(none.to_owned())));
         }
         let proxy = PROXIES.into_iter().find(|name| set(name).is_some());
         let spared = ["no_proxy", "NO_PROXY"].into_iter().find_map(set).unwrap_or_default();
         let spares = |host: &str| ["*", "127.0.0.1", "127.0.0.0/8"].contains(&host.trim());
         let found = match proxy.filter(|_| !spared.split(',').any(spares)) {
-            None => Ok("requests to this machine go through no proxy".to_owned()),
+            None => Ok("requests to this machine do not go through a proxy".to_owned()),
             Some(proxy) if is_near => Err(format!(
-                "{proxy} stands between clients and a gateway on this machine; set NO_PROXY=127.0.0.1"
+                "{proxy} is between clients and a gateway on this machine; set NO_PROXY=127.0.0.1"
             )),
             Some(proxy) => Ok(format!(
-                "{proxy} is set; `wrap` passes it by, and other clients need NO_PROXY=127.0.0.1"
+                "{proxy} is set; `wrap` bypasses it, and other clients need NO_PROXY=127.0.0.1"
             )),
         };
         checks.push(Self::new("proxy", found));
@@ -112,21 +113,21 @@ impl Check {
     }
 }
 
-/// A gateway that runs elsewhere, as far as it says.
+/// A gateway that runs elsewhere, as it describes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Running {
     /// Its address, without a version.
     pub url: String,
-    /// The name of the store that it records into, where it does.
+    /// The name of the store that it records into, if it does.
     pub store: Option<String>,
 }
 
 impl Running {
-    /// The gateway at an address.
+    /// Finds the gateway at an address.
     ///
     /// # Errors
-    /// When none answers there, or it wants another token: a sentence without its full stop.
+    /// When no gateway answers there, or it requires another token: a sentence without its full stop.
     pub async fn at(url: &str, token: Option<&str>) -> Result<Self, String> {
         let health = health(url, token).await?;
         let store = health.get("store").and_then(Value::as_str).map(str::to_owned);
@@ -135,7 +136,7 @@ impl Running {
     }
 }
 
-/// What a gateway says of itself.
+/// Returns what a gateway reports of itself.
 async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
     let base = bare(url);
     let request = client()?.get(format!("{base}{HEALTH}?write"));
@@ -151,20 +152,21 @@ async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
     let status = answer.status();
     if status == reqwest::StatusCode::FORBIDDEN {
         return Err(format!(
-            "{base} wants a token, or another one; set FOLDBACK_GATEWAY_TOKEN to that of the gateway"
+            "{base} requires a token, or a different one; set FOLDBACK_GATEWAY_TOKEN to the gateway's"
         ));
     }
     let health = answer.text().await.unwrap_or_default();
     let health: Value = serde_json::from_str(&health).unwrap_or_default();
     match health.get("gateway").and_then(Value::as_str) {
         Some("foldback") => Ok(health),
-        _ => Err(format!("what answers at {base} is no gateway of foldback (status {status})")),
+        _ => Err(format!("the server at {base} is not a foldback gateway (status {status})")),
     }
 }
 
-/// Whether somebody answers at an address of this machine that clients are sent to.
+/// Checks whether a server answers at an address of this machine that clients use.
 async fn answers(name: &str, url: &str) -> Result<String, String> {
-    // Whatever it answers, it is there: a server of models has other pages, and a gateway passes none of its own on.
+    // Any answer shows that a server is there: a model server has other pages, and a gateway passes on none of its
+    // own.
     match client()?.get(format!("{}{HEALTH}", bare(url))).send().await {
         Ok(_) => Ok(format!("{name} is {url}, which answers")),
         Err(_) => Err(format!(
@@ -173,15 +175,15 @@ async fn answers(name: &str, url: &str) -> Result<String, String> {
     }
 }
 
-/// A client that goes through no proxy.
+/// Creates a client that uses no proxy.
 pub(crate) fn client() -> Result<Client, String> {
-    // One provider of cryptography for the process; another that is there already is as good.
+    // One cryptography provider for the process; if another is already installed, it is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().no_proxy().timeout(PATIENCE).build();
     client.map_err(|error| error.to_string())
 }
 
-/// An address without its version.
+/// Returns an address without its version.
 fn bare(url: &str) -> &str {
     let url = url.trim_end_matches('/');
     url.strip_suffix("/v1").unwrap_or(url)

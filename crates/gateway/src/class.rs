@@ -11,26 +11,26 @@ use std::borrow::Cow;
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// The agent's own work, and whatever is not surely something else.
+    /// The agent's own work, and everything that is not certainly something else.
     Main,
     /// The work of an agent that another agent has started.
     SubAgent,
-    /// A summary, which the client goes on with in place of what it has said so far.
+    /// A summary, with which the client continues in place of the conversation so far.
     Compaction,
     /// A name for the session.
     Title,
     /// A request that only warms the provider's cache.
     Prewarm,
-    /// The size of a request that is not sent.
+    /// A request to count tokens, without an answer.
     TokenCount,
 }
 
-/// What of a body tells its class. Nothing of it is read that need not be: a body has up to some megabytes.
+/// The parts of a body that show its class. Nothing else is parsed: a body can have several megabytes.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Clues<'b> {
-    /// The instructions beside the messages.
+    /// The instructions outside the messages.
     pub(crate) system: Option<&'b RawValue>,
-    /// How many tools there are; `None` where the list is missing.
+    /// How many tools there are; `None` if there is no list.
     pub(crate) tools: Option<usize>,
     /// The messages, or the items of the Responses API.
     pub(crate) messages: &'b [&'b str],
@@ -38,7 +38,7 @@ pub(crate) struct Clues<'b> {
     pub(crate) thinking: Option<&'b RawValue>,
 }
 
-/// Headers by which clients say what a request is for, beside those by which they say who they are.
+/// Headers in which clients say what a request is for, apart from those in which they say who they are.
 pub(crate) const HINTS: [&str; 4] = [CLAUDE_BETAS, CODEX_TURN, CODEX_SUB_AGENT, OPENCODE_PARENT];
 
 const CLAUDE_SESSION: &str = "x-claude-code-session-id";
@@ -48,7 +48,7 @@ const CODEX_TURN: &str = "x-codex-turn-metadata";
 const CODEX_SUB_AGENT: &str = "x-openai-subagent";
 const OPENCODE_PARENT: &str = "x-parent-session-id";
 
-/// How the last text of a compaction of Claude Code begins.
+/// How the last text of a compaction in Claude Code begins.
 const CLAUDE_COMPACTS: &str = "CRITICAL: Respond with TEXT ONLY";
 
 /// How OpenCode's instructions for a title begin, and those for a compaction.
@@ -56,7 +56,7 @@ const OPENCODE_TITLES: &str = "You are a title generator";
 const OPENCODE_COMPACTS: &str = "You are a context summarization agent";
 
 impl Class {
-    /// Its name, in one word.
+    /// Returns its name, in one word.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Main => "main",
@@ -68,8 +68,8 @@ impl Class {
         }
     }
 
-    /// The class of a request: by what its client says in headers, otherwise by how the body is built. Words alone
-    /// decide nothing, because a person may write them, too.
+    /// Returns the class of a request: by what its client says in headers, otherwise by the structure of the body.
+    /// Text alone decides nothing, because a person may write it, too.
     pub(crate) fn of(api: Api, path: &str, headers: &HeaderMap, clues: &Clues<'_>) -> Self {
         if path.trim_end_matches('/').ends_with("/count_tokens") {
             return Self::TokenCount;
@@ -88,7 +88,7 @@ impl Class {
     }
 }
 
-/// What Claude Code asks for.
+/// Returns what Claude Code asks for.
 fn of_claude(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     let is_bare = clues.tools == Some(0) && clues.messages.len() == 1 && clues.thinking.is_none();
     if is_bare && clues.output_config.is_some_and(wants_title) {
@@ -99,13 +99,13 @@ fn of_claude(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
         && role == "user"
     {
         let betas = text(headers, CLAUDE_BETAS).unwrap_or_default();
-        // A turn is marked for the cache at its end; a compaction reads what the turn before it has marked.
+        // A turn sets a cache mark at its end; a compaction reads what the turn before it has marked.
         let signs = [
             betas.contains("fallback-credit-"),
             is_marked(before) && !is_marked(last),
             begins(blocks(content).last().and_then(|last| text_of(last)), CLAUDE_COMPACTS),
         ];
-        // Settings of the client take away one sign or another.
+        // Settings of the client can remove one of the signs.
         if signs.iter().filter(|sign| **sign).count() >= 2 {
             return Some(Class::Compaction);
         }
@@ -116,7 +116,7 @@ fn of_claude(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     is_sub_agent.then_some(Class::SubAgent)
 }
 
-/// What Codex asks for.
+/// Returns what Codex asks for.
 fn of_codex(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     #[derive(Deserialize)]
     struct Turn<'t> {
@@ -149,7 +149,7 @@ fn of_codex(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     }
 }
 
-/// What OpenCode asks for. Its own agents for titles and summaries have no tools.
+/// Returns what OpenCode asks for. Its own agents for titles and summaries have no tools.
 fn of_opencode(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     let is_opencode =
         text(headers, "user-agent").is_some_and(|agent| agent.starts_with("opencode/"));
@@ -170,7 +170,7 @@ fn of_opencode(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     begins(opening, OPENCODE_COMPACTS).then_some(Class::Compaction)
 }
 
-/// Whether the answer is to be an object that holds a title and nothing else.
+/// Returns whether the answer must be an object that holds only a title.
 fn wants_title(output_config: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Config<'c> {
@@ -205,12 +205,12 @@ struct Block<'b> {
     text: &'b RawValue,
 }
 
-/// The blocks of a content; a string is one.
+/// Returns the blocks of a content; a string is one.
 fn blocks(content: &RawValue) -> Vec<&RawValue> {
     read(content).unwrap_or_else(|| vec![content])
 }
 
-/// The text of a block, as JSON.
+/// Returns the text of a block, as JSON.
 fn text_of(block: &RawValue) -> Option<&RawValue> {
     if block.get().starts_with('"') {
         return Some(block);
@@ -218,7 +218,7 @@ fn text_of(block: &RawValue) -> Option<&RawValue> {
     read::<Block<'_>>(block).map(|block| block.text)
 }
 
-/// Whether a JSON text begins so. The words have nothing that JSON escapes.
+/// Returns whether a JSON text begins with `words`, which contain nothing that JSON escapes.
 fn begins(text: Option<&RawValue>, words: &str) -> bool {
     let text = text.and_then(|text| text.get().strip_prefix('"'));
     text.is_some_and(|text| text.starts_with(words))
@@ -293,7 +293,7 @@ mod tests {
         let mut told = turn(false, "Well?");
         told["system"][0]["text"] = json!("x-anthropic-billing-header: cc_is_subagent=true;");
         assert_eq!(claude(&[], &told), Class::SubAgent);
-        // Two signs of three; words alone, a beta alone, and a mark alone are none.
+        // Two signs of three; text alone, a beta alone, and a mark alone are none.
         for (headers, body, expected) in [
             (&[betas][..], turn(true, COMPACTS), Class::Compaction),
             (&[betas], turn(false, COMPACTS), Class::Compaction),
@@ -319,7 +319,7 @@ mod tests {
             "messages": [{ "role": "user", "content": "<session>" }],
         });
         assert_eq!(claude(&[], &title), Class::Title);
-        // The same of a program that nobody knows, and near it.
+        // The same from an unknown program, and near misses.
         assert_eq!(class(Api::Messages, &[], &title), Class::Main);
         for (key, value) in [
             ("tools", json!([{ "name": "Read" }])),

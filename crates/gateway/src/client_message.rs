@@ -12,12 +12,12 @@ use std::collections::HashMap;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// A message as a client sends it, and what is known of what it says.
+/// A message as a client sends it, and what is known of its content.
 #[derive(Clone)]
 pub(crate) struct ClientMessage {
     api: Api,
     pub(crate) json: Slice,
-    /// Where it stands in the body of its request.
+    /// Its place in the body of its request.
     pub(crate) place: Range<usize>,
     pub(crate) facts: Facts,
 }
@@ -25,10 +25,10 @@ pub(crate) struct ClientMessage {
 /// What is known of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// What it says, whatever way it is written in: marks for the cache, a string in place of one block of text,
+    /// The digest of its content, however it is written: cache marks, a string in place of one block of text,
     /// the order of keys and the model's thinking make no difference.
     pub(crate) digest: blake3::Hash,
-    /// Whether a model said it.
+    /// Whether a model wrote it.
     pub(crate) is_models: bool,
     /// Whether it answers a call.
     pub(crate) is_result: bool,
@@ -36,25 +36,25 @@ pub(crate) struct Facts {
     pub(crate) is_asked: bool,
     /// Whether it calls a tool.
     pub(crate) has_calls: bool,
-    /// Whether a model gave it, were it a thought alone.
+    /// Whether a model produced it, even if it is only thinking.
     pub(crate) is_given: bool,
-    /// Whether the store has marks in place of something that it says.
+    /// Whether the store has redaction marks in place of some of its content.
     pub(crate) is_redacted: bool,
-    /// Whether it holds marks for the cache, and whether one of them asks for an hour.
+    /// Whether it holds cache marks, and whether one of them requests an hour.
     pub(crate) is_marked: bool,
     pub(crate) is_long: bool,
 }
 
 impl ClientMessage {
-    /// What it says, in our messages: at least one.
+    /// Returns its content as our messages: at least one.
     ///
     /// # Errors
-    /// When it is no message of its API.
+    /// When it is not a message of its API.
     pub(crate) fn messages(&self) -> Result<Vec<Message>, String> {
         read(self.api, &self.json)
     }
 
-    /// The same message at the same place of another body, where it stood in this one.
+    /// Returns the message at the same place of the body `to`, if it is a part of `from`.
     pub(crate) fn moved(&self, from: &Arc<String>, to: &Arc<String>) -> Self {
         let mut moved = self.clone();
         if Arc::ptr_eq(&moved.json.of, from) {
@@ -72,7 +72,7 @@ impl Deref for ClientMessage {
     }
 }
 
-/// A part of a text that others hold, too.
+/// A part of a text that is shared.
 #[derive(Clone)]
 pub(crate) struct Slice {
     of: Arc<String>,
@@ -100,8 +100,8 @@ impl Deref for Slice {
     }
 }
 
-/// Reads messages of clients, each of which comes again with every request: what was read once is known by its
-/// bytes.
+/// Reads messages of clients, each of which comes again with every request: a message that was read once is
+/// recognised by its bytes.
 #[derive(Default)]
 pub(crate) struct Digests {
     known: HashMap<blake3::Hash, Facts>,
@@ -109,14 +109,14 @@ pub(crate) struct Digests {
     pub(crate) redacts: bool,
 }
 
-/// So many messages are known by their bytes.
+/// How many messages are recognised by their bytes.
 const MOST_KNOWN: usize = 100_000;
 
 impl Digests {
-    /// Reads one, which stands in this place of its request's body.
+    /// Reads the message at this place of its request's body.
     ///
     /// # Errors
-    /// When it is no message of this API.
+    /// When it is not a message of this API.
     pub(crate) fn read(
         &mut self,
         api: Api,
@@ -141,19 +141,19 @@ impl Digests {
 
 #[cfg(test)]
 impl Digests {
-    /// How many messages are known.
+    /// Returns how many messages are known.
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }
 }
 
 impl Facts {
-    /// Reads a message, of which the store redacts secrets or does not.
+    /// Reads a message; `redacts` says whether the store redacts its secrets.
     ///
     /// # Errors
-    /// When it is no message of this API.
+    /// When it is not a message of this API.
     pub(crate) fn of(api: Api, json: &str, redacts: bool) -> Result<Self, String> {
-        // A digest of what holds a password would let guesses be tried at it.
+        // The digest of a text with a password would allow guesses to be tested against it.
         let kept = if redacts { plain(json) } else { Cow::Borrowed(json) };
         let is_redacted = kept != json;
         let messages = read(api, &kept)?;
@@ -172,33 +172,33 @@ impl Facts {
     }
 }
 
-/// Whether a message is a user's word.
+/// Returns whether a message is a user's text.
 fn is_asked(message: &Message) -> bool {
     *message.role() == Role::User && !message.content().is_blank()
 }
 
-/// Whether a text holds marks for the cache.
+/// Returns whether a text holds cache marks.
 pub(crate) fn is_marked(json: &str) -> bool {
     json.contains("\"cache_control\"")
 }
 
-/// Whether a mark among messages asks for an hour.
+/// Returns whether a cache mark among messages requests an hour.
 pub(crate) fn lives_long(json: &str) -> bool {
     ["\"ttl\":\"1h\"", "\"ttl\": \"1h\""].iter().any(|mark| json.contains(mark))
 }
 
-/// What a message of a client says.
+/// Reads the content of a client's message.
 fn read(api: Api, json: &str) -> Result<Vec<Message>, String> {
     let read = match api {
         Api::Messages => anthropic::read_message(json).map_err(|error| error.to_string())?,
         Api::Responses => read_items(json)?,
         _ => vec![Message::from_json(json).map_err(|error| error.to_string())?],
     };
-    // A message without content says nothing, and is one all the same.
+    // A message without content is still a message.
     Ok(if read.is_empty() { vec![Message::user("")] } else { read })
 }
 
-/// What items of the Responses API say: one, or those of one answer as a list.
+/// Reads items of the Responses API: one, or those of one answer as a list.
 fn read_items(json: &str) -> Result<Vec<Message>, String> {
     let list = match json.trim_start().starts_with('[') {
         true => json.to_owned(),
@@ -213,15 +213,15 @@ fn read_items(json: &str) -> Result<Vec<Message>, String> {
     Ok(vec![Message::system(&format!("[{}]", names.join(", ")))])
 }
 
-/// The kind of an item.
+/// The type of an item.
 #[derive(Deserialize)]
 struct Kind {
     #[serde(rename = "type")]
     kind: Option<String>,
 }
 
-/// The messages of a request: the items of its list that each is made of. Those that a model gave in one answer of the
-/// Responses API are one, and any other item is one by itself.
+/// Returns, for each message of a request, the range of its items in the list. In the Responses API, the items that a
+/// model gave in one answer are one message, and any other item is a message by itself.
 pub(crate) fn ranges(api: Api, items: &[&RawValue]) -> Vec<Range<usize>> {
     match api {
         Api::Responses => groups(items),
@@ -229,7 +229,7 @@ pub(crate) fn ranges(api: Api, items: &[&RawValue]) -> Vec<Range<usize>> {
     }
 }
 
-/// Which items of the Responses API make up a message together.
+/// Groups the items of the Responses API into messages.
 fn groups(items: &[&RawValue]) -> Vec<Range<usize>> {
     let mut groups: Vec<(bool, Range<usize>)> = Vec::new();
     for (n, item) in items.iter().enumerate() {
@@ -242,7 +242,7 @@ fn groups(items: &[&RawValue]) -> Vec<Range<usize>> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Whether a model gave the item: what it thought, said or called.
+/// Returns whether a model gave the item: thinking, text or a call.
 pub(crate) fn is_models(item: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Item<'i> {
@@ -258,14 +258,14 @@ pub(crate) fn is_models(item: &RawValue) -> bool {
         || kind == "message" && item.role.as_deref() == Some("assistant")
 }
 
-/// Whether a message of the Responses API begins with what a model gave.
+/// Returns whether a message of the Responses API begins with an item that a model gave.
 fn begins_as_models(json: &str) -> bool {
     let list = serde_json::from_str::<Vec<&RawValue>>(json);
     let first = list.ok().and_then(|list| list.first().copied());
     first.or_else(|| serde_json::from_str(json).ok()).is_some_and(is_models)
 }
 
-/// What messages say.
+/// Returns the digest of messages.
 fn digest(messages: &[Message]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     let mut add = |part: &str| {
@@ -298,7 +298,7 @@ fn digest(messages: &[Message]) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// A part in its one form, without the marks for a cache.
+/// Returns a part in its canonical form, without cache marks.
 fn without_marks(json: &str) -> String {
     let Ok(serde_json::Value::Object(mut part)) = serde_json::from_str(json) else {
         return json.to_owned();

@@ -1,4 +1,4 @@
-//! What a gateway is set up with.
+//! The settings of a gateway.
 
 use crate::{GatewayError, Upstream};
 use foldback::{CacheAware, FoldPolicy, Memory, ViewConfig};
@@ -6,49 +6,49 @@ use foldback_core::TodoId;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a gateway is set up with.
+/// The settings of a gateway.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct GatewayConfig {
     /// Where requests of Anthropic's API go.
     pub anthropic: Upstream,
-    /// Where requests of OpenAI's APIs go, and whatever else.
+    /// Where requests of OpenAI's APIs go, and all others.
     pub openai: Upstream,
     /// Whether conversations are recorded.
     pub keeping: Keeping,
-    /// The file that a line is added to for each request: what it cost, and what it would have cost whole. Its sums
+    /// The file that receives a line for each request: what it cost, and what it would have cost whole. The sums
     /// are kept in any case.
     pub ledger: Option<PathBuf>,
-    /// The folder that each exchange of a conversation is kept in, as a file of its own.
+    /// The folder in which each exchange of a conversation is kept, as a file of its own.
     pub traffic: Option<PathBuf>,
-    /// How a model reaches what its requests do not show.
+    /// How a model reaches what its requests no longer show.
     pub recall: RecallBy,
-    /// What the description of the agent's own `load` holds where that reaches what this gateway records, with
-    /// [`RecallBy::Mcp`].
+    /// A mark in the description of the agent's own `load`, if that tool reaches what this gateway records,
+    /// with [`RecallBy::Mcp`].
     pub load_mark: String,
-    /// Of so many requests of which something is left out, one is counted whole by its provider, where that is
-    /// Anthropic's API; 0 for none.
+    /// Of this many requests from which something is left out, one is counted whole by its provider, if that
+    /// is Anthropic's API; 0 for none.
     pub check_every: u64,
-    /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
+    /// Whether a request is refused if its conversation cannot be recorded. By default it is passed on.
     pub fail_closed: bool,
-    /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
+    /// The token that clients must send as `x-foldback-token`. Required if other machines can reach the address.
     pub token: Option<String>,
-    /// The todo that a conversation is recorded in where its client names none. Sub-agents have todos of their own.
+    /// The todo that a conversation is recorded in if its client names none. Sub-agents have todos of their own.
     pub todo: Option<TodoId>,
-    /// The folder that clients work in, where it is one: `foldback mcp` and searches know a conversation by it.
+    /// The folder that clients work in, if there is one: `foldback mcp` and searches find a conversation by it.
     pub folder: Option<String>,
-    /// Takes a line for each thing that could not be done as it should be.
+    /// Receives a line about each thing that failed.
     pub log: Log,
 }
 
-/// Takes lines for a person to read.
+/// Receives lines for a person to read.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl GatewayConfig {
-    /// The providers' own addresses, nothing recorded.
+    /// Returns the providers' own addresses, with nothing recorded.
     ///
     /// # Errors
-    /// Never, in practice: the addresses that are written here can be read.
+    /// Never, in practice: the built-in addresses are valid.
     pub fn new() -> Result<Self, GatewayError> {
         Ok(Self {
             anthropic: Upstream::new("https://api.anthropic.com")?,
@@ -68,31 +68,31 @@ impl GatewayConfig {
     }
 }
 
-/// How a model reaches what its requests do not show. Only where it does, anything is left out of them.
+/// How a model reaches what its requests do not show. Only if it can is anything left out of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecallBy {
-    /// Not at all: every request goes as it came.
+    /// Not at all: every request is sent unchanged.
     #[default]
     Off,
     /// By tools that the agent has itself, from a server that reaches what the gateway records.
     Mcp,
-    /// By tools that the gateway declares, once something is left out, and answers within a turn; the client sees nothing
-    /// of them.
+    /// By tools that the gateway declares, once something is left out, and answers within a turn; the client does not
+    /// see them.
     Stream,
-    /// The same, also in a conversation of which blocks were closed before this gateway saw it first, though nothing
-    /// is left out of it.
+    /// As `Stream`, and also in a conversation with blocks that were closed before this gateway first saw it, even
+    /// if nothing is left out of it.
     Always,
 }
 
 impl RecallBy {
-    /// Whether the gateway answers the model's calls.
+    /// Returns whether the gateway answers the model's calls.
     pub(crate) fn is_unseen(self) -> bool {
         matches!(self, Self::Stream | Self::Always)
     }
 }
 
-/// How a model reaches what its requests do not show, and how its own `load` is known.
+/// How a model reaches what its requests do not show, and how its own `load` is recognised.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
     pub(crate) by: RecallBy,
@@ -107,13 +107,13 @@ pub enum Keeping {
     Off,
     /// In this store, which was opened for [this view](Keeping::view).
     On(Memory),
-    /// They should be, and cannot: why.
+    /// They should be, and cannot, for this reason.
     Impossible(String),
 }
 
 impl Keeping {
-    /// A mark for the tools of a server that reaches what is recorded into this store: the same each time, so that
-    /// what stands behind the tools stays in the provider's cache.
+    /// Returns a mark for the tools of a server that reaches what is recorded into this store: the same each time,
+    /// so that what follows the tools stays in the provider's cache.
     #[must_use]
     pub fn load_mark(memory: &Memory) -> String {
         let key =
@@ -122,16 +122,17 @@ impl Keeping {
         format!("({})", digest.get(..8).unwrap_or_default())
     }
 
-    /// A name of this store that says nothing of where it is: by it two programs see that they have the same one.
+    /// Returns a name of this store that does not reveal its place: two programs use it to see whether they share
+    /// a store.
     #[must_use]
     pub fn store_name(memory: &Memory) -> String {
         let key = blake3::derive_key("foldback 2026-11-23 name of a store", &memory.secret());
         blake3::Hash::from(key).to_hex().chars().take(16).collect()
     }
 
-    /// What a store is opened with for a gateway: blocks leave when that is cheaper than reading them again, and
-    /// what is new is whole, whatever its size. Nothing is shown in another form: while nothing leaves, the provider gets
-    /// the client's own bytes.
+    /// Returns the view with which a store is opened for a gateway: blocks leave when that is cheaper than reading them
+    /// again, and new content is whole, whatever its size. Nothing is reformatted: while nothing leaves, the provider
+    /// gets the client's own bytes.
     #[must_use]
     pub fn view() -> ViewConfig {
         let policy = FoldPolicy::CacheAware(CacheAware::default());

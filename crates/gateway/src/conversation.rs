@@ -1,4 +1,4 @@
-//! A conversation as a request holds it.
+//! A conversation in a request.
 
 use crate::Api;
 use crate::caching;
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A request that was read, and where it was answered, the answer.
+/// A request that was read, and its answer, if there is one.
 pub(crate) struct Conversation {
     pub(crate) api: Api,
     /// What the client sent, unpacked.
@@ -27,50 +27,50 @@ pub(crate) struct Conversation {
     pub(crate) sender: Sender,
     pub(crate) instructions: Option<Message>,
     pub(crate) messages: Vec<ClientMessage>,
-    /// How many of them were asked; the answer may stand behind.
+    /// How many of the messages the client sent; the answer may follow.
     pub(crate) asked: usize,
     /// Which tools the agent has, by name; `None` for a compaction, which may have others than the agent.
     pub(crate) agent: Option<blake3::Hash>,
-    /// What the model was shown in its place, as a number, where it was not this.
+    /// What the model was shown, as a number, if that was not this.
     pub(crate) shown: Option<u64>,
     pub(crate) terms: Terms,
     /// The terms on which its provider caches it.
     pub(crate) cache: CacheTerms,
 }
 
-/// What a request says beside the conversation, as far as it bears on what may be changed of it.
+/// What a request says outside the conversation, as far as it limits what may be changed.
 pub(crate) struct Terms {
     pub(crate) model: String,
     pub(crate) thinking: Thinking,
-    /// The agent's name of the tool that loads what was recorded.
+    /// The agent's name for the tool that loads what was recorded.
     pub(crate) load: Option<String>,
-    /// What that says of itself.
+    /// The description of that tool.
     pub(crate) load_says: String,
-    /// Whether it is answered within the turn, unseen by the client.
+    /// Whether the gateway answers it within the turn, unseen by the client.
     pub(crate) is_unseen: bool,
     /// Whether the provider is asked to cache what is sent.
     pub(crate) is_marked: bool,
-    /// Whether that shall live an hour.
+    /// Whether that is to be kept for an hour.
     pub(crate) is_long: bool,
     /// Whether the gateway can declare tools of its own.
     pub(crate) can_declare: bool,
-    /// Where the messages stand in the body.
+    /// The place of the messages in the body.
     pub(crate) place: Range<usize>,
 }
 
 impl Terms {
-    /// The gateway declares a tool that loads what was recorded. What the agent has of its own may reach something else.
+    /// Uses a tool of the gateway that loads what was recorded. A tool of the agent may reach something else.
     pub(crate) fn recalls_unseen(&mut self) {
         (self.load, self.is_unseen) = (Some(LOAD.to_owned()), true);
     }
 }
 
-/// What a request wants of a model that thinks.
+/// What a request requires of a model that thinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// Nothing, or the model decides: thoughts of before may be left out.
+    /// Nothing, or the model decides: earlier thinking may be left out.
     Free,
-    /// A turn that goes on begins with its thoughts.
+    /// A turn that continues begins with its thinking.
     Required,
 }
 
@@ -81,7 +81,7 @@ impl Thinking {
     }
 }
 
-/// What is read of a request.
+/// The members of a request that are read.
 #[derive(Deserialize)]
 struct Body<'b> {
     #[serde(borrow, default)]
@@ -96,7 +96,7 @@ struct Body<'b> {
     /// The instructions of the Responses API.
     #[serde(borrow, default)]
     instructions: Option<&'b RawValue>,
-    /// The answer that a request of the Responses API goes on from, which the provider keeps.
+    /// The answer that a request of the Responses API continues, which the provider keeps.
     #[serde(borrow, default)]
     previous_response_id: Option<Cow<'b, str>>,
     #[serde(borrow, default)]
@@ -117,7 +117,7 @@ struct Body<'b> {
     hints: Hints<'b>,
 }
 
-/// An object of a kind.
+/// An object with a type.
 #[derive(Deserialize)]
 struct Kind<'k> {
     #[serde(borrow, default, rename = "type")]
@@ -125,11 +125,11 @@ struct Kind<'k> {
 }
 
 impl Conversation {
-    /// Reads a request. What is no part of an agent's work has no messages. The messages that are `known` from a body
-    /// that begins alike are not read again, but for the last, behind which it may go on in another way.
+    /// Reads a request. A request that is not part of an agent's work has no messages. The messages that are `known`
+    /// from a body with the same beginning are not read again, except the last, which may continue differently.
     ///
     /// # Errors
-    /// When it is of no known shape: a sentence without its full stop.
+    /// When it has no known shape: a sentence without its full stop.
     pub(crate) fn read(
         asked: &Asked,
         body: &Arc<String>,
@@ -139,13 +139,13 @@ impl Conversation {
     ) -> Result<Self, String> {
         let api = asked.api;
         let rest = Rest::behind(body, known);
-        // The words of such an error quote the request.
+        // The text of such an error quotes the request.
         let read: Body<'_> = serde_json::from_str(&rest.text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
-            format!("it has another shape than its API's at line {line}, column {column}")
+            format!("it does not have the shape of its API at line {line}, column {column}")
         })?;
         if read.previous_response_id.is_some() {
-            return Err("it goes on from an answer that the provider keeps".to_owned());
+            return Err("it continues an answer that the provider keeps".to_owned());
         }
         let raw = if api == Api::Responses { read.input } else { read.messages };
         let sent = match raw {
@@ -166,7 +166,9 @@ impl Conversation {
         for (json, place) in sent.into_iter().filter(|_| is_work) {
             // The words of such an error quote the message.
             let read = digests.read(api, json, place);
-            messages.push(read.map_err(|_| "one of its messages has another shape".to_owned())?);
+            messages.push(read.map_err(|_| {
+                "one of its messages does not have the shape of its API".to_owned()
+            })?);
         }
         let terms = terms(api, &read, &rest, raw, &messages);
         let names = read.tools.iter().flatten().filter_map(|tool| name_of(tool));
@@ -189,9 +191,9 @@ impl Conversation {
         })
     }
 
-    /// Adds what the model answered, where it answered to the end.
+    /// Adds the model's answer, if it is complete.
     pub(crate) fn hear(&mut self, answer: &str, digests: &mut Digests) -> Result<(), String> {
-        // What has no messages is no work.
+        // A request without messages is not part of an agent's work.
         let message = message_of(self.api, answer).filter(|_| self.asked > 0);
         if let Some(message) = message {
             let message = Slice::from(message.get().to_owned());
@@ -200,18 +202,18 @@ impl Conversation {
         Ok(())
     }
 
-    /// The messages that were asked.
+    /// Returns the messages that the client sent.
     pub(crate) fn asked(&self) -> &[ClientMessage] {
         self.messages.get(..self.asked).unwrap_or_default()
     }
 
-    /// How many messages stand in front of the model's first: what the agent and its task are.
+    /// Returns how many messages precede the model's first: what the agent and its task are.
     pub(crate) fn head(&self) -> usize {
         self.asked().iter().take_while(|message| !message.is_models).count()
     }
 }
 
-/// The messages of a request behind those that are known, and where each stands in the body.
+/// Returns the messages of a request after the known ones, and the place of each in the body.
 fn sent(
     api: Api,
     raw: &RawValue,
@@ -225,7 +227,7 @@ fn sent(
     let list: Result<Vec<&RawValue>, _> = serde_json::from_str(raw.get());
     let list = list.map_err(|_| match api {
         Api::Responses => "its input is neither a text nor a list of items".to_owned(),
-        _ => "its messages are no list".to_owned(),
+        _ => "its messages are not a list".to_owned(),
     })?;
     let message = |range: Range<usize>| {
         let items = list.get(range)?;
@@ -243,7 +245,7 @@ fn sent(
     Ok(ranges(api, &list).into_iter().filter_map(message).collect())
 }
 
-/// What a request says beside the conversation.
+/// Returns what a request says outside the conversation.
 fn terms(
     api: Api,
     read: &Body<'_>,
@@ -286,14 +288,14 @@ fn terms(
     }
 }
 
-/// The instructions that stand beside the messages.
+/// Returns the instructions outside the messages.
 fn standing(system: &RawValue) -> Option<Message> {
     let message = format!("{{\"role\":\"system\",\"content\":{}}}", system.get());
     let message = Message::from_json(&message).ok()?;
     (*message.content() != Content::Empty).then_some(message)
 }
 
-/// A tool, in either API's form.
+/// A tool, in the form of either API.
 #[derive(Deserialize)]
 struct Tool<'t> {
     #[serde(borrow, default)]
@@ -328,13 +330,13 @@ impl Tool<'_> {
     }
 }
 
-/// The name of a tool.
+/// Returns the name of a tool.
 pub(crate) fn name_of(tool: &RawValue) -> Option<String> {
     Tool::read(tool)?.name().map(str::to_owned)
 }
 
-/// The name of a tool and what it says of itself, where it is the memory's `load` as a client of `foldback mcp` declares
-/// it: under a name of the client's making, with the server's words.
+/// Returns the name and the description of a tool, if it is the memory's `load` as a client of `foldback mcp` declares
+/// it: under a name that the client makes, with the server's description.
 fn own_load(tool: &RawValue, load: &MemoryTool) -> Option<(String, String)> {
     let tool = Tool::read(tool)?;
     let (name, says) = (tool.name()?, tool.description()?);

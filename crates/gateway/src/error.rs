@@ -1,4 +1,4 @@
-//! What can go wrong before anybody is served, and where exchanges are played again.
+//! Errors before clients are served, and in replays.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// An address of a provider that is none.
+    /// An invalid address of a provider.
     #[error(
-        "{address:?} is no address of a provider: {what}; expected something like https://api.anthropic.com"
+        "{address:?} is not a provider's address: {what}; expected something like https://api.anthropic.com"
     )]
     Upstream {
         /// What was given.
@@ -18,18 +18,18 @@ pub enum GatewayError {
         /// What is wrong with it.
         what: String,
     },
-    /// An address with a name or a password in it, which is not repeated.
+    /// An address that contains a user name or a password, which is not repeated.
     #[error(
-        "an address of a provider holds a user name or a password; the client sends its own key"
+        "a provider's address must not contain a user name or a password; the client sends its own key"
     )]
     UpstreamKey,
-    /// An address that others reach, without a token.
+    /// An address that other machines can reach, without a token.
     #[error(
-        "{0} can be reached from other machines; expected was an address of this one (127.0.0.1), or a token"
+        "{0} can be reached from other machines; an address of this machine (127.0.0.1) or a token was expected"
     )]
     Exposed(SocketAddr),
-    /// The HTTP client could not be made.
-    #[error("there is no HTTP client: {0}")]
+    /// The HTTP client could not be created.
+    #[error("cannot create an HTTP client: {0}")]
     Client(String),
     /// The listener failed.
     #[error("the gateway cannot listen: {0}")]
@@ -45,12 +45,12 @@ pub enum GatewayError {
     /// A proxy that was tried, and failed.
     #[error("the proxy at {url} {what}")]
     Proxy {
-        /// Where it is.
+        /// Its address.
         url: String,
         /// What it did.
         what: String,
     },
-    /// An exchange that could not be played again.
-    #[error("an exchange could not be played again: {0}")]
+    /// An exchange that could not be replayed.
+    #[error("an exchange could not be replayed: {0}")]
     Replay(String),
 }

@@ -14,7 +14,7 @@ use foldback_core::Timestamp;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A copied answer of more bytes than this is not read.
+/// A copied answer with more bytes is not read.
 const LONGEST: usize = 64 << 20;
 
 /// A conversation as it was sent.
@@ -25,17 +25,17 @@ pub(crate) struct Asked {
     pub(crate) api: Api,
     pub(crate) path: String,
     pub(crate) sender: Sender,
-    /// Those that say how the body is packed, who sent it and what for. No key is among them.
+    /// The headers that say how the body is encoded, who sent it and what for. No key is among them.
     pub(crate) headers: HeaderMap,
     /// The length of the body as it came.
     bytes: usize,
     body: Arc<Mutex<AskedBody>>,
 }
 
-/// What a request says. It is read once, and stays read until its answer is recorded, too.
+/// What a request says. It is read once, and kept until its answer is recorded, too.
 #[derive(Default)]
 struct AskedBody {
-    /// As it came, as long as nobody has read it.
+    /// As it came, until it is read.
     bytes: Bytes,
     read: Option<Box<Conversation>>,
 }
@@ -59,33 +59,33 @@ impl Asked {
         Self { at, api, path: path.to_owned(), sender, headers, bytes, body }
     }
 
-    /// The body as it came; empty where it was read already.
+    /// Returns the body as it came; empty if it was read already.
     pub(crate) fn came(&self) -> Bytes {
         self.body.lock().bytes.clone()
     }
 
-    /// The body, unpacked, as text.
+    /// Returns the body, unpacked, as text.
     pub(crate) fn body(&self) -> Option<String> {
         String::from_utf8(unpacked(&self.headers, &self.came())?.into_owned()).ok()
     }
 
-    /// Keeps what was read of it, for the next who needs it.
+    /// Keeps the conversation that was read from it, for later use.
     pub(crate) fn hold(&self, read: Box<Conversation>) {
         *self.body.lock() = AskedBody { bytes: Bytes::new(), read: Some(read) };
     }
 
-    /// Takes what was read of it.
+    /// Takes the conversation that was read from it.
     pub(crate) fn take(&self) -> Option<Box<Conversation>> {
         self.body.lock().read.take()
     }
 
-    /// How many bytes it has as it came.
+    /// Returns how many bytes it has as it came.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// What was sent in place of a client's bytes.
+/// What was sent in place of a client's body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instead {
     /// How many bytes.
@@ -94,34 +94,34 @@ pub(crate) struct Instead {
     pub(crate) shown: u64,
 }
 
-/// A request whose answer was given.
+/// A request that was answered.
 pub(crate) struct Exchange {
     pub(crate) asked: Asked,
-    /// What was sent in place of the client's bytes; `None` where those were.
+    /// What was sent in place of the client's body; `None` if that was sent.
     pub(crate) instead: Option<Instead>,
-    /// What each request of its turn was billed, where the gateway has played that.
+    /// What each request of its turn was billed, if the gateway has played that turn.
     pub(crate) billed: Vec<Usage>,
-    /// Where its provider is asked for more than its answer.
+    /// The count that its provider is asked for in addition to its answer.
     pub(crate) check: Option<Arc<Check>>,
     pub(crate) headers: HeaderMap,
-    /// `None` where it was too long. It may have broken off.
+    /// `None` if it was too long. It may have broken off.
     pub(crate) answer: Option<Bytes>,
 }
 
 impl Exchange {
-    /// The answer, unpacked, as text.
+    /// Returns the answer, unpacked, as text.
     pub(crate) fn answer(&self) -> Option<String> {
         let body = self.answer.as_ref()?;
         String::from_utf8(unpacked(&self.headers, body)?.into_owned()).ok()
     }
 
-    /// How much memory it holds.
+    /// Returns how much memory it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.asked.bytes() + self.answer.as_ref().map_or(0, Bytes::len)
     }
 }
 
-/// An answer that is being given. What was asked is recorded, too, where the answer breaks off.
+/// An answer that is being given. What was asked is recorded even if the answer breaks off.
 pub(crate) struct Answering {
     asked: Option<Asked>,
     instead: Option<Instead>,
@@ -145,7 +145,7 @@ impl Answering {
         Self { asked, instead, billed, check, headers, copy, recorder }
     }
 
-    /// Takes a piece.
+    /// Copies a piece.
     pub(crate) fn copy(&mut self, piece: &Bytes) {
         let fits = |copy: &BytesMut| copy.len() + piece.len() <= LONGEST;
         match self.copy.take_if(|copy| !fits(copy)) {
@@ -158,8 +158,8 @@ impl Answering {
 }
 
 impl Drop for Answering {
-    /// A server stops asking for pieces once the length that was declared is there, and a client may be gone with the
-    /// last of them. Whether what came is whole shows when it is read.
+    /// A server stops asking for pieces once the declared length is there, and a client may be gone with the last of
+    /// them. Whether the copy is complete shows when it is read.
     fn drop(&mut self) {
         let Some(asked) = self.asked.take() else { return };
         let headers = std::mem::take(&mut self.headers);

@@ -7,12 +7,12 @@ use foldback::{Error, ErrorKind, Memory, Origin};
 use foldback_core::TodoId;
 use std::cmp::Reverse;
 
-/// The conversations of one agent of one session, each in a todo of its own; of senders that name no session,
+/// The conversations of one agent of one session, each in a todo of its own; if the sender names no session,
 /// those that begin alike.
 pub(crate) struct Family {
     base: String,
     known_by: KnownBy,
-    /// What is noted with its todos.
+    /// The origin that is recorded with its todos.
     origin: Origin,
     pub(crate) members: Vec<Member>,
 }
@@ -33,14 +33,14 @@ impl Family {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(family),
                 Err(error) => return Err(error),
             }
-            // A todo that is named is one.
+            // A named todo is a single conversation.
             if known_by == KnownBy::Todo {
                 return Ok(family);
             }
         }
     }
 
-    /// The todo of a member: the family's name, with a number from the second on.
+    /// Returns the todo of a member: the family's name, with a number from the second on.
     fn todo(&self, n: usize) -> TodoId {
         match n {
             0 => TodoId::from_foreign(&self.base),
@@ -48,9 +48,9 @@ impl Family {
         }
     }
 
-    /// The member that a conversation goes on in, and how far it is known there. The one that holds most of it,
-    /// of equals the one where nothing else was said since; a new one where it is nobody's. Without an agent it is
-    /// that of the session's first.
+    /// Returns the member that a conversation continues, and how much of it is known there. That is the member
+    /// that holds most of it, of equals the one in which nothing else was said since; a new one if no member holds
+    /// it. Without an agent it is that of the session's first.
     pub(crate) fn place(
         &mut self,
         memory: &Memory,
@@ -63,7 +63,7 @@ impl Family {
             }
             let todo = self.todo(self.members.len());
             self.members.push(Member::open(memory, &todo)?);
-            // One that came from elsewhere keeps where it came from.
+            // A todo that came from elsewhere keeps its origin.
             if memory.conversations().info(&todo)?.origin == Origin::default() {
                 memory.conversations().set_origin(&todo, &self.origin)?;
             }
@@ -76,7 +76,7 @@ impl Family {
         }
     }
 
-    /// The member that a conversation goes on in; `None` where it is a new one.
+    /// Returns the member that a conversation continues; `None` if it is a new one.
     pub(crate) fn find(
         &self,
         digests: &[blake3::Hash],
@@ -87,12 +87,12 @@ impl Family {
         let best = known.max_by_key(rank).filter(|(_, known)| known.messages > 0);
         let is_meant = |known: &Known| match self.known_by {
             KnownBy::Todo | KnownBy::Session => true,
-            // Conversations may begin alike, with examples of answers even. It is the same one where the model has
-            // answered in it, or where nothing more was said than what is asked again.
+            // Conversations may begin alike, even with the same example answers. It is the same one if the model
+            // has answered in it, or if nothing more was said than what is asked again.
             KnownBy::Beginning => known.is_answered || known.is_tip,
         };
         best.filter(|(_, known)| is_meant(known)).or_else(|| {
-            // An agent of a session that begins anew has compacted what it said, or gone back to the start.
+            // An agent of a session that begins anew has compacted its conversation, or gone back to the start.
             let same = |member: &Member| match self.known_by {
                 KnownBy::Todo => true,
                 KnownBy::Session => agent.is_none_or(|agent| member.branches.has_agent(agent)),
@@ -102,7 +102,7 @@ impl Family {
         })
     }
 
-    /// How many messages it holds in memory.
+    /// Returns how many messages it holds in memory.
     pub(crate) fn len(&self) -> usize {
         self.members.iter().map(|member| member.branches.len()).sum()
     }

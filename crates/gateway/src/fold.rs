@@ -1,4 +1,4 @@
-//! A request with less in it: what left stands in the store, one call away.
+//! A request with less in it: what left is in the store, one call away.
 
 use crate::Api;
 use crate::branches::Standing;
@@ -18,9 +18,9 @@ use std::sync::Arc;
 /// What is recorded of a conversation, and what a request shows of it.
 pub(crate) struct Fold<'f> {
     pub(crate) conversation: &'f Conversation,
-    /// How each message that is asked stands in the store.
+    /// How each message of the request is stored.
     pub(crate) standing: &'f [Standing],
-    /// Gives a message as it was sent first, by its number.
+    /// Returns a message as it was first sent, by its number.
     pub(crate) before: &'f mut dyn FnMut(u32) -> Option<Arc<str>>,
 }
 
@@ -28,17 +28,17 @@ pub(crate) struct Fold<'f> {
 #[derive(Clone)]
 pub(crate) struct Sent {
     pub(crate) body: String,
-    /// The places of its messages in the client's; what the gateway has written has none.
+    /// For each message, its place among the client's; `None` for what the gateway has written.
     pub(crate) places: Vec<Option<usize>>,
     /// What the model is shown, as a number.
     pub(crate) shown: u64,
 }
 
-/// The places of messages that are shown, with the recorded ones of each, and what stands in their place.
+/// The places of messages that are shown, with the recorded ones of each, and their replacements.
 type Shown<'f> = BTreeMap<usize, Vec<(SeqNo, Option<&'f Arc<Message>>)>>;
 
 impl Fold<'_> {
-    /// What is sent where a view shows so much; `None` where that is everything, or nothing that could be sent.
+    /// Returns what is sent for the part that a view shows; `None` if that is everything, or cannot be sent.
     pub(crate) fn part(&mut self, arrangement: &Arrangement) -> Option<Sent> {
         let (conversation, asked) = (self.conversation, self.conversation.asked());
         let (api, head) = (conversation.api, conversation.head());
@@ -47,7 +47,7 @@ impl Fold<'_> {
             return None;
         }
         let shown = self.shown(arrangement);
-        // What is asked now is there in any case, or something is wrong.
+        // What is asked now must be there, or something is wrong.
         let (last, _) = shown.last_key_value()?;
         let first = shown.range(head..).next().map(|(place, _)| *place);
         let first = first.filter(|_| head > 0 && *last + 1 == asked.len())?;
@@ -64,7 +64,7 @@ impl Fold<'_> {
                 }
             }
             if place >= head && place < first && !question.contains(&place) {
-                // The store would not give its secrets back.
+                // The store would not return its secrets.
                 if message.is_redacted {
                     return None;
                 }
@@ -91,8 +91,8 @@ impl Fold<'_> {
         Some(sent.finish(trail))
     }
 
-    /// What is sent where nothing is left out; `None` where that is the client's own bytes. A thought that was thought
-    /// behind less leaves, but in a turn that has to begin with its thoughts.
+    /// Returns what is sent if nothing is left out; `None` if that is the client's own body. Thinking that followed
+    /// less than is sent now is dropped, except in a turn that must begin with its thinking.
     pub(crate) fn whole(&self) -> Option<Sent> {
         let asked = || self.conversation.asked().iter().enumerate();
         let mut moved = HashSet::new();
@@ -110,7 +110,7 @@ impl Fold<'_> {
         Some(sent.finish(behind.trail.then(last.digest.as_bytes())))
     }
 
-    /// The places of the messages that are shown, with what is shown of each.
+    /// Returns the places of the messages that are shown, with what is shown of each.
     fn shown<'a>(&self, arrangement: &'a Arrangement) -> Shown<'a> {
         let mut shown = Shown::new();
         for piece in &arrangement.pieces {
@@ -141,7 +141,7 @@ impl Fold<'_> {
         let (Some(parts), Some(Standing { recorded: range, .. })) =
             (shown.get(&place), self.standing.get(place))
         else {
-            // It says nothing, so no view shows it. The client sends it all the same.
+            // It has no content, so no view shows it. The client still sends it.
             return thoughts;
         };
         let instead = parts.iter().filter_map(|(_, instead)| instead.cloned()).collect();
@@ -152,7 +152,7 @@ impl Fold<'_> {
     }
 }
 
-/// Whether all of a message is shown as the client sent it.
+/// Returns whether all of a message is shown as the client sent it.
 fn is_shown_whole(standing: &Standing, place: usize, shown: &Shown<'_>) -> bool {
     let recorded = standing.recorded.end - standing.recorded.start;
     shown.get(&place).is_none_or(|parts| {
@@ -160,10 +160,10 @@ fn is_shown_whole(standing: &Standing, place: usize, shown: &Shown<'_>) -> bool 
     })
 }
 
-/// A body on its way: the client's, around other messages.
+/// A body under construction: the client's, around other messages.
 struct Sending<'b> {
     body: String,
-    /// What stands behind the messages.
+    /// What follows the messages.
     after: &'b str,
     places: Vec<Option<usize>>,
     api: Api,
@@ -179,7 +179,7 @@ impl<'b> Sending<'b> {
         Some(Self { body: sending, after, places: Vec::new(), api: conversation.api })
     }
 
-    /// Adds a message, which the client has sent in this place; of several items, each.
+    /// Adds a message that the client has sent at this place; of several items, each.
     fn push(&mut self, place: Option<usize>, json: &str) {
         if !self.places.is_empty() {
             self.body.push(',');
@@ -189,7 +189,7 @@ impl<'b> Sending<'b> {
         self.places.push(place);
     }
 
-    /// The body, which shows the model what this number names.
+    /// Returns the body, which shows the model what this number identifies.
     fn finish(mut self, shown: Trail) -> Sent {
         self.body.push(']');
         self.body.push_str(self.after);
@@ -197,11 +197,12 @@ impl<'b> Sending<'b> {
     }
 }
 
-/// A question that is longer than this many bytes, with what stands beside it, leaves as any other message.
+/// If a question, with its adjacent messages, is longer than this many bytes, it leaves like any other message.
 pub(crate) const LONGEST_QUESTION: usize = 8 << 10;
 
-/// Where what the turn works at was asked, together with what stands beside it: a turn whose beginning left is shown
-/// behind it. The last of the messages is the first that is shown. Where it needs none, this is an empty range there.
+/// Returns the question that the turn is about, with its adjacent messages: a turn whose beginning left is shown
+/// after it. The last of the messages is the first that is shown. If no question is needed, this is an empty range
+/// there.
 fn question_of(messages: &[ClientMessage], head: usize) -> Range<usize> {
     let first = messages.len().saturating_sub(1);
     let is_said = |message: &ClientMessage| message.is_models || message.is_result;
@@ -218,7 +219,7 @@ fn question_of(messages: &[ClientMessage], head: usize) -> Range<usize> {
     }
 }
 
-/// Of a client's message whose first part left: the calls whose results stay, and whether its words do.
+/// Returns, for a client's message whose first part left, the calls whose results stay, and whether its text does.
 fn stays(
     messages: &[Message],
     range: &Range<u64>,
@@ -237,8 +238,8 @@ fn stays(
 }
 
 impl Conversation {
-    /// Whether something may leave with this request. A turn that goes on begins with its thoughts, where the client
-    /// wants the model to think: those must not be dropped, and cannot stay behind other words.
+    /// Returns whether something may be left out of this request. A turn that continues begins with its thinking, if
+    /// the client wants the model to think: that must not be dropped, and cannot follow other text than it did.
     pub(crate) fn may_fold(&self) -> bool {
         let goes_on = self.asked().last().is_some_and(|last| last.is_result);
         self.terms.load.is_some()
@@ -246,7 +247,7 @@ impl Conversation {
             && (self.terms.thinking == Thinking::Free || !goes_on)
     }
 
-    /// Whether a message belongs to a turn that goes on, and has to begin with its thoughts.
+    /// Returns whether a message belongs to a turn that continues, and must begin with its thinking.
     fn must_think(&self, place: usize) -> bool {
         let is_question = |message: &ClientMessage| !message.is_models && !message.is_result;
         let asked = self.asked();
@@ -255,7 +256,7 @@ impl Conversation {
             && !asked.get(place..).unwrap_or_default().iter().any(is_question)
     }
 
-    /// All of it but the model's thoughts; `None` where it has none that may leave.
+    /// Returns all of it but the model's thinking; `None` if there is none that may be left out.
     pub(crate) fn without_thoughts(&self) -> Option<Sent> {
         let leaves = |place| !self.must_think(place);
         let mut asked = self.asked().iter().enumerate();
@@ -269,7 +270,7 @@ impl Conversation {
         Some(self.without_thoughts_at(leaves)?.finish(trail))
     }
 
-    /// All of it but the thoughts of the messages at these places.
+    /// Returns all of it but the thinking of the messages at these places.
     fn without_thoughts_at(&self, leave: impl Fn(usize) -> bool) -> Option<Sending<'_>> {
         let mut sent = Sending::new(self)?;
         for (place, message) in self.asked().iter().enumerate() {
@@ -281,7 +282,7 @@ impl Conversation {
         Some(sent)
     }
 
-    /// What becomes of a message whose thoughts leave, if they do.
+    /// Returns how a message changes if its thinking is left out.
     fn thoughts(&self, message: &ClientMessage, leave: bool) -> Rewriting {
         let drops_thinking = leave && self.api == Api::Messages && message.is_models;
         Rewriting { drops_thinking, ..Rewriting::default() }

@@ -25,26 +25,26 @@ pub(crate) const NOTICE: &str = "x-foldback-notice";
 /// The header that says how much of a request was sent.
 pub(crate) const SENT: &str = "x-foldback-sent";
 
-/// A conversation of more bytes than this passes without being read.
+/// A longer conversation, in bytes, is passed on without being read.
 const LONGEST: usize = 64 << 20;
 
-/// A notice has at most so many characters.
+/// The greatest number of characters in a notice.
 const LONGEST_NOTICE: usize = 200;
 
-/// What of a body was read before it is sent on.
+/// The result of reading a body before it is sent.
 enum Read {
     Whole(Bytes),
-    /// Too long, or broken off: what was read, and what comes behind it.
+    /// Too long, or broken off: what was read, and the rest.
     Begun(Bytes, axum::body::BodyDataStream),
 }
 
-/// Passes a request on as it came, or with less in it, and gives the provider's answer as it comes.
+/// Passes a request on unchanged, or with less in it, and returns the provider's answer as it arrives.
 pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let trouble = gateway.recorder.trouble().filter(|_| api.has_conversation());
     let is_closed = trouble.is_some() && gateway.config.fail_closed;
     if let Some(trouble) = gateway.recorder.fresh_trouble().filter(|_| is_closed) {
-        let why = format!("{trouble}; nothing passes that cannot be recorded");
+        let why = format!("{trouble}; only requests that can be recorded are passed on");
         return refusal(api, StatusCode::SERVICE_UNAVAILABLE, &why);
     }
     let way = match Way::of(gateway, api, &head) {
@@ -67,12 +67,13 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                 way.converse(api, bytes, asked.as_ref(), becoming, &billed).await
             }
             Read::Begun(..) if gateway.config.fail_closed => {
-                let why = "the request is too long to be recorded, and nothing passes that is not";
+                let why = "the request is too long to be recorded, and only recorded requests are passed on";
                 return refusal(api, StatusCode::SERVICE_UNAVAILABLE, why);
             }
             Read::Begun(begun, rest) => {
-                let why =
-                    format!("a request of over {LONGEST} bytes, or a broken one, is not recorded");
+                let why = format!(
+                    "a request of over {LONGEST} bytes, or one that broke off, is not recorded"
+                );
                 (gateway.config.log)(&why);
                 way.send(Some(continued(begun, rest))).await
             }
@@ -91,9 +92,9 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     let mut response = match answer {
         Ok(response) => response,
         Err(error) => {
-            // An address may hold a key.
+            // An address may contain a key.
             let error = reason(&error.without_url());
-            let why = format!("{} cannot be asked: {error}", way.upstream);
+            let why = format!("{} cannot be reached: {error}", way.upstream);
             (gateway.config.log)(&why);
             return refusal(api, StatusCode::BAD_GATEWAY, &why);
         }
@@ -117,7 +118,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     })
 }
 
-/// The way of a request to its provider.
+/// The route of a request to its provider.
 struct Way<'g> {
     gateway: &'g Gateway,
     upstream: &'g Upstream,
@@ -145,8 +146,8 @@ impl<'g> Way<'g> {
         }
     }
 
-    /// Sends a conversation: less of it, where some of it stands in the store. What a provider refuses of that is
-    /// sent once more whole; where it takes it so, the conversation is left alone from then on.
+    /// Sends a conversation: less of it, if some of it is in the store. If a provider refuses the shortened one,
+    /// it is sent once more whole; if it accepts that, the conversation is sent whole from then on.
     async fn converse(
         &self,
         api: Api,
@@ -192,7 +193,7 @@ impl<'g> Way<'g> {
         if api != Api::Messages || answer.status() != StatusCode::BAD_REQUEST || is_begun() {
             return Ok(answer);
         }
-        // While the store failed, it may not have noted behind what thoughts were thought.
+        // While the store was failing, it may not have recorded what preceded each piece of thinking.
         let (answer, is_of_thoughts) = speaks_of_thoughts(answer).await;
         let unthought = match is_of_thoughts {
             true => recorder.without_thoughts(asked).await,
@@ -209,7 +210,7 @@ impl<'g> Way<'g> {
         }
     }
 
-    /// Has the client's own body counted, where that is due.
+    /// Requests the count of the client's own body, if that is due.
     fn check(&self, api: Api, asked: &Asked, bytes: &Bytes) -> Option<Arc<Check>> {
         let Gateway { config, folded, .. } = self.gateway;
         if config.check_every == 0 || api != Api::Messages {
@@ -224,7 +225,7 @@ impl<'g> Way<'g> {
         Check::begin(str::from_utf8(&body).ok()?, request)
     }
 
-    /// The headers of a body of the gateway's own.
+    /// Returns the headers of a body that the gateway has written.
     fn own_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
         for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
@@ -233,7 +234,7 @@ impl<'g> Way<'g> {
         headers
     }
 
-    /// Has the tokens counted of what would be sent of a conversation.
+    /// Requests the token count of what would be sent of a conversation.
     async fn count(
         &self,
         bytes: Bytes,
@@ -252,7 +253,7 @@ impl<'g> Way<'g> {
         }
     }
 
-    /// What is sent where the model may look things up.
+    /// Returns what is sent if the model may look things up.
     async fn prepared(
         &self,
         api: Api,
@@ -268,7 +269,7 @@ impl<'g> Way<'g> {
         tokio::task::spawn_blocking(prepared).await.ok().flatten()
     }
 
-    /// Sends a conversation as the client has written it, or what is `sent` in its place. Where its model may look
+    /// Sends a conversation as the client has written it, or what is `sent` in its place. If its model may look
     /// things up, the turn is played.
     async fn send_written(
         &self,
@@ -290,7 +291,8 @@ impl<'g> Way<'g> {
         }
     }
 
-    /// What sends bodies of the gateway's in the place of a client's. What comes back may be `read` on its way.
+    /// Returns what sends the gateway's bodies in place of a client's. `is_read` says whether the gateway reads
+    /// the answer.
     fn asker(&self, is_read: bool) -> Ask {
         let http = self.gateway.http(self.upstream).clone();
         let (method, url, mut headers) =
@@ -305,7 +307,7 @@ impl<'g> Way<'g> {
     }
 }
 
-/// A refusal as it came, and whether it speaks of a model's thoughts.
+/// Returns a refusal unchanged, and whether it mentions a model's thinking.
 async fn speaks_of_thoughts(answer: Response<Body>) -> (Response<Body>, bool) {
     let (head, body) = answer.into_parts();
     match read(body).await {
@@ -326,7 +328,7 @@ fn noted(sent: &Sent) -> Instead {
     Instead { bytes: sent.body.len(), shown: sent.shown }
 }
 
-/// Puts a header of the gateway's own into an answer.
+/// Adds a header of the gateway's own to an answer.
 fn say(response: &mut Response<Body>, name: &'static str, what: Option<&str>) {
     let text = what.unwrap_or_default().replace(|c: char| !c.is_ascii_graphic() && c != ' ', "?");
     let text: String = text.chars().take(LONGEST_NOTICE).collect();
@@ -334,18 +336,18 @@ fn say(response: &mut Response<Body>, name: &'static str, what: Option<&str>) {
     response.headers_mut().extend(value.map(|value| (HeaderName::from_static(name), value)));
 }
 
-/// Whether only the tokens of a request are asked for.
+/// Returns whether a request asks only for a token count.
 fn is_count(head: &Parts) -> bool {
     let path = head.uri.path().trim_end_matches('/');
     head.method == Method::POST && path.ends_with("/messages/count_tokens")
 }
 
-/// A body of which the beginning was read.
+/// Returns a body of which the beginning was read.
 fn continued(begun: Bytes, rest: axum::body::BodyDataStream) -> reqwest::Body {
     reqwest::Body::wrap_stream(stream::once(async { Ok(begun) }).chain(rest))
 }
 
-/// Reads a body to its end, or as far as it may be long.
+/// Reads a body to its end, or up to the limit.
 async fn read(body: Body) -> Read {
     let length = usize::try_from(body.size_hint().lower()).unwrap_or(LONGEST);
     let mut bytes = BytesMut::with_capacity(length.min(LONGEST));
@@ -353,7 +355,7 @@ async fn read(body: Body) -> Read {
     while let Some(piece) = stream.next().await {
         match piece {
             Ok(piece) => bytes.extend_from_slice(&piece),
-            // The request upstream breaks off where the client's did.
+            // The request to the provider breaks off where the client's did.
             Err(error) => {
                 let broken = Body::from_stream(stream::once(async { Err::<Bytes, _>(error) }));
                 return Read::Begun(bytes.freeze(), broken.into_data_stream());
@@ -366,7 +368,7 @@ async fn read(body: Body) -> Read {
     Read::Whole(bytes.freeze())
 }
 
-/// The pieces as they come, with a copy for the recorder.
+/// Passes the pieces on, with a copy for the recorder.
 fn copied<E>(
     pieces: impl Stream<Item = Result<Bytes, E>>,
     answering: Option<Answering>,
@@ -381,7 +383,7 @@ fn copied<E>(
     })
 }
 
-/// What went wrong, down to its cause.
+/// Returns the error, down to its cause.
 fn reason(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -15,8 +15,8 @@ pub const APIS: [Api; 3] = [Api::Messages, Api::ChatCompletions, Api::Responses]
 
 const SECRET: [u8; 32] = [7; 32];
 
-/// Reads the body of a request, and once more as one that begins like a body which was read; gives how many messages
-/// it asks with, or `None` where it is of no known shape. Both readings have to say the same.
+/// Reads the body of a request, and once more as one that shares its beginning with a body which was read; returns
+/// how many messages it has, or `None` if it has no known shape. Both readings must give the same.
 #[must_use]
 pub fn request(api: Api, body: &[u8]) -> Option<usize> {
     let body = Bytes::copy_from_slice(body);
@@ -25,7 +25,7 @@ pub fn request(api: Api, body: &[u8]) -> Option<usize> {
         let asked = Asked::new(Timestamp(0), api, "/", &HeaderMap::new(), &body, &SECRET);
         let read = reader.read(&asked).ok()?;
         for message in read.asked() {
-            // What is no message of its API is refused.
+            // What is not a message of its API is refused.
             drop(message.messages());
         }
         Some(read.asked().len())
@@ -39,7 +39,7 @@ pub fn request(api: Api, body: &[u8]) -> Option<usize> {
     first
 }
 
-/// Reads a model's answer, streamed in pieces of so many bytes or whole; gives what the client gets of it.
+/// Reads a model's answer, streamed in pieces of this many bytes or whole; returns what the client gets of it.
 #[must_use]
 pub fn answer(api: Api, answer: &[u8], piece: usize) -> Vec<u8> {
     if let Ok(text) = str::from_utf8(answer) {

@@ -1,4 +1,4 @@
-//! The server that clients ask.
+//! The server that clients call.
 
 use crate::config::Reach;
 use crate::forward::forward;
@@ -21,39 +21,39 @@ use tokio::net::TcpListener;
 /// How long a provider may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// Between clients and their providers. It holds no key: each client sends its own.
+/// A gateway between clients and their providers. It holds no key: each client sends its own.
 pub struct Gateway {
     pub(crate) config: GatewayConfig,
     pub(crate) recorder: Recorder,
-    /// `None` where nobody asked for it.
+    /// `None` if no exchanges are to be kept.
     pub(crate) traffic: Option<Traffic>,
-    /// Of how many requests something was left out.
+    /// From how many requests something was left out.
     pub(crate) folded: AtomicU64,
-    /// For providers elsewhere, through the proxy that the environment names.
+    /// For remote providers, through the proxy that the environment names.
     far: reqwest::Client,
     /// For servers on this machine.
     near: reqwest::Client,
 }
 
-/// A gateway and who may ask it.
+/// A gateway and its access control.
 struct Door {
     gateway: Gateway,
     guard: Guard,
 }
 
 impl Gateway {
-    /// A gateway that waits for a listener.
+    /// Creates a gateway that waits for a listener.
     ///
     /// # Errors
-    /// When there is no HTTP client on this machine.
+    /// When no HTTP client can be created on this machine.
     pub fn new(config: GatewayConfig) -> Result<Self, GatewayError> {
-        // One provider of cryptography for the process; another that is there already is as good.
+        // One cryptography provider for the process; if another is already installed, it is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
             reqwest::Client::builder()
                 .connect_timeout(CONNECT)
                 .tcp_nodelay(true)
-                // A redirection is the client's to follow.
+                // Following a redirect is up to the client.
                 .redirect(reqwest::redirect::Policy::none())
         };
         let built = |builder: reqwest::ClientBuilder| {
@@ -75,20 +75,20 @@ impl Gateway {
         Ok(Self { far, near, recorder, traffic, folded, config })
     }
 
-    /// What records its conversations.
+    /// Returns the recorder of its conversations.
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// What keeps its exchanges, where that is wanted.
+    /// Returns what keeps its exchanges, if that is enabled.
     #[must_use]
     pub fn traffic(&self) -> Option<&Traffic> {
         self.traffic.as_ref()
     }
 
-    /// Answers clients until `stop` is there; then those that are being answered are waited for, and what was
-    /// said is recorded to its end.
+    /// Answers clients until `stop` completes; then it waits for answers in progress, and records what was
+    /// said to its end.
     ///
     /// # Errors
     /// When the address can be reached from other machines and no token is set, or the listener fails.
@@ -105,7 +105,7 @@ impl Gateway {
         let guard = Guard::new(address, self.config.token.as_deref());
         let door = Arc::new(Door { gateway: self, guard });
         let router = Router::new().fallback(answer).with_state(door);
-        // A piece of an answer does not wait until the one before is acknowledged.
+        // A piece of an answer is sent before the previous one is acknowledged.
         let listener = listener.tap_io(|client| drop(client.set_nodelay(true)));
         axum::serve(listener, router).with_graceful_shutdown(stop).await?;
         recorder.finish().await;
@@ -115,7 +115,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// The client that asks an upstream.
+    /// Returns the HTTP client for an upstream.
     pub(crate) fn http(&self, upstream: &crate::Upstream) -> &reqwest::Client {
         if upstream.is_loopback() { &self.near } else { &self.far }
     }
@@ -138,10 +138,10 @@ async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response
     if uri.path() == METRICS {
         return metrics(door.gateway.recorder.ledger());
     }
-    // Clients that would rather have a WebSocket go on with requests where there is none.
+    // Clients that prefer a WebSocket fall back to requests if there is none.
     let upgrade = headers.get(header::UPGRADE).map(|to| to.as_bytes().to_ascii_lowercase());
     if upgrade.as_deref() == Some(b"websocket") {
-        let why = "there is no WebSocket here; requests over HTTP are answered";
+        let why = "WebSocket is not supported; send the request over HTTP";
         let mut answer = refusal(api, StatusCode::UPGRADE_REQUIRED, why);
         answer.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
         return answer;
@@ -149,13 +149,13 @@ async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response
     forward(&door.gateway, api, request).await
 }
 
-/// Where a gateway says that it is one.
+/// The path at which a gateway identifies itself.
 pub(crate) const HEALTH: &str = "/foldback/health";
 
-/// Where it says what it did.
+/// The path of its metrics.
 const METRICS: &str = "/foldback/metrics";
 
-/// What the gateway says of itself, and with `writes` whether its store takes what is written.
+/// Returns what the gateway reports of itself, and with `writes` whether its store accepts writes.
 async fn health(gateway: &Gateway, writes: bool) -> Response<Body> {
     let mut trouble = gateway.recorder.trouble();
     let mut writable = None;

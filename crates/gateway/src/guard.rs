@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Access control.
 
 use axum::http::{HeaderMap, Uri};
 use std::borrow::Cow;
@@ -7,8 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 /// The header that carries the token.
 pub const TOKEN: &str = "x-foldback-token";
 
-/// Who may ask: programs of this machine, and those that know the token. A page in a browser can reach this
-/// machine too, under a name of its own; its requests say so in `Host` and `Origin`.
+/// Decides which requests are allowed: those of programs on this machine, and of those that know the token. A page
+/// in a browser can also reach this machine, under a name of its own; its requests show that in `Host` and `Origin`.
 pub(crate) struct Guard {
     is_local: bool,
     token: Option<blake3::Hash>,
@@ -20,13 +20,13 @@ impl Guard {
         Self { is_local: address.ip().is_loopback(), token }
     }
 
-    /// Why a request is refused; `None` where it may pass.
+    /// Returns why a request is refused; `None` if it is allowed.
     pub(crate) fn refuses(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
         if let Some(token) = &self.token {
             let given = headers.get(TOKEN).map(|given| blake3::hash(given.as_bytes()));
             // Digests are compared in constant time.
             if given.as_ref() != Some(token) {
-                return Some(format!("expected was the gateway's token, in the header {TOKEN}"));
+                return Some(format!("the gateway's token was expected in the header {TOKEN}"));
             }
         }
         let host = uri.host().map(Cow::Borrowed).or_else(|| value(headers, "host"));
@@ -38,17 +38,17 @@ impl Guard {
         let host = origin.split_once("://").map(|(_, rest)| host_of(rest));
         match host.is_some_and(is_local_name) {
             true => None,
-            false => Some(format!("a page of {origin:?} may not ask")),
+            false => Some(format!("a page from {origin:?} may not send requests")),
         }
     }
 }
 
-/// The value of a header, whatever bytes it holds; `None` where it is not there.
+/// Returns the value of a header, whatever bytes it holds; `None` if it is missing.
 fn value<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()))
 }
 
-/// The host without its port.
+/// Returns the host without its port.
 fn host_of(authority: &str) -> &str {
     match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(rest),

@@ -1,8 +1,8 @@
-//! Headers on their way through.
+//! Headers that are passed on.
 
 use axum::http::header::{self, HeaderMap, HeaderName};
 
-/// Headers of the gateway's own, in requests and answers, begin so.
+/// The prefix of the gateway's own headers, in requests and answers.
 pub(crate) const OWN: &str = "x-foldback-";
 
 /// Headers that belong to one connection (RFC 9110, section 7.6.1).
@@ -17,8 +17,8 @@ const HOP_BY_HOP: [&str; 8] = [
     "upgrade",
 ];
 
-/// All headers but those of one connection, those that `Connection` names, and the gateway's own. The host is
-/// the other side's.
+/// Returns all headers but those of one connection, those that `Connection` names, and the gateway's own. The
+/// host is set for the other side.
 pub(crate) fn passed(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<String> = headers
         .get_all(header::CONNECTION)
@@ -41,7 +41,7 @@ pub(crate) fn passed(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// The value of a header that is text.
+/// Returns the value of a header that is text.
 pub(crate) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Who a conversation belongs to.
+//! Which conversation a request belongs to.
 
 use crate::headers::text;
 use axum::http::HeaderMap;
@@ -6,12 +6,12 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Headers by which clients name their session, the first that is there: foldback's own for programs that have
+/// Headers in which clients name their session, in order of precedence: foldback's own for programs that have
 /// none, then those of Claude Code, Codex and OpenCode.
 pub(crate) const SESSION: [&str; 4] =
     ["x-foldback-session", "x-claude-code-session-id", "session-id", "x-session-affinity"];
 
-/// Headers by which clients name an agent of a session: foldback's own, then those of Claude Code and Codex.
+/// Headers in which clients name an agent of a session: foldback's own, then those of Claude Code and Codex.
 pub(crate) const AGENT: [&str; 3] = ["x-foldback-agent", "x-claude-code-agent-id", "thread-id"];
 
 /// The header that names the todo.
@@ -23,7 +23,7 @@ const CREDENTIALS: [&str; 4] = ["chatgpt-account-id", "authorization", "x-api-ke
 /// Who sent a request, as far as its headers say.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sender {
-    /// The todo that it names itself.
+    /// The todo that the sender names.
     pub(crate) todo: Option<String>,
     /// The program, in a word.
     pub(crate) client: String,
@@ -52,7 +52,7 @@ impl Sender {
         }
     }
 
-    /// The same with what the body says, where the headers say nothing.
+    /// Adds what the body says, if the headers do not.
     pub(crate) fn or_in(mut self, body: &Hints<'_>, secret: &[u8; 32]) -> Self {
         let (session, account) = body.session_and_account();
         self.session = self.session.or(session);
@@ -62,19 +62,19 @@ impl Sender {
         self
     }
 
-    /// The same, where it works for another agent: the todo that is named is that one's.
+    /// Marks it as working for another agent: the todo that is named is that agent's.
     pub(crate) fn of_sub_agent(self) -> Self {
         Self { todo: None, ..self }
     }
 
-    /// A digest of its session and its agent; `None` where it names no session.
+    /// Returns a digest of its session and its agent; `None` if it names no session.
     pub(crate) fn session(&self, secret: &[u8; 32]) -> Option<blake3::Hash> {
         // No header holds a line break.
         let named = [self.session.as_deref()?, self.agent.as_deref().unwrap_or_default()];
         Some(blake3::keyed_hash(secret, named.join("\n").as_bytes()))
     }
 
-    /// A number that all requests of a conversation have in common: made from its todo, or its session and agent, as the
+    /// Returns a number that all requests of a conversation share: made from its todo, or its session and agent, as the
     /// headers name them, otherwise from the sender's key.
     pub(crate) fn number(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -86,7 +86,7 @@ impl Sender {
         hasher.finish()
     }
 
-    /// How it is known which conversation a request belongs to.
+    /// Returns what identifies the conversation that a request belongs to.
     pub(crate) fn known_by(&self) -> KnownBy {
         match (&self.todo, &self.session) {
             (Some(_), _) => KnownBy::Todo,
@@ -95,8 +95,8 @@ impl Sender {
         }
     }
 
-    /// What all conversations of this sender have in common that no other sender's have: those of one agent of
-    /// one session; where no session is named, those that begin with `opening`.
+    /// Returns what all conversations of this sender share and no other sender's do: those of one agent of one
+    /// session; if no session is named, those that begin with `opening`.
     pub(crate) fn family(&self, opening: &blake3::Hash, secret: &[u8; 32]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(secret);
         let mut add = |part: Option<&[u8]>| {
@@ -111,14 +111,14 @@ impl Sender {
     }
 }
 
-/// How it is known which conversation a request belongs to.
+/// What identifies the conversation that a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KnownBy {
     /// The client names the todo.
     Todo,
     /// The client names its session, and may have several conversations in it.
     Session,
-    /// By what was said, as far as it is recorded.
+    /// What was said, as far as it is recorded.
     Beginning,
 }
 
@@ -144,7 +144,7 @@ struct UserId<'u> {
 }
 
 impl Hints<'_> {
-    /// The session and the account: Claude Code writes them into the user's id, as JSON or behind `_session_`.
+    /// Returns the session and the account: Claude Code writes them into the user's id, as JSON or after `_session_`.
     fn session_and_account(&self) -> (Option<String>, Option<String>) {
         let user = self.metadata.as_ref().and_then(|metadata| metadata.user_id.as_deref());
         let Some(user) = user else { return (None, None) };
@@ -156,7 +156,8 @@ impl Hints<'_> {
     }
 }
 
-/// The program that a `User-Agent` names, as a part of a todo's id: `claude-cli/2.1 (external)` is `claude-cli`.
+/// Returns the program that a `User-Agent` names, as part of a todo's id: `claude-cli/2.1 (external)` is
+/// `claude-cli`.
 fn client_of(user_agent: &str) -> String {
     let name = user_agent.split(['/', ' ']).next().unwrap_or_default();
     let name: String = name

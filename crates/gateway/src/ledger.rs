@@ -1,4 +1,4 @@
-//! What was sent, and what that cost.
+//! What was sent, and what it cost.
 
 use crate::{Log, Tokens};
 use foldback_core::Timestamp;
@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What each request of a conversation cost, and what it would have cost whole: a file of a line of JSON for each.
-/// What cannot be written is counted all the same.
+/// What each request of a conversation cost, and what it would have cost whole: a file with a line of JSON for
+/// each. Entries that cannot be written still count in the sums.
 #[derive(Clone)]
 pub struct Ledger {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// `None` where it is kept in memory alone.
+    /// `None` if it is kept only in memory.
     path: Option<PathBuf>,
     file: Mutex<Option<File>>,
     sums: Mutex<Sums>,
@@ -36,9 +36,9 @@ pub struct Entry {
     pub at: Timestamp,
     /// The program, in a word.
     pub client: String,
-    /// The todo; of requests that are not recorded, the name that the todos of their session begin with.
+    /// The todo; for requests that are not recorded, the prefix of the todos of their session.
     pub session: String,
-    /// As the client names it.
+    /// The model, as the client names it.
     pub model: String,
     /// What the request was for.
     pub class: String,
@@ -48,17 +48,17 @@ pub struct Entry {
     pub whole: Bill,
     /// The tokens of the answer to that.
     pub output: u64,
-    /// What else was asked within its turn.
+    /// What else was requested within its turn.
     #[serde(default)]
     pub recalls: Recalls,
-    /// Whether the provider said nothing of tokens: then four bytes are taken for one, and nothing for cached.
+    /// Whether the provider reported no tokens: then four bytes count as one, and none as cached.
     pub is_estimate: bool,
-    /// The tokens of what the client asked for, where the provider was asked to count them.
+    /// The tokens of what the client asked for, if the provider was asked to count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
 }
 
-/// What a request takes.
+/// The cost of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Bill {
@@ -67,22 +67,22 @@ pub struct Bill {
     /// Its tokens.
     #[serde(flatten)]
     pub tokens: Tokens,
-    /// What these cost, in tokens that the cache has no part in.
+    /// What these cost, in tokens at the plain price.
     pub cost: f64,
 }
 
-/// What it takes to look things up within a turn: the requests behind its first, of which the client sees nothing.
+/// The cost of looking things up within a turn: the requests after its first, which the client does not see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Recalls {
-    /// How many.
+    /// How many requests.
     pub requests: u64,
     /// Their tokens.
     #[serde(flatten)]
     pub tokens: Tokens,
     /// The tokens of the answers to them.
     pub output: u64,
-    /// What they cost, in tokens that the cache has no part in.
+    /// What they cost, in tokens at the plain price.
     pub cost: f64,
 }
 
@@ -90,9 +90,9 @@ pub struct Recalls {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Checked {
-    /// How many.
+    /// How many requests.
     pub requests: u64,
-    /// Their tokens, as they were counted.
+    /// Their tokens, as the provider counted them.
     pub counted: u64,
     /// Their tokens, as they are in the ledger.
     pub whole: u64,
@@ -102,11 +102,11 @@ pub struct Checked {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Sums {
-    /// How many.
+    /// How many requests.
     pub requests: u64,
-    /// Those of which something was left out.
+    /// Those from which something was left out.
     pub folded: u64,
-    /// Those of whose tokens the provider said nothing.
+    /// Those for which the provider reported no tokens.
     pub estimated: u64,
     /// What was sent.
     pub sent: Bill,
@@ -114,7 +114,7 @@ pub struct Sums {
     pub whole: Bill,
     /// The tokens of the answers to that.
     pub output: u64,
-    /// What else was asked within their turns.
+    /// What else was requested within their turns.
     pub recalls: Recalls,
     /// Those that were counted whole.
     pub checked: Checked,
@@ -130,20 +130,20 @@ impl Ledger {
         Self { shared: Arc::new(Shared { path, file, sums, refusals, trouble, log }) }
     }
 
-    /// What was sent since it began.
+    /// Returns what was sent since it began.
     #[must_use]
     pub fn sums(&self) -> Sums {
         *self.shared.sums.lock()
     }
 
-    /// How many requests of a conversation the providers refused since it began.
+    /// Returns how many requests of a conversation the providers refused since it began.
     #[must_use]
     pub fn refusals(&self) -> u64 {
         self.shared.refusals.load(Ordering::Relaxed)
     }
 
-    /// The entries of a file, in the order in which they were written. A line that is none is passed over: a process
-    /// that was killed may have left a part of one.
+    /// Reads the entries of a file, in the order in which they were written. Invalid lines are skipped: a process
+    /// that was killed may have left part of one.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -159,7 +159,7 @@ impl Ledger {
         self.shared.refusals.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes a request.
+    /// Records a request.
     pub(crate) fn note(&self, entry: &Entry) {
         self.shared.sums.lock().add(entry);
         let Some(path) = &self.shared.path else { return };
@@ -170,7 +170,7 @@ impl Ledger {
                 Some(open) => file.insert(open),
                 None => file.insert(opened(path)?),
             };
-            // One write a line: several processes may add to the same file.
+            // One write for each line: several processes may append to the same file.
             to.write_all(&line)
         });
         if written.is_err() {
@@ -178,14 +178,14 @@ impl Ledger {
         }
         let why = written.err().map(|error| error.to_string());
         let before = std::mem::replace(&mut *self.shared.trouble.lock(), why.clone());
-        // The same again is not said again.
+        // The same reason is not reported twice in a row.
         if let Some(why) = why.filter(|why| before.as_ref() != Some(why)) {
             (self.shared.log)(&format!("{} cannot be written to: {why}", path.display()));
         }
     }
 }
 
-/// The file, for its owner alone. A line that was left unfinished is ended, so that the next one stands by itself.
+/// Opens the file, for its owner alone. An unfinished line is ended, so that the next one is separate.
 fn opened(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -221,7 +221,7 @@ impl Sums {
         };
     }
 
-    /// What was spent: on what was sent, and on looking things up.
+    /// Returns what was spent: on what was sent, and on looking things up.
     #[must_use]
     pub fn cost(&self) -> f64 {
         self.sent.cost + self.recalls.cost

@@ -1,22 +1,23 @@
-//! Stands between any agent and its model provider.
+//! A gateway between any agent and its model provider.
 //!
-//! An agent is pointed at the gateway by its base URL, and nothing else of it changes. A request goes to the
-//! provider as it came, byte for byte, as long as nothing is left out of it, and so does the answer on its way back. Beside that, each conversation is
-//! recorded into a store of its own todo, where it can be searched and loaded.
+//! An agent is pointed at the gateway by its base URL, and needs no other change. A request goes to the provider byte
+//! for byte as it came, as long as nothing is left out of it, and so does the answer on its way back. In addition, each
+//! conversation is recorded in a todo of its own, where it can be searched and loaded.
 //!
-//! - [`Gateway`] answers clients; [`GatewayConfig`] says which providers stand behind it.
-//! - [`Upstream`] is a provider's address, and where a request goes.
-//! - [`Recorder`] keeps what was said, in threads of its own: a client waits for it only where something may be left
+//! - [`Gateway`] answers clients; [`GatewayConfig`] names the providers that it passes requests on to.
+//! - [`Upstream`] is a provider's address, and determines where a request goes.
+//! - [`Recorder`] records what was said, in threads of its own: a client waits for it only if something may be left
 //!   out of its request.
-//! - [`self_test`] and [`Check`] say whether all that works here, and [`Running`] what one says that runs elsewhere.
-//! - [`Ledger`] says what each request cost, and what it would have cost whole.
-//! - [`Traffic`] keeps each exchange as it passed, where that is wanted.
-//! - [`Taped`] is an exchange that was kept, and [`Replay`] says what a gateway would have sent of it;
-//!   [`ProxyTrial`] says it of somebody else's proxy.
+//! - [`self_test`] and [`Check`] test whether all that works here, and [`Running`] describes a gateway that runs
+//!   elsewhere.
+//! - [`Ledger`] records what each request cost, and what it would have cost whole.
+//! - [`Traffic`] keeps each exchange as it passed, if that is enabled.
+//! - [`Taped`] is an exchange that was kept, and [`Replay`] computes what a gateway would have sent of it;
+//!   [`ProxyTrial`] does so for another proxy.
 //! - [`Branches`] is what a store holds of one client's conversation: a tree, because clients rewind, edit,
 //!   fork and compact.
 //!
-//! A gateway that cannot record says so in a header and in its log, and goes on passing.
+//! A gateway that cannot record says so in a header and in its log, and continues to pass requests on.
 
 mod api;
 mod body;

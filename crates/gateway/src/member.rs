@@ -1,4 +1,4 @@
-//! One conversation of a client, and where it stands in the store.
+//! One conversation of a client, and its record in the store.
 
 use crate::Branches;
 use crate::branches::{Heard, Known, Mark, Standing};
@@ -14,32 +14,33 @@ use std::sync::Arc;
 /// How many messages of a client are read at once.
 const PER_READ: usize = 512;
 
-/// Messages of a client that are recorded in one transaction.
+/// How many messages of a client are recorded in one transaction.
 const PER_TRANSACTION: usize = 128;
 
-/// Of the messages of one conversation as they were sent first, so many bytes are at hand: more than a request shows.
+/// How many bytes of a conversation's messages, as they were first sent, are kept in memory: more than a request
+/// shows.
 const MOST_SENT: usize = 2 << 20;
 
 /// One conversation.
 pub(crate) struct Member {
     pub(crate) session: Session,
     pub(crate) branches: Branches,
-    /// When it was asked last, and of which model.
+    /// When it was last asked, and of which model.
     asked: Option<(Timestamp, String)>,
-    /// What the provider would hold of it whole.
+    /// What the provider would hold if it were sent whole.
     pub(crate) held: Held,
-    /// Messages as they were sent first, by their numbers: those that were needed lately.
+    /// Messages as they were first sent, by number: those that were needed recently.
     sent: HashMap<u32, Arc<str>>,
-    /// How many bytes these have.
+    /// The total bytes of these.
     sent_bytes: usize,
-    /// So many of its first messages are pinned.
+    /// How many of its first messages are pinned.
     pinned: usize,
-    /// Whether its requests stay as they are.
+    /// Whether its requests stay unchanged.
     pub(crate) is_left_alone: bool,
 }
 
 impl Member {
-    /// Reads from the store what it holds of a todo, which is made where there is none.
+    /// Reads from the store what it holds of a todo, which is created if it does not exist.
     pub(crate) fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Error> {
         let (session, mut branches) = (memory.session(todo)?, Branches::default());
         let last = memory.conversations().last_recorded(todo)?;
@@ -64,31 +65,31 @@ impl Member {
         }
     }
 
-    /// Sends it whole from now on, also where the gateway is started again.
+    /// Sends it whole from now on, even after a restart of the gateway.
     pub(crate) fn leave_alone(&mut self, memory: &Memory) -> Result<(), Error> {
         self.is_left_alone = true;
         memory.park(self.session.todo(), &left_alone(), "")
     }
 
-    /// Whether nothing was recorded in its todo.
+    /// Returns whether nothing was recorded in its todo.
     pub(crate) fn is_empty(&self) -> bool {
         self.session.is_empty()
     }
 
-    /// Records what of a conversation is not known, from the message `seq` on, and what is sent anew. Gives its last
-    /// message.
+    /// Records the unknown part of a conversation, from the message `seq` on, and what is sent anew. Returns its
+    /// last message.
     pub(crate) fn record(
         &mut self,
         conversation: &Conversation,
         known: &Known,
         again: &[SentAgain],
     ) -> Result<Option<u32>, Error> {
-        // Where others have written meanwhile, going elsewhere shows it.
+        // If others have written meanwhile, following another branch shows it.
         let mut seq = self.session.len();
         let is_first = self.branches.is_empty();
-        // What comes now may stand on something else than what came last.
+        // What comes now may follow something other than the latest message.
         self.go_to(known.node, conversation)?;
-        // Of a conversation that began elsewhere, nothing has left what its provider was sent.
+        // If a conversation began elsewhere, nothing was left out of what its provider was sent.
         self.session.hold(is_first || !conversation.may_fold());
         let (mut parent, mut again) = (known.node, again);
         let mut rest = conversation.messages.get(known.messages..).unwrap_or_default();
@@ -128,7 +129,7 @@ impl Member {
         Ok(parent)
     }
 
-    /// What of a conversation the client sends for the first time although it is known: answers of the model.
+    /// Returns known messages that the client sends for the first time: answers of the model.
     pub(crate) fn sent_again(
         &mut self,
         conversation: &Conversation,
@@ -142,7 +143,7 @@ impl Member {
         .collect()
     }
 
-    /// Shows the branch that ends with this message from now on, as this request's model and agent have it.
+    /// Shows from now on the branch that ends with this message, as this request's model and agent have it.
     pub(crate) fn go_to(
         &mut self,
         tip: Option<u32>,
@@ -167,13 +168,13 @@ impl Member {
         self.session.hold(!conversation.may_fold());
     }
 
-    /// Its provider was asked then, and has in its cache what was sent.
+    /// Records that its provider was asked then, and has what was sent in its cache.
     pub(crate) fn was_asked(&mut self, at: Timestamp, conversation: &Conversation) {
         self.asked = Some((at, conversation.terms.model.clone()));
     }
 
-    /// What its answer was billed, which was recorded last. What stands around the messages in the body stands in front
-    /// of them for the provider.
+    /// Records what its answer was billed, which was recorded last. The parts of the body around the messages precede
+    /// them for the provider.
     pub(crate) fn was_billed(&mut self, entry: &Entry, conversation: &Conversation) {
         let Entry { sent, whole, recalls, .. } = entry;
         if entry.is_estimate || conversation.messages.len() == conversation.asked {
@@ -191,8 +192,8 @@ impl Member {
         });
     }
 
-    /// What the next request would show if it were this one, of which so much is known, and how its messages would stand in
-    /// the store. Nothing is recorded, and nothing changes.
+    /// Returns what the next request would show if it were this one, of which this much is known, and how its messages
+    /// would be stored. Nothing is recorded, and nothing changes.
     pub(crate) fn foreseen(
         &self,
         conversation: &Conversation,
@@ -218,8 +219,8 @@ impl Member {
         Ok((sketch.arrangement(), standing))
     }
 
-    /// Whether the provider still has in its cache what was sent. What began elsewhere may be cached: leaving something
-    /// out would be no gain then.
+    /// Returns whether the provider still has what was sent in its cache. A conversation that began elsewhere may be
+    /// cached: leaving something out would then gain nothing.
     fn is_warm(&self, conversation: &Conversation, now: Timestamp) -> bool {
         let (model, life) = (&conversation.terms.model, conversation.cache.life);
         self.asked.as_ref().is_none_or(|(at, before)| {
@@ -228,7 +229,7 @@ impl Member {
         })
     }
 
-    /// What the next request shows.
+    /// Returns what the next request shows.
     pub(crate) fn arrangement(
         &mut self,
         conversation: &Conversation,
@@ -247,7 +248,7 @@ impl Member {
         Ok(self.session.arrangement())
     }
 
-    /// A message as it was sent first.
+    /// Returns a message as it was first sent.
     pub(crate) fn first_sent(&mut self, memory: &Memory, n: u32) -> Option<Arc<str>> {
         if let Some(known) = self.sent.get(&n) {
             return Some(Arc::clone(known));
@@ -266,7 +267,7 @@ impl Member {
     }
 }
 
-/// What is parked beside a conversation whose requests stay as they are.
+/// Returns the name of what is parked for a conversation whose requests stay unchanged.
 fn left_alone() -> ParkedName {
     *blake3::hash(b"foldback: requests of this conversation stay as they are").as_bytes()
 }

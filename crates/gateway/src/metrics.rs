@@ -1,4 +1,4 @@
-//! What a gateway did since it began, as Prometheus reads it.
+//! What a gateway did since it began, in the format of Prometheus.
 
 use crate::{Ledger, Tokens};
 use axum::body::Body;
@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Response, header};
 /// The media type of the text format (prometheus.io/docs/instrumenting/exposition_formats).
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// The answer to a request for metrics.
+/// Returns the answer to a request for metrics.
 pub(crate) fn metrics(ledger: &Ledger) -> Response<Body> {
     let sums = ledger.sums();
     let mut text = String::new();
@@ -20,9 +20,9 @@ pub(crate) fn metrics(ledger: &Ledger) -> Response<Body> {
     let requests = [("", sums.requests as f64)];
     family("requests_total", "Requests of a conversation that were answered.", &requests);
     let folded = [("", sums.folded as f64)];
-    family("folded_requests_total", "Those of which something was left out.", &folded);
+    family("folded_requests_total", "Answered requests of which something was left out.", &folded);
     let estimated = [("", sums.estimated as f64)];
-    let help = "Those of whose tokens the provider said nothing.";
+    let help = "Answered requests for which the provider reported no tokens.";
     family("estimated_requests_total", help, &estimated);
     let refusals = [("", ledger.refusals() as f64)];
     family("refusals_total", "Requests of a conversation that a provider refused.", &refusals);
@@ -36,16 +36,20 @@ pub(crate) fn metrics(ledger: &Ledger) -> Response<Body> {
     let output = [("{kind=\"output\"}", sums.output as f64)];
     let sent = [&kinds(sums.sent.tokens)[..], &output].concat();
     family("tokens_total", "Tokens, by what the provider's cache did with them.", &sent);
-    let whole = "The same if every conversation had been sent whole.";
+    let whole = "The same, if every conversation had been sent whole.";
     family("whole_tokens_total", whole, &kinds(sums.whole.tokens));
     let recalls = [("", sums.recalls.requests as f64)];
-    let help = "Requests behind the first of a turn, in which the model looked things up.";
+    let help = "Requests after the first of a turn, in which the model looked things up.";
     family("recall_requests_total", help, &recalls);
     let output = [("{kind=\"output\"}", sums.recalls.output as f64)];
     let recalls = [&kinds(sums.recalls.tokens)[..], &output].concat();
-    family("recall_tokens_total", "The tokens of those.", &recalls);
+    family(
+        "recall_tokens_total",
+        "Tokens of the requests in which the model looked things up.",
+        &recalls,
+    );
     let cost = [("", sums.cost())];
-    let help = "What was sent, look-ups with it, in tokens at the plain price.";
+    let help = "What was sent, including look-ups, in tokens at the plain price.";
     family("cost_tokens_total", help, &cost);
     let cost = [("", sums.whole.cost)];
     family("whole_cost_tokens_total", whole, &cost);

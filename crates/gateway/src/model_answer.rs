@@ -1,11 +1,11 @@
-//! What a model answered, as the message that a client sends back.
+//! A model's answer, as the message that a client sends back.
 
 use crate::Api;
 use crate::sse::Events;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// The message in an answer, streamed or not; `None` where it holds none or broke off.
+/// Returns the message in an answer, streamed or not; `None` if it holds none or broke off.
 pub(crate) fn message_of(api: Api, answer: &str) -> Option<Box<RawValue>> {
     let message = match (api, answer.trim_start().starts_with('{')) {
         (Api::Messages, true) => {
@@ -29,7 +29,7 @@ pub(crate) fn message_of(api: Api, answer: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(message.to_string()).ok()
 }
 
-/// The data of the events of a stream, each as JSON. The last one need not be ended.
+/// Returns the data of the events of a stream, each as JSON. The last one need not be complete.
 pub(crate) fn events(stream: &str) -> impl Iterator<Item = Value> {
     let mut events = Events::default();
     events.push(stream.as_bytes());
@@ -83,7 +83,7 @@ fn chat_stream(stream: &str) -> Option<Value> {
     let mut calls: Vec<Map<String, Value>> = Vec::new();
     let mut is_whole = false;
     for event in events(stream) {
-        // Where several answers were asked for, the first is the one that a conversation goes on with.
+        // If several answers were requested, a conversation continues with the first.
         let choices = event.get("choices").and_then(Value::as_array).into_iter().flatten();
         let is_first = |choice: &&Value| choice.get("index").is_none_or(|index| *index == 0);
         let Some(choice) = choices.into_iter().find(is_first) else { continue };
@@ -145,7 +145,7 @@ fn extend_call(calls: &mut Vec<Map<String, Value>>, piece: &Value) {
     }
 }
 
-/// Adds a piece to what is there: a text to a text, anything else in its place.
+/// Adds a piece to what is there: a text is appended to a text, anything else is replaced.
 fn extend(object: &mut Map<String, Value>, key: &str, piece: &Value) {
     match (object.get_mut(key), piece) {
         (_, Value::Null) => {}

@@ -1,4 +1,4 @@
-//! What the memory's own tools answered, where a client sends it as the result of a call.
+//! Answers of the memory's own tools, sent by a client as the results of calls.
 
 use crate::SessionTodos;
 use crate::branches::Known;
@@ -8,8 +8,8 @@ use foldback::Error;
 use foldback_core::{Message, ToolCallId};
 
 impl Member {
-    /// Has what of a conversation is new, and was answered by the memory's own tools, recorded as their answers: what the
-    /// server has just answered, and what is recorded as an answer already, behind the same message on another branch.
+    /// Has the new results of a conversation that the memory's own tools gave recorded as their answers: what the
+    /// server has just answered, and what is already recorded as an answer, after the same message on another branch.
     pub(crate) fn expect_answers(
         &mut self,
         conversation: &Conversation,
@@ -32,8 +32,9 @@ impl Member {
 }
 
 impl Conversation {
-    /// The results among its messages, from the message `from` on, of calls of the tools that an agent has from the
-    /// memory's server: each call's id, and the text that is said to be its answer. Whether it is, the server knows.
+    /// Returns the results among its messages, from the message `from` on, of calls of the tools that an agent has
+    /// from the memory's server: each call's id, and the text that is said to be its answer. Whether it is, the
+    /// server knows.
     pub(crate) fn results_of_tools(&self, from: usize) -> Vec<(ToolCallId, String)> {
         let Some(load) = self.terms.load.as_deref().filter(|_| !self.terms.is_unseen) else {
             return Vec::new();
@@ -50,7 +51,7 @@ impl Conversation {
             if !message.is_result {
                 continue;
             }
-            // Before the first that is new, the call stands in what is known.
+            // If the result is the first new message, its call is in the known part.
             let before = || self.messages.get(..place)?.iter().rposition(|one| one.has_calls);
             let Some(calls) = called.or_else(before) else { continue };
             called = Some(calls);

@@ -1,4 +1,4 @@
-//! Another proxy, tried with recorded exchanges.
+//! Another proxy, tested with recorded exchanges.
 
 use crate::checkup::client;
 use crate::{Api, GatewayError, Taped, Tokens};
@@ -16,14 +16,14 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
-/// So long a proxy may take for a request.
+/// How long a proxy may take for a request.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Between a client and a provider that both play what was recorded, a proxy of somebody else's: what would have
-/// reached the provider through it.
+/// Puts another proxy between a client and a provider that both replay recorded exchanges, and shows what would
+/// have reached the provider through it.
 pub struct ProxyTrial {
     url: String,
-    /// Requests pass one after the other: so it is known whose they are.
+    /// Requests pass one after the other, so that it is known which exchange each belongs to.
     stage: Mutex<Stage>,
 }
 
@@ -33,17 +33,17 @@ struct Stage {
     reached: mpsc::UnboundedReceiver<Reached>,
 }
 
-/// A request that has reached the provider, and the way back.
+/// A request that has reached the provider, and the channel for its answer.
 struct Reached {
     body: String,
     answer: oneshot::Sender<Response<Body>>,
 }
 
 impl ProxyTrial {
-    /// One of the proxy at `url`, whose provider is to be at `provider`: there it is listened.
+    /// Creates a trial of the proxy at `url`, which must use `provider` as its provider; this listens there.
     ///
     /// # Errors
-    /// When nothing can listen there, or there is no HTTP client.
+    /// When it cannot listen there, or no HTTP client can be created.
     pub fn new(url: &str, provider: SocketAddr) -> Result<Self, GatewayError> {
         let http = client().map_err(GatewayError::Client)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -55,8 +55,8 @@ impl ProxyTrial {
         Ok(Self { url, stage: Mutex::new(Stage { runtime, http, reached }) })
     }
 
-    /// Sends an exchange's request through the proxy. The provider answers what the exchange was answered. `bill` says
-    /// of each body that reaches it what it bills, which an answer of the Messages API holds where it is not streamed.
+    /// Sends an exchange's request through the proxy. The provider gives the recorded answer. `bill` returns what each
+    /// body that reaches it is billed, which an answer of the Messages API includes if it is not streamed.
     ///
     /// # Errors
     /// When the proxy does not answer, or refuses.
@@ -124,7 +124,7 @@ async fn take(request: Request, arrive: mpsc::UnboundedSender<Reached>) -> Respo
     refusal
 }
 
-/// What a provider answers.
+/// Returns the provider's answer.
 fn answered(exchange: &Taped<'_>, billed: Tokens) -> Response<Body> {
     let (kind, body) = match serde_json::from_str::<Value>(&exchange.answer) {
         Ok(mut answer) => {

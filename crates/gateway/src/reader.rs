@@ -1,4 +1,4 @@
-//! Requests, read as far as they are new.
+//! Reads only the new part of requests.
 
 use crate::Api;
 use crate::body::unpacked;
@@ -8,21 +8,21 @@ use crate::exchange::Asked;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// So many bodies are at hand, and so many bytes of them.
+/// How many bodies are kept in memory, and how many bytes of them.
 const MOST: (usize, usize) = (64, 64 << 20);
 
-/// A body of fewer bytes is read as quickly as it is compared.
+/// A shorter body, in bytes, is read as quickly as it is compared.
 const SHORTEST: usize = 16 << 10;
 
-/// So many bytes are compared at once.
+/// How many bytes are compared at once.
 const STEP: usize = 4 << 10;
 
-/// Reads requests. Each request of a conversation begins as the one before it: what two bodies begin with is not read
-/// again.
+/// Reads requests. Each request of a conversation begins like the one before it: the common beginning of two bodies
+/// is not read again.
 pub(crate) struct Reader {
     secret: [u8; 32],
     digests: Digests,
-    /// What was read lately, the latest last.
+    /// The bodies that were read recently, the latest last.
     lately: VecDeque<Seen>,
 }
 
@@ -38,7 +38,7 @@ impl Reader {
         Self { secret, digests: Digests::default(), lately: VecDeque::new() }
     }
 
-    /// The same, for a store that redacts or does not.
+    /// Sets whether the store redacts.
     pub(crate) fn redacting(mut self, redacts: bool) -> Self {
         self.digests.redacts = redacts;
         self
@@ -47,9 +47,9 @@ impl Reader {
     /// Reads a request.
     ///
     /// # Errors
-    /// When it is of no known shape: a sentence without its full stop.
+    /// When it has no known shape: a sentence without its full stop.
     pub(crate) fn read(&mut self, asked: &Asked) -> Result<Conversation, String> {
-        const PACKED: &str = "its body is packed in an unknown way, or no text";
+        const PACKED: &str = "its body has an unknown encoding, or is not text";
         let came = asked.came();
         let bytes = &*unpacked(&asked.headers, &came).ok_or(PACKED)?;
         let alike = self.alike(asked.api, bytes);
@@ -66,7 +66,7 @@ impl Reader {
             read = Conversation::read(asked, &body, &[], &self.secret, digests);
         }
         let read = read?;
-        // Of a conversation that goes on, the latest is enough; one that only begins alike stays at hand.
+        // If a conversation continues, its latest body is enough; a body that only begins alike is kept.
         let before = alike.map(|(n, _)| n);
         let goes_on = |seen: &&Seen| 2 * known.len() > seen.messages.len();
         if let Some(n) = before.filter(|n| self.lately.get(*n).as_ref().is_some_and(goes_on)) {
@@ -76,7 +76,7 @@ impl Reader {
         Ok(read)
     }
 
-    /// Adds what a model answered to a request.
+    /// Adds a model's answer to a request.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -84,7 +84,7 @@ impl Reader {
         read.hear(answer, &mut self.digests)
     }
 
-    /// Of what was read lately, the body that has most in common with this one, and how much that is.
+    /// Finds the recent body that shares most with this one, and how much that is.
     fn alike(&self, api: Api, bytes: &[u8]) -> Option<(usize, usize)> {
         let of_api = self.lately.iter().enumerate().filter(|(_, seen)| seen.api == api);
         let common = of_api.map(|(n, seen)| (n, common(seen.body.as_bytes(), bytes)));
@@ -106,22 +106,22 @@ impl Reader {
 }
 
 impl Seen {
-    /// A body of which so many bytes are the same, as text, and those of its messages that are known. `None` where it
-    /// is no text.
+    /// Returns a body whose first `common` bytes are the same, as text, and the known ones among its messages. `None`
+    /// if it is not text.
     fn begun(&self, bytes: &[u8], common: usize) -> (Option<Arc<String>>, Vec<ClientMessage>) {
         let same = self.body.floor_char_boundary(common);
         let (same, new) = (self.body.get(..same), bytes.get(same..));
         let new = new.and_then(|new| str::from_utf8(new).ok());
         let body = same.zip(new).map(|(same, new)| Arc::new([same, new].concat()));
         let Some(body) = body else { return (None, Vec::new()) };
-        // What stands behind a message tells where it ends and whether others belong to it.
+        // What follows a message determines where it ends and whether others belong to it.
         let known = self.messages.iter().take_while(|message| message.place.end < common);
         let known = known.map(|message| message.moved(&self.body, &body)).collect();
         (Some(body), known)
     }
 }
 
-/// How many bytes two texts begin with alike.
+/// Returns how many bytes two texts share at the beginning.
 fn common(a: &[u8], b: &[u8]) -> usize {
     let steps = a.chunks(STEP).zip(b.chunks(STEP));
     let same = STEP * steps.take_while(|(a, b)| a == b).count();

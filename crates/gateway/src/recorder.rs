@@ -1,4 +1,4 @@
-//! Keeps what was said.
+//! Records what was said.
 
 use crate::config::Reach;
 use crate::exchange::{Asked, Exchange};
@@ -17,47 +17,47 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
 
-/// So many bytes may wait to be recorded. What comes beyond that is not recorded now: the next request of the same
-/// conversation holds it again.
+/// How many bytes may wait to be recorded. What exceeds that is not recorded now: the next request of the same
+/// conversation contains it again.
 const MOST_WAITING: usize = 256 << 20;
 
-/// So many threads record. What one conversation has to wait for holds up those alone that share a thread with it.
+/// How many threads record. A conversation that has to wait delays only those that share its thread.
 const THREADS: usize = 4;
 
-/// So long a request waits for what is sent in its place.
+/// How long a request waits for what is sent in its place.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// After so long it is tried again whether the trouble is over, where nothing may pass that is not recorded.
+/// After how long recording is tried again after a failure, if only recorded requests are passed on.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Keeps what was said, in threads of its own: all of one conversation in the same, in the order in which it came.
-/// Whatever becomes of it, a client waits only for what is sent in place of its request.
+/// Records what was said, in threads of its own: all of one conversation in the same thread, in order. Whatever
+/// happens there, a client waits only for what is sent in place of its request.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// What each thread has to do; none where nothing is recorded.
+    /// The jobs of each thread; empty if nothing is recorded.
     queues: Mutex<Vec<mpsc::Sender<Job>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     state: Arc<State>,
     session: Arc<SessionTodos>,
     ledger: Ledger,
-    /// What tells the time; `None` where nothing is recorded.
+    /// The clock; `None` if nothing is recorded.
     memory: Option<Memory>,
-    /// What digests are made with.
+    /// The key of digests.
     secret: [u8; 32],
 }
 
-/// What a thread is to do.
+/// A job for a thread.
 enum Job {
     Keep(Exchange),
-    /// The answer is what is sent.
+    /// Responds with what is sent.
     Fold(Asked, oneshot::Sender<Folded>),
-    /// The answer is what would be sent.
+    /// Responds with what would be sent.
     Foresee(Asked, oneshot::Sender<Folded>),
-    /// The answer is all of it but the model's thoughts; nothing where it has none.
+    /// Responds with all of it but the model's thinking; `None` if it has none.
     Unthink(Asked, oneshot::Sender<Option<Sent>>),
     LeaveAlone(Asked),
 }
@@ -84,7 +84,7 @@ impl Job {
     }
 }
 
-/// What the threads say of themselves.
+/// The status that the threads report.
 struct State {
     trouble: Mutex<Option<(Instant, String)>>,
     waiting: AtomicUsize,
@@ -92,7 +92,7 @@ struct State {
 }
 
 impl Recorder {
-    /// One that keeps nothing.
+    /// Creates a recorder that records nothing.
     pub(crate) fn off(log: &Log) -> Self {
         let shared = Shared {
             queues: Mutex::default(),
@@ -106,14 +106,14 @@ impl Recorder {
         Self { shared: Arc::new(shared) }
     }
 
-    /// One that should keep what was said, and cannot.
+    /// Creates a recorder that should record, and cannot.
     pub(crate) fn impossible(why: &str, log: &Log) -> Self {
         let recorder = Self::off(log);
         recorder.shared.state.set_trouble(why.to_owned());
         recorder
     }
 
-    /// One that writes into this store.
+    /// Creates a recorder that writes into this store.
     pub(crate) fn start(
         memory: Memory,
         folder: Option<String>,
@@ -149,19 +149,19 @@ impl Recorder {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The todos of what was recorded since it began.
+    /// Returns the todos of what was recorded since it began.
     #[must_use]
     pub fn session_todos(&self) -> Arc<SessionTodos> {
         Arc::clone(&self.shared.session)
     }
 
-    /// Why conversations are not recorded; `None` where they are, or where nobody asked for it.
+    /// Returns why conversations are not recorded; `None` if they are, or need not be.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.shared.state.trouble.lock().as_ref().map(|(_, why)| why.clone())
     }
 
-    /// As [`trouble`](Self::trouble), as long as it is so new that trying again would hardly help.
+    /// As [`trouble`](Self::trouble), while it is so recent that another try would hardly help.
     pub(crate) fn fresh_trouble(&self) -> Option<String> {
         let is_off = self.shared.queues.lock().is_empty();
         let trouble = self.shared.state.trouble.lock();
@@ -169,23 +169,23 @@ impl Recorder {
         trouble.as_ref().filter(|(at, _)| is_fresh(at)).map(|(_, why)| why.clone())
     }
 
-    /// Says a line to the log.
+    /// Writes a line to the log.
     pub(crate) fn log(&self, line: &str) {
         (self.shared.state.log)(line);
     }
 
-    /// What requests cost.
+    /// Returns the ledger of what requests cost.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.shared.ledger
     }
 
-    /// What the digests of keys are made with.
+    /// Returns the key for the digests of API keys.
     pub(crate) fn secret(&self) -> &[u8; 32] {
         &self.shared.secret
     }
 
-    /// A request as it is asked now; `None` where it is not to be recorded.
+    /// Returns a request as it is asked now; `None` if it is not to be recorded.
     pub(crate) fn asked(
         &self,
         api: Api,
@@ -203,30 +203,30 @@ impl Recorder {
         self.give(Job::Keep(exchange));
     }
 
-    /// Records what is asked, and gives what is sent in its place: what the client sent, where it takes too long to
-    /// say.
+    /// Records what is asked, and returns what is sent in its place: the client's own body, if determining it takes
+    /// too long.
     pub(crate) async fn folded(&self, asked: &Asked) -> Folded {
         self.said(|answer| Job::Fold(asked.clone(), answer)).await
     }
 
-    /// What would be sent in place of a request whose tokens are counted. Nothing is recorded.
+    /// Returns what would be sent in place of a request whose tokens are counted. Nothing is recorded.
     pub(crate) async fn foreseen(&self, asked: &Asked) -> Folded {
         self.said(|answer| Job::Foresee(asked.clone(), answer)).await
     }
 
-    /// A request without the model's thoughts, but those that its turn has to begin with; `None` where it has none.
+    /// Returns a request without the model's thinking, except what its turn must begin with; `None` if it has none.
     pub(crate) async fn without_thoughts(&self, asked: &Asked) -> Option<Sent> {
         self.answered(|answer| Job::Unthink(asked.clone(), answer)).await.ok().flatten()
     }
 
     async fn said(&self, job: impl FnOnce(oneshot::Sender<Folded>) -> Job) -> Folded {
         self.answered(job).await.unwrap_or_else(|_| {
-            self.log("the store is slow: a request goes as it came");
+            self.log("the store is slow: a request is sent unchanged");
             Folded::default()
         })
     }
 
-    /// The answer to a job, or a default where it cannot be done; an error where that takes too long.
+    /// Returns the response to a job, or a default if it cannot be done; an error if it takes too long.
     async fn answered<T: Default>(
         &self,
         job: impl FnOnce(oneshot::Sender<T>) -> Job,
@@ -237,7 +237,7 @@ impl Recorder {
         Ok(answered.unwrap_or_default())
     }
 
-    /// Sends a conversation whole from now on: its provider has refused a part of it with this status.
+    /// Sends a conversation whole from now on: its provider has refused a shortened request with this status.
     pub(crate) fn leave_alone(&self, asked: &Asked, status: u16) {
         self.log(&format!(
             "a conversation is sent whole from now on: its provider refused a part of it with status {status}"
@@ -249,7 +249,7 @@ impl Recorder {
         let state = &self.shared.state;
         let bytes = job.bytes();
         if state.waiting.load(Ordering::Relaxed) + bytes > MOST_WAITING {
-            state.set_trouble("more is said than can be recorded".to_owned());
+            state.set_trouble("more arrives than can be recorded".to_owned());
             return;
         }
         let number = job.asked().sender.number();
@@ -282,7 +282,7 @@ impl State {
         Arc::new(Self { trouble: Mutex::default(), waiting: AtomicUsize::new(0), log: log.clone() })
     }
 
-    /// Does what is to be done. Neither an error nor a bug ends the recorder.
+    /// Carries out a job. Neither an error nor a bug ends the recorder.
     fn carry_out(&self, keeper: &mut Keeper, job: Job) {
         let bytes = job.bytes();
         let records = !matches!(job, Job::Foresee(..) | Job::Unthink(..));
@@ -300,7 +300,7 @@ impl State {
             Job::LeaveAlone(asked) => keeper.leave_alone(&asked),
         }));
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);
-        // Otherwise it says nothing of whether what is asked can be recorded.
+        // Otherwise the result does not show whether what is asked can be recorded.
         if !records && done.is_ok() {
             return;
         }
@@ -312,14 +312,14 @@ impl State {
             Ok(Err(Unkept::Store(why))) => self.set_trouble(why),
             Err(_) => {
                 keeper.forget_all();
-                self.set_trouble("recording failed by a fault of its own".to_owned());
+                self.set_trouble("recording failed because of an internal error".to_owned());
             }
         }
     }
 
     fn set_trouble(&self, why: String) {
         let why = format!("not recorded: {why}");
-        // The same again is not said again.
+        // The same reason is not reported twice in a row.
         let before = self.trouble.lock().replace((Instant::now(), why.clone()));
         if before.is_none_or(|(_, before)| before != why) {
             (self.log)(&why);

@@ -1,4 +1,4 @@
-//! An exchange on its way into the store.
+//! How an exchange is recorded in the store.
 
 use crate::branches::Standing;
 use crate::client_message::Facts;
@@ -20,14 +20,14 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// A conversation of fewer bytes is sent as it is.
+/// A shorter conversation, in bytes, is sent unchanged.
 pub(crate) const SHORTEST: usize = 24 << 10;
 
-/// So many families, and so many messages of clients, are held in memory at most; the store has them all.
+/// How many families, and how many messages of clients, are held in memory at most; the store has them all.
 const MOST_FAMILIES: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 const MOST_HELD: usize = 50_000;
 
-/// How often a conversation is placed, where others write to it too.
+/// How often a conversation is placed, if others write to it too.
 const TRIES: usize = 4;
 
 /// Writes exchanges into a store, one after the other.
@@ -35,27 +35,27 @@ pub(crate) struct Keeper {
     memory: Memory,
     secret: [u8; 32],
     folder: Option<String>,
-    /// Those that were seen last.
+    /// The families that were used last.
     families: LruCache<String, Family>,
     reader: Reader,
     session: Arc<SessionTodos>,
-    /// Whether the model may look things up, for each todo since it was first seen here: tools that come later would
-    /// cost the provider's cache.
+    /// Whether the model may look things up, for each todo since it was first seen here: adding tools later would
+    /// invalidate the provider's cache.
     recalls: HashMap<TodoId, bool>,
     reach: Reach,
     ledger: Ledger,
-    /// The terms of every provider; `None` for those of its lists.
+    /// The terms of every provider; `None` for those in its lists.
     cache: Option<CacheTerms>,
 }
 
 /// What is sent in place of a request.
 #[derive(Default)]
 pub(crate) struct Folded {
-    /// Less of it, where there is less to send.
+    /// Less of it, if there is less to send.
     pub(crate) part: Option<Sent>,
-    /// All of it, where that cannot be the client's own bytes: some thoughts in it were thought behind less.
+    /// All of it, if that cannot be the client's own body: some thinking in it followed less than is sent now.
     pub(crate) whole: Option<Sent>,
-    /// Where the model looks things up unseen by the client.
+    /// Set if the model looks things up unseen by the client.
     pub(crate) recall: Option<Arc<Recalling>>,
 }
 
@@ -69,9 +69,9 @@ pub(crate) struct Recalling {
 
 /// Why an exchange was not recorded: a sentence without its full stop.
 pub(crate) enum Unkept {
-    /// It is of no known shape.
+    /// It has no known shape.
     Unreadable(String),
-    /// The store does not take it.
+    /// The store refused it.
     Store(String),
 }
 
@@ -106,17 +106,17 @@ impl Keeper {
         }
     }
 
-    /// The same, where every provider caches on these terms.
+    /// Sets terms that apply to every provider.
     pub(crate) fn with_terms(self, terms: CacheTerms) -> Self {
         Self { cache: Some(terms), ..self }
     }
 
-    /// Forgets what it knows of the store, which is read again.
+    /// Forgets what it knows of the store, which is then read again.
     pub(crate) fn forget_all(&mut self) {
         self.families.clear();
     }
 
-    /// Records what of an exchange is new, and what it cost.
+    /// Records what is new in an exchange, and what it cost.
     ///
     /// # Errors
     /// When the request cannot be read, or the store fails.
@@ -151,7 +151,7 @@ impl Keeper {
                 }))
             }),
         };
-        // What cannot be recorded is billed all the same.
+        // What cannot be recorded is still billed.
         let alone =
             || spent.entry(&conversation, self.name_of(&conversation), &mut Held::default());
         let entry = recorded.as_ref().ok().cloned().flatten().unwrap_or_else(alone);
@@ -162,7 +162,7 @@ impl Keeper {
         recorded.map(drop)
     }
 
-    /// Records what of a long conversation is new before it is sent, and gives what is sent in its place.
+    /// Records what is new in a long conversation before it is sent, and returns what is sent in its place.
     ///
     /// # Errors
     /// As [`keep`](Self::keep).
@@ -190,8 +190,8 @@ impl Keeper {
         })
     }
 
-    /// All of a conversation but the model's thoughts; `None` where it has none that may leave, or nothing was ever left
-    /// out of it.
+    /// Returns all of a conversation but the model's thinking; `None` if it has none that may be left out, or nothing
+    /// was ever left out of it.
     ///
     /// # Errors
     /// When the request cannot be read.
@@ -217,7 +217,7 @@ impl Keeper {
         left
     }
 
-    /// Reads a request, where that was not done before. What is no part of an agent's work has no messages.
+    /// Reads a request, unless that was done before. A request that is not part of an agent's work has no messages.
     fn read(&mut self, asked: &Asked) -> Result<Box<Conversation>, Unkept> {
         if let Some(read) = asked.take() {
             return Ok(read);
@@ -232,7 +232,7 @@ impl Keeper {
         Ok(read)
     }
 
-    /// Does what has to do with a conversation's todo, again where others have written to that meanwhile.
+    /// Performs an operation on a conversation's todo, and repeats it if others have written to that meanwhile.
     fn tried<T>(
         &mut self,
         conversation: &Conversation,
@@ -247,9 +247,9 @@ impl Keeper {
                 }
                 Err(error) => error,
             };
-            // What is there is read again.
+            // The store is read again.
             self.families.pop(&name);
-            // Somebody else wrote to the same todo, or has forgotten it.
+            // Another process wrote to the same todo, or has deleted it.
             if !matches!(error.kind(), ErrorKind::Conflict | ErrorKind::NotFound) {
                 return Err(Unkept::Store(error.to_string()));
             }
@@ -257,8 +257,8 @@ impl Keeper {
         Err(Unkept::Store("another process writes to the same conversation".to_owned()))
     }
 
-    /// The todo in which the model of a conversation may look things up within its turn: the one that it is recorded
-    /// in, where something was closed before this gateway saw it first.
+    /// Returns the todo in which the model of a conversation may look things up within its turn: the one that it is
+    /// recorded in, if something was closed before this gateway first saw it.
     fn found(&mut self, name: &str, conversation: &Conversation) -> Result<Option<TodoId>, Error> {
         self.open(name, conversation)?;
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
@@ -270,7 +270,7 @@ impl Keeper {
         Ok(may.then(|| session.todo().clone()))
     }
 
-    /// The name of the family, from which its todos have theirs.
+    /// Returns the name of the family, which prefixes its todos.
     fn name_of(&self, conversation: &Conversation) -> String {
         if let Some(todo) = &conversation.sender.todo {
             return todo.clone();
@@ -295,7 +295,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Records what of a conversation is new. Gives the one that it belongs to, and its last message there.
+    /// Records what is new in a conversation. Returns the member that it belongs to, and its last message there.
     fn recorded(
         &mut self,
         name: &str,
@@ -324,7 +324,7 @@ impl Keeper {
         Ok(Some((member, tip)))
     }
 
-    /// What is sent of a conversation.
+    /// Returns what is sent of a conversation.
     fn folded(&mut self, name: &str, conversation: &Conversation) -> Result<Folded, Error> {
         let (memory, now) = (self.memory.clone(), self.memory.now());
         let Some((member, tip)) = self.recorded(name, conversation)? else {
@@ -336,7 +336,7 @@ impl Keeper {
         Ok(laid_out(&memory, member, conversation, &standing, arrangement))
     }
 
-    /// Forgets families until there is room, but not the one that was seen last.
+    /// Forgets families until there is room, but not the one that was used last.
     fn make_room(&mut self) {
         let mut held: usize = self.families.iter().map(|(_, family)| family.len()).sum();
         while held > MOST_HELD && self.families.len() > 1 {
@@ -345,7 +345,7 @@ impl Keeper {
     }
 }
 
-/// What is sent of a conversation whose messages stand so in the store, where a view shows so much of them.
+/// Returns what is sent of a conversation whose messages are stored as in `standing`, if a view shows this much.
 fn laid_out(
     memory: &Memory,
     member: &mut Member,

@@ -1,11 +1,11 @@
-//! Answers of the gateway's own, in the words of the API that was asked.
+//! The gateway's own error responses, in the format of the API that was called.
 
 use crate::Api;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
-/// An answer that says why there is none, as the API would.
+/// Returns an error response that says why there is no answer, as the API would.
 pub(crate) fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
     let kind = match status {
         StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => "permission_error",

@@ -1,4 +1,4 @@
-//! Recorded exchanges, given to a store as a gateway gives them to one.
+//! Replays recorded exchanges into a store, as a gateway records them.
 
 use crate::config::Reach;
 use crate::exchange::{Asked, Exchange, Instead};
@@ -13,8 +13,8 @@ use foldback_providers::CacheTerms;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Gives recorded exchanges to a store in memory as a gateway does, without a client or a provider: what of them would
-/// have been sent. The same exchanges give the same bytes.
+/// Replays recorded exchanges into a store in memory, without a client or a provider, and shows what would have been
+/// sent of them. The same exchanges give the same bytes.
 pub struct Replay {
     keeper: Keeper,
     memory: Memory,
@@ -23,10 +23,10 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// One whose store holds nothing yet, where every provider caches on these terms.
+    /// Creates a replay with an empty store, in which every provider caches on these terms.
     ///
     /// # Errors
-    /// When there is no store in memory.
+    /// When no store can be created in memory.
     pub fn new(terms: CacheTerms) -> Result<Self, GatewayError> {
         let now = Arc::new(AtomicI64::new(0));
         let clock = Arc::clone(&now);
@@ -42,14 +42,14 @@ impl Replay {
         Ok(Self { keeper: keeper.with_terms(terms), memory, now })
     }
 
-    /// What it has recorded.
+    /// Returns what it has recorded.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Takes an exchange. Gives the body that is sent in place of the client's; `None` where it is the client's own.
-    /// `bill` says what the provider bills for that; where it says nothing, the answer may.
+    /// Replays an exchange. Returns the body that is sent in place of the client's; `None` if that is the client's
+    /// own. `bill` returns what the provider bills for it; if it returns nothing, the answer may say.
     ///
     /// # Errors
     /// When the store fails.
@@ -84,7 +84,7 @@ impl Replay {
     }
 }
 
-/// What was done; `None` where a request cannot be read, which passes as it came.
+/// Returns what was done; `None` if a request cannot be read, which is passed on unchanged.
 fn passed<T>(done: Result<T, Unkept>) -> Result<Option<T>, GatewayError> {
     match done {
         Ok(done) => Ok(Some(done)),

@@ -4,11 +4,11 @@ use crate::Api;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// A mark for the provider's cache.
+/// A cache mark.
 const MARK: &str = "cache_control";
 
-/// The message `now` as it was sent `before`: a client may write it anew, with its keys in another order or a text in a
-/// block of its own. Marks for the cache are those of now. One that holds thoughts is sent as it is now.
+/// Returns the message `now` as it was sent `before`: a client may write it differently, with its keys in another order
+/// or a text in a block of its own. Cache marks are taken from `now`. A message with thinking is sent as it is now.
 pub(crate) fn replayed<'m>(api: Api, before: &'m str, now: &'m str) -> Cow<'m, str> {
     let thinks = |json: &str| ["thinking\"", "\"reasoning"].iter().any(|mark| json.contains(mark));
     if before == now || thinks(before) || thinks(now) {
@@ -21,7 +21,7 @@ pub(crate) fn replayed<'m>(api: Api, before: &'m str, now: &'m str) -> Cow<'m, s
     marked(before, now).map_or(Cow::Borrowed(now), Cow::Owned)
 }
 
-/// The message of before with the marks of now; `None` where they do not fit.
+/// Returns the message of before with the marks of now; `None` if they do not fit.
 fn marked(before: &str, now: &str) -> Option<String> {
     let mut message: Map<String, Value> = serde_json::from_str(before).ok()?;
     let mut now: Map<String, Value> = serde_json::from_str(now).ok()?;
@@ -50,7 +50,7 @@ fn marked(before: &str, now: &str) -> Option<String> {
     Some(Value::Object(message).to_string())
 }
 
-/// Takes a block's mark.
+/// Removes a block's mark, and returns it.
 fn taken(block: &mut Value) -> Option<Value> {
     block.as_object_mut()?.shift_remove(MARK)
 }

@@ -7,20 +7,20 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What becomes of a client's message on its way.
+/// How a client's message is changed before it is sent.
 #[derive(Default)]
 pub(crate) struct Rewriting {
-    /// What stands in the place of recorded messages that it holds.
+    /// The replacements of recorded messages that it holds.
     pub(crate) instead: Vec<Arc<Message>>,
-    /// Where it holds several recorded messages and some of them left: the calls whose results stay, and whether its
-    /// own words do.
+    /// If it holds several recorded messages and some of them left: the calls whose results stay, and whether its
+    /// own text does.
     pub(crate) stays: Option<(HashSet<String>, bool)>,
-    /// Whether the model's thoughts leave: they were thought behind other words.
+    /// Whether the model's thinking is dropped: it followed other text.
     pub(crate) drops_thinking: bool,
 }
 
 impl Rewriting {
-    /// What is changed of the words, as texts: the same for the same changes.
+    /// Returns the changes of the content, as texts: the same for the same changes.
     pub(crate) fn steps(&self) -> Vec<String> {
         let mut steps = Vec::new();
         for message in &self.instead {
@@ -35,18 +35,18 @@ impl Rewriting {
         steps
     }
 
-    /// Whether thoughts of this message leave.
+    /// Returns whether thinking in this message is dropped.
     pub(crate) fn drops_thoughts_of(&self, json: &str) -> bool {
         self.drops_thinking && json.contains("thinking\"")
     }
 
-    /// Whether anything of it changes.
+    /// Returns whether anything in it changes.
     fn changes(&self, json: &str) -> bool {
         !self.instead.is_empty() || self.stays.is_some() || self.drops_thoughts_of(json)
     }
 
-    /// The message as it is sent; `None` where nothing of it is left. A message of another shape than its API's
-    /// stays as it is.
+    /// Returns the message as it is sent; `None` if nothing is left of it. A message that does not have the
+    /// shape of its API stays unchanged.
     pub(crate) fn apply<'m>(&self, api: Api, json: &'m str) -> Option<Cow<'m, str>> {
         let message = if self.changes(json) { serde_json::from_str(json).ok() } else { None };
         let Some(mut message) = message else { return Some(Cow::Borrowed(json)) };
@@ -69,7 +69,7 @@ impl Rewriting {
         is_left.then(|| Cow::Owned(message.to_string()))
     }
 
-    /// The blocks of a message of Anthropic's. Gives whether any is left.
+    /// Rewrites the blocks of an Anthropic message. Returns whether any is left.
     fn rewrite_blocks(&self, message: &mut Map<String, Value>) -> bool {
         let words = self.words();
         match message.get_mut("content") {
@@ -88,7 +88,7 @@ impl Rewriting {
         }
     }
 
-    /// A block of Anthropic's. Gives whether it stays.
+    /// Rewrites an Anthropic block. Returns whether it stays.
     fn block(&self, block: &mut Value) -> bool {
         let kind = block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
         let text =
@@ -117,7 +117,7 @@ impl Rewriting {
         }
     }
 
-    /// An item of the Responses API.
+    /// Rewrites an item of the Responses API.
     fn item(&self, item: &mut Map<String, Value>) {
         let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
         let (kind, id) = (text("type").to_owned(), text("call_id").to_owned());
@@ -135,7 +135,7 @@ impl Rewriting {
         }
     }
 
-    /// A message of the chat API.
+    /// Rewrites a message of the chat API.
     fn chat(&self, message: &mut Map<String, Value>) {
         let id = message.get("tool_call_id").and_then(Value::as_str).unwrap_or_default();
         if let Some(result) = self.result(id) {
@@ -154,7 +154,7 @@ impl Rewriting {
         self.set_content(message);
     }
 
-    /// The words of a message whose content is a text or parts with texts.
+    /// Replaces the text of a message whose content is a text or parts with texts.
     fn set_content(&self, message: &mut Map<String, Value>) {
         match (message.get_mut("content"), self.words()) {
             (Some(Value::String(text)), Some(words)) => {
@@ -169,20 +169,20 @@ impl Rewriting {
         }
     }
 
-    /// What stands in the place of a call's result.
+    /// Returns the replacement of a call's result.
     fn result(&self, id: &str) -> Option<String> {
         let is_it =
             |message: &&Arc<Message>| message.tool_call_id().is_some_and(|own| own.as_str() == id);
         self.instead.iter().find(is_it).map(|message| message.text().into_owned())
     }
 
-    /// What stands in the place of a call's arguments.
+    /// Returns the replacement of a call's arguments.
     fn arguments(&self, id: &str) -> Option<String> {
         let mut calls = self.instead.iter().flat_map(|message| message.tool_calls());
         calls.find(|call| call.id.as_str() == id).map(|call| call.arguments.clone())
     }
 
-    /// The texts that stand in the place of the message's own, in order.
+    /// Returns the replacements of the message's own texts, in order.
     fn words(&self) -> Option<Vec<String>> {
         let said = self.instead.iter().find(|message| *message.role() != Role::Tool)?;
         Some(match said.content() {
@@ -199,7 +199,7 @@ impl Rewriting {
     }
 }
 
-/// A message that the gateway writes, on the user's side.
+/// Returns a message that the gateway writes, on the user's side.
 pub(crate) fn written(api: Api, text: &str) -> String {
     match api {
         Api::Messages => json!({ "role": "user", "content": [{ "type": "text", "text": text }] }),
@@ -214,7 +214,7 @@ fn is_text(part: &Value) -> bool {
     matches!(kind, "text" | "input_text" | "output_text")
 }
 
-/// Puts these texts in the place of those that are there. Where their number differs, all stay.
+/// Replaces the texts in `parts` with these. If their number differs, all stay.
 fn set_words<'p>(parts: impl Iterator<Item = &'p mut Value>, words: Option<Vec<String>>) {
     let (parts, words) = (parts.collect::<Vec<_>>(), words.unwrap_or_default());
     if parts.len() == words.len() {

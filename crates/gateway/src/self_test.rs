@@ -1,4 +1,4 @@
-//! A gateway that is tried out, with a provider of its own behind it.
+//! A self-test of a gateway, with a provider of its own.
 
 use crate::checkup::{Check, client};
 use crate::forward::SENT;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// After so many turns something must have been left out.
+/// After this many turns something must have been left out.
 const TURNS: usize = 60;
 
-/// The path that is asked.
+/// The path that is requested.
 const PATH: &str = "/v1/messages?beta=true";
 
 /// The todo of the long conversation.
@@ -35,10 +35,11 @@ struct Seen {
 
 type Provider = Arc<Mutex<Vec<Seen>>>;
 
-/// Tries a gateway over an empty store that was opened for [`Keeping::view`]: whether bytes and headers pass, a long
+/// Tests a gateway over an empty store that was opened for [`Keeping::view`]: whether bytes and headers pass, a long
 /// conversation is folded, what left is loaded again, and the ledger's sums are the provider's.
 ///
 /// # Errors
+/// When no gateway can be started.
 /// When no gateway can be started.
 pub async fn self_test(memory: Memory) -> Result<Vec<Check>, GatewayError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -81,7 +82,7 @@ struct Test {
 }
 
 impl Test {
-    /// Asks for an answer. Gives its bytes, and whether something was left out.
+    /// Requests an answer. Returns its bytes, and whether something was left out.
     async fn ask(&self, todo: &str, body: String) -> Result<(Bytes, bool), String> {
         let request = self.client.post(&self.url).body(body).header(TODO, todo);
         let request = request.header("anthropic-version", "2023-06-01").header("x-self-test", "七");
@@ -91,9 +92,9 @@ impl Test {
         Ok((bytes, is_folded))
     }
 
-    /// Whether bytes and headers pass as they are.
+    /// Tests whether bytes and headers pass unchanged.
     async fn passes(&self) -> Vec<Check> {
-        // Spaces, escapes, the order of keys and unknown keys are a client's own.
+        // Spaces, escapes, the order of keys and unknown keys belong to the client.
         let body = "{ \"messages\" : [{\"role\":\"user\",\"content\":\"\\u4e03 七 \\/\"}],\n\"max_tokens\":1e2,\"x\":[null],\"model\":\"claude-x\"}";
         let answer = self.ask("self-test-bytes", body.to_owned()).await.map(|(answer, _)| answer);
         let all = self.provider.lock();
@@ -104,18 +105,18 @@ impl Test {
                 Ok("a request and its answer passed byte for byte".to_owned())
             }
             Ok(_) => Err("a request or its answer was changed on its way".to_owned()),
-            Err(error) => Err(format!("a request came to nothing: {error}")),
+            Err(error) => Err(format!("a request failed: {error}")),
         };
         let header = |name: &str| seen.and_then(|seen| seen.headers.get(name));
         let is_kept = header("x-self-test").map(HeaderValue::as_bytes) == Some("七".as_bytes());
         let headers = match is_kept && header(TODO).is_none() {
-            true => Ok("headers passed, but for the gateway's own".to_owned()),
+            true => Ok("headers passed, except for the gateway's own".to_owned()),
             false => Err("a header was lost, or one of the gateway's own passed".to_owned()),
         };
         vec![Check::new("bytes", bytes), Check::new("headers", headers)]
     }
 
-    /// Goes on with a conversation until something is left out of it. Gives what the provider got then.
+    /// Continues a conversation until something is left out of it. Returns what the provider received then.
     async fn folds(&self) -> Result<(String, String), String> {
         let load = MemoryTool::all().into_iter().find(|tool| tool.name == "load");
         let load = load.ok_or("the memory has no tool that loads")?;
@@ -162,7 +163,7 @@ fn recalled(memory: &Memory, body: &str) -> Result<String, String> {
     Err(format!("none of {} references brought back what was left out", named.len()))
 }
 
-/// Whether the ledger holds what the provider billed.
+/// Tests whether the ledger holds what the provider billed.
 fn summed(ledger: &Ledger, seen: &[Seen]) -> Result<String, String> {
     let (sums, billed) = (ledger.sums(), seen.iter().map(|seen| tokens(&seen.body)).sum::<u64>());
     let (sent, requests) = (sums.sent.tokens.total(), seen.len() as u64);
@@ -171,7 +172,7 @@ fn summed(ledger: &Ledger, seen: &[Seen]) -> Result<String, String> {
     if is_same { Ok(what) } else { Err(what) }
 }
 
-/// What a provider of four bytes a token bills.
+/// Returns what a provider with four bytes for a token bills.
 fn tokens(body: &Bytes) -> u64 {
     body.len() as u64 / 4
 }

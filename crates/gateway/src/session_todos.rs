@@ -6,14 +6,14 @@ use foldback_tool::canonical_json;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// So many calls, and so many answers, are remembered. A client carries a call out as soon as it has the model's answer,
-/// and sends what came of it with the next request.
+/// How many calls, and how many answers, are remembered. A client runs a call as soon as it has the model's answer, and
+/// sends the result with the next request.
 const MOST_CALLS: usize = 64;
 
-/// So many todos are known; the others have not been recorded into for long.
+/// How many todos are known; older ones have not been recorded into for long.
 const MOST_TODOS: usize = 1_000;
 
-/// The names of the tools that read, as they end.
+/// The names of the tools that read, as suffixes.
 const TOOLS: [&str; 3] = ["search_block", "list_blocks", "load"];
 
 /// The todos of what passes through a gateway, which of them called a tool last, and what was answered.
@@ -24,7 +24,7 @@ pub struct SessionTodos {
 
 #[derive(Default)]
 struct State {
-    /// The one that was recorded into last stands first.
+    /// Ordered by last recording, the latest first.
     todos: Vec<TodoId>,
     calls: VecDeque<Called>,
     answers: VecDeque<Answer>,
@@ -34,13 +34,13 @@ struct State {
 struct Called {
     todo: TodoId,
     tool: String,
-    /// In their one form.
+    /// In canonical form.
     arguments: String,
 }
 
 impl SessionTodos {
-    /// All of them, the one first that a call of this tool most likely comes from: a client may have given the tool a
-    /// longer name.
+    /// Returns all of them, beginning with the one that a call of this tool most likely comes from: a client may have
+    /// given the tool a longer name.
     #[must_use]
     pub fn of_call(&self, tool: &str, arguments: &str) -> Vec<TodoId> {
         let arguments = one_form(arguments);
@@ -55,14 +55,15 @@ impl SessionTodos {
         todos
     }
 
-    /// Notes what a tool answered: a client's next request holds it.
+    /// Records what a tool answered: a client's next request contains it.
     pub fn answered(&self, answer: &Answer) {
         let answers = &mut self.state.lock().answers;
         answers.push_front(answer.clone());
         answers.truncate(MOST_CALLS);
     }
 
-    /// What a tool answered in these very words, but for white space at the end, which some clients leave out.
+    /// Returns what a tool answered with exactly this text, apart from white space at the end, which some
+    /// clients drop.
     pub(crate) fn answer_of(&self, text: &str) -> Option<Answer> {
         let state = self.state.lock();
         let is_it = |answer: &&Answer| answer.text.trim_end() == text.trim_end();
@@ -75,13 +76,14 @@ impl SessionTodos {
         Some(Answer { text: text.to_owned(), ..answer })
     }
 
-    /// Whether a tool of this name, as a client calls it, is one of those that read, where the client calls `load` so.
+    /// Returns whether a tool of this name, as a client calls it, is one that reads, if the client calls `load` by
+    /// that name.
     pub(crate) fn is_tool(name: &str, load: &str) -> bool {
         let server = load.strip_suffix("load").unwrap_or(load);
         name.strip_prefix(server).is_some_and(|tool| TOOLS.contains(&tool))
     }
 
-    /// Notes that this was recorded last.
+    /// Records that this todo was recorded into last.
     pub(crate) fn note(&self, todo: &TodoId, messages: &[Message]) {
         let mut state = self.state.lock();
         state.todos.retain(|known| known != todo);

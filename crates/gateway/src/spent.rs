@@ -7,13 +7,13 @@ use crate::usage::Usage;
 use crate::{Api, Tokens};
 use foldback_core::Timestamp;
 
-/// Providers round what they read from their caches by at most so many tokens.
+/// Providers round what they read from their caches by at most this many tokens.
 const ROUNDING: u64 = 128;
 
-/// Where a provider says nothing of tokens, so many bytes are one.
+/// If a provider reports no tokens, this many bytes count as one.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Of a conversation so many branches are known by what the provider would hold of them.
+/// For how many branches of a conversation it is known what the provider would hold.
 const MOST_BRANCHES: usize = 8;
 
 /// A request that was answered.
@@ -24,20 +24,20 @@ pub(crate) struct Spent {
     pub(crate) sent: u64,
     /// How many bytes the client's own body has.
     pub(crate) whole: u64,
-    /// What it was billed, and what each request behind it within its turn.
+    /// What it was billed, and what each later request within its turn was billed.
     pub(crate) usage: Vec<Usage>,
 }
 
 /// What a provider would hold of a conversation that was always sent whole.
 #[derive(Default)]
 pub(crate) struct Held {
-    /// When something was recorded last before this gateway began.
+    /// When something was last recorded before this gateway began.
     before: Option<Timestamp>,
     /// The last request of each branch, the newest last.
     requests: Vec<Request>,
 }
 
-/// What is known of a request that came before.
+/// What is known of an earlier request.
 struct Request {
     at: Timestamp,
     model: String,
@@ -51,12 +51,13 @@ struct Request {
 }
 
 impl Held {
-    /// What is held of a conversation that somebody else has recorded, last at this time.
+    /// Creates the state for a conversation that another process has recorded, last at this time.
     pub(crate) fn since(at: Timestamp) -> Self {
         Self { before: Some(at), requests: Vec::new() }
     }
 
-    /// The request that begins most like this one, and by how many messages; the newest of several.
+    /// Finds the earlier request that shares most messages with this one from the beginning, and
+    /// how many; of several, the newest.
     fn nearest(&self, asked: &[ClientMessage]) -> Option<(usize, usize)> {
         let common = |request: &Request| {
             let pairs = asked.iter().zip(&request.messages);
@@ -68,7 +69,7 @@ impl Held {
 }
 
 impl Spent {
-    /// The ledger's entry. What would be held of the conversation is noted.
+    /// Returns the ledger's entry, and records what would be held of the conversation.
     pub(crate) fn entry(
         &self,
         conversation: &Conversation,
@@ -103,13 +104,13 @@ impl Spent {
         }
     }
 
-    /// What it was billed; `None` where the provider said nothing of it.
+    /// Returns what it was billed; `None` if the provider did not report it.
     fn told(&self) -> Option<Usage> {
         self.usage.first().copied().filter(|usage| usage.input.total() > 0)
     }
 
-    /// What the provider would have counted if the conversation had always been sent whole. Until something is left
-    /// out that is what it did count.
+    /// Returns what the provider would have counted if the conversation had always been sent whole. Until something
+    /// is left out, that is what it did count.
     fn would_have_taken(
         &self,
         sent: Tokens,
@@ -132,17 +133,17 @@ impl Spent {
         let last = nearest.and_then(|(n, _)| held.requests.get(n));
         let common = match (nearest, held.before) {
             (Some((_, common)), _) => common,
-            // What was asked then stands in front of the model's last answer.
+            // What was asked then precedes the model's last answer.
             (None, Some(_)) => asked.iter().rposition(|message| message.is_models).unwrap_or(0),
             (None, None) => 0,
         };
         let goes_on = last.filter(|last| last.messages.len() == common);
-        // Where something has left a conversation, the provider holds less of its other branches, too.
+        // If something has been left out of a conversation, the provider holds less of its other branches, too.
         let is_folded = self.sent < self.whole || last.is_some_and(|last| last.is_folded);
         let new = asked.iter().skip(common).map(|message| message.json.len() as u64).sum::<u64>();
         let whole = if is_folded {
             let (known, new) = match goes_on {
-                // What is new was counted by the provider, which had all else.
+                // The provider counted what is new, and had everything else.
                 Some(last) if last.sent > 0 && sent.read + ROUNDING >= last.sent => {
                     (last.whole, sent.total().saturating_sub(last.sent))
                 }
@@ -164,7 +165,7 @@ impl Spent {
             Api::Messages => tokens.read + tokens.written,
             _ => tokens.total(),
         };
-        // What was looked up stands in later requests, and counts on both sides.
+        // What was looked up is part of later requests, and counts on both sides.
         let after = self.usage.last().map_or(sent, |usage| usage.input);
         let request = Request {
             at: self.at,
@@ -182,14 +183,14 @@ impl Spent {
         whole
     }
 
-    /// Whether the provider would still hold what it was sent at this time.
+    /// Returns whether the provider would still hold at this time what it was sent.
     fn finds(&self, at: Timestamp, conversation: &Conversation) -> bool {
         let age = self.at.0.saturating_sub(at.0);
         u128::try_from(age).unwrap_or_default() < conversation.cache.life.as_millis()
     }
 }
 
-/// So many tokens, of which so many are read. What is not is written, but for what stands behind the last mark;
+/// Splits this many tokens, of which `read` are read. The rest is written, except what follows the last mark;
 /// OpenAI's older models do not count what they write.
 fn split(total: u64, read: u64, sent: Tokens, api: Api) -> Tokens {
     let rest = total - read;

@@ -1,4 +1,4 @@
-//! Server-sent events (WHATWG HTML, section 9.2), cut from bytes as they come.
+//! Server-sent events (WHATWG HTML, section 9.2), cut from bytes as they arrive.
 
 use bytes::{Bytes, BytesMut};
 
@@ -6,16 +6,16 @@ use bytes::{Bytes, BytesMut};
 #[derive(Default)]
 pub(crate) struct Events {
     buffer: BytesMut,
-    /// Where the line begins that is looked at.
+    /// The start of the line that is being read.
     line: usize,
-    /// So far there is no end of it.
+    /// How far it was searched for its end.
     seen: usize,
 }
 
-/// One event, or a comment, with the empty line behind it.
+/// One event, or a comment, with the empty line after it.
 pub(crate) struct Event {
     pub(crate) raw: Bytes,
-    /// Empty where it has none.
+    /// Empty if it has none.
     pub(crate) data: String,
 }
 
@@ -24,7 +24,7 @@ impl Events {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// What came behind the last whole event.
+    /// Returns what came after the last whole event.
     pub(crate) fn rest(&mut self) -> Bytes {
         (self.line, self.seen) = (0, 0);
         self.buffer.split().freeze()
@@ -54,13 +54,13 @@ impl Iterator for Events {
 
 impl Event {
     fn of(raw: Bytes) -> Self {
-        // What is no text is passed on like any event without data.
+        // Bytes that are not text are passed on like any event without data.
         let text = std::str::from_utf8(&raw).unwrap_or_default();
         let data = text.lines().filter_map(data_of).collect::<Vec<_>>().join("\n");
         Self { raw, data }
     }
 
-    /// The same event with other data.
+    /// Returns the same event with other data.
     pub(crate) fn with(&self, data: &str) -> String {
         let text = std::str::from_utf8(&self.raw).unwrap_or_default();
         let (mut out, mut is_said) = (String::new(), false);

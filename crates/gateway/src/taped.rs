@@ -1,4 +1,4 @@
-//! An exchange as it stands in its file.
+//! An exchange as it is kept in a file.
 
 use crate::{Api, GatewayError};
 use axum::http::HeaderMap;
@@ -7,20 +7,20 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// An exchange as it stands in its file.
+/// An exchange as it is kept in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Taped<'x> {
     /// Milliseconds since 1970.
     pub at: u64,
-    /// What was asked.
+    /// The API that was called.
     pub api: Api,
     /// The path, without its query.
     pub path: Cow<'x, str>,
-    /// The program that asked, in a word.
+    /// The program that sent the request, in a word.
     pub client: Cow<'x, str>,
-    /// A digest of the session that the headers name, with its agent; `None` where they name none.
+    /// A digest of the session that the headers name, with its agent; `None` if they name none.
     pub session: Option<String>,
-    /// The headers that say who asked and what for.
+    /// The headers that say who sent the request and what for.
     pub headers: BTreeMap<Cow<'x, str>, Cow<'x, str>>,
     /// The status of the answer.
     pub status: u16,
@@ -35,7 +35,7 @@ pub struct Taped<'x> {
 }
 
 impl Taped<'_> {
-    /// Its headers, as requests have them.
+    /// Returns its headers, as requests have them.
     pub(crate) fn header_map(&self) -> HeaderMap {
         let headers = self.headers.iter();
         let header = headers.map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)));
@@ -44,8 +44,8 @@ impl Taped<'_> {
 }
 
 impl Taped<'static> {
-    /// The exchanges of a folder, in the order in which they were asked; none of one that holds none. Other files are
-    /// passed over.
+    /// Reads the exchanges of a folder, in the order in which they were asked; none if the folder holds none. Other
+    /// files are skipped.
     ///
     /// # Errors
     /// When the folder or a file cannot be read, or a file of an exchange holds something else.
@@ -68,7 +68,7 @@ impl Taped<'static> {
             serde_json::from_slice(&bytes).map_err(|error| GatewayError::Exchange {
                 path: path.clone(),
                 what: format!(
-                    "holds something else at line {}, column {}; expected was an exchange that a gateway kept",
+                    "holds something else at line {}, column {}; an exchange that a gateway kept was expected",
                     error.line(),
                     error.column()
                 ),
@@ -80,12 +80,12 @@ impl Taped<'static> {
     }
 }
 
-/// The name of an exchange's file, without its ending.
+/// Returns the name of an exchange's file, without its extension.
 pub(crate) fn file_name(at: u64, n: u64) -> String {
     format!("{at:013}-{}-{n:06}", std::process::id())
 }
 
-/// Whether a file has the name of an exchange.
+/// Returns whether a file has the name of an exchange.
 fn is_exchange(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let Some(name) = name.and_then(|name| name.strip_suffix(".json")) else { return false };

@@ -1,4 +1,4 @@
-//! What passes, kept in files.
+//! Exchanges, kept in files.
 
 use crate::body::begun;
 use crate::exchange::Asked;
@@ -21,14 +21,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-/// So many KiB may wait to be written. What passes beyond that is not kept.
+/// How many KiB may wait to be written. What exceeds that is not kept.
 const MOST_WAITING: u32 = 256 << 10;
 
-/// Of an answer so many bytes are kept.
+/// How many bytes of an answer are kept.
 const LONGEST: usize = 64 << 20;
 
-/// Keeps each exchange of a conversation as a file of a folder. A file has its name when it is whole, so one that is
-/// there is never half of one, whenever the gateway was killed. Whatever becomes of it, no client waits.
+/// Keeps each exchange of a conversation as a file in a folder. A file gets its name when it is complete, so a file
+/// that exists is never partial, whenever the gateway was killed. Whatever happens here, no client waits.
 #[derive(Clone)]
 pub struct Traffic {
     shared: Arc<Shared>,
@@ -36,9 +36,9 @@ pub struct Traffic {
 
 struct Shared {
     dir: PathBuf,
-    /// What digests are made with.
+    /// The key of digests.
     secret: [u8; 32],
-    /// Room for what waits to be written.
+    /// The room for exchanges that wait to be written.
     room: Arc<Semaphore>,
     /// How many were begun.
     count: AtomicU64,
@@ -65,7 +65,7 @@ impl Traffic {
 
     /// Waits until everything that was taken is written.
     pub async fn finish(&self) {
-        // All the room there is comes back with the last that is written.
+        // All of the room is free again when the last exchange is written.
         drop(self.shared.room.acquire_many(MOST_WAITING).await);
     }
 }
@@ -80,7 +80,7 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
-    /// The same with the head of its answer.
+    /// Adds the head of its answer.
     pub(crate) fn answered(self, status: StatusCode, headers: &HeaderMap) -> Answered {
         let (headers, answer) = (headers.clone(), BytesMut::new());
         Answered { whole: Some(Whole { tape: self, status, headers, answer, times: None }) }
@@ -102,7 +102,7 @@ struct Whole {
     times: Option<(Duration, Duration)>,
 }
 
-/// The pieces as they come, each copied.
+/// Passes the pieces on, and copies each.
 pub(crate) fn taped<E>(
     pieces: impl Stream<Item = Result<Bytes, E>>,
     mut answered: Option<Answered>,
@@ -124,7 +124,7 @@ impl Drop for Answered {
         let room =
             room.and_then(|kib| traffic.shared.room.clone().try_acquire_many_owned(kib).ok());
         let Some(room) = room else {
-            traffic.shared.note(Err("more passes than can be written".to_owned()));
+            traffic.shared.note(Err("more arrives than can be written".to_owned()));
             return;
         };
         let write = move || {
@@ -151,7 +151,7 @@ impl Shared {
     /// Writes an exchange.
     fn write(&self, whole: Whole) -> Result<(), String> {
         let asked = &whole.tape.asked;
-        let packed = || "a body is packed in an unknown way, or no text".to_owned();
+        let packed = || "a body has an unknown encoding, or is not text".to_owned();
         let request = asked.body().ok_or_else(packed)?;
         let answer = whole.answer.freeze();
         let answer = begun(&whole.headers, &answer).ok_or_else(packed)?;
@@ -182,13 +182,13 @@ impl Shared {
         let (part, file) = (self.dir.join(part), self.dir.join(file));
         let written = self.create(&part).and_then(|mut to| to.write_all(&line));
         written.and_then(|()| std::fs::rename(&part, &file)).map_err(|error| {
-            // What is left of it is of no use to anybody.
+            // What is left of it is of no use.
             let _ = std::fs::remove_file(&part);
             format!("{} cannot be written to: {error}", self.dir.display())
         })
     }
 
-    /// A new file that its owner alone reads, in a folder that is made where there is none.
+    /// Creates a file that only its owner can read, in a folder that is created if it does not exist.
     fn create(&self, path: &Path) -> std::io::Result<File> {
         let (mut folder, mut file) = (DirBuilder::new(), OpenOptions::new());
         #[cfg(unix)]
@@ -200,7 +200,7 @@ impl Shared {
         file.write(true).create_new(true).open(path)
     }
 
-    /// Says why an exchange was not kept. The same again is not said again.
+    /// Reports why an exchange was not kept. The same reason is not reported twice in a row.
     fn note(&self, written: Result<(), String>) {
         let why = written.err();
         let before = std::mem::replace(&mut *self.trouble.lock(), why.clone());

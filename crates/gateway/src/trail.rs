@@ -1,11 +1,11 @@
-//! What stands in front of a message, as a number.
+//! What precedes a message, as a number.
 
-/// What stands in front of a message, as a number.
+/// What precedes a message, as a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trail(pub(crate) u64);
 
 impl Trail {
-    /// What stands in front of the next one.
+    /// Returns what precedes the next one.
     #[must_use]
     pub(crate) fn then(self, what: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();

@@ -4,17 +4,17 @@ use crate::GatewayError;
 use reqwest::Url;
 use std::net::IpAddr;
 
-/// A provider's address, as clients are given it: with `/v1` behind it or without.
+/// A provider's address, as clients are given it: with or without a trailing `/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     base: Url,
 }
 
 impl Upstream {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
-    /// When it is no `http` or `https` address of a host, or says more than where: a key, a query.
+    /// When it is not an `http` or `https` address of a host, or contains more than the place: a key, a query.
     pub fn new(address: &str) -> Result<Self, GatewayError> {
         let wrong = |what: String| GatewayError::Upstream { address: address.to_owned(), what };
         let base = Url::parse(address).map_err(|error| wrong(error.to_string()))?;
@@ -30,8 +30,8 @@ impl Upstream {
         Ok(Self { base })
     }
 
-    /// Where a request goes that came for this path and query. Addresses of Anthropic's API are given without a
-    /// version, which the path says; those of OpenAI's with one, whatever it is called.
+    /// Returns where a request for this path and query goes. Addresses of Anthropic's API are given without a
+    /// version, which is in the path; those of OpenAI's with one, whatever its name.
     pub(crate) fn url(&self, path: &str, is_anthropic: bool) -> Result<Url, GatewayError> {
         let base = self.base.as_str().trim_end_matches('/');
         let bare = base.strip_suffix("/v1").unwrap_or(base);
@@ -47,7 +47,7 @@ impl Upstream {
         })
     }
 
-    /// Whether it is on this machine, where no proxy stands between.
+    /// Returns whether it is on this machine, so that no proxy is used.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']);
         host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())

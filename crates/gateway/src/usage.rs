@@ -1,4 +1,4 @@
-//! The tokens that an exchange took, as its provider counts them.
+//! The tokens of an exchange, as its provider counts them.
 
 use crate::Api;
 use crate::model_answer::events;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::AddAssign;
 
-/// What an exchange took, or several.
+/// The usage of one or several exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) input: Tokens,
@@ -27,8 +27,8 @@ pub struct Tokens {
 }
 
 impl Usage {
-    /// What an answer says, streamed or not; `None` where it says nothing. Of a stream that broke off it is what came
-    /// until then.
+    /// Returns the usage that an answer reports, streamed or not; `None` if it reports none. For a stream that broke
+    /// off, what it reported until then.
     pub(crate) fn of(api: Api, answer: &str) -> Option<Self> {
         let mut usage = Self::default();
         match answer.trim_start().starts_with('{') {
@@ -38,7 +38,7 @@ impl Usage {
         Some(usage).filter(|usage| usage.input.total() > 0)
     }
 
-    /// Takes what an answer, or an event of one, says of it. What that leaves out is as it was.
+    /// Updates it from an answer, or an event of one. Missing counts stay as they were.
     pub(crate) fn take(&mut self, api: Api, said: &Value) {
         let places = ["/usage", "/message/usage", "/response/usage"];
         let Some(said) = places.iter().find_map(|place| said.pointer(place)) else { return };
@@ -59,7 +59,7 @@ impl Usage {
         // The second is DeepSeek's.
         set(read, detail("cached_tokens").or_else(|| count("/prompt_cache_hit_tokens")));
         set(written, detail("cache_write_tokens"));
-        // OpenAI's count of the input holds that of the cache.
+        // OpenAI's input count includes the cached tokens.
         let cached = read.saturating_add(*written);
         set(plain, count(input).map(|all| all.saturating_sub(cached)));
         set(&mut self.output, count(output));
@@ -74,19 +74,19 @@ impl AddAssign for Usage {
 }
 
 impl Tokens {
-    /// So many.
+    /// Creates the counts.
     #[must_use]
     pub fn new(read: u64, written: u64, plain: u64) -> Self {
         Self { read, written, plain }
     }
 
-    /// All of them.
+    /// Returns the total.
     #[must_use]
     pub fn total(self) -> u64 {
         self.read.saturating_add(self.written).saturating_add(self.plain)
     }
 
-    /// What they cost.
+    /// Returns what they cost.
     pub(crate) fn cost(self, prices: Prices) -> f64 {
         let Self { read, written, plain } = self;
         prices.read * read as f64 + prices.write * written as f64 + prices.plain * plain as f64

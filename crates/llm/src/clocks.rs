@@ -1,4 +1,4 @@
-//! Clocks that read to the second, which no cached prefix survives.
+//! Clocks with seconds, which make every cached prefix useless.
 
 mod patterns;
 
@@ -9,14 +9,15 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A time to the second that stands in a text.
+/// A time with seconds in a text.
 #[derive(Debug)]
 struct Clock {
-    /// Where it stands, in bytes.
+    /// Where it is, in bytes.
     range: Range<usize>,
-    /// As it reads.
+    /// Its text.
     text: String,
-    /// The same as coarse as a cached prefix bears it: the day, or the hour of a time without one.
+    /// The coarser form that a cached prefix tolerates: the day, or the hour of a time without a
+    /// day.
     coarse: String,
 }
 
@@ -24,27 +25,27 @@ struct Clock {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{place} holds a clock that reads to the second, {text:?}, so no cached prefix is ever read \
-     again: write {coarse:?}, or tell the time at the end of the request"
+     again: write {coarse:?}, or put the time at the end of the request"
 )]
 pub struct ClockError {
     /// The part, such as `the system prompt`.
     pub place: String,
-    /// The clock as it reads.
+    /// The text of the clock.
     pub text: String,
-    /// What may stand there.
+    /// What may take its place.
     pub coarse: String,
 }
 
-/// The clocks in a text, in order: times to the second with their date, in the forms of ISO 8601,
-/// of mails, of English and of Chinese; times alone and Unix times right behind words for now. Dates
-/// without a time, times to the minute, versions, durations, numbers of orders, and what is given as
-/// an example are none.
+/// Finds the clocks in a text, in order: times with seconds and their date, in the forms of ISO
+/// 8601, of mail, of English and of Chinese; times alone and Unix times directly after words for
+/// "now". Not clocks are dates without a time, times to the minute, versions, durations, order
+/// numbers, and what is given as an example.
 fn find_clocks(text: &str) -> Vec<Clock> {
     let mut clocks: Vec<Clock> = Vec::new();
     for pattern in PATTERNS.iter() {
         clocks.extend(pattern.captures_iter(text).filter_map(|found| clock(text, &found)));
     }
-    // Of two that overlap, the one that begins first says more.
+    // Of two that overlap, the one that begins first is more complete.
     clocks.sort_by_key(|clock| (clock.range.start, std::cmp::Reverse(clock.range.end)));
     let mut end = 0;
     clocks.retain(|clock| {
@@ -55,7 +56,7 @@ fn find_clocks(text: &str) -> Vec<Clock> {
     clocks
 }
 
-/// The text with its clocks made coarse: the same all day, or all hour.
+/// Makes the clocks in a text coarse: the same all day, or all hour.
 ///
 /// ```
 /// let coarse = foldback_llm::coarsen_clocks("当前时间:2025年11月22日 3时5分54秒。版本 1.2.3");
@@ -79,10 +80,10 @@ pub fn coarsen_clocks(text: &str) -> Cow<'_, str> {
 }
 
 /// Refuses a request whose tools or standing instructions hold a clock. What changes from call to call
-/// may, and so may the examples and defaults of a schema, which never change.
+/// may hold one, and so may the examples and defaults of a schema, which never change.
 ///
 /// # Errors
-/// With the first clock.
+/// Names the first clock.
 pub fn check_clocks(request: &ChatRequest) -> Result<(), ClockError> {
     let tools = request.tools.iter().flat_map(|tool| {
         let place = format!("the declaration of the tool {:?}", tool.name);
@@ -102,7 +103,7 @@ pub fn check_clocks(request: &ChatRequest) -> Result<(), ClockError> {
     Ok(())
 }
 
-/// What a schema says, but for its examples; all of it where it is no JSON.
+/// Returns the texts of a schema without its examples; all of it if it is not JSON.
 fn schema_texts(schema: &str) -> Vec<String> {
     let mut texts = Vec::new();
     match serde_json::from_str(schema) {
@@ -112,7 +113,7 @@ fn schema_texts(schema: &str) -> Vec<String> {
     texts
 }
 
-/// `are_named` where the keys of an object are names of the author's own.
+/// Collects the texts. `are_named` if the keys of an object are names that the author chose.
 fn push_texts(value: &Value, are_named: bool, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => texts.push(text.clone()),
@@ -131,7 +132,7 @@ fn push_texts(value: &Value, are_named: bool, texts: &mut Vec<String>) {
 
 fn clock(text: &str, found: &Captures<'_>) -> Option<Clock> {
     let whole = found.get(0)?;
-    // A number that goes on is another one.
+    // A number that continues is another number.
     if text.get(whole.end()..)?.starts_with(|c: char| c.is_numeric()) {
         return None;
     }
@@ -144,7 +145,7 @@ fn clock(text: &str, found: &Captures<'_>) -> Option<Clock> {
     let cue = found.name("cue").map_or(0, |cue| cue.as_str().len());
     let range = whole.start() + cue..whole.end();
     let coarse = if let Some(epoch) = found.name("epoch") {
-        // The beginning of a day is what a coarse one reads.
+        // A coarse clock reads as the beginning of a day.
         day_of(epoch.as_str()).filter(|day| day != epoch.as_str())?
     } else if let Some(hour) = found.name("hour") {
         format!("{}:00{}", hour.as_str(), group("half"))
@@ -154,14 +155,14 @@ fn clock(text: &str, found: &Captures<'_>) -> Option<Clock> {
     Some(Clock { text: text.get(range.clone())?.to_owned(), range, coarse })
 }
 
-/// How far before a clock words are looked for, in bytes.
+/// How far before a clock cue words are searched for, in bytes.
 const LEAD: usize = 40;
 
 fn tail(text: &str) -> &str {
     text.get(text.ceil_char_boundary(text.len().saturating_sub(LEAD))..).unwrap_or_default()
 }
 
-/// A Unix time at the beginning of its day; how many digits it has says what it counts.
+/// Rounds a Unix time down to its day; its number of digits determines its unit.
 fn day_of(epoch: &str) -> Option<String> {
     let digits = epoch.split('.').next()?;
     let second = 10_u64.checked_pow(u32::try_from(digits.len().checked_sub(10)?).ok()?)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
-    /// The kind, for whoever decides what to do next.
+    /// The kind, for the caller to decide what to do next.
     pub kind: ModelErrorKind,
     /// What happened, as a sentence; never a key.
     pub message: String,
@@ -15,7 +15,7 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// An error; `message` is a sentence that says what was wrong and what was expected.
+    /// Creates an error; `message` is a sentence that says what was wrong and what was expected.
     #[must_use]
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
@@ -26,23 +26,23 @@ impl ModelError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// The key is missing or refused.
+    /// The key is missing or was refused.
     Authentication,
-    /// The account has nothing left to spend.
+    /// The account has no credit left.
     Quota,
-    /// The request is refused as it is.
+    /// The request was refused as it is.
     Request,
     /// The request is longer than the model's window.
     ContextLength,
     /// There are too many requests.
     RateLimit,
-    /// The provider fails or cannot be reached.
+    /// The provider failed or could not be reached.
     Unavailable,
     /// It took too long.
     Timeout,
-    /// The answer cannot be read.
+    /// The answer could not be read.
     Response,
-    /// Settings are missing or do not fit each other.
+    /// Settings are missing or contradict each other.
     Configuration,
 }
 
@@ -60,7 +60,7 @@ impl ModelErrorKind {
         Self::Configuration,
     ];
 
-    /// The name, as records and recordings hold it.
+    /// Returns the name, as records and recordings hold it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -76,13 +76,13 @@ impl ModelErrorKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Whether the same request may be answered later.
+    /// Returns whether the same request may succeed later.
     #[must_use]
     pub fn is_transient(self) -> bool {
         matches!(self, Self::RateLimit | Self::Unavailable | Self::Timeout)

@@ -1,4 +1,4 @@
-//! Strings of JSON in requests.
+//! JSON strings in requests.
 
 use foldback_core::{Escape, escape_into};
 

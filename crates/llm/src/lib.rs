@@ -1,18 +1,18 @@
-//! The port to chat models: what is asked of one, what it answers, and what every model shares.
+//! The interface to chat models: requests, answers, and what every model shares.
 //!
-//! [`ChatModel`] is the port: a [`ChatRequest`] in, a [`ChatResponse`] with its [`Usage`] out, whole or
-//! as a stream of [`ChatChunk`]s. Around it stand
+//! [`ChatModel`] is the trait: a [`ChatRequest`] in, a [`ChatResponse`] with its [`Usage`] out, whole or as
+//! a stream of [`ChatChunk`]s. Around it are
 //!
-//! - [`Retrying`], which asks a model again when it fails for a reason that passes;
-//! - [`ScriptedModel`], which answers by a script: for tests, examples and measurements;
-//! - [`PrefixCache`], which says what of a request a provider's cache would serve, and
-//!   [`place_cache_marks`], which says where to tell it to keep something;
+//! - [`Retrying`], which asks a model again after a transient failure;
+//! - [`ScriptedModel`], which answers from a script: for tests, examples and measurements;
+//! - [`PrefixCache`], which computes how much of a request a provider's cache would serve, and
+//!   [`place_cache_marks`], which marks what the provider should keep;
 //! - [`Mask`] and [`Availability`], by which a [`ToolChoice`] follows what has happened, while the declared
 //!   tools stay the same;
-//! - [`check_clocks`], since a clock in the prefix makes every request a new one;
-//! - [`ToolNames`], names that every provider takes for names that it would refuse.
+//! - [`check_clocks`], because a clock in the prefix makes every request a new one;
+//! - [`ToolNames`], which maps names that a provider would refuse to names that every provider accepts.
 //!
-//! It is not a client: it has no HTTP, no address and no key. Models over HTTP are in
+//! This crate is not a client: it has no HTTP, no address and no key. Models over HTTP are in
 //! `foldback-providers`. It neither runs tools nor keeps a conversation: `foldback-agent` does.
 //!
 //! # A model of your own
@@ -28,7 +28,7 @@
 //! use futures::FutureExt;
 //! use futures::future::BoxFuture;
 //!
-//! /// Says what it was told last, in capitals.
+//! /// Repeats the last message in capitals.
 //! struct Shouting;
 //!
 //! impl ChatModel for Shouting {
@@ -42,7 +42,7 @@
 //!     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
 //!         async move {
 //!             let last = request.messages.last().ok_or_else(|| {
-//!                 // The kind decides whether it is asked again; the sentence is shown.
+//!                 // The kind decides whether the request is sent again; the sentence is shown.
 //!                 ModelError::new(ModelErrorKind::Request, "there is nothing to shout")
 //!             })?;
 //!             let text = last.text().to_uppercase();

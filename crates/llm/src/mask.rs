@@ -1,7 +1,8 @@
 //! Which tools may be called now, while the list of tools stays the same.
 //!
-//! A [`Mask`] names tools and families of tools by their common prefix; [`Availability`] says which
-//! mask holds in which state of a session. The mask becomes a [`ToolChoice`] of a request.
+//! A [`Mask`] names tools, and families of tools by their common prefix; [`Availability`] says
+//! which mask applies in which state of a session. The mask becomes the [`ToolChoice`] of a
+//! request.
 
 mod availability;
 
@@ -12,7 +13,7 @@ use foldback_core::ToolDefinition;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Which of the declared tools a model may call. One without families and names allows all.
+/// The declared tools that a model may call. A mask without families and names allows all.
 ///
 /// ```
 /// use foldback_llm::{CallMode, Mask};
@@ -27,11 +28,11 @@ use std::collections::BTreeSet;
 pub struct Mask {
     /// Whether a tool may, must or must not be called.
     pub mode: CallMode,
-    /// Families that are allowed, by the beginning of their names, such as `browser_`.
+    /// Families that are allowed, by their common prefix, such as `browser_`.
     pub families: BTreeSet<String>,
     /// Single tools that are allowed.
     pub names: BTreeSet<String>,
-    /// The one of them to prefer; the others stay allowed.
+    /// The allowed tool to prefer; the others stay allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preferred: Option<String>,
 }
@@ -43,13 +44,13 @@ pub enum CallMode {
     /// The model decides.
     #[default]
     Auto,
-    /// It has to call one.
+    /// The model must call a tool.
     Required,
-    /// It has to answer in words.
+    /// The model must answer in words.
     ReplyOnly,
 }
 
-/// Something about a mask that does not fit the tools.
+/// A contradiction between a mask and the tools.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MaskProblem {
@@ -59,57 +60,57 @@ pub enum MaskProblem {
     /// A name that no tool has.
     #[error("there is no tool {0:?}")]
     Name(String),
-    /// The preferred tool is masked.
+    /// The preferred tool is not allowed.
     #[error("the tool {0:?} is preferred, but it is not among the allowed ones")]
     Preferred(String),
     /// A call is required, but there are no tools.
-    #[error("a tool has to be called, but there is none")]
+    #[error("a tool call is required, but there are no tools")]
     Nothing,
-    /// Tools are allowed where none may be called.
+    /// Tools are named although none may be called.
     #[error("the mode is reply_only, which allows no tool, but the mask names some")]
     ReplyOnly,
 }
 
 impl Mask {
-    /// All tools; the model decides.
+    /// Allows all tools; the model decides.
     #[must_use]
     pub fn auto() -> Self {
         Self::default()
     }
 
-    /// All tools; one has to be called.
+    /// Allows all tools; one must be called.
     #[must_use]
     pub fn required() -> Self {
         Self { mode: CallMode::Required, ..Self::default() }
     }
 
-    /// No tool.
+    /// Allows no tool.
     #[must_use]
     pub fn reply_only() -> Self {
         Self { mode: CallMode::ReplyOnly, ..Self::default() }
     }
 
-    /// The same, allowing the tools whose names begin so.
+    /// Allows the tools whose names begin with `prefix`.
     #[must_use]
     pub fn family(mut self, prefix: &str) -> Self {
         self.families.insert(prefix.to_owned());
         self
     }
 
-    /// The same, allowing this tool.
+    /// Allows this tool.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.names.insert(name.to_owned());
         self
     }
 
-    /// The same, preferring this one of the allowed tools.
+    /// Prefers this one of the allowed tools.
     #[must_use]
     pub fn prefer(self, name: &str) -> Self {
         Self { preferred: Some(name.to_owned()), ..self }
     }
 
-    /// Whether a tool of this name may be called.
+    /// Returns whether a tool of this name may be called.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         self.mode != CallMode::ReplyOnly
@@ -118,7 +119,7 @@ impl Mask {
                 || self.families.iter().any(|family| name.starts_with(family)))
     }
 
-    /// What does not fit these tools: everything at once.
+    /// Returns everything about the mask that does not fit these tools.
     #[must_use]
     pub fn problems(&self, tools: &[ToolDefinition]) -> Vec<MaskProblem> {
         let any = |test: &dyn Fn(&str) -> bool| tools.iter().any(|tool| test(&tool.name));
@@ -139,10 +140,10 @@ impl Mask {
         found
     }
 
-    /// The choice that a request states. The tools stay declared, all of them.
+    /// Returns the choice to put in a request. All tools stay declared.
     ///
     /// # Errors
-    /// With everything about the mask that does not fit the tools.
+    /// Lists everything about the mask that does not fit the tools.
     pub fn choice(&self, tools: &[ToolDefinition]) -> Result<ToolChoice, Vec<MaskProblem>> {
         let problems = self.problems(tools);
         if !problems.is_empty() {
@@ -161,7 +162,7 @@ impl Mask {
         Ok(ToolChoice::Allowed(AllowedTools { names, required, preferred: self.preferred.clone() }))
     }
 
-    /// Whether it names nothing, and so allows everything.
+    /// Returns whether it names nothing, and so allows everything.
     fn is_open(&self) -> bool {
         self.families.is_empty() && self.names.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The port to a chat model.
+//! The interface to a chat model.
 
 use crate::{ChatRequest, ChatResponse, ChatStream, ModelError};
 use futures::future::BoxFuture;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 /// A model that answers chats. Implementations may be shared between tasks.
 pub trait ChatModel: Send + Sync {
-    /// The model's name, as its provider knows it.
+    /// Returns the model's name, as its provider knows it.
     fn name(&self) -> &str;
 
-    /// What the provider offers; a request that asks for more is rendered in the nearest way that it
-    /// does offer.
+    /// Returns what the provider offers; a request that needs more is rendered in the nearest way
+    /// that is supported.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
     }
@@ -19,15 +19,16 @@ pub trait ChatModel: Send + Sync {
     /// Answers a request.
     ///
     /// # Errors
-    /// When the provider cannot be reached, refuses the request, or answers what cannot be read.
+    /// When the provider cannot be reached, refuses the request, or sends an answer that cannot be
+    /// read.
     fn complete<'a>(
         &'a self,
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>>;
 
-    /// Answers a request piece by piece. The last item is the whole response. A model that does not
-    /// stream gives the text and each call in one piece. Behind
-    /// [`ChatChunk::Again`](crate::ChatChunk::Again) the answer begins anew, and what came before is void.
+    /// Answers a request piece by piece. The last item is the whole response. A model that does not stream
+    /// gives the text and each call in one piece. After [`ChatChunk::Again`](crate::ChatChunk::Again) the
+    /// answer begins anew, and what came before is void.
     ///
     /// # Errors
     /// As [`complete`](Self::complete); also in the middle of the stream.
@@ -47,28 +48,28 @@ pub trait ChatModel: Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// The last assistant message may be given the beginning of, for the model to go on from.
+    /// The model can continue a given beginning of the last assistant message.
     pub prefill: bool,
-    /// A set of allowed tools can be sent beside all tools.
+    /// A set of allowed tools can be sent in addition to all tools.
     pub allowed_tools: bool,
-    /// Marks say where a cached prefix ends.
+    /// The end of a cached prefix can be marked.
     pub cache_marks: bool,
 }
 
 impl Capabilities {
-    /// The same, going on from the beginning of an answer, or not.
+    /// Sets whether the beginning of an answer can be continued.
     #[must_use]
     pub fn with_prefill(self, prefill: bool) -> Self {
         Self { prefill, ..self }
     }
 
-    /// The same, taking a set of allowed tools, or not.
+    /// Sets whether a set of allowed tools can be sent.
     #[must_use]
     pub fn with_allowed_tools(self, allowed_tools: bool) -> Self {
         Self { allowed_tools, ..self }
     }
 
-    /// The same, taking cache marks, or not.
+    /// Sets whether cache marks are accepted.
     #[must_use]
     pub fn with_cache_marks(self, cache_marks: bool) -> Self {
         Self { cache_marks, ..self }

@@ -10,25 +10,25 @@ use std::sync::Arc;
 pub struct ChatRequest {
     /// The messages, in order.
     pub messages: Vec<Arc<Message>>,
-    /// The tools that are declared. They stay the same for a whole session; what may be called now
-    /// is [`tool_choice`](Self::tool_choice).
+    /// The declared tools. They stay the same for a whole session; what may be called now is
+    /// [`tool_choice`](Self::tool_choice).
     pub tools: Vec<ToolDefinition>,
     /// Which of them the model may call now.
     pub tool_choice: ToolChoice,
-    /// Indexes into `messages` behind which a cached prefix ends, ascending.
+    /// Indexes into `messages` after which a cached prefix ends, ascending.
     pub cache_marks: Vec<usize>,
     /// How many messages at the end change from call to call.
     pub volatile: usize,
-    /// How the answer is drawn.
+    /// How the answer is sampled.
     pub sampling: Sampling,
     /// The session that the request belongs to; requests of one session share a cached prefix.
     pub session: Option<String>,
-    /// A name for this call, the same when the call is made again after its process was killed.
+    /// A name for this call, the same if the call is repeated after its process was killed.
     pub id: Option<String>,
 }
 
 impl ChatRequest {
-    /// A request of these messages, everything else as the provider likes.
+    /// Creates a request of these messages; everything else is the provider's default.
     ///
     /// ```
     /// use foldback_core::Message;
@@ -42,7 +42,7 @@ impl ChatRequest {
         Self::default().with_messages(messages)
     }
 
-    /// The same, with these messages.
+    /// Sets the messages.
     #[must_use]
     pub fn with_messages(
         self,
@@ -51,58 +51,59 @@ impl ChatRequest {
         Self { messages: messages.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The same, declaring these tools.
+    /// Declares these tools.
     #[must_use]
     pub fn with_tools(self, tools: Vec<ToolDefinition>) -> Self {
         Self { tools, ..self }
     }
 
-    /// The same, with this choice of tools.
+    /// Sets the choice of tools.
     #[must_use]
     pub fn with_tool_choice(self, tool_choice: ToolChoice) -> Self {
         Self { tool_choice, ..self }
     }
 
-    /// The same, with these [cache marks](Self::cache_marks).
+    /// Sets the [cache marks](Self::cache_marks).
     #[must_use]
     pub fn with_cache_marks(self, cache_marks: Vec<usize>) -> Self {
         Self { cache_marks, ..self }
     }
 
-    /// The same, with this many messages at the end that change from call to call.
+    /// Sets how many messages at the end change from call to call.
     #[must_use]
     pub fn with_volatile(self, volatile: usize) -> Self {
         Self { volatile, ..self }
     }
 
-    /// The same, with an answer drawn in this way.
+    /// Sets how the answer is sampled.
     #[must_use]
     pub fn with_sampling(self, sampling: Sampling) -> Self {
         Self { sampling, ..self }
     }
 
-    /// The same, in this session.
+    /// Sets the session.
     #[must_use]
     pub fn with_session(self, session: impl Into<String>) -> Self {
         Self { session: Some(session.into()), ..self }
     }
 
-    /// The same, under this name.
+    /// Sets the name of this call.
     #[must_use]
     pub fn with_id(self, id: impl Into<String>) -> Self {
         Self { id: Some(id.into()), ..self }
     }
 
-    /// Refuses a choice of tools that does not fit those that are declared, as providers do.
+    /// Refuses a choice of tools that does not fit the declared ones, as providers do.
     ///
     /// # Errors
-    /// When the choice names a tool that is not declared, or wants a call where no tool may be called.
+    /// When the choice names a tool that is not declared, or requires a call although no tool may be
+    /// called.
     pub fn check_tool_choice(&self) -> Result<(), ModelError> {
         let refused = |message| Err(ModelError::new(ModelErrorKind::Request, message));
         if self.tools.is_empty() {
-            // What names tools where there are none is not sent.
+            // A choice that names tools is not sent if there are none.
             return if self.tool_choice.must_call() {
-                refused("a tool has to be called, but the request declares none".to_owned())
+                refused("a tool call is required, but the request declares no tools".to_owned())
             } else {
                 Ok(())
             };
@@ -115,7 +116,7 @@ impl ChatRequest {
             ));
         }
         if allowed.required && allowed.names.is_empty() {
-            return refused("a tool has to be called, but none is allowed".to_owned());
+            return refused("a tool call is required, but no tool is allowed".to_owned());
         }
         Ok(())
     }
@@ -127,16 +128,16 @@ pub enum ToolChoice {
     /// Any, or none: the model decides.
     #[default]
     Auto,
-    /// Any, but it has to call one.
+    /// Any, but the model must call one.
     Required,
-    /// None: it has to answer in words.
+    /// None: the model must answer in words.
     ReplyOnly,
     /// Some of them.
     Allowed(AllowedTools),
 }
 
 impl ToolChoice {
-    /// Whether the model has to call a tool.
+    /// Returns whether the model must call a tool.
     #[must_use]
     pub fn must_call(&self) -> bool {
         match self {
@@ -152,46 +153,46 @@ impl ToolChoice {
 pub struct AllowedTools {
     /// Their names, in order.
     pub names: Vec<String>,
-    /// Whether one of them has to be called.
+    /// Whether one of them must be called.
     pub required: bool,
-    /// The one to prefer, where the model may as well call another.
+    /// The preferred tool; the model may still call another.
     pub preferred: Option<String>,
 }
 
-/// How an answer is drawn. What is not set is the provider's own choice.
+/// How an answer is sampled. What is not set is the provider's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Sampling {
-    /// 0 for the likeliest, 1 as the model was trained.
+    /// 0 for the most likely token, 1 for the model's own distribution.
     pub temperature: Option<f64>,
     /// The greatest number of tokens of the answer.
     pub max_tokens: Option<u32>,
     /// Texts that end the answer.
     pub stop: Vec<String>,
-    /// For providers that draw the same answer for the same seed.
+    /// For providers that give the same answer for the same seed.
     pub seed: Option<u64>,
 }
 
 impl Sampling {
-    /// The same, drawn at this temperature; `None` for the provider's own.
+    /// Sets the temperature; `None` for the provider's default.
     #[must_use]
     pub fn with_temperature(self, temperature: impl Into<Option<f64>>) -> Self {
         Self { temperature: temperature.into(), ..self }
     }
 
-    /// The same, of at most this many tokens; `None` for the provider's own bound.
+    /// Limits the answer to this many tokens; `None` for the provider's default.
     #[must_use]
     pub fn with_max_tokens(self, max_tokens: impl Into<Option<u32>>) -> Self {
         Self { max_tokens: max_tokens.into(), ..self }
     }
 
-    /// The same, ended by these texts.
+    /// Sets the texts that end the answer.
     #[must_use]
     pub fn with_stop(self, stop: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { stop: stop.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The same, drawn with this seed; `None` for none.
+    /// Sets the seed; `None` for none.
     #[must_use]
     pub fn with_seed(self, seed: impl Into<Option<u64>>) -> Self {
         Self { seed: seed.into(), ..self }

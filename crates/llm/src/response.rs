@@ -13,14 +13,14 @@ pub struct ChatResponse {
     pub message: Message,
     /// The tokens it took.
     pub usage: Usage,
-    /// Why it ended.
+    /// Why the answer ended.
     pub stop: StopReason,
     /// The model that answered, as the provider names it.
     pub model: String,
 }
 
 impl ChatResponse {
-    /// The answer as a stream in as few pieces as there are: its text, each call, and the whole.
+    /// Returns the answer as a stream of the fewest pieces: its text, each call, and the whole.
     #[must_use]
     pub fn into_chunks(self) -> Vec<ChatChunk> {
         let text = self.message.text().into_owned();
@@ -40,7 +40,7 @@ impl ChatResponse {
 /// The tokens of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// All tokens of the request, those of the cache among them.
+    /// All tokens of the request, including those of the cache.
     pub input: u64,
     /// The tokens of the answer.
     pub output: u64,
@@ -50,7 +50,7 @@ pub struct Usage {
     pub cached_write: u64,
 }
 
-/// Sums; what no number holds stays at the greatest, since providers may tell anything.
+/// Adds up; a sum that overflows stays at the maximum, since providers may report anything.
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);
@@ -64,15 +64,15 @@ impl AddAssign for Usage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model had said all.
+    /// The model had finished.
     End,
     /// It called tools.
     ToolCalls,
-    /// It reached the greatest number of tokens: the end is missing.
+    /// It reached the limit of tokens: the end is missing.
     Length,
-    /// The provider held something back.
+    /// The provider withheld something.
     Filtered,
-    /// A reason that is unknown here.
+    /// A reason that is not known here.
     Other(String),
 }
 
@@ -81,8 +81,8 @@ pub enum StopReason {
 pub enum ChatChunk {
     /// More text.
     Text(String),
-    /// More of a tool call. Id and name come with its first piece; a call that never gets a name
-    /// comes with [`Done`](Self::Done) alone.
+    /// More of a tool call. Its first piece has the id and the name; a call that never gets a name
+    /// appears only in [`Done`](Self::Done).
     ToolCall {
         /// Which call, from 0 on.
         index: usize,
@@ -93,7 +93,7 @@ pub enum ChatChunk {
         /// More of its arguments.
         arguments: String,
     },
-    /// The answer broke off, and is asked for again: what came of it so far is void, and it begins anew.
+    /// The answer broke off, and is requested again: its pieces so far are void, and it begins anew.
     Again,
     /// All of it, at the end.
     Done(Box<ChatResponse>),

@@ -1,4 +1,4 @@
-//! Asking again, after a while.
+//! Retries with backoff.
 
 use crate::{
     Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A model that is asked again when it fails for a reason that passes.
+/// A model that is asked again after a transient failure.
 ///
-/// A stream that breaks off behind its first piece by such a failure is asked for again as well, and says
-/// so by [`ChatChunk::Again`]: what came before that is void.
+/// A stream that breaks off after its first piece with such a failure is requested again too, and says so
+/// with [`ChatChunk::Again`]: what came before that is void.
 #[derive(Clone)]
 pub struct Retrying<M> {
     model: M,
@@ -22,16 +22,16 @@ pub struct Retrying<M> {
     on_retry: Option<Arc<OnRetry>>,
 }
 
-/// What is called with each failure after which a model is asked again, and with the wait before that.
+/// A function that is given each failure before a retry, and the wait before that retry.
 type OnRetry = dyn Fn(&ModelError, Duration) + Send + Sync;
 
 /// How often to ask again, and after how long.
 ///
 /// The wait doubles from [`first_wait`](Self::first_wait) to [`longest_wait`](Self::longest_wait),
-/// less up to a half that depends on the seed, the session and the attempt. A wait that the
-/// provider asks for is kept instead where it is longer. What would exceed
+/// less up to a half that depends on the seed, the session and the attempt. If the provider asks
+/// for a longer wait, that is kept instead. If a wait would exceed
 /// [`total_wait`](Self::total_wait), or end later than [`total_time`](Self::total_time) after the
-/// first attempt began, is not waited for: the error is returned.
+/// first attempt began, the error is returned at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
@@ -39,19 +39,21 @@ pub struct RetryPolicy {
     pub attempts: u32,
     /// The wait after the first failure.
     pub first_wait: Duration,
-    /// The longest wait between two attempts that nobody asked for.
+    /// The longest wait between two attempts, unless the provider asks for more.
     pub longest_wait: Duration,
-    /// The longest time that one request may wait in all.
+    /// The longest time that one request may wait in total.
     pub total_wait: Duration,
-    /// How long after the first attempt began the last one may begin, time of answering included.
+    /// How long after the start of the first attempt the last one may start, answering time
+    /// included.
     pub total_time: Duration,
-    /// Spreads the waits; the same seed gives the same waits.
+    /// Seeds the jitter; the same seed gives the same waits.
     pub seed: u64,
 }
 
 impl Default for RetryPolicy {
-    /// Five attempts within two minutes of waiting: an overloaded provider is usually back by then.
-    /// A quarter of an hour in all leaves room for one more after the longest answer that is waited for.
+    /// Five attempts within two minutes of waiting: an overloaded provider is usually back by then. A
+    /// quarter of an hour in total leaves time for another attempt after the longest answer that is
+    /// awaited.
     fn default() -> Self {
         Self {
             attempts: 5,
@@ -65,7 +67,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The wait after failure number `failure` (from 0 on) of a session's request, where the
+    /// Returns the wait after failure number `failure` (from 0) of a session's request, if the
     /// provider asks for none.
     #[must_use]
     pub fn wait(&self, failure: u32, session: Option<&str>) -> Duration {
@@ -73,42 +75,42 @@ impl RetryPolicy {
         let full = full.min(self.longest_wait);
         let seed = self.seed.wrapping_add(u64::from(failure));
         let draw = xxh3_64_with_seed(session.unwrap_or_default().as_bytes(), seed);
-        // The upper 32 bits as a part of one: 0.5 up to 1.0.
+        // The upper 32 bits as a fraction: 0.5 up to 1.0.
         let part = 0.5 + (draw >> 32) as f64 / 2.0_f64.powi(33);
         full.mul_f64(part)
     }
 
-    /// The same, sending a request at most this often.
+    /// Limits how often a request is sent.
     #[must_use]
     pub fn with_attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// The same, waiting this long after the first failure.
+    /// Sets the wait after the first failure.
     #[must_use]
     pub fn with_first_wait(self, first_wait: Duration) -> Self {
         Self { first_wait, ..self }
     }
 
-    /// The same, waiting at most this long between two attempts.
+    /// Limits the wait between two attempts.
     #[must_use]
     pub fn with_longest_wait(self, longest_wait: Duration) -> Self {
         Self { longest_wait, ..self }
     }
 
-    /// The same, waiting at most this long in all.
+    /// Limits the total wait.
     #[must_use]
     pub fn with_total_wait(self, total_wait: Duration) -> Self {
         Self { total_wait, ..self }
     }
 
-    /// The same, beginning no attempt later than this after the first one.
+    /// Limits how long after the first attempt another may start.
     #[must_use]
     pub fn with_total_time(self, total_time: Duration) -> Self {
         Self { total_time, ..self }
     }
 
-    /// The same, with waits spread by this seed.
+    /// Sets the seed of the jitter.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
@@ -116,19 +118,19 @@ impl RetryPolicy {
 }
 
 impl<M: ChatModel> Retrying<M> {
-    /// The model, asked again by `policy`.
+    /// Creates a model that is asked again according to `policy`.
     pub fn new(model: M, policy: RetryPolicy) -> Self {
         Self { model, policy, on_retry: None }
     }
 
-    /// The same, calling `on_retry` with each failure after which the model is asked again, and with the
-    /// wait before that.
+    /// Calls `on_retry` with each failure after which the model is asked again, and with the wait before
+    /// the retry.
     #[must_use]
     pub fn telling(self, on_retry: impl Fn(&ModelError, Duration) + Send + Sync + 'static) -> Self {
         Self { on_retry: Some(Arc::new(on_retry)), ..self }
     }
 
-    /// How long to wait before the next attempt, or why there is none.
+    /// Returns the wait before the next attempt, or why there is none.
     fn wait_after(
         &self,
         tries: &mut Tries,
@@ -156,7 +158,7 @@ impl<M: ChatModel> Retrying<M> {
         Ok(wait)
     }
 
-    /// A stream whose first piece has come.
+    /// Returns a stream whose first piece has arrived.
     async fn opened<'a>(
         &'a self,
         tries: &mut Tries,
@@ -174,7 +176,7 @@ impl<M: ChatModel> Retrying<M> {
         }
     }
 
-    /// The next piece of a stream, and how it goes on.
+    /// Returns the next piece of a stream, and how it continues.
     async fn piece<'a>(&'a self, request: &'a ChatRequest, going: Going<'a>) -> Option<Piece<'a>> {
         let (mut chunks, mut tries) = match going {
             Going::On(chunks, tries) => (chunks, tries),
@@ -204,15 +206,15 @@ impl<M: fmt::Debug> fmt::Debug for Retrying<M> {
     }
 }
 
-/// How a stream goes on.
+/// How a stream continues.
 enum Going<'a> {
     On(ChatStream<'a>, Tries),
-    /// It broke off, and is asked for again after this long.
+    /// It broke off, and is requested again after this long.
     Again(Duration, Tries),
     Over,
 }
 
-/// A piece of a stream, and how it goes on behind that.
+/// A piece of a stream, and how the stream continues after it.
 type Piece<'a> = (Result<ChatChunk, ModelError>, Going<'a>);
 
 /// What one request has been through.

@@ -1,4 +1,4 @@
-//! A model that answers by a script, for tests, examples and measurements.
+//! A model that answers from a script, for tests, examples and measurements.
 
 mod answer;
 
@@ -16,15 +16,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A model that gives the answers it was told, in order, or those of a function of the request. It
-/// keeps the requests that it saw, and takes the time that it was told to take: by tokio's clock, so
-/// that a test with a paused one waits for nothing.
+/// A model that gives a list of answers in order, or those of a function of the request. It keeps the
+/// requests that it received, and takes as long as it is set to take: by tokio's clock, so that a test
+/// with a paused clock does not wait.
 ///
 /// A request whose choice of tools [does not fit](ChatRequest::check_tool_choice) is refused, as providers
 /// refuse it.
 ///
-/// The usage is counted with [`Estimate`], so it is the same on every run; what of the input is read
-/// from a cache and written there is told by a [`PrefixCache`], where it [has one](Self::with_cache).
+/// The usage is counted with [`Estimate`], so it is the same on every run; a [`PrefixCache`], if the model
+/// [has one](Self::with_cache), determines how much of the input is read from a cache and written there.
 ///
 /// ```
 /// use foldback_core::{Message, ToolCall};
@@ -57,23 +57,23 @@ enum Script {
 
 #[derive(Default)]
 struct State {
-    /// What is left of a script in order.
+    /// The remaining answers of an ordered script.
     answers: VecDeque<Answer>,
     requests: Vec<ChatRequest>,
     usage: Usage,
-    /// The provider's cache, and when it was empty.
+    /// The provider's cache, and the time at which it was empty.
     cache: Option<(PrefixCache, Instant)>,
 }
 
 impl ScriptedModel {
-    /// A model with these answers.
+    /// Creates a model with these answers.
     #[must_use]
     pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
         let state = State { answers: answers.into_iter().collect(), ..State::default() };
         Self::of(Script::InOrder, state)
     }
 
-    /// A model that answers every request by a function of it.
+    /// Creates a model that answers every request by a function of it.
     #[must_use]
     pub fn answering(answer: impl Fn(&ChatRequest) -> Answer + Send + Sync + 'static) -> Self {
         Self::of(Script::Function(Box::new(answer)), State::default())
@@ -84,55 +84,55 @@ impl ScriptedModel {
         Self { name, capabilities: Capabilities::default(), script, state: Mutex::new(state) }
     }
 
-    /// The same under another name.
+    /// Sets the name.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
     }
 
-    /// The same, offering more.
+    /// Sets what the model offers.
     #[must_use]
     pub fn with_capabilities(self, capabilities: Capabilities) -> Self {
         Self { capabilities, ..self }
     }
 
-    /// The same behind a prefix cache.
+    /// Puts the model behind a prefix cache.
     #[must_use]
     pub fn with_cache(self, cache: PrefixCache) -> Self {
         self.state().cache = Some((cache, Instant::now()));
         self
     }
 
-    /// How often it was asked.
+    /// Returns how often it was asked.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.state().requests.len()
     }
 
-    /// What it was asked, in order.
+    /// Returns the requests, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<ChatRequest> {
         self.state().requests.clone()
     }
 
-    /// How many answers are left of a script in order.
+    /// Returns how many answers of an ordered script are left.
     #[must_use]
     pub fn left(&self) -> usize {
         self.state().answers.len()
     }
 
-    /// What all answers took so far.
+    /// Returns the usage of all answers so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.state().usage
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is one assignment: what a panic elsewhere left is whole.
+        // Each change is one assignment, so the state is whole even after a panic elsewhere.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the request, and finds its answer.
+    /// Records the request, and finds its answer.
     fn take(&self, request: &ChatRequest) -> Result<Played, ModelError> {
         let written = match &self.script {
             Script::Function(answer) => Some(answer(request)),
@@ -160,7 +160,7 @@ impl ScriptedModel {
     }
 }
 
-/// An answer as it goes out.
+/// An answer as it is sent.
 struct Played {
     delay: Duration,
     pieces: Vec<answer::Piece>,
@@ -197,7 +197,7 @@ impl ChatModel for ScriptedModel {
             let played = self.take(request)?;
             wait(played.delay).await;
             let end = match played.end {
-                // Nothing was begun, so the request itself fails.
+                // Nothing was sent yet, so the request itself fails.
                 Err(error) if played.pieces.is_empty() => return Err(error),
                 end => end.map(|response| ChatChunk::Done(Box::new(response))),
             };
@@ -211,7 +211,7 @@ impl ChatModel for ScriptedModel {
     }
 }
 
-/// A wait that needs no clock where there is nothing to wait for.
+/// Waits; needs no clock if there is nothing to wait for.
 async fn wait(time: Duration) {
     if !time.is_zero() {
         tokio::time::sleep(time).await;

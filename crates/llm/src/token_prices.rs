@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenPrices {
-    /// A million tokens of input that the cache has no part in.
+    /// A million tokens of input without any use of the cache.
     pub input: f64,
     /// A million tokens of output.
     pub output: f64,
@@ -27,7 +27,7 @@ pub struct TokenPrices {
 }
 
 impl TokenPrices {
-    /// What these tokens cost.
+    /// Returns what these tokens cost.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> f64 {
         let plain =
@@ -39,13 +39,14 @@ impl TokenPrices {
             + million(usage.cached_write, self.cached_write)
     }
 
-    /// What input costs, as far as only the ratios matter.
+    /// Returns the prices of input, for uses in which only the ratios matter.
     #[must_use]
     pub fn of_input(&self) -> Prices {
         Prices { read: self.cached_read, write: self.cached_write, plain: self.input }
     }
 
-    /// Whether each is a finite number of 0 or more, and ordinary input costs something.
+    /// Returns whether each price is a finite number of at least 0, and ordinary input costs
+    /// something.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.of_input().is_sound() && self.output.is_finite() && self.output >= 0.0

@@ -1,25 +1,25 @@
-//! Names that a provider takes for names that it would refuse.
+//! Names that a provider accepts for names that it would refuse.
 
 use crate::ChatRequest;
 use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The longest name of a tool that providers take, in characters.
+/// The longest tool name that providers accept, in characters.
 const LONGEST_NAME: usize = 64;
 
 /// The digits of a checksum in a name.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// How many of them: 50 bits, so that names collide by chance once in some ten million tools.
+/// How many digits: 50 bits, so that names collide by chance once in some ten million tools.
 const CHECKSUM: usize = 10;
 
-/// The tool names of a request as they go on the wire, and back.
+/// The tool names of a request as they are sent, and the way back.
 ///
-/// Providers take letters, digits, `_` and `-`, up to 64 of them. A legal name stays as it is. Any
-/// other keeps its legal beginning, so that a family stays one, and ends with a checksum of the
-/// whole name: `browser_查询订单` becomes `browser_` and ten characters. A name depends on nothing
-/// but itself, so it is the same in every request; only where two names meet does one get another
-/// checksum.
+/// Providers accept letters, digits, `_` and `-`, up to 64 of them. A legal name stays as it is.
+/// Any other keeps its legal beginning, so that a family stays a family, and ends with a checksum
+/// of the whole name: `browser_查询订单` becomes `browser_` and ten characters. A wire name depends
+/// only on the name itself, so it is the same in every request; only if two names collide does one
+/// get another checksum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolNames {
     to_wire: BTreeMap<String, String>,
@@ -27,7 +27,7 @@ pub struct ToolNames {
 }
 
 impl ToolNames {
-    /// The names of a set of tools; their order does not matter.
+    /// Maps the names of a set of tools; their order does not matter.
     ///
     /// ```
     /// let names = foldback_llm::ToolNames::new(["file_read", "browser_查询订单"]);
@@ -55,7 +55,7 @@ impl ToolNames {
         all
     }
 
-    /// The names that a request declares, and those that its messages call.
+    /// Maps the names that a request declares, and those that its messages call.
     #[must_use]
     pub fn of_request(request: &ChatRequest) -> Self {
         let declared = request.tools.iter().map(|tool| tool.name.as_str());
@@ -67,13 +67,13 @@ impl ToolNames {
         Self::new(declared.chain(called))
     }
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn wire(&self, name: &str) -> String {
         self.to_wire.get(name).cloned().unwrap_or_else(|| legal_name(name, LONGEST_NAME))
     }
 
-    /// The name that a wire name stands for; one that the request did not have is itself.
+    /// Returns the name behind a wire name; an unknown wire name is returned as it is.
     #[must_use]
     pub fn original(&self, wire: &str) -> String {
         self.from_wire.get(wire).cloned().unwrap_or_else(|| wire.to_owned())
@@ -85,9 +85,9 @@ impl ToolNames {
     }
 }
 
-/// A name that providers take, for any text: the text itself where it is one of up to `longest`
-/// characters, else its legal beginning and a checksum, the same at all times. `longest` leaves room
-/// for the checksum: 12 or more.
+/// Returns a name that providers accept, for any text: the text itself if it is legal and has at
+/// most `longest` characters, otherwise its legal beginning and a checksum. The result never
+/// changes. `longest` leaves room for the checksum: 12 or more.
 #[must_use]
 pub fn legal_name(text: &str, longest: usize) -> String {
     if is_legal(text, longest) { text.to_owned() } else { checksummed(text, longest, 0) }
@@ -101,7 +101,7 @@ fn is_legal_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// What is legal at the beginning of `name`, and a checksum of all of it.
+/// Returns the legal beginning of `name`, with a checksum of all of it.
 fn checksummed(name: &str, longest: usize, attempt: u64) -> String {
     let room = longest.saturating_sub(CHECKSUM + 1);
     let mut out: String =

@@ -1,13 +1,13 @@
-//! What looks into all todos, where the person has allowed it.
+//! Tools that search all todos, if the user has allowed it.
 
 use foldback::{Answer, Error, Memory};
 
-/// Whether a tool looks into all todos where that is allowed.
+/// Returns whether a tool searches all todos if that is allowed.
 pub(crate) fn is_of_all(tool: &str) -> bool {
     matches!(tool, "search_block" | "load")
 }
 
-/// The answer of such a tool.
+/// Returns the answer of such a tool.
 ///
 /// # Errors
 /// When the store fails.

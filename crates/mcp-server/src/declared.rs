@@ -8,10 +8,11 @@ use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource, Tool, Tool
 use serde_json::Value;
 use std::sync::Arc;
 
-/// An answer links to so many blocks and stored parts at most; it names all of them.
+/// How many blocks and stored parts an answer links to at most; its text names all of them.
 const LINKS: usize = 10;
 
-/// A tool with its schemas and all four hints. Its description ends with the mark, where there is one.
+/// Declares a tool with its schemas and all four hints. Its description ends with the mark, if there
+/// is one.
 pub(crate) fn declared(tool: &MemoryTool, scope: &Scope) -> Tool {
     let description = match scope.mark.as_str() {
         "" => tool.description.to_owned(),
@@ -31,20 +32,20 @@ pub(crate) fn declared(tool: &MemoryTool, scope: &Scope) -> Tool {
     }
 }
 
-/// A schema, which is an object.
+/// Parses a schema, which is an object.
 fn schema(json: &str) -> Arc<JsonObject> {
     Arc::new(serde_json::from_str(json).unwrap_or_default())
 }
 
-/// An answer as a result that is its text alone.
+/// Returns an answer as a result that is text alone.
 pub(crate) fn text(answer: &Answer) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(&*answer.text)]);
     result.is_error = Some(answer.is_error);
     result
 }
 
-/// An answer as a result: its text, the same structured, and links to what it shows. Short names are those
-/// of the todo `own`.
+/// Returns an answer as a result: its text, its structured form, and links to what it shows. Short names
+/// are those of the todo `own`.
 pub(crate) fn result(answer: &Answer, own: Option<&TodoId>) -> CallToolResult {
     let mut content = vec![ContentBlock::text(&*answer.text)];
     let named = answer.references.iter().filter_map(|name| match own {
@@ -59,7 +60,7 @@ pub(crate) fn result(answer: &Answer, own: Option<&TodoId>) -> CallToolResult {
     result
 }
 
-/// A block or a stored part as a resource. Nothing that was recorded stands in it.
+/// Returns a block or a stored part as a resource. It contains nothing that was recorded.
 pub(crate) fn link(reference: &Reference) -> Resource {
     Resource::new(uri::of(reference), reference.to_string()).with_mime_type("text/plain")
 }

@@ -1,9 +1,9 @@
-//! Why a server could not be started, or went on no longer.
+//! Why a server could not start or keep running.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// Why a server could not be started, or went on no longer.
+/// Why a server could not start or keep running.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address can be reached from other machines.
@@ -13,15 +13,15 @@ pub enum ServeError {
     )]
     NotLoopback(SocketAddr),
     /// The address cannot be used.
-    #[error("{address} cannot be listened on: {source}")]
+    #[error("cannot listen on {address}: {source}")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The client did not begin as the protocol asks.
-    #[error("the client did not begin as the protocol asks: {0}")]
+    /// The client did not start as the protocol requires.
+    #[error("the client did not start as the protocol requires: {0}")]
     Begin(String),
     /// The server ended by itself.
     #[error("the server has ended: {0}")]

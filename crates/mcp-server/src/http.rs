@@ -1,4 +1,4 @@
-//! A server on standard input and output, and one over HTTP that this machine alone can reach.
+//! A server on standard input and output, and one over HTTP that only this machine can reach.
 
 use crate::{MemoryServer, ServeError};
 use axum::serve::ListenerExt as _;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 impl MemoryServer {
-    /// Serves the client at the other end of standard input and output, until it goes away.
+    /// Serves the client on standard input and output until it disconnects.
     ///
     /// # Errors
-    /// When the client does not begin as the protocol asks.
+    /// When the client does not start as the protocol requires.
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
         let running = match self.serve(stdio_pipes()).await {
             Ok(running) => running,
-            // It went away before it asked for anything.
+            // It disconnected before it asked for anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(ServeError::Begin(error.to_string())),
         };
@@ -33,8 +33,8 @@ impl MemoryServer {
     }
 }
 
-/// A server over HTTP that listens already. Only this machine reaches it: the address is of loopback, and a
-/// request that names another host, or comes from the page of another site, is refused.
+/// A server over HTTP that is already listening. Only this machine reaches it: the address is a loopback
+/// address, and a request that names another host, or comes from the page of another site, is refused.
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
@@ -42,7 +42,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Listens on an address. The port 0 is any that is free.
+    /// Listens on an address. Port 0 is any free port.
     ///
     /// # Errors
     /// When other machines can reach the address, or it cannot be listened on.
@@ -56,22 +56,23 @@ impl HttpServer {
         Ok(Self { listener, address, path: "/mcp".to_owned() })
     }
 
-    /// The same, found below `/mcp` by those alone who know this word: letters and digits.
+    /// Serves only below `/mcp/` and this word of letters and digits, so only clients that know it
+    /// find it.
     #[must_use]
     pub fn with_word(self, word: &str) -> Self {
         Self { path: format!("/mcp/{word}"), ..self }
     }
 
-    /// Where clients find it.
+    /// Returns the address for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{}", self.address, self.path)
     }
 
-    /// Serves clients until `end` is done.
+    /// Serves clients until `end` completes.
     ///
     /// # Errors
-    /// When no more of them can be accepted.
+    /// When no more connections can be accepted.
     pub async fn serve(
         self,
         server: MemoryServer,
@@ -92,7 +93,7 @@ impl HttpServer {
         let router = axum::Router::new().route_service(&self.path, service);
         let ended = async move {
             end.await;
-            // Streams that stay open would keep it waiting.
+            // Open streams would delay the shutdown.
             ending.cancel();
         };
         let listener = self.listener.tap_io(|client| drop(client.set_nodelay(true)));

@@ -1,16 +1,17 @@
 //! A store of conversations as a Model Context Protocol server.
 //!
 //! A [`MemoryServer`] offers [the tools of a memory](foldback::MemoryTool) to another program's agent: over
-//! [standard input and output](MemoryServer::serve_stdio), or over [HTTP on loopback](HttpServer). What
-//! they are called, take and answer is not decided here. Blocks and stored parts are resources, too, and
+//! [standard input and output](MemoryServer::serve_stdio), or over [HTTP on loopback](HttpServer). Their
+//! names, arguments and answers are not decided here. Blocks and stored parts are also resources, and
 //! answers link to them.
 //!
-//! For which conversation it speaks is decided by the person who starts it ([`Scope`]), or by the folders
-//! that the person's client names as its roots; never by a model. What is recalled keeps its marks. Each
-//! call reads the store as it is then, so that other processes may write to it meanwhile; a store that
-//! cannot be read is an answer.
+//! The person who starts the server decides which conversation it serves ([`Scope`]), or the folders that
+//! the person's client names as its roots do; never a model. Recalled text keeps its marks. Each call reads
+//! the store in its current state, so that other processes may write to it meanwhile; if the store cannot be
+//! read, the answer says so.
 //!
-//! It is not a gateway: it sees no other traffic of the client, and records only what the client asks it to.
+//! This crate is not a gateway: it sees no other traffic of the client, and records only what the client
+//! asks it to.
 //!
 //! ```
 //! use foldback::core::TodoId;

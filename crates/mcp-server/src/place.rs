@@ -1,4 +1,4 @@
-//! The todo that a call is about: the person's choice, or that of the folders which the client names.
+//! The todo that a call is about: chosen by the user, or by the folders that the client names.
 
 use crate::scope::{Chosen, Scope};
 use crate::uri;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a call looks.
+/// Where a call searches.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// In this todo.
@@ -21,33 +21,33 @@ pub(crate) enum Place {
     Folders(Vec<PathBuf>),
     /// In the first of these, or in another of them that a call names.
     Session(Vec<TodoId>),
-    /// The client has to be asked first.
+    /// The client must be asked first.
     Ask(Box<InputRequiredResult>),
     /// Nowhere, for this reason.
     Nowhere(String),
 }
 
-/// A todo that was found, and the folder that it is found by.
+/// A todo that was found, and the folder that led to it.
 pub(crate) struct Found {
     pub(crate) todo: TodoId,
     folder: Option<PathBuf>,
 }
 
-/// What one client has said of its roots, where it says so once.
+/// What one client has said of its roots, if it is asked only once.
 #[derive(Clone, Default)]
 pub(crate) struct Roots(Arc<Mutex<Option<Vec<PathBuf>>>>);
 
 /// The name under which the client answers for its roots.
 const ROOTS: &str = "roots";
 
-/// What writes the todos of folders.
+/// The source under which the todos of folders are written.
 const SOURCE: &str = "mcp";
 
-/// A client that does not answer for its roots within this has none.
+/// A client that does not name its roots within this time has none.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Place {
-    /// Where a call of this client looks. `responses` are what it answers to an earlier `Ask`.
+    /// Finds where a call of this client searches. `responses` are its answers to an earlier `Ask`.
     pub(crate) async fn of(
         scope: &Scope,
         (tool, arguments): (&str, &str),
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// The todo to look into; otherwise a sentence that says what to do.
+    /// Finds the todo to search; otherwise returns a sentence that says what to do.
     ///
     /// # Errors
     /// When the store fails.
@@ -111,7 +111,7 @@ impl Place {
 }
 
 impl Found {
-    /// Notes in which folder the todo was made, where it was not known.
+    /// Records in which folder the todo was made, if that was not known.
     ///
     /// # Errors
     /// When the store fails.
@@ -132,11 +132,11 @@ impl Roots {
         *self.0.lock() = None;
     }
 
-    /// The folders that the client works in. Up to the protocol of 2025 it is asked once; after that it
-    /// answers with the call, and nothing is kept.
+    /// Returns the folders that the client works in. Up to the protocol of 2025 it is asked once; after
+    /// that it answers with the call, and nothing is kept.
     #[expect(
         deprecated,
-        reason = "roots are how clients name their folders, whatever may follow them"
+        reason = "roots are how clients name their folders, whatever may replace them"
     )]
     async fn ask(
         &self,
@@ -184,7 +184,7 @@ impl Roots {
     }
 }
 
-/// The todo that a call names in full, by what it loads.
+/// Returns the todo that a call names in full, by what it loads.
 fn named(arguments: &str) -> Option<TodoId> {
     #[derive(serde::Deserialize)]
     struct Asked {
@@ -195,7 +195,7 @@ fn named(arguments: &str) -> Option<TodoId> {
     Some(reference.todo().clone())
 }
 
-/// The folders of these addresses.
+/// Returns the folders of these addresses.
 fn folders<'a>(uris: impl Iterator<Item = &'a str>) -> Place {
     let folders: Vec<PathBuf> = uris.filter_map(uri::folder).collect();
     if folders.iter().any(|folder| folder.as_path() != Path::new("/")) {

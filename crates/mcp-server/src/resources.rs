@@ -1,4 +1,4 @@
-//! Blocks and stored parts as resources: templates, a list with a cursor, and what one of them says.
+//! Blocks and stored parts as resources: templates, a list with a cursor, and their contents.
 
 use crate::declared::link;
 use crate::uri;
@@ -8,13 +8,13 @@ use rmcp::ErrorData;
 use rmcp::model::{ListResourcesResult, ReadResourceResult, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
-/// The tool that reads one.
+/// The tool that reads a resource.
 pub(crate) const TOOL: &str = "load";
 
-/// So many blocks are listed at once.
+/// How many blocks are listed at once.
 const PAGE: usize = 50;
 
-/// Of blocks, and of stored parts.
+/// Returns the templates of blocks and of stored parts.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let block = ResourceTemplate::new(uri::BLOCK, "block")
         .with_title("A block of a conversation")
@@ -33,7 +33,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![block, part]
 }
 
-/// The block behind which a cursor goes on.
+/// Returns the block after which a cursor continues.
 pub(crate) fn after(cursor: Option<&str>) -> Result<u32, ErrorData> {
     let Some(cursor) = cursor else { return Ok(0) };
     cursor.parse().map_err(|_| {
@@ -42,7 +42,8 @@ pub(crate) fn after(cursor: Option<&str>) -> Result<u32, ErrorData> {
     })
 }
 
-/// The closed blocks of a todo behind the `after`-th, a page of them. A todo that is not there has none.
+/// Lists a page of the closed blocks of a todo after the `after`-th. A todo that does not exist has
+/// none.
 ///
 /// # Errors
 /// When the store fails.
@@ -68,7 +69,7 @@ pub(crate) fn list(
     Ok(listed)
 }
 
-/// The arguments of the call that reads an address.
+/// Returns the arguments of the call that reads an address.
 pub(crate) fn call(uri: &str) -> Result<String, ErrorData> {
     let Some((reference, lines)) = uri::read(uri) else {
         let what =
@@ -83,7 +84,7 @@ pub(crate) fn call(uri: &str) -> Result<String, ErrorData> {
     .to_string())
 }
 
-/// What an address says.
+/// Returns the contents of an address.
 pub(crate) fn contents(uri: &str, answer: &Answer) -> Result<ReadResourceResult, ErrorData> {
     if answer.is_error {
         return Err(ErrorData::resource_not_found(answer.text.clone(), None));

@@ -1,14 +1,14 @@
-//! The store that a server reads: opened when it is first asked for.
+//! The store that a server reads: opened at the first request.
 
 use foldback::{Error, ErrorKind, Memory};
 use parking_lot::Mutex;
 use std::error::Error as _;
 
-/// Opens the store; otherwise says why not.
+/// Opens the store; otherwise returns why it cannot be opened.
 type Open = dyn Fn() -> Result<Memory, String> + Send + Sync;
 
-/// The store that a server reads: opened when it is first asked for, and again after it failed, so that a
-/// store that is made or mended later is found.
+/// The store that a server reads: opened at the first request, and again after a failure, so that a store
+/// that is created or repaired later is found.
 pub(crate) struct Store {
     open: Box<Open>,
     memory: Mutex<Option<Memory>>,
@@ -19,7 +19,7 @@ impl Store {
         Self { open: Box::new(open), memory: Mutex::new(None) }
     }
 
-    /// Works with the store; otherwise a sentence that says what was wrong with it.
+    /// Works with the store; otherwise returns a sentence that says what was wrong with it.
     pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&Memory) -> Result<T, Error>,
@@ -40,7 +40,7 @@ impl Store {
     }
 }
 
-/// What went wrong, and what the system said of it.
+/// Returns what went wrong, and what the system said of it.
 fn sentence(error: &Error) -> String {
     let mut sentence = error.to_string();
     let mut source = error.source();

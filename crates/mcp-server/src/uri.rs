@@ -13,7 +13,7 @@ const PAYLOAD_PREFIX: &str = "foldback://payload/";
 /// The scheme of stored parts in texts.
 const STORE: &str = "store://";
 
-/// The address of a block or a stored part. Names of todos need no escapes in one.
+/// Returns the address of a block or a stored part. Names of todos need no escapes in it.
 pub(crate) fn of(reference: &Reference) -> String {
     match reference {
         Reference::Block(id) => format!("{BLOCK_PREFIX}{id}"),
@@ -21,7 +21,7 @@ pub(crate) fn of(reference: &Reference) -> String {
     }
 }
 
-/// What an address names: a reference, and the lines that are asked for.
+/// Parses an address: a reference, and the lines that are requested.
 pub(crate) fn read(uri: &str) -> Option<(Reference, Option<String>)> {
     let (path, query) = match uri.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -38,7 +38,7 @@ pub(crate) fn read(uri: &str) -> Option<(Reference, Option<String>)> {
     Some((name.parse().ok()?, lines))
 }
 
-/// The folder of a `file:` address.
+/// Returns the folder of a `file:` address.
 pub(crate) fn folder(uri: &str) -> Option<PathBuf> {
     let path = uri.strip_prefix("file://")?;
     let path = path.strip_prefix("localhost").unwrap_or(path);
@@ -47,7 +47,7 @@ pub(crate) fn folder(uri: &str) -> Option<PathBuf> {
     Some(folder.canonicalize().unwrap_or(folder))
 }
 
-/// A text without its percent signs.
+/// Decodes the percent signs of a text.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

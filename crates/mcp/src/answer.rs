@@ -4,12 +4,12 @@ use foldback_core::thousands;
 use foldback_tool::{Data, ToolError, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// What is made of an answer: its structured part where it has one, else its text. What is neither is
-/// told as what it is. An answer that says that it is an error becomes one.
+/// Turns an answer into output: its structured part if it has one, otherwise its text. Parts that are
+/// neither are only named. An answer that is marked as an error becomes one.
 pub(crate) fn answer(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let is_error = result.is_error == Some(true);
     let structured = result.structured_content.as_ref().map(ToString::to_string);
-    // A server says what is structured a second time, as text.
+    // Servers repeat structured content as text.
     let is_said = |part: &&ContentBlock| match (part, &result.structured_content) {
         (ContentBlock::Text(text), Some(said)) => {
             serde_json::from_str::<serde_json::Value>(&text.text).is_ok_and(|text| text == *said)
@@ -39,13 +39,13 @@ pub(crate) fn answer(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput { data: Data { text, structured } })
 }
 
-/// How many bytes are taken of an answer.
+/// How many bytes of an answer are accepted.
 const LARGEST: usize = 4 << 20;
 
-/// A part that came with a later version of the protocol.
+/// A part of a kind that a later version of the protocol added.
 const UNKNOWN: &str = "[a part of a kind that is not known here: not shown]";
 
-/// A part of an answer as text.
+/// Returns a part of an answer as text.
 fn told(part: &ContentBlock) -> String {
     let binary = |what: &str, kind: Option<&str>, base64: &str| {
         let bytes = base64.trim_end_matches('=').len() * 3 / 4;
@@ -107,7 +107,7 @@ mod tests {
         );
     }
 
-    /// Only what says the same a second time is left out.
+    /// Only an exact repetition is left out.
     #[test]
     fn text_beside_what_is_structured_is_kept() {
         let output = of(json!({

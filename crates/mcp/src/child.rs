@@ -1,4 +1,4 @@
-//! A server that is a program.
+//! A server that runs as a child process.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -10,19 +10,19 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-/// A server that is a program. It ends when this is dropped, and all that it started.
+/// A server that runs as a child process. Dropping this ends it and everything that it started.
 #[derive(Debug)]
 pub(crate) struct Child {
     process: tokio::process::Child,
-    /// The number of its process group, as long as that is its own.
+    /// Its process group, as long as that number is its own.
     group: Option<u32>,
     last_words: LastWords,
-    /// Ends once its standard error is closed.
+    /// Ends when the program's standard error is closed.
     listening: Option<JoinHandle<()>>,
 }
 
-/// The variables that a program is given of our own environment: what it needs to find programs and
-/// the home folder, and to write the right language. Secrets stand in others.
+/// The variables of our own environment that a program inherits: what it needs to find programs and
+/// the home folder, and to use the right language. Others may hold secrets.
 const INHERITED: [&str; 17] = [
     "APPDATA",
     "HOME",
@@ -67,7 +67,8 @@ impl Child {
         if let Some(cwd) = cwd {
             program.current_dir(cwd);
         }
-        // A group of its own: it ends as one, and a person's Ctrl-C is for whoever uses it.
+        // A process group of its own: it ends as a whole, and Ctrl-C goes to the program that uses
+        // it.
         #[cfg(unix)]
         program.process_group(0);
         let mut process = program.spawn()?;
@@ -81,17 +82,17 @@ impl Child {
         Ok((Self { process, group, last_words, listening }, output, input))
     }
 
-    /// Ends it now, and all that it started; waits for its last words.
+    /// Kills it and everything that it started, and waits for its last output.
     pub(crate) async fn kill(&mut self) {
         let _ = self.process.start_kill();
         self.end_group();
         self.end().await;
     }
 
-    /// Waits for its end and its last words, for a moment only.
+    /// Waits briefly for its end and its last output.
     pub(crate) async fn end(&mut self) {
         let ending = async {
-            // Whether it could be waited for changes nothing.
+            // A failure to wait for it changes nothing.
             if self.process.wait().await.is_ok() {
                 self.end_group();
             }
@@ -102,7 +103,7 @@ impl Child {
         let _ = tokio::time::timeout(GRACE, ending).await;
     }
 
-    /// How it ended, if it has, and the last that it wrote to its standard error.
+    /// Returns how it ended, if it has, and the end of its standard error.
     pub(crate) fn farewell(&mut self) -> String {
         let status = self.process.try_wait().ok().flatten();
         if status.is_some() {
@@ -112,19 +113,19 @@ impl Child {
         farewell + &self.last_words()
     }
 
-    /// The last that it wrote to its standard error, for the end of a sentence.
+    /// Returns the end of its standard error, as the end of a sentence.
     pub(crate) fn last_words(&self) -> String {
         let words = self.last_words.text();
         if words.is_empty() { words } else { format!("; the last it wrote: {words}") }
     }
 
-    /// Ends what is left of its process group, once: after that its number may be somebody else's.
+    /// Kills what is left of its process group, once: later its number may belong to another.
     fn end_group(&mut self) {
         #[cfg(unix)]
         if let Some(group) = self.group.take().and_then(|group| i32::try_from(group).ok())
             && let Some(group) = rustix::process::Pid::from_raw(group)
         {
-            // There is nothing left to end where this fails.
+            // If this fails, nothing is left to kill.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
     }
@@ -132,7 +133,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // What it started may outlive it. The runtime collects it afterwards.
+        // What it started may outlive it. The runtime reaps it afterwards.
         self.end_group();
         let _ = self.process.start_kill();
     }
@@ -159,7 +160,7 @@ impl LastWords {
     fn text(&self) -> String {
         let bytes: Vec<u8> = self.0.lock().iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
-        // A character that was cut at the beginning is no character.
+        // A character that was cut at the beginning is not a character.
         text.trim_start_matches(char::REPLACEMENT_CHARACTER).trim().to_owned()
     }
 }

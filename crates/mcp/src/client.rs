@@ -13,10 +13,10 @@ use std::sync::atomic::Ordering;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
 
-/// One server. It runs as long as this or one of its tools is there.
+/// One server. It runs as long as this or one of its tools exists.
 ///
-/// When it ends it is started again with the next call, as often as its configuration allows. A call
-/// that it was working on fails; whether it was done is not known then.
+/// If it has ended, the next call starts it again, as often as its configuration allows. The call
+/// that it was working on fails; whether that call was carried out is then unknown.
 #[derive(Clone, Debug)]
 pub struct McpClient {
     inner: Arc<Inner>,
@@ -39,18 +39,18 @@ struct State {
 }
 
 impl McpClient {
-    /// Starts or reaches a server and asks for its tools.
+    /// Starts or reaches a server and lists its tools.
     ///
     /// # Errors
-    /// When it does not start, does not speak as a server does, or takes too long.
+    /// When it does not start, does not speak the protocol, or takes too long.
     pub async fn start(config: McpServerConfig) -> Result<Self, McpError> {
         let listener = Listener::default();
         let connection = Connection::open(&config, listener.clone()).await?;
         Self::of(connection, listener, config, true).await
     }
 
-    /// Speaks with a server over a stream that was opened to it. It cannot be started again. Of the
-    /// configuration, where it is does not count.
+    /// Speaks with a server over an open stream. Such a server cannot be started again, and the
+    /// endpoint in the configuration is ignored.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -88,19 +88,19 @@ impl McpClient {
         Ok(Self { inner, listing })
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.config.name
     }
 
-    /// Its tools, by name: as it listed them when it was started.
+    /// Returns its tools by name, as it listed them when it was started.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.tools_beside(&mut BTreeSet::new())
     }
 
-    /// Its tools under names that nobody else has.
+    /// Returns its tools under names that are not taken.
     pub(crate) fn tools_beside(&self, taken: &mut BTreeSet<String>) -> Vec<Arc<dyn Tool>> {
         let named = self.listing.named(taken);
         named
@@ -110,7 +110,7 @@ impl McpClient {
             .collect()
     }
 
-    /// What was noted of it: tools that were left out, and why; that its list has changed since.
+    /// Returns notes on it: tools that were left out, and why; that its list has changed since.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.listing.notes.clone();
@@ -124,13 +124,13 @@ impl McpClient {
         notes
     }
 
-    /// Ends it. Calls of its tools fail from now on.
+    /// Ends it. Calls of its tools fail from then on.
     pub async fn close(self) {
         let mut state = self.inner.state.lock().await;
         state.restarts = u32::MAX;
         let connection = state.connection.take();
         drop(state);
-        // Whoever is calling it holds it a moment longer.
+        // A caller in the middle of a call holds it a moment longer.
         if let Some(connection) = connection.and_then(Arc::into_inner) {
             connection.close().await;
         }
@@ -138,7 +138,7 @@ impl McpClient {
 }
 
 impl Inner {
-    /// Calls a tool. When this is dropped, the server is told that nobody waits for it.
+    /// Calls a tool. If this future is dropped, the server is notified that the call is cancelled.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -183,7 +183,7 @@ impl Inner {
         }
     }
 
-    /// Ends a conversation in which nothing is answered any more, so that the next call begins another.
+    /// Ends a connection on which nothing is answered any more, so that the next call opens another.
     async fn give_up(&self, connection: &Arc<Connection>) {
         connection.kill().await;
         let mut state = self.state.lock().await;
@@ -192,7 +192,7 @@ impl Inner {
         }
     }
 
-    /// The conversation that goes on, or a new one.
+    /// Returns the open connection, or a new one.
     async fn connection(&self) -> Result<Arc<Connection>, McpError> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection

@@ -1,4 +1,4 @@
-//! Which servers there are.
+//! The configuration of servers.
 
 use crate::McpError;
 use serde::Deserialize;
@@ -11,32 +11,33 @@ use std::time::Duration;
 /// A server, and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServerConfig {
-    /// What its tools are named after.
+    /// The prefix of its tools' names.
     pub name: String,
     /// Where it is.
     pub endpoint: Endpoint,
-    /// Whether its hints are believed.
+    /// Whether its hints are trusted.
     pub trust: Trust,
     /// How long a call may take.
     pub timeout: Duration,
     /// How long it may take to start and to list its tools.
     pub start_timeout: Duration,
-    /// How often it is started again when it has ended. It is started when the next call is made.
+    /// How often it is started again after it has ended. It is started when the next call is made.
     pub restarts: u32,
 }
 
-/// Where a server is.
+/// How to reach a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A program that is started; it speaks over its standard input and output.
     Program {
         /// Its name or path.
         command: String,
-        /// What it is given.
+        /// Its arguments.
         args: Vec<String>,
-        /// Its environment, beside the few variables that every program needs: `PATH`, `HOME` and such.
+        /// Its environment, in addition to the few variables that every program needs: `PATH`, `HOME`
+        /// and such.
         env: BTreeMap<String, String>,
-        /// The folder it runs in; without it the one of whoever starts it.
+        /// The folder it runs in; by default that of the process that starts it.
         cwd: Option<PathBuf>,
     },
     /// An address that speaks streamable HTTP.
@@ -48,31 +49,31 @@ pub enum Endpoint {
     },
 }
 
-/// Whether a server's hints on its tools are believed.
+/// Whether a server's hints about its tools are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// No: each of its tools counts as one that does something to the world each time.
+    /// No: each of its tools counts as having an effect on the world each time.
     #[default]
     None,
-    /// Yes: what it calls read-only or idempotent may run early, beside others and again.
+    /// Yes: what it calls read-only or idempotent may run early, in parallel and again.
     Hints,
 }
 
-/// The servers as other clients write them. What they add for themselves is left alone.
+/// The servers in the form that other clients use. Their own additions are ignored.
 #[derive(Deserialize)]
 struct Written {
     #[serde(rename = "mcpServers", deserialize_with = "each")]
     servers: Vec<(String, Value)>,
 }
 
-/// All that an object holds, also what stands there twice.
+/// Returns all entries of an object, duplicates included.
 fn each<'de, D: Deserializer<'de>>(written: D) -> Result<Vec<(String, Value)>, D::Error> {
     struct Each;
     impl<'de> Visitor<'de> for Each {
         type Value = Vec<(String, Value)>;
 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object with a server by each name")
+            f.write_str("an object of servers by name")
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -101,17 +102,17 @@ struct WrittenServer {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     disabled: bool,
-    /// Ours: believe its hints.
+    /// Our own: whether its hints are trusted.
     #[serde(default)]
     trust: bool,
-    /// Ours: how long a call may take, in seconds.
+    /// Our own: how long a call may take, in seconds.
     timeout_s: Option<u64>,
-    /// Ours: how long it may take to start and to list its tools, in seconds.
+    /// Our own: how long it may take to start and to list its tools, in seconds.
     start_timeout_s: Option<u64>,
 }
 
 impl McpServerConfig {
-    /// A server that is a program.
+    /// Creates a server that is a program.
     pub fn program(
         name: impl Into<String>,
         command: impl Into<String>,
@@ -122,12 +123,13 @@ impl McpServerConfig {
         Self::at(name, Endpoint::Program { command, args, env, cwd: None })
     }
 
-    /// A server at an address.
+    /// Creates a server at an address.
     pub fn url(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self::at(name, Endpoint::Url { url: url.into(), headers: BTreeMap::new() })
     }
 
-    /// A server with the usual bounds: a minute for a call, half a minute to start, three restarts.
+    /// Creates a server with the default limits: a minute for a call, half a minute to start, three
+    /// restarts.
     pub fn at(name: impl Into<String>, endpoint: Endpoint) -> Self {
         Self {
             name: name.into(),
@@ -144,11 +146,11 @@ impl McpServerConfig {
     /// boolean), `timeout_s` and `start_timeout_s` of a server are our own.
     ///
     /// # Errors
-    /// When it is not of that form; names the server.
+    /// When it does not have that form; names the server.
     pub fn read(json: &str) -> Result<Vec<Self>, McpError> {
         let written: Written = serde_json::from_str(json).map_err(|error| {
             McpError::Config(format!(
-                "this is no configuration of MCP servers: {error}; {{\"mcpServers\": {{\"name\": \
+                "this is not a configuration of MCP servers: {error}; {{\"mcpServers\": {{\"name\": \
                  {{\"command\": .., \"args\": [..]}}}}}} was expected"
             ))
         })?;
@@ -159,7 +161,7 @@ impl McpServerConfig {
             })?;
             if servers.contains_key(&name) {
                 return Err(McpError::Config(format!(
-                    "the MCP server {name:?} stands there twice; one of each name was expected"
+                    "the MCP server {name:?} is configured twice; one entry for each name was expected"
                 )));
             }
             servers.insert(name, server);
@@ -191,7 +193,7 @@ impl WrittenServer {
         }
         if let Some((place, value)) = self.variable() {
             return wrong(&format!(
-                "has {value:?} in its {place}, and variables are not filled in; the value itself"
+                "has {value:?} in its {place}, and variables are not expanded; the value itself"
             ));
         }
         match (self.kind.as_deref(), &self.command, &self.url) {
@@ -207,7 +209,7 @@ impl WrittenServer {
             if command.trim().is_empty() {
                 return wrong("has an empty command; the name or path of a program");
             }
-            // A path may have spaces, the name of a program has none.
+            // A path may contain spaces, the name of a program does not.
             let first = command.split_whitespace().next().unwrap_or_default();
             if first.len() < command.trim().len() && !first.contains(['/', '\\']) {
                 return wrong(&format!(
@@ -231,8 +233,8 @@ impl WrittenServer {
         Ok(config)
     }
 
-    /// A value in which a variable stands that other clients fill in, and where it is. An argument of
-    /// several words may be a script, which has variables of its own.
+    /// Returns a value that contains a variable which other clients expand, and its place. An
+    /// argument of several words may be a script, which has variables of its own.
     fn variable(&self) -> Option<(&'static str, &str)> {
         let words = self.args.iter().filter(|arg| !arg.contains(char::is_whitespace));
         let places = self.env.values().map(|value| ("env", value));

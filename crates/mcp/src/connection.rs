@@ -1,4 +1,4 @@
-//! A conversation with a server.
+//! A connection to a server.
 
 use crate::child::Child;
 use crate::config::Endpoint;
@@ -25,22 +25,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// A conversation with a server, from the handshake to the end of either side.
+/// A connection to a server, from the handshake until either side ends it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Listener>,
-    /// The program, where it is one.
+    /// The child process, if the server is a program.
     child: Option<Mutex<Child>>,
 }
 
-/// The tools that a server lists, and what was noted of its list.
+/// The tools that a server lists, and notes on its list.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) tools: Vec<Tool>,
     pub(crate) notes: Vec<String>,
 }
 
-/// How long a server that did not answer a call may take to show that it is still there.
+/// How long a server that did not answer a call may take to show that it is still alive.
 const PING: Duration = Duration::from_secs(2);
 
 /// How many pages of tools are read.
@@ -50,7 +50,7 @@ const MOST_PAGES: usize = 64;
 const MOST_TOOLS: usize = 1_024;
 
 impl Connection {
-    /// Starts or reaches the server, within the time that it has for that.
+    /// Starts or reaches the server, within its start timeout.
     pub(crate) async fn open(
         config: &McpServerConfig,
         listener: Listener,
@@ -69,7 +69,7 @@ impl Connection {
                         Err(failed(format!("{}{}", handshake(&error), child.farewell())))
                     }
                     Err(_) => {
-                        // How it ended is our doing; what it wrote before is not.
+                        // How it ended is our doing; what it wrote before that is not.
                         child.kill().await;
                         let seconds = config.start_timeout.as_secs();
                         let words = child.last_words();
@@ -81,11 +81,12 @@ impl Connection {
                 let mut custom = HashMap::new();
                 for (name, value) in headers {
                     let (Ok(header), Ok(value)) = (name.parse(), value.parse()) else {
-                        return Err(failed(format!("{name:?} is no HTTP header with a value")));
+                        return Err(failed(format!("{name:?} is not a valid HTTP header")));
                     };
                     custom.insert(header, value);
                 }
-                // The one cryptography of this program; it may have been chosen before.
+                // The only cryptography provider of this program; it may have been installed
+                // before.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let transport = StreamableHttpClientTransport::from_config(
                     StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -100,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// Speaks with a server over what was opened to it.
+    /// Speaks with a server over an open stream.
     pub(crate) async fn over<T, E, A>(
         server: &str,
         transport: T,
@@ -137,7 +138,7 @@ impl Connection {
         self.service.is_transport_closed()
     }
 
-    /// How the server ended.
+    /// Returns how the server ended.
     pub(crate) async fn farewell(&self) -> String {
         let Some(child) = &self.child else { return String::new() };
         let mut child = child.lock().await;
@@ -145,22 +146,23 @@ impl Connection {
         child.farewell()
     }
 
-    /// Whether the server answers at all.
+    /// Returns whether the server answers at all.
     pub(crate) async fn is_there(&self) -> bool {
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let answer = tokio::time::timeout(PING, self.peer().send_request(ping)).await;
-        // One that does not know the question is there, too.
+        // A server that does not know the request is alive, too.
         matches!(answer, Ok(Ok(_) | Err(ServiceError::McpError(_))))
     }
 
-    /// Ends the program, whoever still waits for it.
+    /// Kills the program, even if callers still wait for it.
     pub(crate) async fn kill(&self) {
         if let Some(child) = &self.child {
             child.lock().await.kill().await;
         }
     }
 
-    /// All its tools, as it lists them. One that cannot be read is left out, with a note.
+    /// Returns all its tools, as it lists them. A tool that cannot be read is left out, with a
+    /// note.
     pub(crate) async fn tools(&self, server: &str) -> Result<Listed, ServiceError> {
         let mut listed = Listed::default();
         let mut note = |note: &str| {
@@ -204,7 +206,8 @@ impl Connection {
         Ok(listed)
     }
 
-    /// A page of its list of tools, each as it stands there, and the cursor of the next page.
+    /// Reads a page of its list of tools, each as the server sent it, and the cursor of the next
+    /// page.
     async fn page(
         &self,
         cursor: Option<String>,
@@ -214,7 +217,7 @@ impl Connection {
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
         let page = match self.peer().send_request(request).await? {
             ServerResult::ListToolsResult(page) => serde_json::to_value(page).unwrap_or_default(),
-            // What one tool on it makes unlike a page of tools.
+            // A page with one malformed tool does not parse as a page of tools.
             ServerResult::CustomResult(CustomResult(page)) => page,
             _ => return Err(ServiceError::UnexpectedResponse),
         };
@@ -225,9 +228,9 @@ impl Connection {
         Ok((tools.clone(), next))
     }
 
-    /// Ends the conversation, and the program.
+    /// Ends the connection, and the program.
     pub(crate) async fn close(self) {
-        // The end of its input asks a program to end; what does not is ended with the child.
+        // The end of its input asks a program to exit; one that does not is killed with the child.
         let _ = self.service.cancel().await;
         if let Some(child) = self.child {
             child.into_inner().end().await;
@@ -235,7 +238,7 @@ impl Connection {
     }
 }
 
-/// Waits for work no longer than it may take.
+/// Waits for `work` no longer than it may take.
 pub(crate) async fn within<T>(
     time: Duration,
     server: &str,
@@ -247,7 +250,7 @@ pub(crate) async fn within<T>(
         .map_err(|_| McpError::Timeout { server: server.to_owned(), seconds })
 }
 
-/// Why there is no conversation, in short words: the error may quote all that the server wrote.
+/// Says briefly why there is no connection: the error may quote everything that the server wrote.
 fn handshake(error: &ClientInitializeError) -> String {
     let text = match error {
         ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
@@ -262,10 +265,11 @@ fn handshake(error: &ClientInitializeError) -> String {
     beginning(&text, LONGEST_REASON).into_owned()
 }
 
-/// How many characters of a reason are told.
+/// How many characters of a reason are shown.
 const LONGEST_REASON: usize = 400;
 
-/// Hears what a server says unasked. What it asks for, a model's answer or a person's, it is refused.
+/// Handles what a server sends unasked. Its requests, for a model's answer or a person's, are
+/// refused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listener {
     /// Whether it said that its tools have changed.

@@ -4,11 +4,11 @@ use foldback_core::{HandOver, PayloadRef};
 use foldback_tool::{CallContext, ToolError, handed_bytes};
 use serde_json::{Map, Value};
 
-/// How many bytes of text one call hands to a server.
+/// How many bytes of text one call passes to a server.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The arguments with the text of a stored part in the place of each text that is its name and nothing else
-/// (`store://2-k4qd`). Where nothing is stored, they stay as they are: a server may have such names of its own.
+/// Replaces each text in the arguments that is only the name of a stored part (`store://2-k4qd`) with that
+/// part. If nothing is stored under a name, it stays as it is: a server may have such names of its own.
 pub(crate) async fn with_contents(
     arguments: Map<String, Value>,
     context: &CallContext,

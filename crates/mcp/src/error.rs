@@ -4,23 +4,23 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// The configuration is not as it was expected.
+    /// The configuration does not have the expected form.
     #[error("{0}")]
     Config(String),
-    /// It could not be started or reached, or did not speak as a server does.
+    /// It could not be started or reached, or did not speak the protocol.
     #[error("the MCP server {server:?} could not be started: {reason}")]
     Start {
         /// Its name.
         server: String,
-        /// What happened, with the last that it wrote to its standard error.
+        /// What happened, with the end of its standard error.
         reason: String,
     },
-    /// It ended while it was used.
+    /// It ended while it was in use.
     #[error("the MCP server {server:?} has ended{reason}")]
     Ended {
         /// Its name.
         server: String,
-        /// How, with the last that it wrote to its standard error; begins with `:` or is empty.
+        /// How, with the end of its standard error; begins with `:` or is empty.
         reason: String,
     },
     /// It did not answer.
@@ -28,10 +28,10 @@ pub enum McpError {
     Timeout {
         /// Its name.
         server: String,
-        /// How long was waited.
+        /// How long the caller waited.
         seconds: u64,
     },
-    /// It answered that it cannot do what was asked, or with what is no answer.
+    /// It answered that it cannot do what was asked, or sent an invalid answer.
     #[error("the MCP server {server:?} answered with an error: {message}")]
     Refused {
         /// Its name.

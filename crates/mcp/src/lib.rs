@@ -1,16 +1,17 @@
 //! The tools of Model Context Protocol servers, for an agent.
 //!
-//! [`McpServers`] are started from the `mcpServers` configuration that other clients use, and give their
-//! tools as [`Tool`](foldback_tool::Tool)s. A server is a program that is started, or an address.
+//! [`McpServers`] are started from the `mcpServers` configuration that other clients use, and provide
+//! their tools as [`Tool`](foldback_tool::Tool)s. A server is a program that is started, or an address.
 //!
-//! What a server says is data. Its tools are named after it, so that none can pass for another; its
-//! descriptions are cut, and told as its own words; its hints on what a tool does are believed only of
-//! servers that the [configuration](McpServerConfig::trust) trusts; its list of tools is asked for once
+//! What a server says is data. Its tools are prefixed with its name, so that none can pass for another;
+//! its descriptions are shortened and attributed to it; its hints about what a tool does are trusted only
+//! if the [configuration](McpServerConfig::trust) trusts the server; its list of tools is requested once
 //! and does not change while they are used. A program is started with a clean environment, and does not
 //! outlive the tools.
 //!
-//! It is not a server, and not a sandbox: a program that is started may do what the person may who started
-//! it. Resources and prompts of servers are not read, and what a server asks of a model is refused.
+//! This crate is not a server, and not a sandbox: a program that is started may do whatever the person who
+//! started it may do. Resources and prompts of servers are not read, and a server's requests to a model
+//! are refused.
 //!
 //! ```
 //! use foldback_mcp::McpServerConfig;

@@ -9,21 +9,21 @@ use foldback_tool::{Concurrency, Effect, ToolSpec, canonical_schema};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The tools that a server lists, in the order of their names: however it shuffles them, they are told
-/// the same way.
+/// The tools that a server lists, ordered by name: the order in which the server sends them does not
+/// matter.
 #[derive(Debug)]
 pub(crate) struct Listing {
     server: String,
-    /// What each is, by its own name.
+    /// The specification of each tool, by its own name.
     tools: BTreeMap<String, ToolSpec>,
     /// What was left out, and why.
     pub(crate) notes: Vec<String>,
 }
 
-/// How many characters of a description are told.
+/// How many characters of a description are shown.
 const LONGEST_DESCRIPTION: usize = 2_000;
 
-/// How many bytes a tool's schemas may have together; a larger one would fill the prompt.
+/// How many bytes a tool's schemas may have together; larger ones would fill the prompt.
 const LARGEST_SCHEMA: usize = 32 << 10;
 
 /// How many bytes the descriptions and schemas of all tools may have together.
@@ -35,11 +35,11 @@ impl Listing {
         let Listed { tools: mut listed, notes } = listed;
         let mut listing = Self { server: server.clone(), tools: BTreeMap::new(), notes };
         let mut bytes = 0;
-        // Of two with one name, the same one is kept whatever their order was.
+        // Of two with one name, the same one is kept in whatever order they came.
         listed.sort_by_cached_key(|tool| {
             (tool.name.clone(), serde_json::to_string(tool).unwrap_or_default())
         });
-        // The very same one is listed twice by a server that begins its list anew.
+        // A server that starts its list again lists the very same tool twice.
         listed.dedup();
         for tool in listed {
             let name = tool.name.clone().into_owned();
@@ -48,10 +48,10 @@ impl Listing {
                 spec.definition.parameters.len() + spec.definition.description.len() + output
             };
             let why = match spec(config, tool) {
-                _ if listing.tools.contains_key(&name) => "another one has that name".to_owned(),
+                _ if listing.tools.contains_key(&name) => "another tool has that name".to_owned(),
                 Err(why) => why,
                 Ok(spec) if bytes + size(&spec) > LARGEST_LISTING => {
-                    "the tools before it take all the room there is".to_owned()
+                    "the tools before it take all the room".to_owned()
                 }
                 Ok(spec) => {
                     bytes += size(&spec);
@@ -64,7 +64,7 @@ impl Listing {
         listing
     }
 
-    /// The tools under names that are not taken yet, each with its own name.
+    /// Returns the tools under names that are not taken yet, each with its own name.
     pub(crate) fn named(
         &self,
         taken: &mut BTreeSet<String>,
@@ -74,7 +74,7 @@ impl Listing {
             if taken.contains(&name) {
                 name = checked(&name, &self.server, own_name);
             }
-            // What is taken even so is the very same tool.
+            // If this is taken too, it is the very same tool.
             taken.insert(name.clone()).then(|| {
                 let mut spec = spec.clone();
                 spec.definition.name = name;
@@ -84,20 +84,20 @@ impl Listing {
     }
 }
 
-/// That a tool cannot be used, for whoever started its server.
+/// Says that a tool cannot be used, for the person who started its server.
 pub(crate) fn left_out(server: &str, tool: &str, why: &str) -> String {
     format!("the tool {:?} of the MCP server {server:?} is left out: {why}", shortened(tool))
 }
 
-/// A name for a sentence.
+/// Shortens a name for use in a sentence.
 fn shortened(name: &str) -> String {
     name.chars().filter(|letter| is_visible(*letter)).take(LONGEST_SHOWN).collect()
 }
 
-/// How many characters of a name are told.
+/// How many characters of a name are shown.
 const LONGEST_SHOWN: usize = 80;
 
-/// What is known of a tool. Its name is given later.
+/// Builds the specification of a tool. Its name is set later.
 fn spec(config: &McpServerConfig, tool: Tool) -> Result<ToolSpec, String> {
     let parameters = parameters(&tool.input_schema)?;
     let output = tool.output_schema.as_deref().map(schema).transpose()?;
@@ -112,16 +112,16 @@ fn spec(config: &McpServerConfig, tool: Tool) -> Result<ToolSpec, String> {
     Ok(spec)
 }
 
-/// The schema of a tool's arguments, if every provider takes it: one that refuses it refuses the whole
-/// request that it stands in, whatever tool that is for.
+/// Returns the schema of a tool's arguments, if every provider accepts it: one that refuses it refuses
+/// the whole request, whichever tool that is for.
 fn parameters(arguments: &JsonObject) -> Result<String, String> {
     if let Some(word) = COMBINED.iter().find(|word| arguments.contains_key(**word)) {
-        return Err(format!("its schema has {word} at its top, which not every provider takes"));
+        return Err(format!("its schema has {word} at its top, which not every provider accepts"));
     }
     let mut arguments = arguments.clone();
     let kind = arguments.entry("type").or_insert_with(|| "object".into());
     if kind != "object" {
-        return Err("its arguments are no object".to_owned());
+        return Err("its arguments are not an object".to_owned());
     }
     let parameters = schema(&arguments)?;
     let definition = ToolDefinition {
@@ -134,23 +134,23 @@ fn parameters(arguments: &JsonObject) -> Result<String, String> {
         Err(ArgumentsError::Schema { reason, .. }) => {
             Err(format!("its schema cannot be used: {reason}"))
         }
-        // Whether these arguments would do is not asked.
+        // Whether these arguments are valid does not matter.
         _ => Ok(parameters),
     }
 }
 
-/// What must not stand at the top of a schema of arguments.
+/// What must not be at the top of a schema of arguments.
 const COMBINED: [&str; 6] = ["$ref", "allOf", "anyOf", "enum", "not", "oneOf"];
 
-/// A schema in the one form that it is told in, without characters that are not seen.
+/// Returns a schema in its canonical form, without invisible characters.
 fn schema(schema: &JsonObject) -> Result<String, String> {
-    let written = serde_json::to_string(schema).map_err(|_| "its schema is no JSON".to_owned())?;
+    let written = serde_json::to_string(schema).map_err(|_| "its schema is not JSON".to_owned())?;
     let written: String = written.chars().filter(|letter| is_visible(*letter)).collect();
-    canonical_schema(&written).map_err(|_| "its schema is nested too deep".to_owned())
+    canonical_schema(&written).map_err(|_| "its schema is nested too deeply".to_owned())
 }
 
-/// A description as a model is told it: whose words they are, and of which tool where its name had to be
-/// changed; without characters that are not seen, and not too long.
+/// Returns a description as the model reads it: whose words it is, and of which tool if its name had to
+/// be changed; without invisible characters, and not too long.
 fn told(config: &McpServerConfig, tool: &Tool) -> String {
     let (server, description) = (&config.name, tool.description.as_deref().unwrap_or_default());
     let is_kept = tool_name(server, &tool.name).ends_with(&format!("_{}", tool.name));
@@ -168,7 +168,8 @@ fn told(config: &McpServerConfig, tool: &Tool) -> String {
     format!("The MCP server {server:?} says of its tool{name}: {text}")
 }
 
-/// Whether a person would see a character: words can be hidden from whoever looks at a tool in others.
+/// Returns whether a character is visible: invisible ones can hide words from a person who reads a
+/// tool.
 fn is_visible(letter: char) -> bool {
     let is_hidden = matches!(letter,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
@@ -176,7 +177,7 @@ fn is_visible(letter: char) -> bool {
     letter == '\n' || !(letter.is_control() || is_hidden)
 }
 
-/// What running a tool does to the world, as far as its server is believed.
+/// Returns what running a tool does to the world, as far as its server is trusted.
 fn effect(trust: Trust, hints: Option<&ToolAnnotations>) -> (Effect, Concurrency) {
     let Some(hints) = hints.filter(|_| trust == Trust::Hints) else {
         return (Effect::Effectful, Concurrency::Exclusive);

@@ -2,14 +2,14 @@
 
 use foldback_tool::ToolSpec;
 
-/// The longest name that providers take.
+/// The longest name that providers accept.
 const LONGEST: usize = 64;
 
-/// How many characters tell two names apart that look the same otherwise.
+/// How many characters distinguish two names that otherwise look the same.
 const CHECK: usize = 6;
 
-/// How the names of the agent's own tools begin, and of those that reach the machine; a server may have
-/// such a name, its tools not.
+/// The beginnings of the names of the agent's own tools, and of tools that reach the machine; a server
+/// may have such a name, its tools may not.
 const FAMILIES: [&str; 15] = [
     "ask",
     "delegate",
@@ -28,8 +28,8 @@ const FAMILIES: [&str; 15] = [
     "web",
 ];
 
-/// A name for a server's tool: `<server>_<tool>` in the letters that providers take. Where letters had
-/// to be changed or left out, it ends with a checksum of both.
+/// Names a server's tool: `<server>_<tool>` in the letters that providers accept. If letters had to be
+/// changed or left out, the name ends with a checksum of both.
 pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     let is_legal = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     let family = server.split(['_', '-']).next().unwrap_or_default().to_ascii_lowercase();
@@ -43,7 +43,7 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     checked(&legal, server, tool)
 }
 
-/// Whether a tool is the one that this server knows by this name.
+/// Returns whether a tool is the one that this server knows by this name.
 #[must_use]
 pub fn is_tool_of(spec: &ToolSpec, server: &str, tool: &str) -> bool {
     let name = tool_name(server, tool);
@@ -51,7 +51,7 @@ pub fn is_tool_of(spec: &ToolSpec, server: &str, tool: &str) -> bool {
     spec.server.as_deref() == Some(server) && is_named
 }
 
-/// A name with the checksum of a server's tool at its end.
+/// Ends a name with the checksum of a server's tool.
 pub(crate) fn checked(name: &str, server: &str, tool: &str) -> String {
     let hash = blake3::hash(format!("{server}\0{tool}").as_bytes()).to_hex();
     // All of it is ASCII.
@@ -68,7 +68,8 @@ mod tests {
         assert_eq!(tool_name("git", "log-oneline_2"), "git_log-oneline_2");
     }
 
-    /// MC18: a name that providers refuse is mapped to one that they take, and to no other's.
+    /// MC18: a name that providers refuse is mapped to one that they accept, and to no other
+    /// tool's.
     #[test]
     fn mc18_other_names_are_mapped_apart() {
         let names = [

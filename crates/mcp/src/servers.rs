@@ -14,7 +14,7 @@ pub struct McpServers {
 }
 
 impl McpServers {
-    /// Starts servers, all at once. One that does not start is a [failure](Self::failures), and the
+    /// Starts all servers at once. One that does not start is a [failure](Self::failures), and the
     /// others are used.
     pub async fn start(configs: impl IntoIterator<Item = McpServerConfig>) -> Self {
         let started = join_all(configs.into_iter().map(McpClient::start)).await;
@@ -29,20 +29,20 @@ impl McpServers {
         servers
     }
 
-    /// The tools of all servers, each under a name that no other has, by server and name.
+    /// Returns the tools of all servers, each under a unique name, by server and name.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut taken = BTreeSet::new();
         self.servers.iter().flat_map(|server| server.tools_beside(&mut taken)).collect()
     }
 
-    /// The servers that did not start.
+    /// Returns the errors of the servers that did not start.
     #[must_use]
     pub fn failures(&self) -> &[McpError] {
         &self.failures
     }
 
-    /// What was noted of the servers; see [`McpClient::notes`].
+    /// Returns notes on the servers; see [`McpClient::notes`].
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.servers.iter().flat_map(McpClient::notes).collect()

@@ -28,7 +28,8 @@ impl Tool for McpTool {
     }
 
     fn timeout(&self, _arguments: &str) -> Option<Duration> {
-        // The call ends itself in time, and tells the server so; it may have to be started before.
+        // The call ends itself in time and notifies the server; the server may have to be started
+        // first.
         let config = &self.server.config;
         Some(config.timeout.saturating_add(config.start_timeout).saturating_add(MARGIN))
     }
@@ -53,10 +54,10 @@ impl Tool for McpTool {
     }
 }
 
-/// What is left to a call for telling the server that its time is over.
+/// How much longer a call may take, so that the server can be notified of the timeout.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// What a model is told when a server fails, and whether another attempt may help.
+/// Returns what a model reads when a server fails, and whether another attempt may help.
 fn failed(error: &McpError) -> ToolError {
     match error {
         McpError::Ended { .. } => ToolError::transient(format!(

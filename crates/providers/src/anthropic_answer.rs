@@ -1,4 +1,4 @@
-//! An answer in the words of Anthropic's messages.
+//! An answer in the format of Anthropic's Messages API.
 
 use crate::draft::Draft;
 use crate::failure::{of_body, unreadable};
@@ -38,13 +38,13 @@ pub(crate) fn read(answer: &Value, mut draft: Draft) -> Result<ChatResponse, Mod
 /// Reads an answer frame by frame.
 pub(crate) struct AnthropicFrames {
     draft: Draft,
-    /// The blocks that have begun, by the provider's index.
+    /// The blocks that have begun, with the provider's index.
     blocks: Vec<(u64, Block)>,
     pub(crate) ended: bool,
 }
 
 enum Block {
-    /// A call, by its index in the answer; whether its arguments came whole with its beginning.
+    /// A call, by its index in the answer; and whether its arguments came whole at its start.
     Call { index: usize, is_whole: bool },
     /// Thoughts and their signature.
     Thinking { thinking: String, signature: String },
@@ -61,7 +61,7 @@ impl AnthropicFrames {
         ready: &mut VecDeque<ChatChunk>,
     ) -> Result<(), ModelError> {
         let Some(frame) = parse(frame) else {
-            return Err(unreadable("a piece of the answer is no JSON", frame));
+            return Err(unreadable("a piece of the answer is not JSON", frame));
         };
         let at = count(frame.get("index"));
         match text(&frame, "/type") {
@@ -85,7 +85,7 @@ impl AnthropicFrames {
             "text" => self.draft.push_text(text(block, "/text"), ready),
             "tool_use" => {
                 let index = self.draft.begin_call(text(block, "/id"), text(block, "/name"), ready);
-                // The input usually comes in pieces, and stands here as an empty object.
+                // The input usually comes in pieces, and is an empty object here.
                 let input = block.get("input").filter(|input| **input != json!({}));
                 let input = arguments(input);
                 self.draft.push_arguments(index, &input, ready);
@@ -141,7 +141,7 @@ impl AnthropicFrames {
     }
 }
 
-/// What an answer says beside its blocks.
+/// Reads the members of an answer other than its blocks.
 fn note(answer: &Value, draft: &mut Draft) {
     if let Some(model) = answer.get("model").and_then(Value::as_str).filter(|name| !name.is_empty())
     {
@@ -159,8 +159,7 @@ fn note(answer: &Value, draft: &mut Draft) {
     }
 }
 
-/// Counts, of which later ones replace earlier ones. The provider's `input_tokens` are those
-/// beside the cache.
+/// Reads token counts; later ones replace earlier ones. The provider's `input_tokens` exclude those of the cache.
 fn note_usage(told: &Value, usage: &mut Usage) {
     let known = |key: &str| told.get(key).and_then(Value::as_u64);
     let before = usage.input.saturating_sub(usage.cached_read.saturating_add(usage.cached_write));

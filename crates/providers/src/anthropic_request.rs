@@ -1,4 +1,4 @@
-//! A request in the words of Anthropic's messages.
+//! A request in the format of Anthropic's Messages API.
 
 use crate::check::{refused, unknown_role};
 use crate::draft::wire_id;
@@ -15,14 +15,14 @@ use serde_json::{Map, Value, json};
 /// The greatest number of marks in a request.
 const MARKS: usize = 4;
 
-/// What the user says where a conversation would begin with the model.
+/// What the user says if a conversation would otherwise begin with the model.
 pub(crate) const OPENING: &str = "(What was said before is not shown.)";
 
-/// The whole body: model, messages, how the answer is drawn, system, tools and what is said about them.
+/// Builds the whole body: model, messages, sampling, system prompt, tools and the choice among them.
 ///
-/// Leading instructions are the system prompt; each later one stands where it was said, in the
-/// user's turn, so that the prefix before it stays as it is. Turns of one role are merged, the
-/// results of calls first, since that is where they are looked for.
+/// Leading instructions are the system prompt; each later one stays at its place, in the user's turn,
+/// so that the prefix before it does not change. Turns of one role are merged, with the results of
+/// calls first, because the provider expects them there.
 pub(crate) fn body(
     request: &ChatRequest,
     config: &ModelConfig,
@@ -31,8 +31,8 @@ pub(crate) fn body(
 ) -> Result<Map<String, Value>, ModelError> {
     if ends_with_beginning(request) && !config.prefill {
         return Err(refused(
-            "the last message is the model's own, and the model does not go on from the beginning \
-             of an answer (prefill is off): the last message is the user's or a tool's",
+            "the last message is the model's own, and the model does not continue the beginning \
+             of an answer (prefill is off): the last message must be the user's or a tool's",
         ));
     }
     let mut said = Said::by(request, names)?;
@@ -71,7 +71,7 @@ pub(crate) fn body(
     Ok(body)
 }
 
-/// How the answer is drawn, and how long it may be: the provider wants to be told.
+/// Writes the sampling settings and the length limit, which the provider requires.
 fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Value>) {
     let Sampling { temperature, max_tokens, stop, .. } = &request.sampling;
     if let Some(temperature) = temperature {
@@ -85,11 +85,11 @@ fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Valu
     body.insert("max_tokens".to_owned(), json!(max_tokens));
 }
 
-/// What is said, in the provider's order: instructions, then turns.
+/// The messages in the provider's order: instructions, then turns.
 struct Said {
     system: Vec<Value>,
     turns: Vec<Turn>,
-    /// For each message, where its last block stands.
+    /// For each message, the place of its last block.
     ends: Vec<Option<Place>>,
 }
 
@@ -128,7 +128,7 @@ impl Said {
         Ok(Self { system, turns, ends })
     }
 
-    /// Marks where a cached prefix ends.
+    /// Marks where cached prefixes end.
     fn mark(&mut self, request: &ChatRequest, tools: &mut [Value], long_cache: bool) {
         let mark = if long_cache {
             json!({"type": "ephemeral", "ttl": "1h"})
@@ -150,7 +150,7 @@ impl Said {
     }
 }
 
-/// What one side says until the other does.
+/// Everything that one side says before the other does.
 struct Turn {
     role: &'static str,
     blocks: Vec<Value>,
@@ -166,7 +166,7 @@ impl Turn {
     }
 }
 
-/// Where a mark can stand, in the order in which the provider reads.
+/// A place for a mark, in the order in which the provider reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Tools(usize),
@@ -174,7 +174,7 @@ enum Place {
     Turn(usize, usize),
 }
 
-/// The places of the marks: the end of what stands before the messages, and the latest of those
+/// Returns the places of the marks: the end of what precedes the messages, and the latest of those
 /// that the request asks for.
 fn marks(request: &ChatRequest, ends: &[Option<Place>], system: usize, tools: usize) -> Vec<Place> {
     if request.cache_marks.is_empty() {
@@ -195,7 +195,7 @@ fn marks(request: &ChatRequest, ends: &[Option<Place>], system: usize, tools: us
     places
 }
 
-/// The last block that a mark can stand on: thoughts take none.
+/// Returns the last block that can carry a mark: thinking blocks cannot.
 fn last_place(turns: &[Turn]) -> Option<Place> {
     let is_thought =
         |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
@@ -204,19 +204,19 @@ fn last_place(turns: &[Turn]) -> Option<Place> {
     })
 }
 
-/// The blocks of a message.
+/// Returns the blocks of a message.
 fn blocks(message: &Message, names: &ToolNames) -> Result<Vec<Value>, ModelError> {
     match message.role() {
         Role::User => content(message.content(), escape_system),
-        // Said in the middle of a conversation, an instruction has no place of its own here. It
-        // comes from the caller, and may well be less than an instruction.
+        // In the middle of a conversation, an instruction has no place of its own here. It comes
+        // from the caller, and may well be less than an instruction.
         Role::System | Role::Developer => Ok(texts(message)
             .map(|text| json!({"type": "text", "text": tagged(&escape_system(text))}))
             .collect()),
         Role::Assistant => Ok(assistant(message, names)),
         Role::Tool => {
             let id = message.tool_call_id().ok_or_else(|| {
-                refused("a tool's result names the call that it answers (tool_call_id)")
+                refused("a tool's result must name the call that it answers (tool_call_id)")
             })?;
             let mut result = json!({"type": "tool_result", "tool_use_id": wire_id(id.as_str())});
             let content = content(message.content(), str::to_owned)?;
@@ -228,7 +228,7 @@ fn blocks(message: &Message, names: &ToolNames) -> Result<Vec<Value>, ModelError
             }
             Ok(vec![result])
         }
-        // None gets here: the request was checked.
+        // Unreachable: the request was checked.
         Role::Other(role) => Err(unknown_role(role)),
     }
 }
@@ -255,12 +255,12 @@ fn assistant(message: &Message, names: &ToolNames) -> Vec<Value> {
     blocks
 }
 
-/// The texts that say something: blank ones are refused.
+/// Returns the texts that are not blank: the provider refuses blank ones.
 fn texts(message: &Message) -> impl Iterator<Item = &str> {
     message.content().texts().filter(|text| !text.trim().is_empty())
 }
 
-/// The blocks of a content, its texts written by `write`.
+/// Returns the blocks of a content, its texts written by `write`.
 fn content(content: &Content, write: fn(&str) -> String) -> Result<Vec<Value>, ModelError> {
     let text = |text: &str| {
         (!text.trim().is_empty()).then(|| Ok(json!({"type": "text", "text": write(text)})))
@@ -278,8 +278,8 @@ fn content(content: &Content, write: fn(&str) -> String) -> Result<Vec<Value>, M
     }
 }
 
-/// The text with its tags `<system>` and `</system>` escaped, so that what a user says is never what a
-/// late instruction looks like, and an instruction does not end before its end.
+/// Escapes the tags `<system>` and `</system>` in a text, so that a user's text never looks like a
+/// late instruction, and an instruction does not end early.
 fn escape_system(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
@@ -291,11 +291,11 @@ fn escape_system(text: &str) -> String {
     out + &text[from..]
 }
 
-/// A part that is no text; an image or a file in the words of chat-completions is said in these.
+/// Converts a part that is not text; an image or a file in chat-completions form is rewritten.
 fn other_part(raw: &str) -> Result<Value, ModelError> {
     let unknown = |kind: &str| {
         refused(format!(
-            "the provider takes texts, images and documents, but a message has a part of the type \
+            "the provider accepts text, images and documents, but a message has a part of the type \
              {kind:?}"
         ))
     };
@@ -323,7 +323,7 @@ fn other_part(raw: &str) -> Result<Value, ModelError> {
     Ok(json!({"type": kind, "source": source}))
 }
 
-/// The beginning of an answer does not end with white space.
+/// Removes white space from the end of the last text: the provider refuses it in a prefilled answer.
 fn trim_end(turns: &mut [Turn]) {
     let answer = turns.last_mut().filter(|turn| turn.role == "assistant");
     let last = answer.and_then(|turn| turn.blocks.last_mut());

@@ -1,39 +1,37 @@
-//! A key to a provider.
+//! The key to a provider.
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::{fmt, sync::Arc};
 
-/// A key to a provider. It never shows itself: `Debug` and `Serialize` write a placeholder, and there is
-/// no `Display`.
+/// The key to a provider. It is never shown: `Debug` and `Serialize` write a placeholder, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub struct ApiKey(Arc<str>);
 
 impl ApiKey {
-    /// What stands where a key would.
+    /// The placeholder for a key.
     const REDACTED: &str = "[key]";
 
-    /// The shortest beginning of a key that is taken for one. A shorter one tells whose key it is, as
-    /// `sk-ant-` does, and no more.
+    /// The shortest beginning of a key that is redacted. A shorter one shows only whose key it is, as `sk-ant-` does.
     const SHORTEST_BEGINNING: usize = 8;
 
-    /// A key; white space around it (a line's end from a file) is dropped.
+    /// Creates a key; white space around it (a line end from a file) is dropped.
     #[must_use]
     pub fn new(key: &str) -> Self {
         Self(key.trim().into())
     }
 
-    /// The key itself, for the request that needs it.
+    /// Returns the key itself, for the request that needs it.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether it can stand in a header.
+    /// Returns whether it can be sent in a header.
     pub(crate) fn is_usable(&self) -> bool {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// The text without the key, nor its beginning where the text broke off within it.
+    /// Removes the key from a text, and its beginning if the text broke off within it.
     pub(crate) fn redact(&self, text: &str) -> String {
         if self.0.is_empty() {
             return text.to_owned();

@@ -1,34 +1,34 @@
-//! How a provider caches what it is sent, and what it asks for input.
+//! How a provider caches requests, and what it charges for input.
 
 use foldback_core::Prices;
 use std::time::Duration;
 
-/// How a provider caches what it is sent, and what it asks for input.
+/// How a provider caches requests, and what it charges for input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CacheTerms {
     /// The prices of input, relative to each other.
     pub prices: Prices,
     /// The shortest prefix that is cached, in tokens.
     pub least: u64,
-    /// How long a prefix lives that nobody reads.
+    /// How long an unread prefix is kept.
     pub life: Duration,
 }
 
 impl Default for CacheTerms {
-    /// Anthropic's: the default prices, 1,024 tokens and five minutes.
+    /// Returns Anthropic's terms: the default prices, 1,024 tokens and five minutes.
     fn default() -> Self {
         Self { prices: Prices::default(), least: 1_024, life: Duration::from_secs(300) }
     }
 }
 
 impl CacheTerms {
-    /// The same where the provider is asked to cache; else nothing is cached.
+    /// Keeps the terms if the provider is asked to cache; otherwise nothing is cached.
     #[must_use]
     pub fn when(self, is_asked: bool) -> Self {
         if is_asked { self } else { self.without_cache() }
     }
 
-    /// The same where nothing is cached.
+    /// Returns the terms without a cache.
     #[must_use]
     pub fn without_cache(self) -> Self {
         let plain = self.prices.plain;

@@ -1,19 +1,19 @@
-//! What no provider could make sense of is refused before anything is written.
+//! Refuses requests that no provider could handle, before anything is written.
 
 use foldback_core::Role;
 use foldback_llm::{ChatRequest, ModelError, ModelErrorKind};
 use std::collections::BTreeSet;
 
-/// Checks what holds for every provider: cache marks stand behind messages that there are, roles are
-/// known, and each tool is declared once.
+/// Checks what every provider requires: cache marks refer to existing messages, roles are known, and
+/// each tool is declared once.
 ///
 /// # Errors
-/// The first of these that does not hold.
+/// Reports the first of these that fails.
 pub(crate) fn check(request: &ChatRequest) -> Result<(), ModelError> {
     let count = request.messages.len();
     if let Some(beyond) = request.cache_marks.iter().find(|at| **at >= count) {
         return Err(refused(format!(
-            "a cache mark stands behind message {beyond}, but the request has {count} messages"
+            "a cache mark follows message {beyond}, but the request has {count} messages"
         )));
     }
     for message in &request.messages {
@@ -28,15 +28,15 @@ pub(crate) fn check(request: &ChatRequest) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// The error of a role that is none.
+/// Creates the error for an unknown role.
 pub(crate) fn unknown_role(role: &str) -> ModelError {
     refused(format!(
-        "the provider knows no role {role:?}: a message is of the system, developer, user, \
-         assistant or tool"
+        "unknown role {role:?}; one of system, developer, user, \
+         assistant and tool was expected"
     ))
 }
 
-/// A request that is not sent.
+/// Creates the error for a request that is not sent.
 pub(crate) fn refused(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Request, message)
 }

@@ -1,4 +1,4 @@
-//! Which model to ask, where, and how patiently.
+//! The settings of a model: its name, its address, and how long to wait for it.
 
 mod address;
 mod chat_template;
@@ -23,23 +23,23 @@ use prices::{usual_least_cached, usual_prices};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How tools are told to a server, and calls read from it.
+/// How tools are declared to a server, and how calls are read from its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolCalls {
     /// As members of the request and of the answer: `tools`, `tool_calls`.
     #[default]
     Native,
-    /// As text in the format of Hermes, for servers that know none: the tools stand in the system
-    /// prompt, and the answer's text is read for calls.
+    /// As text in the Hermes format, for servers without tool calls: the tools are in the system
+    /// prompt, and calls are read from the text of the answer.
     Hermes,
 }
 
 impl ToolCalls {
-    /// Each of them.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::Native, Self::Hermes];
 
-    /// Its name, as settings say it.
+    /// Returns its name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl ToolCalls {
     }
 }
 
-/// Everything that is needed to ask one model.
+/// Everything that is needed to call one model.
 ///
 /// ```
 /// use foldback_providers::{ModelConfig, ModelFlags, ModelSources, Provider};
@@ -66,59 +66,58 @@ impl ToolCalls {
 pub struct ModelConfig {
     /// The model, as its provider knows it.
     pub name: String,
-    /// Whose API is spoken.
+    /// Whose API is used.
     pub provider: Provider,
-    /// Where it is served: what stands before `chat/completions` or `messages`.
+    /// Its address: what precedes `chat/completions` or `messages`.
     pub base_url: String,
-    /// The key; servers of one's own often want none.
+    /// The key; self-hosted servers often need none.
     pub api_key: Option<ApiKey>,
-    /// How long to wait for what.
+    /// How long to wait.
     pub timeouts: Timeouts,
-    /// How often to ask again.
+    /// How often to retry.
     pub retry: RetryPolicy,
     /// What its input tokens cost, relative to each other.
     pub prices: Prices,
-    /// What its tokens cost in money, where that was told.
+    /// What its tokens cost in money, if that is set.
     pub token_prices: Option<TokenPrices>,
     /// The shortest prefix that its provider caches, in tokens.
     pub least_cached_tokens: u64,
-    /// Whether the model goes on from the beginning of an answer. Many refuse.
+    /// Whether the model can continue the beginning of an answer. Many refuse that.
     pub prefill: bool,
     /// Whether `tool_choice` may name a set of tools (`allowed_tools`).
     pub allowed_tools: bool,
-    /// Whether marks say where a cached prefix ends.
+    /// Whether the end of a cached prefix is marked.
     pub cache_marks: bool,
-    /// Whether cached prefixes shall live an hour instead of five minutes (dearer to write;
-    /// Anthropic).
+    /// Whether cached prefixes are kept for an hour instead of five minutes (more expensive to write; Anthropic).
     pub long_cache: bool,
-    /// A header that carries the session's name, for routers that keep a session on one worker.
+    /// A header with the name of the session, for routers that keep a session on one worker.
     pub session_header: Option<String>,
-    /// Further addresses at which the same model is served. A session stays at one of them all, by
-    /// consistent hashing; one that cannot be reached is left out for a while.
+    /// Further addresses of the same model. A session stays at one of all these addresses, by
+    /// consistent hashing; an address that cannot be reached is skipped for a while.
     pub workers: Vec<String>,
-    /// How tools are told, and calls read, where that was said.
+    /// How tools are declared and calls are read, if that is set.
     pub tool_calls: Option<ToolCalls>,
-    /// Whether requests carry a grammar that holds the model to calls of allowed tools, with arguments
-    /// of their schemas, and to words: for servers that decode by one (llama.cpp, vLLM).
+    /// Whether requests carry a grammar that limits the model to text and to calls of allowed tools
+    /// with arguments that fit their schemas: for servers with constrained decoding (llama.cpp, vLLM).
     pub grammar: bool,
-    /// The seed of varied words around the results of tools; without one they stand as they are.
+    /// The seed for varied wording around the results of tools; without one they are sent unchanged.
     pub diversity: Option<u64>,
-    /// The tokens of its window, request and answer together, where that is known.
+    /// The tokens of its window, request and answer together, if known.
     pub context_tokens: Option<usize>,
-    /// Whether the window is what the server tells of itself.
+    /// Whether the window was reported by the server.
     pub(crate) is_window_told: bool,
-    /// The greatest number of tokens of an answer that is not bounded otherwise, where that was said.
+    /// The limit on an answer's tokens if the request sets none, if configured.
     pub max_tokens: Option<u32>,
-    /// Whether answers come piece by piece, so that only silence is bounded, and not the whole of them.
+    /// Whether answers are streamed, so that only silence is limited, not the total time.
     pub stream: bool,
-    /// What was said of its chat template.
+    /// What is known about its chat template.
     pub template: GivenTemplate,
-    /// Whether the server takes that a tool has to be called; else that is said in words.
+    /// Whether the server accepts a required tool call; otherwise the requirement is put in words.
     pub required_calls: bool,
 }
 
 impl ModelConfig {
-    /// A model at a place, everything else as usual.
+    /// Creates a model at an address, with defaults for everything else.
     #[must_use]
     pub fn new(provider: Provider, base_url: &str, name: &str) -> Self {
         Self {
@@ -153,152 +152,152 @@ impl ModelConfig {
         }
     }
 
-    /// The same with a key.
+    /// Sets the key.
     #[must_use]
     pub fn with_api_key(self, key: ApiKey) -> Self {
         Self { api_key: Some(key), ..self }
     }
 
-    /// The same, waiting so long.
+    /// Sets how long to wait.
     #[must_use]
     pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
         Self { timeouts, ..self }
     }
 
-    /// The same, asked again by this policy.
+    /// Sets how often to retry.
     #[must_use]
     pub fn with_retry(self, retry: RetryPolicy) -> Self {
         Self { retry, ..self }
     }
 
-    /// The same, with input tokens at these prices, relative to each other.
+    /// Sets the prices of input tokens, relative to each other.
     #[must_use]
     pub fn with_prices(self, prices: Prices) -> Self {
         Self { prices, ..self }
     }
 
-    /// The same, with prefixes of so many tokens or more cached.
+    /// Sets the shortest prefix that is cached, in tokens.
     #[must_use]
     pub fn with_least_cached_tokens(self, least_cached_tokens: u64) -> Self {
         Self { least_cached_tokens, ..self }
     }
 
-    /// The same, with tokens at these prices in money; input tokens cost as they say.
+    /// Sets the prices of tokens in money; the relative prices of input follow from them.
     #[must_use]
     pub fn with_token_prices(self, prices: TokenPrices) -> Self {
         Self { prices: prices.of_input(), token_prices: Some(prices), ..self }
     }
 
-    /// The same, where the model goes on from the beginning of an answer, or does not.
+    /// Sets whether the model can continue the beginning of an answer.
     #[must_use]
     pub fn with_prefill(self, prefill: bool) -> Self {
         Self { prefill, ..self }
     }
 
-    /// The same, where `tool_choice` may name a set of tools, or may not.
+    /// Sets whether `tool_choice` may name a set of tools.
     #[must_use]
     pub fn with_allowed_tools(self, allowed_tools: bool) -> Self {
         Self { allowed_tools, ..self }
     }
 
-    /// The same, where marks say where a cached prefix ends, or do not.
+    /// Sets whether the end of a cached prefix is marked.
     #[must_use]
     pub fn with_cache_marks(self, cache_marks: bool) -> Self {
         Self { cache_marks, ..self }
     }
 
-    /// The same, where cached prefixes live an hour instead of five minutes, or do not.
+    /// Sets whether cached prefixes are kept for an hour instead of five minutes.
     #[must_use]
     pub fn with_long_cache(self, long_cache: bool) -> Self {
         Self { long_cache, ..self }
     }
 
-    /// The same, with a header that carries the session's name.
+    /// Sets the header that carries the session's name.
     #[must_use]
     pub fn with_session_header(self, header: &str) -> Self {
         Self { session_header: Some(header.to_owned()), ..self }
     }
 
-    /// The same, served at these addresses as well.
+    /// Adds addresses of the same model.
     #[must_use]
     pub fn with_workers<'a>(self, addresses: impl IntoIterator<Item = &'a str>) -> Self {
         Self { workers: addresses.into_iter().map(str::to_owned).collect(), ..self }
     }
 
-    /// The same, with tools told and calls read this way.
+    /// Sets how tools are declared and calls are read.
     #[must_use]
     pub fn with_tool_calls(self, tool_calls: ToolCalls) -> Self {
         Self { tool_calls: Some(tool_calls), ..self }
     }
 
-    /// The same, with a grammar in its requests, or without.
+    /// Sets whether requests carry a grammar.
     #[must_use]
     pub fn with_grammar(self, grammar: bool) -> Self {
         Self { grammar, ..self }
     }
 
-    /// The same, with the results of tools in words that this seed varies.
+    /// Varies the words around the results of tools by this seed.
     #[must_use]
     pub fn with_diversity(self, seed: u64) -> Self {
         Self { diversity: Some(seed), ..self }
     }
 
-    /// The same with a window of so many tokens; `None` where that is not known.
+    /// Sets the tokens of the window; `None` if unknown.
     #[must_use]
     pub fn with_context_tokens(self, context_tokens: impl Into<Option<usize>>) -> Self {
         Self { context_tokens: context_tokens.into(), is_window_told: false, ..self }
     }
 
-    /// The same with answers of at most so many tokens; `None` for the usual bound.
+    /// Limits the tokens of an answer; `None` for the default limit.
     #[must_use]
     pub fn with_max_tokens(self, max_tokens: impl Into<Option<u32>>) -> Self {
         Self { max_tokens: max_tokens.into(), ..self }
     }
 
-    /// The same, with answers that come piece by piece, or whole.
+    /// Sets whether answers are streamed.
     #[must_use]
     pub fn with_stream(self, stream: bool) -> Self {
         Self { stream, ..self }
     }
 
-    /// The same with a chat template that can say this.
+    /// Sets what the chat template can express.
     #[must_use]
     pub fn with_template(self, template: ChatTemplate) -> Self {
         Self { template: template.into(), ..self }
     }
 
-    /// The same with a server that takes that a tool has to be called, or does not.
+    /// Sets whether the server accepts a required tool call.
     #[must_use]
     pub fn with_required_calls(self, required_calls: bool) -> Self {
         Self { required_calls, ..self }
     }
 
-    /// How tools are told, and calls read.
+    /// Returns how tools are declared and calls are read.
     #[must_use]
     pub fn tool_calls(&self) -> ToolCalls {
         self.tool_calls.unwrap_or_default()
     }
 
-    /// What its chat template can say: all that nothing was said of.
+    /// Returns what its chat template can express; what is unknown counts as possible.
     #[must_use]
     pub fn chat_template(&self) -> ChatTemplate {
         self.template.or(ChatTemplate::default())
     }
 
-    /// Checks what does not fit each other.
+    /// Checks for settings that contradict each other.
     pub(crate) fn check(&self) -> Result<(), ModelError> {
         let (name, provider) = (&self.name, self.provider.name());
         let is_compatible = self.provider == Provider::OpenAiCompatible;
         let is_hermes = self.tool_calls() == ToolCalls::Hermes;
         if is_hermes && !is_compatible {
             return Err(wrong(format!(
-                "tool_calls = \"hermes\" is for servers that know no tool calls (openai-compatible), but \
-                 the provider of the model {name:?} is {provider}, which does: leave it out"
+                "tool_calls = \"hermes\" is for servers without tool calls (openai-compatible), but \
+                 the provider of the model {name:?} is {provider}, which has them: leave it out"
             )));
         }
         if self.grammar && !is_hermes {
             return Err(wrong(format!(
-                "the grammar of the model {name:?} is one of calls in the format of Hermes: grammar = true \
+                "the grammar of the model {name:?} describes calls in the Hermes format: grammar = true \
                  needs tool_calls = \"hermes\""
             )));
         }
@@ -310,8 +309,8 @@ impl ModelConfig {
         }
         if self.template != GivenTemplate::default() && !is_compatible {
             return Err(wrong(format!(
-                "family, call_ids, parallel_calls, turns and system say what the chat template of a server \
-                 of one's own takes (openai-compatible), but the provider of the model {name:?} is \
+                "family, call_ids, parallel_calls, turns and system describe the chat template of a \
+                 self-hosted server (openai-compatible), but the provider of the model {name:?} is \
                  {provider}: leave them out"
             )));
         }

@@ -1,10 +1,10 @@
-//! Results in varied words, so that a model does not fall into imitating its own context.
+//! Results in varied wording, so that a model does not start to imitate its own context.
 
 use foldback_core::{Content, Message, Role};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// What stands before a result and behind it. The first leaves it as it is.
+/// The text before and after a result. The first wording leaves it unchanged.
 const WORDINGS: [(&str, &str); 6] = [
     ("", ""),
     ("Result:\n", ""),
@@ -24,9 +24,9 @@ const CHINESE_WORDINGS: [(&str, &str); 6] = [
     ("观察到:\n\n", "\n"),
 ];
 
-/// The messages with the results of tools in varied words. The words are a function of the seed and the
-/// call's id, so a result has the same bytes in every request; the transcript itself is never touched,
-/// and the result stands in its new words letter by letter.
+/// Returns the messages with the results of tools in varied wording. The wording is a function of the
+/// seed and the call's id, so a result has the same bytes in every request; the transcript itself is
+/// never changed, and the result itself stays intact inside its wording.
 pub(crate) fn varied(seed: u64, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     messages.iter().map(|message| varied_one(seed, message)).collect()
 }
@@ -47,7 +47,7 @@ fn varied_one(seed: u64, message: &Arc<Message>) -> Arc<Message> {
     }
 }
 
-/// Whether most letters of the beginning are Chinese characters.
+/// Returns whether most letters at the beginning are Chinese characters.
 fn is_chinese(text: &str) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic()).take(200);
     let (mut chinese, mut all) = (0, 0);
@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         /// MC16, MC20: a longer conversation begins with the bytes of the shorter one, whatever the seed,
-        /// so that only new items come in words of their own; and what is stored is as it was.
+        /// so that only new items get a new wording; and what is stored does not change.
         #[test]
         fn mc20_only_new_items_change(seed: u64, now in 0..15_usize, more in 0..10_usize) {
             let stored = transcript(now + more);

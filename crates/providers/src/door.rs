@@ -1,4 +1,4 @@
-//! The way out: requests over HTTP, and their answers raw.
+//! Requests over HTTP, and their raw answers.
 
 use crate::config::public_url;
 use crate::failure::{self, NoAnswer, no_text, too_long, unreadable};
@@ -20,28 +20,27 @@ use tokio::time::{Instant, timeout};
 /// The longest name of a session in a header.
 const LONGEST_SESSION: usize = 128;
 
-/// The version of Anthropic's API that is spoken here.
+/// The version of Anthropic's API that is used.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// The most bytes of a whole answer, and of one event of a streamed one. The longest answers that models
-/// give, 128,000 tokens, are below 1 MiB of text: this leaves room for escapes, log probabilities and
-/// pictures, and a server that never ends takes no more memory than a machine has.
+/// The limit on the bytes of a whole answer, and of one event of a streamed one. The longest answers
+/// that models give, 128,000 tokens, are below 1 MiB of text: this leaves room for escapes, log
+/// probabilities and images, and keeps a server that never ends from exhausting the memory.
 const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
 
-/// The most bytes of a refusal's words. Providers say it in a few hundred; an HTML page of a gateway has
-/// some thousands.
+/// The limit on the bytes of an error body. Providers need a few hundred; the HTML page of a gateway has
+/// a few thousand.
 const LONGEST_REFUSAL: usize = 64 * 1024;
 
-/// How long the words of a refusal are waited for. They usually come with the status, which says enough
-/// without them.
+/// How long to wait for an error body. It usually comes with the status, which says enough without it.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The way to one provider.
+/// The connection to one provider.
 #[derive(Clone)]
 pub(crate) struct Door {
     client: reqwest::Client,
     url: Url,
-    /// The headers of every request; the key is one of them.
+    /// The headers of every request, among them the key.
     headers: HeaderMap,
     session_header: Option<HeaderName>,
     timeouts: Timeouts,
@@ -54,12 +53,13 @@ impl std::fmt::Debug for Door {
 }
 
 impl Door {
-    /// The way to a model that is served at an address.
+    /// Prepares the connection to a model at an address.
     pub(crate) fn new(config: &ModelConfig, address: &str) -> Result<Self, ModelError> {
         let headers = headers(config)?;
         let session_header = config.session_header.as_deref().map(|header| {
-            HeaderName::from_bytes(header.as_bytes())
-                .map_err(|_| wrong(format!("{header:?} is no name of a header (session_header)")))
+            HeaderName::from_bytes(header.as_bytes()).map_err(|_| {
+                wrong(format!("{header:?} is not a valid header name (session_header)"))
+            })
         });
         let session_header = session_header.transpose()?;
         let url = url(config.provider, address)?;
@@ -72,7 +72,7 @@ impl Door {
         })
     }
 
-    /// What the server tells at a path beside that of its API, where it does.
+    /// Returns what the server reports at a path beside that of its API, if it does.
     pub(crate) async fn look(&self, path: Beside<'_>, patience: Duration) -> Option<Value> {
         let mut url = self.url.clone();
         let root = url.path().strip_suffix("/chat/completions").unwrap_or_default();
@@ -91,7 +91,7 @@ impl Door {
         timeout(patience, looking).await.ok().flatten()
     }
 
-    /// Sends a request and gives back the body of the answer, whatever type it says it has.
+    /// Sends a request and returns the body of the answer, whatever its content type.
     pub(crate) async fn post(
         &self,
         request: &ChatRequest,
@@ -104,7 +104,7 @@ impl Door {
             return Err(too_slow("no answer came", self.timeouts.answer).into());
         };
         let answer = answer?;
-        json::parse(&answer).ok_or_else(|| unreadable("the answer is no JSON", &answer).into())
+        json::parse(&answer).ok_or_else(|| unreadable("the answer is not JSON", &answer).into())
     }
 
     /// Sends a request whose answer comes frame by frame.
@@ -126,7 +126,7 @@ impl Door {
         })
     }
 
-    /// Sends a request, and waits for the beginning of an answer that is no refusal.
+    /// Sends a request, and waits until a successful answer begins.
     async fn send(
         &self,
         request: &ChatRequest,
@@ -136,7 +136,7 @@ impl Door {
         if let (Some(name), Some(session)) = (&self.session_header, &request.session) {
             let session = HeaderValue::from_str(&legal_name(session, LONGEST_SESSION));
             let session = session.map_err(|error| {
-                wrong(format!("the session cannot be named in a header: {error}"))
+                wrong(format!("the name of the session is not a valid header value: {error}"))
             })?;
             headers.insert(name, session);
         }
@@ -159,13 +159,13 @@ impl Door {
 /// A path of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Beside<'p> {
-    /// Beside the paths of the API.
+    /// Relative to the paths of the API.
     Api(&'p str),
     /// At the root of the server.
     Root(&'p str),
 }
 
-/// A whole answer.
+/// Reads a whole answer.
 async fn whole(mut response: Response) -> Result<String, ModelError> {
     let mut answer = Vec::new();
     while let Some(bytes) = response.chunk().await.map_err(failure::of_transport)? {
@@ -178,8 +178,8 @@ async fn whole(mut response: Response) -> Result<String, ModelError> {
     String::from_utf8(answer).map_err(|error| no_text(error.utf8_error()))
 }
 
-/// The words of a refusal, or their beginning: its status says what is wrong, though they may be long,
-/// break off or not come at all.
+/// Returns the body of an error, or its beginning: the status says what is wrong, although the body
+/// may be long, break off or not come at all.
 async fn words(mut response: Response, patience: Duration) -> String {
     let mut words = Vec::new();
     let reading = async {
@@ -194,7 +194,7 @@ async fn words(mut response: Response, patience: Duration) -> String {
     String::from_utf8_lossy(&words).into_owned()
 }
 
-/// Adds bytes, as far as a refusal is read.
+/// Appends bytes, up to the limit on an error body.
 fn keep_beginning(kept: &mut Vec<u8>, bytes: &[u8]) {
     let room = LONGEST_REFUSAL.saturating_sub(kept.len());
     kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -203,24 +203,24 @@ fn keep_beginning(kept: &mut Vec<u8>, bytes: &[u8]) {
 /// The frames of an answer, in order.
 pub(crate) struct Frames {
     response: Response,
-    /// What came before the first frame; None as soon as there is a frame.
+    /// The bytes before the first frame; `None` as soon as there is a frame.
     beginning: Option<Vec<u8>>,
     events: Events,
-    /// The frames that were received and not given out yet.
+    /// The frames that were received and not yet returned.
     ready: VecDeque<String>,
     timeouts: Timeouts,
     /// When the request was sent, until the first frame is asked for.
     sent: Option<Instant>,
-    /// What ended the stream, to be told behind the frames before it.
+    /// The error that ended the stream, to be returned after the frames before it.
     failed: Option<ModelError>,
     ended: bool,
 }
 
 impl Frames {
-    /// The next frame: the data of a server-sent event.
+    /// Returns the next frame: the data of a server-sent event.
     ///
-    /// Signs of life put off that the answer counts as silent, yet no frame is waited for longer than
-    /// for a whole answer; for the first one, since the request was sent.
+    /// Keep-alives prevent the silence timeout, but no frame may take longer than a whole answer; the
+    /// first one is counted from when the request was sent.
     pub(crate) async fn next(&mut self) -> Option<Result<String, ModelError>> {
         let Timeouts { answer, silence, .. } = self.timeouts;
         let (since, patience, longest, what) = match self.sent.take() {
@@ -244,7 +244,7 @@ impl Frames {
         }
     }
 
-    /// What came as a whole answer, with no frames: some servers pass over that pieces were asked for.
+    /// Returns a whole answer that came without frames: some servers ignore the request to stream.
     ///
     /// # Errors
     /// When it is an error.
@@ -256,12 +256,12 @@ impl Frames {
         }
     }
 
-    /// Waits until something was said, be it a sign of life, or the answer ended.
+    /// Waits until an event or a keep-alive arrives, or the answer ends.
     async fn receive(&mut self) -> Result<(), ModelError> {
         loop {
             let bytes = self.response.chunk().await.map_err(failure::of_transport)?;
             if let (Some(beginning), Some(bytes)) = (&mut self.beginning, &bytes) {
-                // What is longer is no answer, whatever comes of its events.
+                // Anything longer is not a whole answer, whatever events follow.
                 if beginning.len() + bytes.len() <= LONGEST_ANSWER {
                     beginning.extend_from_slice(bytes);
                 }
@@ -285,14 +285,14 @@ impl Frames {
     }
 }
 
-/// Whether an event only says that the provider is at it: a comment, or Anthropic's ping.
+/// Returns whether an event is only a keep-alive: a comment, or Anthropic's ping.
 fn is_sign_of_life(data: &str) -> bool {
     let is_short = data.len() <= 64;
     data.is_empty() || is_short && json::parse(data).is_some_and(|data| data["type"] == "ping")
 }
 
-/// How long the provider asks to wait: seconds, or milliseconds as OpenAI has it, or a date, which is
-/// compared with that of the answer.
+/// Returns how long the provider asks to wait: seconds, or milliseconds as OpenAI has it, or a date,
+/// which is compared with that of the answer.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let told = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |name: &str| {
@@ -310,7 +310,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::try_from(wait).unwrap_or_default())
 }
 
-/// The headers that every request to a provider has.
+/// Returns the headers of every request to a provider.
 fn headers(config: &ModelConfig) -> Result<HeaderMap, ModelError> {
     let is_anthropic = config.provider == Provider::Anthropic;
     let mut headers = HeaderMap::new();
@@ -319,7 +319,7 @@ fn headers(config: &ModelConfig) -> Result<HeaderMap, ModelError> {
         headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
     }
     if let Some(key) = &config.api_key {
-        let unusable = || wrong("the key is empty or has characters that no header takes");
+        let unusable = || wrong("the key is empty or has characters that no header accepts");
         if !key.is_usable() {
             return Err(unusable());
         }
@@ -335,25 +335,27 @@ fn headers(config: &ModelConfig) -> Result<HeaderMap, ModelError> {
     Ok(headers)
 }
 
-/// Where requests go, from an address as people write it: with the end of the path or without.
+/// Builds the URL of requests from an address as people write it: with or without the end of the path.
 fn url(provider: Provider, address: &str) -> Result<Url, ModelError> {
     let wrong_url = |what: &str| wrong(format!("the base URL {:?} {what}", public_url(address)));
     let mut url = Url::parse(address.trim())
-        .map_err(|error| wrong_url(&format!("is no address: {error}")))?;
+        .map_err(|error| wrong_url(&format!("is not an address: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("the base URL has no user and no password: the key is given apart"));
+        return Err(wrong(
+            "the base URL must have no user and no password: give the key separately",
+        ));
     }
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong_url("is no address that begins with http:// or https://"));
+        return Err(wrong_url("is not an address that begins with http:// or https://"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong_url("has no query and no fragment"));
+        return Err(wrong_url("must have no query and no fragment"));
     }
     let path = url.path().trim_end_matches('/');
     let path = path.strip_suffix("/chat/completions").unwrap_or(path);
     let path = path.strip_suffix("/messages").unwrap_or(path);
     let end = match provider {
-        // Anthropic's own clients are given the address without its version.
+        // Anthropic's own clients take the address without its version.
         Provider::Anthropic if !path.ends_with("/v1") => "/v1/messages",
         Provider::Anthropic => "/messages",
         Provider::OpenAi | Provider::OpenAiCompatible => "/chat/completions",
@@ -364,18 +366,18 @@ fn url(provider: Provider, address: &str) -> Result<Url, ModelError> {
 }
 
 fn client(url: &Url, timeouts: Timeouts) -> Result<reqwest::Client, ModelError> {
-    // One provider of cryptography for the process; another that is there already is as good.
+    // One cryptography provider for the process; if another is already installed, it is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .connect_timeout(timeouts.connect)
         .tcp_nodelay(true)
-        // A key is sent to the address that was given, and to no other.
+        // A key is sent only to the address that was given.
         .redirect(reqwest::redirect::Policy::none());
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_here =
         host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
     let builder = if is_here { builder.no_proxy() } else { builder };
-    builder.build().map_err(|error| wrong(format!("there is no HTTP client: {error}")))
+    builder.build().map_err(|error| wrong(format!("cannot create an HTTP client: {error}")))
 }
 
 fn too_slow(what: &str, patience: Duration) -> ModelError {

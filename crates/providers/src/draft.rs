@@ -1,4 +1,4 @@
-//! An answer that is being put together.
+//! An answer that is being assembled.
 
 use crate::failure::unreadable;
 use crate::hermes::{HermesParser, HermesPart, HermesProblem};
@@ -13,27 +13,27 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The longest id of a call that providers take.
+/// The longest call id that providers accept.
 const LONGEST_ID: usize = 40;
 
 /// What was read of an answer so far.
 pub(crate) struct Draft {
     names: ToolNames,
-    /// The ids that calls have, in the request too.
+    /// The ids of calls, including those in the request.
     ids: BTreeSet<String>,
-    /// Makes ids of this answer unlike those of others.
+    /// Makes the ids of this answer differ from those of others.
     seed: u64,
     text: String,
     reasoning: String,
     thinking: Vec<Value>,
     calls: Vec<ToolCall>,
-    /// Which of the calls has gone out, which it does with its name.
+    /// Which of the calls were sent on, which happens when the name is known.
     told: Vec<bool>,
-    /// Reads calls out of the text, where the server knows none.
+    /// Reads calls from the text, if the server has no tool calls.
     hermes: Option<HermesParser>,
-    /// The schemas of tools, by name, that the model was shown without the `null`s in them.
+    /// The schemas of tools, by name, that the model saw without `null`.
     nullable: BTreeMap<String, Map<String, Value>>,
-    /// The first call in the text that is none.
+    /// The first malformed call in the text.
     problem: Option<HermesProblem>,
     pub(crate) usage: Usage,
     pub(crate) stop: Option<StopReason>,
@@ -41,7 +41,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// An empty answer to a request; `model` is whom it was sent to.
+    /// Creates an empty answer to a request; `model` is the model that it was sent to.
     pub(crate) fn new(request: &ChatRequest, names: ToolNames, model: &str) -> Self {
         let calls = request.messages.iter().flat_map(|message| message.tool_calls());
         let last = request.messages.last().map_or("", |message| message.json());
@@ -63,17 +63,17 @@ impl Draft {
         }
     }
 
-    /// The same, whose calls are read out of its text, which goes on from this beginning.
+    /// Reads calls from the text, which continues this beginning.
     pub(crate) fn with_calls_in_text(mut self, beginning: &str) -> Self {
         let mut parser = HermesParser::default();
-        // The beginning of a call is no part of an answer yet.
+        // The beginning of a call is not part of an answer yet.
         drop(parser.push(beginning));
         self.hermes = Some(parser);
         self
     }
 
-    /// The same, for a model that was shown no `null` in the schemas of these tools: what it leaves out of
-    /// a call is written as `null` where the tool wants that.
+    /// For a model that saw no `null` in the schemas of these tools: arguments that it leaves out are
+    /// written as `null` if the tool requires them.
     pub(crate) fn with_plain_schemas(mut self, tools: &[ToolDefinition]) -> Self {
         let schema =
             |tool: &ToolDefinition| Some((tool.name.clone(), parse_object(&tool.parameters)?));
@@ -81,7 +81,7 @@ impl Draft {
         self
     }
 
-    /// More text.
+    /// Adds more text.
     pub(crate) fn push_text(&mut self, text: &str, ready: &mut VecDeque<ChatChunk>) {
         match &mut self.hermes {
             Some(parser) => {
@@ -92,11 +92,11 @@ impl Draft {
         }
     }
 
-    /// What the text held back, at its end.
+    /// Adds the text that was held back until its end.
     pub(crate) fn end_text(&mut self, ready: &mut VecDeque<ChatChunk>) {
         if let Some(parser) = self.hermes.take() {
             self.push_parts(parser.finish(), ready);
-            // The line breaks around calls are no words.
+            // The line breaks around calls are not text.
             if !self.calls.is_empty() {
                 self.text = self.text.trim().to_owned();
             }
@@ -123,18 +123,18 @@ impl Draft {
         }
     }
 
-    /// More of what the model thought aloud.
+    /// Adds more of the model's reasoning.
     pub(crate) fn push_reasoning(&mut self, text: &str) {
         self.reasoning.push_str(text);
     }
 
-    /// A block of thoughts that the provider wants back as it is.
+    /// Adds a thinking block, which the provider requires back unchanged.
     pub(crate) fn push_thinking(&mut self, block: Value) {
         self.thinking.push(block);
     }
 
-    /// A call begins; tells its index. An id that is missing, or that another call has, is replaced:
-    /// results are told apart by it.
+    /// Begins a call; returns its index. An id that is missing, or that another call has, is
+    /// replaced: results are matched by id.
     pub(crate) fn begin_call(
         &mut self,
         id: &str,
@@ -156,7 +156,7 @@ impl Draft {
         index
     }
 
-    /// The call at `index` goes by a name: what is known of it goes out. An empty name is none yet.
+    /// Names the call at `index`, and sends on what is known of it. An empty name is not a name yet.
     pub(crate) fn name_call(
         &mut self,
         index: usize,
@@ -179,7 +179,7 @@ impl Draft {
         });
     }
 
-    /// More of the arguments of the call at `index`.
+    /// Adds more of the arguments of the call at `index`.
     pub(crate) fn push_arguments(
         &mut self,
         index: usize,
@@ -194,7 +194,7 @@ impl Draft {
         if !self.told.get(index).is_some_and(|told| *told) {
             return;
         }
-        // The first piece of the arguments goes out with the name where it came with it.
+        // The first piece of the arguments is sent with the name if both came together.
         match ready.back_mut() {
             Some(ChatChunk::ToolCall { index: last, arguments: pending, .. }) if *last == index => {
                 pending.push_str(arguments);
@@ -208,10 +208,10 @@ impl Draft {
         }
     }
 
-    /// The answer. `stop` is what the provider said; calls that were told outweigh a plain end.
+    /// Returns the answer. `stop` is the provider's reason; calls that were sent on take precedence over a plain end.
     ///
     /// # Errors
-    /// When a call in its text is none: where the model's words are cut off, that is what its end says.
+    /// When a call in its text is malformed: if the model was cut off, its end says so instead.
     pub(crate) fn into_response(
         mut self,
         ready: &mut VecDeque<ChatChunk>,
@@ -232,7 +232,7 @@ impl Draft {
         let calls_tools = !self.calls.is_empty();
         let stop = match self.stop {
             None | Some(StopReason::End) if calls_tools => StopReason::ToolCalls,
-            // Some servers say "tool calls" whatever came.
+            // Some servers say "tool calls" in any case.
             None | Some(StopReason::ToolCalls) if !calls_tools => StopReason::End,
             Some(stop) => stop,
             None => StopReason::End,
@@ -253,14 +253,14 @@ impl Draft {
             }
             text.push('}');
             message = Message::from_json(&text).map_err(|error| {
-                unreadable(&format!("the answer is no message: {error}"), &text)
+                unreadable(&format!("the answer is not a message: {error}"), &text)
             })?;
         }
         Ok(ChatResponse { message, usage: self.usage, stop, model: self.model })
     }
 }
 
-/// The id of a call as OpenAI and Anthropic take it.
+/// Returns the id of a call in a form that OpenAI and Anthropic accept.
 pub(crate) fn wire_id(id: &str) -> String {
     legal_name(id, LONGEST_ID)
 }

@@ -1,4 +1,4 @@
-//! What went wrong, told as a kind and a sentence.
+//! Errors, as a kind and a sentence.
 
 use crate::ApiKey;
 use crate::json;
@@ -12,10 +12,10 @@ use std::time::Duration;
 /// How much of a sentence with a provider's own words is shown, in characters.
 const LONGEST_MESSAGE: usize = 350;
 
-/// How much of a template's own words is shown, so that there is room for what to do.
+/// How much of a template's own words is shown, so that there is room for the advice.
 const LONGEST_REFUSAL: usize = 180;
 
-/// What providers call failures that pass, in their codes and types: without capitals and signs.
+/// What providers call transient failures, in their codes and types: in lower case and without punctuation.
 const PASSING: [(&str, ModelErrorKind); 18] = [
     ("overloaded", ModelErrorKind::Unavailable),
     ("overloadederror", ModelErrorKind::Unavailable),
@@ -37,10 +37,10 @@ const PASSING: [(&str, ModelErrorKind); 18] = [
     ("deadlineexceeded", ModelErrorKind::Timeout),
 ];
 
-/// What they call a key that is refused.
+/// What they call a refused key.
 const REFUSED_KEY: [&str; 3] = ["authenticationerror", "permissionerror", "invalidapikey"];
 
-/// What providers say when a request is too long for the model.
+/// What providers say if a request is too long for the model.
 const TOO_LONG: [&str; 8] = [
     "context_length_exceeded",
     "context length",
@@ -52,8 +52,8 @@ const TOO_LONG: [&str; 8] = [
     "reduce the length",
 ];
 
-/// What servers say when the model's chat template cannot say a request. Some call it a failure of their
-/// own; it does not pass.
+/// What servers say if the model's chat template cannot express a request. Some report it as a failure
+/// of their own, but it is permanent.
 const TEMPLATE: [&str; 6] = [
     "jinja",
     "chat template",
@@ -63,15 +63,15 @@ const TEMPLATE: [&str; 6] = [
     "with length 9",
 ];
 
-/// What to do where a template refuses.
-const TEMPLATE_HINT: &str = "; the model's chat template cannot say this request: `foldback model check` \
+/// The advice for a template that refuses.
+const TEMPLATE_HINT: &str = "; the model's chat template cannot express this request: `foldback model check` \
                              names the settings that help";
 
 /// What providers say when the account is empty.
 const SPENT: [&str; 4] =
     ["insufficient_quota", "billing_error", "credit balance", "insufficient balance"];
 
-/// The error of an HTTP status.
+/// Creates the error of an HTTP status.
 pub(crate) fn of_status(status: u16, body: &str, retry_after: Option<Duration>) -> ModelError {
     let told = json::parse(body).unwrap_or(Value::Null);
     let (names, message) = words(&told);
@@ -112,8 +112,7 @@ pub(crate) fn of_status(status: u16, body: &str, retry_after: Option<Duration>) 
     ModelError { kind, message, retry_after }
 }
 
-/// The error that stands in an answer, or in a frame of one. Its status says what it is, or else its
-/// names do.
+/// Creates the error in an answer, or in a frame of one. Its status decides the kind, or else its names do.
 pub(crate) fn of_body(error: &Value) -> ModelError {
     let (names, message) = words(error);
     let of_status = |status: u16| of_status(status, &error.to_string(), None).kind;
@@ -134,7 +133,7 @@ pub(crate) fn of_body(error: &Value) -> ModelError {
     ModelError::new(kind, format!("the provider broke off with an error: {words}"))
 }
 
-/// Whether a request is refused because it asks for an answer piece by piece. OpenAI does so to
+/// Returns whether a request is refused because it asks for streaming. OpenAI does so to
 /// organisations that it has not verified.
 pub(crate) fn is_of_streaming(error: &ModelError) -> bool {
     let mut words = error.message.split(|char: char| !char.is_alphanumeric());
@@ -142,17 +141,17 @@ pub(crate) fn is_of_streaming(error: &ModelError) -> bool {
     error.kind == ModelErrorKind::Request && words.any(names)
 }
 
-/// Whether words without capitals are those of a chat template that cannot say a request.
+/// Returns whether a text in lower case is that of a chat template that cannot express a request.
 fn is_of_template(words: &str) -> bool {
     TEMPLATE.iter().any(|phrase| words.contains(phrase))
 }
 
-/// A template's words, and what to do.
+/// Returns a template's words, with the advice.
 fn with_hint(words: &str) -> String {
     format!("{}{TEMPLATE_HINT}", first_chars(words, LONGEST_REFUSAL))
 }
 
-/// What a code or a type says.
+/// Returns the kind of a code or a type.
 fn named(name: &str) -> Option<ModelErrorKind> {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_lowercase();
@@ -162,27 +161,27 @@ fn named(name: &str) -> Option<ModelErrorKind> {
     PASSING.iter().find(|(passing, _)| *passing == plain).map(|(_, kind)| *kind)
 }
 
-/// An answer that cannot be read, with its beginning.
+/// Creates the error of an answer that cannot be read, with its beginning.
 pub(crate) fn unreadable(what: &str, answer: &str) -> ModelError {
     let message =
         if answer.trim().is_empty() { what.to_owned() } else { format!("{what}: {answer}") };
     ModelError::new(ModelErrorKind::Response, message)
 }
 
-/// An answer, or a line of one, that is no UTF-8.
+/// Creates the error of an answer, or a line of one, that is not UTF-8.
 pub(crate) fn no_text(error: Utf8Error) -> ModelError {
     unreadable("the answer cannot be read", &error.to_string())
 }
 
-/// An answer, or an event of one, of which more has come than is read; both counts are bytes.
+/// Creates the error of an answer, or an event of one, that exceeds the limit; both counts are bytes.
 pub(crate) fn too_long(what: &str, received: usize, longest: usize) -> ModelError {
     let message =
         format!("{what} is too long: {received} bytes came, and at most {longest} are read");
     ModelError::new(ModelErrorKind::Response, message)
 }
 
-/// The error as it may be shown: without the key, which some providers repeat, and its sentence, which
-/// may hold a whole answer, cut after that.
+/// Makes the error fit to be shown: without the key, which some providers repeat, and then with its
+/// sentence, which may contain a whole answer, shortened.
 pub(crate) fn shown(mut error: ModelError, key: Option<&ApiKey>) -> ModelError {
     let message = key.map(|key| key.redact(&error.message));
     error.message = excerpt(message.as_deref().unwrap_or(&error.message));
@@ -191,13 +190,13 @@ pub(crate) fn shown(mut error: ModelError, key: Option<&ApiKey>) -> ModelError {
 
 /// Why no answer to a request has begun.
 pub(crate) enum NoAnswer {
-    /// The connection was lost behind the request, which may be for what it asks.
+    /// The connection was lost after the request, possibly because of it.
     Lost(ModelError),
     Failed(ModelError),
 }
 
 impl NoAnswer {
-    /// The failure of a request on its way.
+    /// Classifies the failure of a request in transport.
     pub(crate) fn of_transport(error: reqwest::Error) -> Self {
         let is_lost = !error.is_connect() && !error.is_timeout() && !error.is_builder();
         let error = of_transport(error);
@@ -218,7 +217,7 @@ impl From<NoAnswer> for ModelError {
     }
 }
 
-/// The error of a request that got no answer.
+/// Creates the error of a request that got no answer.
 pub(crate) fn of_transport(error: reqwest::Error) -> ModelError {
     let kind = if error.is_timeout() {
         ModelErrorKind::Timeout
@@ -227,16 +226,16 @@ pub(crate) fn of_transport(error: reqwest::Error) -> ModelError {
     } else {
         ModelErrorKind::Unavailable
     };
-    // An address may hold a key. The cause is the innermost error: the others only pass it on.
+    // An address may contain a key. The cause is the innermost error: the others only pass it on.
     let error = error.without_url();
     let mut cause: &dyn Error = &error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    ModelError::new(kind, format!("the provider could not be asked: {cause}"))
+    ModelError::new(kind, format!("the provider could not be reached: {cause}"))
 }
 
-/// The names that a provider gives an error (code, type, status), and its message, in whatever shape.
+/// Returns the names that a provider gives an error (code, type, status), and its message, in any shape.
 fn words(body: &Value) -> (Vec<String>, String) {
     let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
     let names = [error, body]
@@ -255,12 +254,12 @@ fn words(body: &Value) -> (Vec<String>, String) {
     (names, message.unwrap_or_default().to_owned())
 }
 
-/// The parameter that an error is about, as OpenAI names it.
+/// Returns the parameter that an error is about, as OpenAI names it.
 fn parameter(body: &Value) -> Option<&str> {
     body.pointer("/error/param")?.as_str().filter(|name| !name.is_empty())
 }
 
-/// The beginning of a text, on one line.
+/// Returns the beginning of a text, on one line.
 fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST_MESSAGE) {

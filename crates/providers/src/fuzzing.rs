@@ -16,7 +16,7 @@ fn draft() -> Draft {
     Draft::new(&ChatRequest::default(), ToolNames::default(), "m")
 }
 
-/// Reads a streamed answer in pieces of so many bytes.
+/// Reads a streamed answer in pieces of this many bytes.
 ///
 /// # Errors
 /// As a model that answers so.
@@ -41,7 +41,7 @@ pub fn stream(provider: Provider, bytes: &[u8], piece: usize) -> Result<ChatResp
     reader.finish(&mut ready)
 }
 
-/// Reads a whole answer; `None` of what is no JSON.
+/// Reads a whole answer; `None` if the text is not JSON.
 ///
 /// # Errors
 /// As a model that answers so.
@@ -53,7 +53,7 @@ pub fn whole(provider: Provider, text: &str) -> Option<Result<ChatResponse, Mode
     })
 }
 
-/// Reads calls in a text that comes in pieces of so many characters: each part as a text, words joined.
+/// Reads calls in a text that comes in pieces of this many characters: each part as text, adjacent texts joined.
 #[must_use]
 pub fn hermes(text: &str, piece: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();

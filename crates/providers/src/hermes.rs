@@ -1,8 +1,8 @@
-//! Tool calls as text, in the format of Hermes, for servers that know none.
+//! Tool calls as text, in the Hermes format, for servers without tool calls.
 //!
-//! [`plain`] writes a request so that any chat server takes it: the tools are declared in the system
-//! prompt, calls and results are texts of messages. [`HermesParser`] reads the answer's text for calls,
-//! whole or as it comes.
+//! [`plain`] writes a request so that any chat server accepts it: the tools are declared in the system
+//! prompt, and calls and results are texts of messages. [`HermesParser`] reads calls from the answer's
+//! text, whole or streamed.
 
 mod conversation;
 mod grammar;
@@ -22,32 +22,31 @@ use foldback_llm::{ChatRequest, ModelError};
 use prefill::Prefill;
 use std::sync::Arc;
 
-/// What a call begins with.
+/// The beginning of a call.
 const CALL_BEGIN: &str = "<tool_call>";
-/// What a call ends with.
+/// The end of a call.
 const CALL_END: &str = "</tool_call>";
-/// What stands between the beginning of a call and the name.
+/// The text between the beginning of a call and the name.
 const NAME_BEGIN: &str = "{\"name\": \"";
-/// What the result of a call begins with. A model that writes one itself makes it up.
+/// The beginning of a call's result. A model that writes one itself makes it up.
 const RESULT_BEGIN: &str = "<tool_response>";
-/// What a turn of ChatML ends with. Some servers hand it out with the answer.
+/// The end of a turn in ChatML. Some servers include it in the answer.
 const TURN_END: &str = "<|im_end|>";
 
-/// A request for a server that knows no tool calls.
+/// A request for a server without tool calls.
 pub(crate) struct PlainRequest {
     /// Messages alone.
     pub(crate) request: ChatRequest,
-    /// What the answer is made to begin with; the server answers with what follows.
+    /// The beginning of the answer, which is given; the server answers with what follows.
     pub(crate) beginning: String,
-    /// What the answer may be, as GBNF; `None` where it may be anything.
+    /// What the answer may be, as GBNF; `None` if anything.
     pub(crate) grammar: Option<String>,
 }
 
-/// Writes a request without tools, for a server that takes a grammar, or the beginning of an answer, or
-/// neither.
+/// Writes a request without tools, for a server that accepts a grammar, or the beginning of an answer, or neither.
 ///
 /// # Errors
-/// When the choice of tools does not fit them.
+/// When the choice of tools does not fit the tools.
 pub(crate) fn plain(
     request: &ChatRequest,
     takes_grammar: bool,

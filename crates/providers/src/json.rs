@@ -1,19 +1,19 @@
-//! Reading JSON that others wrote, leniently, and writing strings with the fewest escapes.
+//! Reads JSON from others leniently, and writes strings with the fewest escapes.
 
 use foldback_core::{Escape, Object, escape_into};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// Deeper values are not read: a reader would run out of stack.
+/// Deeper values are not read: a reader would overflow the stack.
 const DEEPEST: usize = 128;
 
-/// A text as JSON. Halves of surrogate pairs, which are no characters, do not fail it.
+/// Parses a text as JSON. Unpaired surrogates, which are not characters, are tolerated.
 pub(crate) fn parse(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| repair(serde_json::from_str(text).ok()?, 0))
 }
 
-/// A text as a JSON object.
+/// Parses a text as a JSON object.
 pub(crate) fn parse_object(text: &str) -> Option<Map<String, Value>> {
     match parse(text)? {
         Value::Object(object) => Some(object),
@@ -21,7 +21,7 @@ pub(crate) fn parse_object(text: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// A value read part by part, with replacement characters for what is no character.
+/// Reads a value part by part, with replacement characters for what is not a character.
 fn repair(value: &RawValue, depth: usize) -> Option<Value> {
     if depth > DEEPEST {
         return None;
@@ -43,18 +43,18 @@ fn repair(value: &RawValue, depth: usize) -> Option<Value> {
     items.map(|item| repair(item, depth + 1)).collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
-/// A count of tokens; what is none counts as 0.
+/// Returns a count of tokens; anything else counts as 0.
 pub(crate) fn count(value: Option<&Value>) -> u64 {
     value.and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// A text member; of anything else, nothing.
+/// Returns a text member; of anything else, an empty text.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The arguments of a call as text: the model's own where it wrote text, the JSON of anything else.
-/// A call without arguments has an empty object.
+/// Returns the arguments of a call as text: the model's own if it wrote text, otherwise the JSON. A
+/// call without arguments has an empty object.
 pub(crate) fn arguments(value: Option<&Value>) -> Cow<'_, str> {
     match value {
         None | Some(Value::Null) => Cow::Borrowed(""),
@@ -63,7 +63,7 @@ pub(crate) fn arguments(value: Option<&Value>) -> Cow<'_, str> {
     }
 }
 
-/// A text as a JSON string, with its quotes.
+/// Returns a text as a JSON string, with its quotes.
 pub(crate) fn string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -1,15 +1,15 @@
-//! Instructions that are given in the middle of a conversation, where a provider has no place for them:
-//! they stand in the user's turn between tags, which nobody else's words can write.
+//! Instructions in the middle of a conversation, for providers that have no place for them: they are
+//! put in the user's turn between tags, which no other text can contain.
 
 /// The tag around such an instruction.
 const TAG: &str = "system";
 
-/// An instruction as it stands in the user's turn.
+/// Returns an instruction as it is written in the user's turn.
 pub(crate) fn tagged(text: &str) -> String {
     format!("<{TAG}>\n{text}\n</{TAG}>")
 }
 
-/// Whether a text begins with one of the tags, spaced or spelt however a model would still read it.
+/// Returns whether a text begins with one of the tags, in any spacing or spelling that a model would recognise.
 pub(crate) fn begins_with_tag(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('<') else { return false };
     let rest = rest.trim_start();

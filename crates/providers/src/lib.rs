@@ -1,9 +1,9 @@
 //! Chat models over HTTP.
 //!
-//! [`RemoteModel`] implements the port [`ChatModel`](foldback_llm::ChatModel) for OpenAI's API,
-//! Anthropic's, and every server that speaks chat-completions, also for those that know no tool calls
-//! ([`ToolCalls::Hermes`]). [`ModelConfig`] says which model is asked, where and how; it is built by
-//! methods, or read from flags, environment and a file ([`ModelSources`]).
+//! [`RemoteModel`] implements [`ChatModel`](foldback_llm::ChatModel) for OpenAI's API, Anthropic's,
+//! and every server that speaks chat-completions, including servers without tool calls
+//! ([`ToolCalls::Hermes`]). [`ModelConfig`] describes the model, its address and how it is called; it
+//! is built by methods, or read from flags, environment and a file ([`ModelSources`]).
 //!
 //! ```
 //! use foldback_llm::{ChatModel, Retrying};
@@ -18,10 +18,10 @@
 //! # Ok::<(), foldback_llm::ModelError>(())
 //! ```
 //!
-//! [`ProviderCache`] says what of a request a provider has cached, and what it bills for it on given [`CacheTerms`].
+//! [`ProviderCache`] computes how much of a request a provider has cached, and what it bills on given [`CacheTerms`].
 //!
-//! It is not a loop: it runs no tool and asks nobody twice ([`Retrying`](foldback_llm::Retrying) does). It
-//! keeps nothing, and sends a key to the address that it was given for and to no other.
+//! This crate is not an agent loop: it runs no tool and retries nothing ([`Retrying`](foldback_llm::Retrying)
+//! does). It stores nothing, and sends a key only to the address that it was given for.
 
 mod anthropic_answer;
 mod anthropic_request;

@@ -1,12 +1,12 @@
-//! The longest answer that a model of Anthropic's gives, which its API wants to be told.
+//! The longest answer of Anthropic's models, which their API requires in each request.
 //!
 //! The numbers come from Anthropic's public list of models, which names the greatest output of each. Some
-//! models give more than stands here: a number that is too small can end an answer early, one that is too
-//! great is refused.
+//! models allow more than is listed here: a number that is too small can end an answer early, one that is
+//! too great is refused.
 
-/// The greatest number of tokens that may be asked for, by the name of the model: one that is not known
-/// is taken for a usual one of today. A name may have words of a gateway around it, as in
-/// `anthropic/claude-opus-4.5`, and other signs between its parts.
+/// Returns the greatest number of tokens that may be requested, by the name of the model: an unknown
+/// model is taken for a usual one of today. A name may have a gateway's words around it, as in
+/// `anthropic/claude-opus-4.5`, and other separators between its parts.
 pub(crate) fn longest_answer(name: &str) -> u32 {
     let name = name.find("claude-").map_or(name, |start| &name[start..]);
     let name = &name.replace(|sign: char| !sign.is_ascii_alphanumeric(), "-");
@@ -24,10 +24,10 @@ pub(crate) fn longest_answer(name: &str) -> u32 {
     }
 }
 
-/// The version in a name such as `claude-opus-4-5-20251101`, as major and minor.
+/// Returns the version in a name such as `claude-opus-4-5-20251101`, as major and minor.
 fn version_of(family: &str, name: &str) -> Option<(u32, u32)> {
     let version = name.strip_prefix("claude-")?.strip_prefix(family)?.strip_prefix('-')?;
-    // A number of more digits is a date.
+    // A number with more digits is a date.
     let is_number = |part: &&str| part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
     let mut numbers = version.split('-').take_while(is_number).map(str::parse);
     let major = numbers.next()?.ok()?;

@@ -1,4 +1,4 @@
-//! What a server takes and gives: a handful of questions, and the settings that follow from the answers.
+//! What a server accepts and returns: a few questions, and the settings that follow from the answers.
 
 mod judged;
 
@@ -9,47 +9,47 @@ use foldback_llm::{ChatRequest, ChatResponse, ModelError, ToolChoice};
 use judged::Judged;
 use serde::Serialize;
 
-/// A declared tool takes so many tokens at least; a server that counts none for one has not shown it to the
-/// model. (llama-cpp-python counts a few only.)
+/// A declared tool takes at least this many tokens; a server that counts none for one has not shown it to
+/// the model. (llama-cpp-python counts only a few.)
 const LEAST_TOOL: u64 = 1;
 
-/// What a server was found to take and to give.
+/// What a server was found to accept and return.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ModelCheck {
     /// The questions, in the order in which they were asked.
     pub findings: Vec<CheckFinding>,
-    /// The settings of the table `[model]` that fit this server, a line each; those that are in force
-    /// already among them.
+    /// The settings of the table `[model]` that fit this server, a line each, including those that
+    /// are already in force.
     pub settings: Vec<String>,
     /// Whether an agent can work with it, with these settings.
     pub is_usable: bool,
 }
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CheckFinding {
     /// What was asked.
     pub question: &'static str,
-    /// Whether it is so; `None` where that could not be found out.
+    /// Whether it holds; `None` if that could not be determined.
     pub holds: Option<bool>,
-    /// What was seen.
+    /// What was observed.
     pub detail: String,
 }
 
 impl ModelCheck {
-    /// Asks the server of a model. It takes some ten short requests; the first that nobody answers, be it
-    /// with a refusal, ends it.
+    /// Asks the server of a model. It takes some ten short requests; the first that gets no answer, not
+    /// even a refusal, ends it.
     ///
     /// # Errors
-    /// When no request can be made of the settings.
+    /// When no request can be made with the settings.
     pub async fn ask(config: &ModelConfig) -> Result<Self, ModelError> {
         let facts = ServerFacts::ask(config).await?;
         let mut config = config.clone().completed_by(&facts);
         let narrow = config.check_window().err().filter(|_| config.is_window_told);
         if narrow.is_some() {
-            // The server is at fault, and can be asked all the same.
+            // The server is at fault, but can still be asked.
             config = config.with_context_tokens(None);
         }
         let mut asking = Asking::new(config)?;
@@ -61,24 +61,24 @@ impl ModelCheck {
     }
 }
 
-/// What is asked, and what was found so far.
+/// The settings to test, and the findings so far.
 struct Asking {
-    /// The settings that were found to fit. Answers are asked for once, and whole.
+    /// The settings that were found to fit. Answers are requested without retries, and whole.
     config: ModelConfig,
     /// Whether answers are to be streamed.
     stream: bool,
     findings: Vec<CheckFinding>,
-    /// The tokens of the plainest request, as the server counts them.
+    /// The tokens of the simplest request, as the server counts them.
     plainest: u64,
     is_usable: bool,
 }
 
-/// A question that nobody answered is `None`: it ends the check.
+/// `None` is a question without an answer: it ends the check.
 type Asked = Option<()>;
 
 impl Asking {
     fn new(config: ModelConfig) -> Result<Self, ModelError> {
-        // Settings that no request can be made of are refused here.
+        // Settings with which no request can be made are refused here.
         drop(RemoteModel::new(config.clone())?);
         Ok(Self {
             stream: config.stream,
@@ -92,7 +92,7 @@ impl Asking {
     async fn questions(&mut self) -> Asked {
         self.answers().await?;
         self.streams().await?;
-        // Only servers of one's own have chat templates that settings speak of.
+        // Only self-hosted servers have chat templates that settings describe.
         let is_own = self.config.provider == Provider::OpenAiCompatible;
         if is_own {
             self.system().await?;
@@ -131,7 +131,9 @@ impl Asking {
         let counts = self.plainest > 0;
         let detail = match counts {
             true => format!("{} in, {} out", answer.usage.input, answer.usage.output),
-            false => "no usage is told: bounds of tokens and money do not hold".to_owned(),
+            false => {
+                "the server reports no usage: limits on tokens and money do not work".to_owned()
+            }
         };
         self.found("counts tokens", counts, &detail);
         Some(())
@@ -150,7 +152,7 @@ impl Asking {
             Judged::Unanswered(error) => return self.unanswered(QUESTION, &error),
         };
         if pieces == 0 {
-            self.found(QUESTION, false, "the answer came whole, which is taken as well");
+            self.found(QUESTION, false, "the answer came whole, which works as well");
         } else if usage.input == 0 && self.plainest > 0 {
             self.stream = false;
             let detail = format!("in {pieces} pieces, but without the tokens that it took");
@@ -161,7 +163,7 @@ impl Asking {
         Some(())
     }
 
-    /// Instructions, at the beginning and late.
+    /// Tests instructions, at the beginning and late.
     async fn system(&mut self) -> Asked {
         let first = vec![Message::system("Be brief."), question()];
         let late = vec![
@@ -173,13 +175,14 @@ impl Asking {
         ];
         let never = |template| ChatTemplate { system: SystemRole::Never, ..template };
         let only_first = |template| ChatTemplate { system: SystemRole::First, ..template };
-        self.takes("takes instructions", ChatRequest::new(first), &[&never]).await?;
-        self.takes("takes late instructions", ChatRequest::new(late), &[&only_first, &never]).await
+        self.takes("accepts instructions", ChatRequest::new(first), &[&never]).await?;
+        self.takes("accepts late instructions", ChatRequest::new(late), &[&only_first, &never])
+            .await
     }
 
-    /// Tools: whether they arrive, whether a call can be required, whether one is made.
+    /// Tests tools: whether they arrive, whether a call can be required, whether one is made.
     async fn tools(&mut self) -> Asked {
-        const QUESTION: &str = "takes tools";
+        const QUESTION: &str = "accepts tools";
         let with_tool = ChatRequest::new([tool_question()]).with_tools(vec![tool()]);
         let mut called = false;
         if self.config.tool_calls() == ToolCalls::Native {
@@ -195,7 +198,7 @@ impl Asking {
                     called = calls(&answer);
                     let more = answer.usage.input.saturating_sub(counted);
                     if counted > 0 && more < LEAST_TOOL && !called {
-                        self.as_text("they are passed over: a tool takes no tokens");
+                        self.as_text("they are ignored: a tool adds no tokens");
                     } else {
                         self.found(QUESTION, true, &format!("{more} tokens for one"));
                     }
@@ -212,24 +215,24 @@ impl Asking {
             ToolCalls::Native => self.required(with_tool).await?,
         };
         let detail =
-            if called { "" } else { "small models often do not, though they are asked to" };
+            if called { "" } else { "small models often do not, although they are asked to" };
         self.found("calls tools", called, detail);
         Some(())
     }
 
-    /// Tools do not arrive: they are told as text, where that helps.
+    /// Handles tools that do not arrive: they are sent as text, if that helps.
     fn as_text(&mut self, why: &str) {
         if self.config.provider == Provider::OpenAiCompatible {
             self.config.tool_calls = Some(ToolCalls::Hermes);
         } else {
             self.is_usable = false;
         }
-        self.found("takes tools", false, why);
+        self.found("accepts tools", false, why);
     }
 
-    /// Whether a tool that is told as text is called.
+    /// Tests whether a tool that is sent as text is called.
     async fn tools_as_text(&mut self, with_tool: &ChatRequest) -> Option<bool> {
-        const QUESTION: &str = "takes tools as text";
+        const QUESTION: &str = "accepts tools as text";
         match self.judge(&self.config, with_tool).await {
             Judged::Taken(_, answer) => {
                 self.found(QUESTION, true, "");
@@ -244,9 +247,9 @@ impl Asking {
         }
     }
 
-    /// Whether a tool is called where that is required.
+    /// Tests whether a tool is called if that is required.
     async fn required(&mut self, with_tool: ChatRequest) -> Option<bool> {
-        const QUESTION: &str = "takes that a call is required";
+        const QUESTION: &str = "accepts a required call";
         let required = with_tool.with_tool_choice(ToolChoice::Required);
         let config = self.config.clone().with_required_calls(true);
         match self.judge(&config, &required).await {
@@ -263,7 +266,7 @@ impl Asking {
         }
     }
 
-    /// What a conversation with calls looks like.
+    /// Tests conversations with calls.
     async fn history(&mut self) -> Asked {
         let call = |id: &str| ToolCall::new(id, "tide", r#"{"port": "Holm"}"#);
         let result = |id: &str| Message::tool_result(&call(id).id, "6.4 m");
@@ -278,16 +281,16 @@ impl Asking {
         let alternating = |template| ChatTemplate { turns: Turns::Alternating, ..template };
         let both = |template| alternating(nine(template));
         let one = asked(&["call_1"], None);
-        self.takes("takes a call and its result", one, &[&nine, &alternating, &both]).await?;
+        self.takes("accepts a call and its result", one, &[&nine, &alternating, &both]).await?;
         let parallel = asked(&["call_1", "call_2"], None);
-        self.takes("takes calls beside each other", parallel, &[&single]).await?;
+        self.takes("accepts parallel calls", parallel, &[&single]).await?;
         let state = "[state of the work, not said by the user]\nTodo list:\n- [ ] answer";
         let behind = asked(&["call_1"], Some(Message::user(state)));
-        self.takes("takes the user behind a result", behind, &[&alternating]).await
+        self.takes("accepts user text after a result", behind, &[&alternating]).await
     }
 
-    /// Whether a conversation is taken; where it is not, the first template of those that follow is kept
-    /// under which it is.
+    /// Tests whether a conversation is accepted; if not, the first of the following templates with which
+    /// it is accepted is kept.
     async fn takes(
         &mut self,
         what: &'static str,
@@ -311,7 +314,7 @@ impl Asking {
             match self.judge(&config, &request).await {
                 Judged::Taken(..) => {
                     self.config = config;
-                    let detail = format!("it is said otherwise, by a setting: {}", error.message);
+                    let detail = format!("it is rewritten, by a setting: {}", error.message);
                     self.found(what, false, &detail);
                     return Some(());
                 }
@@ -327,14 +330,18 @@ impl Asking {
     fn window(&mut self, facts: &ServerFacts, narrow: Option<ModelError>) {
         match (facts.context_tokens, self.config.context_tokens) {
             (Some(tokens), _) => {
-                self.found("tells its window", true, &format!("{tokens} tokens"));
+                self.found("reports its window", true, &format!("{tokens} tokens"));
             }
             (None, Some(tokens)) => {
-                self.found("tells its window", false, &format!("the settings say {tokens} tokens"));
+                self.found(
+                    "reports its window",
+                    false,
+                    &format!("the settings say {tokens} tokens"),
+                );
             }
             (None, None) => {
-                let detail = "write context_tokens = N down, so that requests stay within it";
-                self.found("tells its window", None, detail);
+                let detail = "set context_tokens = N, so that requests stay within it";
+                self.found("reports its window", None, detail);
             }
         }
         if let Some(error) = narrow {

@@ -1,4 +1,4 @@
-//! An answer in the words of chat-completions.
+//! An answer in the chat-completions format.
 
 use crate::draft::Draft;
 use crate::failure::{of_body, unreadable};
@@ -36,13 +36,13 @@ pub(crate) struct OpenAiFrames {
     pub(crate) ended: bool,
 }
 
-/// What tells a call that has begun from others.
+/// What distinguishes a call that has begun from others.
 struct Begun {
     /// The index that the provider gave it, if any.
     at: Option<u64>,
-    /// The id that the provider gave it; empty where it gave none.
+    /// The id that the provider gave it; empty if none.
     id: String,
-    /// The name; empty as long as none was told.
+    /// The name; empty until it is known.
     name: String,
 }
 
@@ -61,7 +61,7 @@ impl OpenAiFrames {
             return Ok(());
         }
         let Some(frame) = parse(frame) else {
-            return Err(unreadable("a piece of the answer is no JSON", frame));
+            return Err(unreadable("a piece of the answer is not JSON", frame));
         };
         if is_error(&frame) {
             return Err(of_body(&frame));
@@ -78,12 +78,10 @@ impl OpenAiFrames {
         Ok(())
     }
 
-    /// The call that a piece belongs to: that of its index; without an index, the one of its id, or
-    /// the last.
+    /// Returns the call that a piece belongs to: that of its index; without an index, the one of its id, or the last.
     ///
-    /// Some servers give all calls one index, others a new id with every piece. So at a known index a
-    /// name begins another call, unless the call has none yet or the id says that it is the same; an id
-    /// alone begins none.
+    /// Some servers give all calls one index, others a new id with every piece. So at a known index a name begins
+    /// another call, unless the call has none yet or the id shows that it is the same; an id alone begins none.
     fn index(&mut self, piece: &Value, ready: &mut VecDeque<ChatChunk>) -> usize {
         let at = piece.get("index").and_then(Value::as_u64);
         let (id, name) = (text(piece, "/id"), text(piece, "/function/name"));
@@ -126,13 +124,13 @@ impl OpenAiFrames {
     }
 }
 
-/// Whether an answer, or a frame of one, tells an error: beside the choices, or instead of all else
-/// as vLLM has it.
+/// Returns whether an answer, or a frame of one, reports an error: beside the choices, or instead
+/// of all else as vLLM does.
 pub(crate) fn is_error(answer: &Value) -> bool {
     answer.get("error").is_some_and(|error| !error.is_null()) || text(answer, "/object") == "error"
 }
 
-/// What an answer and a frame of one say beside the message.
+/// Reads the members of an answer or a frame other than the message.
 fn note(answer: &Value, draft: &mut Draft) {
     if let Some(model) = answer.get("model").and_then(Value::as_str).filter(|name| !name.is_empty())
     {
@@ -151,7 +149,7 @@ fn note(answer: &Value, draft: &mut Draft) {
 fn read_usage(usage: &Value) -> Usage {
     let read = usage
         .pointer("/prompt_tokens_details/cached_tokens")
-        // As DeepSeek tells it.
+        // As DeepSeek reports it.
         .or_else(|| usage.get("prompt_cache_hit_tokens"));
     Usage {
         input: count(usage.get("prompt_tokens")),
@@ -171,7 +169,7 @@ fn stop_reason(reason: &str) -> StopReason {
     }
 }
 
-/// The text, the refusal and the thoughts of a message or of a piece of one.
+/// Reads the text, the refusal and the reasoning of a message or of a piece of one.
 fn said(message: &Value, draft: &mut Draft, ready: &mut VecDeque<ChatChunk>) {
     match message.get("content") {
         Some(Value::String(text)) => draft.push_text(text, ready),

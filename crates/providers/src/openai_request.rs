@@ -1,4 +1,4 @@
-//! A request in the words of chat-completions.
+//! A request in the chat-completions format.
 
 use crate::config::is_marked_openai;
 use crate::draft::wire_id;
@@ -14,18 +14,18 @@ use serde_json::{Map, Value, json};
 /// The longest name of a speaker.
 const LONGEST_SPEAKER: usize = 64;
 
-/// Where a call's arguments are no JSON object and the server wants one: the text that the model
-/// wrote stands under this key.
+/// If a call's arguments are not a JSON object and the server requires one, the text that the model
+/// wrote is put under this key.
 pub(crate) const RAW_ARGUMENTS: &str = "raw_arguments";
 
-/// What a result says that says nothing, where the server may not take an empty text.
+/// The text of an empty result, for servers that may not accept an empty text.
 const NO_OUTPUT: &str = "(no output)";
 
-/// The greatest number of marks that are looked at. A request writes the latest four, and is served
-/// from what earlier requests wrote at the others.
+/// The greatest number of marks that are set. A request writes the latest four, and is served from
+/// what earlier requests wrote at the others.
 const MARKS: usize = 80;
 
-/// The whole body: model, messages, how the answer is drawn, tools and what is said about them.
+/// Builds the whole body: model, messages, sampling, tools and the choice among them.
 pub(crate) fn body(
     request: &ChatRequest,
     config: &ModelConfig,
@@ -71,14 +71,14 @@ pub(crate) fn body(
         Some(choice) => {
             body.insert("tool_choice".to_owned(), choice);
         }
-        // llama-cpp-python passes over the tools where it is not said that they may be called.
+        // llama-cpp-python ignores the tools unless the request says that they may be called.
         None if !is_openai && !request.tools.is_empty() => {
             body.insert("tool_choice".to_owned(), json!("auto"));
         }
         None => {}
     }
     if let (true, Some(session)) = (is_openai, &request.session) {
-        // Requests of one key are sent to one machine, whose cache has the prefix.
+        // Requests with one key are sent to one machine, whose cache has the prefix.
         body.insert("prompt_cache_key".to_owned(), json!(legal_name(session, LONGEST_SPEAKER)));
     }
     if config.prefill && ends_with_beginning(request) {
@@ -89,7 +89,7 @@ pub(crate) fn body(
     Ok(body)
 }
 
-/// How the answer is drawn, and how long it may be.
+/// Writes the sampling settings and the length limit.
 fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Value>) {
     let Sampling { temperature, max_tokens, stop, seed, .. } = &request.sampling;
     if let Some(temperature) = temperature {
@@ -99,7 +99,7 @@ fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Valu
         body.insert("stop".to_owned(), json!(stop));
     }
     if let Some(max_tokens) = max_tokens.or_else(|| config.longest_answer()) {
-        // OpenAI's models that reason refuse the old name; the servers of others know no other.
+        // OpenAI's reasoning models refuse the old name; other servers know no other.
         let reasons = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
         let reasons = reasons.iter().any(|beginning| config.name.starts_with(beginning));
         let is_new = config.provider == Provider::OpenAi && reasons;
@@ -111,14 +111,14 @@ fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Valu
     }
 }
 
-/// Marks every message up to the last mark of the request where one can stand: a prefix is only
-/// found where a mark stands now and stood when it was written. Of too many, the request's first
-/// and the latest stay. Whether there are any.
+/// Marks every message up to the last mark of the request, if it can carry one: a prefix is only
+/// found if a mark is there now and was there when it was written. If there are too many, the
+/// request's first and the latest stay. Returns whether there are any.
 fn set_marks(request: &ChatRequest, messages: &mut [Value]) -> bool {
     let last = request.cache_marks.iter().max();
     let mut places = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
-        // Marks stand on parts, and what the model said takes none.
+        // Marks are set on parts, and the model's messages accept none.
         if *message.role() == Role::Assistant || message.content().is_blank() {
             continue;
         }
@@ -144,15 +144,14 @@ fn set_marks(request: &ChatRequest, messages: &mut [Value]) -> bool {
     !places.is_empty()
 }
 
-/// Whether the last message is the beginning of the answer.
+/// Returns whether the last message is the beginning of the answer.
 pub(crate) fn ends_with_beginning(request: &ChatRequest) -> bool {
     request.messages.last().is_some_and(|message| {
         *message.role() == Role::Assistant && message.tool_calls().is_empty()
     })
 }
 
-/// What a tool does; one that goes by another name on the wire tells its own, since that is what the
-/// prompt calls it.
+/// Returns a tool's description; a tool with another name on the wire adds its own, since the prompt uses that name.
 pub(crate) fn description(tool: &ToolDefinition, names: &ToolNames) -> String {
     if names.wire(&tool.name) == tool.name {
         tool.description.clone()
@@ -161,19 +160,19 @@ pub(crate) fn description(tool: &ToolDefinition, names: &ToolNames) -> String {
     }
 }
 
-/// The schema of a tool's arguments as a server takes it: chat templates know less of schemas than OpenAI.
+/// Returns the schema of a tool's arguments for a server: chat templates know less of schemas than OpenAI.
 fn schema(tool: &ToolDefinition, is_openai: bool) -> Result<Map<String, Value>, ModelError> {
     let schema = parameters(tool)?;
     Ok(if is_openai { schema } else { plain_schema(schema) })
 }
 
-/// The schema of a tool's arguments.
+/// Returns the schema of a tool's arguments.
 pub(crate) fn parameters(tool: &ToolDefinition) -> Result<Map<String, Value>, ModelError> {
     parse_object(&tool.parameters).ok_or_else(|| {
         ModelError::new(
             ModelErrorKind::Request,
             format!(
-                "the parameters of the tool {:?} are a JSON object, not {}",
+                "the parameters of the tool {:?} must be a JSON object, not {}",
                 tool.name, tool.parameters
             ),
         )
@@ -182,7 +181,7 @@ pub(crate) fn parameters(tool: &ToolDefinition) -> Result<Map<String, Value>, Mo
 
 fn write(message: &Message, is_openai: bool, names: &ToolNames) -> Value {
     let mut out = Map::new();
-    // Only OpenAI knows developers; elsewhere the system says the same.
+    // Only OpenAI has developer messages; elsewhere the system role serves.
     let role = match message.role() {
         Role::Developer if !is_openai => "system",
         role => role.as_str(),
@@ -194,11 +193,11 @@ fn write(message: &Message, is_openai: bool, names: &ToolNames) -> Value {
     }
     let calls = message.tool_calls();
     let content = match message.content() {
-        // Not every server of others takes a result without a word.
+        // Not every other server accepts an empty result.
         content if !is_openai && *message.role() == Role::Tool && content.is_blank() => {
             json!(NO_OUTPUT)
         }
-        // Servers of others read it as text, and so do their templates.
+        // Other servers and their templates read it as text.
         Content::Empty if is_openai && !calls.is_empty() => Value::Null,
         Content::Empty => json!(""),
         Content::Text(text) => json!(text),
@@ -210,7 +209,7 @@ fn write(message: &Message, is_openai: bool, names: &ToolNames) -> Value {
             let arguments = if is_openai || parse_object(&call.arguments).is_some() {
                 call.arguments.clone()
             } else {
-                // Chat templates read the arguments as JSON and fail on anything else.
+                // Chat templates parse the arguments as JSON and fail on anything else.
                 json!({ RAW_ARGUMENTS: call.arguments }).to_string()
             };
             json!({"id": call_id(call.id.as_str(), is_openai), "type": "function", "function": {
@@ -220,7 +219,7 @@ fn write(message: &Message, is_openai: bool, names: &ToolNames) -> Value {
         });
         out.insert("tool_calls".to_owned(), calls.collect());
         if !is_openai {
-            // A model that reasons before its calls is shown why it made them.
+            // A model that reasons before its calls is shown its reasons.
             for (key, value) in message.fields() {
                 if key.starts_with("reasoning")
                     && let Some(value) = parse(value.get())
@@ -236,13 +235,13 @@ fn write(message: &Message, is_openai: bool, names: &ToolNames) -> Value {
     Value::Object(out)
 }
 
-/// The id of a call: OpenAI takes only legal ones. Elsewhere it stays as it is, since chat templates
-/// may say it to the model (Kimi's are such as `functions.read_file:3`, and count on).
+/// Returns the id of a call: OpenAI accepts only legal ones. Elsewhere it stays as it is, since chat
+/// templates may show it to the model (Kimi's ids are such as `functions.read_file:3`, and are numbered on).
 fn call_id(id: &str, is_openai: bool) -> String {
     if is_openai { wire_id(id) } else { id.to_owned() }
 }
 
-/// A part of a content; an image in Anthropic's words is said in these.
+/// Returns a part of a content; an image in Anthropic's form is rewritten.
 fn part(part: &Part) -> Value {
     let raw = match part {
         Part::Text(text) => return json!({"type": "text", "text": text}),

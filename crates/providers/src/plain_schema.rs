@@ -1,4 +1,4 @@
-//! A schema as chat templates read it: they know single types, and write out a description that is there.
+//! Schemas that chat templates can read: they know single types, and always print a description.
 
 use crate::json::parse_object;
 use serde_json::{Map, Value};
@@ -7,28 +7,28 @@ use std::collections::BTreeSet;
 /// Deeper schemas stay as they are.
 const DEEPEST: usize = 32;
 
-/// What a schema says alternatives under.
+/// The keywords of alternatives.
 const CHOICES: [&str; 2] = ["anyOf", "oneOf"];
 
-/// The schema with one type in the place of several, and a description for each property.
+/// Returns the schema with one type in place of several, and a description for each property.
 ///
-/// Arguments that fit it fit the tool's own, once [`with_nulls`] has written what they leave out: a property
-/// that may be `null` may be left out here, though the tool's own schema requires it. Of several types the
-/// first counts that a value of `enum` has; text, where none of them is a list or an object, for that says numbers
-/// as well.
+/// Arguments that fit it fit the tool's own, once [`with_nulls`] has added what they leave out: a property that
+/// may be `null` may be left out here, although the tool's own schema requires it. Of several types, the first
+/// that a value of `enum` has is used; otherwise text, if none of them is a list or an object, because text can
+/// express numbers as well.
 pub(crate) fn plain_schema(mut schema: Map<String, Value>) -> Map<String, Value> {
     simplify(&mut schema, 0);
     schema
 }
 
-/// Arguments with `null` for each property that a tool's own schema requires and lets be `null`; nothing
-/// where there is none.
+/// Returns arguments with `null` for each property that a tool's own schema requires and allows to be
+/// `null`; `None` if there is no such property.
 pub(crate) fn with_nulls(schema: &Map<String, Value>, arguments: &str) -> Option<String> {
     let mut arguments = Value::Object(parse_object(arguments)?);
     write_nulls(schema, schema, &mut arguments, 0).then(|| arguments.to_string())
 }
 
-/// Whether anything was written.
+/// Returns whether anything was written.
 fn write_nulls(
     root: &Map<String, Value>,
     schema: &Map<String, Value>,
@@ -67,7 +67,7 @@ fn write_nulls(
     is_written
 }
 
-/// The schema that a reference leads to, or a choice between one and `null`.
+/// Returns the schema that a reference leads to, or that a choice offers besides `null`.
 fn meant<'s>(
     root: &'s Map<String, Value>,
     schema: &'s Map<String, Value>,
@@ -87,7 +87,7 @@ fn meant<'s>(
     schema
 }
 
-/// Whether a property may be `null`, and something else.
+/// Returns whether a property may be `null`, and something else.
 fn is_nullable(schema: &Map<String, Value>) -> bool {
     let listed = |key: &str| schema.get(key).and_then(Value::as_array).filter(|all| all.len() > 1);
     let by_type = listed("type").is_some_and(|types| types.iter().any(|name| name == "null"));
@@ -107,7 +107,7 @@ fn simplify(schema: &mut Map<String, Value>, depth: usize) {
     }
     let_be_left_out(schema);
     single_type(schema);
-    // What is left out says it as well.
+    // Leaving it out means the same.
     if schema.get("default").is_some_and(Value::is_null) {
         schema.shift_remove("default");
     }
@@ -140,7 +140,7 @@ fn simplify(schema: &mut Map<String, Value>, depth: usize) {
     }
 }
 
-/// Takes the properties that may be `null` out of those that are required.
+/// Removes the properties that may be `null` from the required ones.
 fn let_be_left_out(schema: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = schema.get("properties") else { return };
     let nullable =
@@ -168,13 +168,13 @@ fn single_type(schema: &mut Map<String, Value>) {
     let Some(Value::Array(values)) = schema.get_mut("enum") else { return };
     let fits =
         |value: &Value| of_type.as_ref().map_or(!value.is_null(), |name| has_type(value, name));
-    // No value at all can be said of none.
+    // An empty list of values would allow nothing.
     if values.iter().any(fits) {
         values.retain(fits);
     }
 }
 
-/// Whether a value has the type of that name.
+/// Returns whether a value has the type of that name.
 fn has_type(value: &Value, name: &Value) -> bool {
     match name.as_str() {
         Some("null") => value.is_null(),
@@ -188,7 +188,7 @@ fn has_type(value: &Value, name: &Value) -> bool {
     }
 }
 
-/// Puts the only alternative that is not `null` in the place of a choice.
+/// Replaces a choice with its only alternative that is not `null`.
 fn choose(schema: &mut Map<String, Value>, key: &str) {
     let Some(only) = only(schema, key).cloned() else { return };
     schema.shift_remove(key);
@@ -197,7 +197,7 @@ fn choose(schema: &mut Map<String, Value>, key: &str) {
     }
 }
 
-/// The only alternative of a choice that is not `null`.
+/// Returns the only alternative of a choice that is not `null`.
 fn only<'s>(schema: &'s Map<String, Value>, key: &str) -> Option<&'s Map<String, Value>> {
     let mut others = schema.get(key)?.as_array()?.iter().filter(|schema| !is_null(schema));
     let only = others.next()?.as_object();
@@ -208,7 +208,7 @@ fn is_null(schema: &Value) -> bool {
     schema.get("type").is_some_and(|name| name == "null")
 }
 
-/// Gives a property a description, where it has none: its title, or its name in words.
+/// Gives a property a description if it has none: its title, or its name in words.
 fn describe(name: &str, property: &mut Map<String, Value>) {
     let has_text =
         |key: &str| property.get(key).and_then(Value::as_str).is_some_and(|t| !t.is_empty());
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(plain(schema), expected);
     }
 
-    /// As strict schemas have it: every property is required, and `null` says that it is left out.
+    /// As in strict schemas: every property is required, and `null` means that it is left out.
     #[test]
     fn what_may_be_null_may_be_left_out() {
         let own = json!({"type": "object", "required": ["city", "unit", "days", "part"], "properties": {

@@ -1,5 +1,5 @@
-//! The law of the prefix, over random conversations: apart from its cache marks, a later request goes
-//! on from the bytes of an earlier one.
+//! The law of the prefix, over random conversations: apart from its cache marks, a later request
+//! continues the bytes of an earlier one.
 
 use crate::{ModelConfig, Provider};
 use crate::{anthropic_request, openai_request};
@@ -14,9 +14,9 @@ use std::sync::Arc;
 enum Step {
     /// The user says something.
     User(String),
-    /// An instruction is said late, by the system or a developer.
+    /// A late instruction, by the system or a developer.
     Late(Role, String),
-    /// The model says something, and the user too.
+    /// The model says something, and then the user.
     Answer(String, String),
     /// The model calls tools, which answer: the name, the arguments and the result of each.
     Calls(String, Vec<(String, String, String)>),
@@ -79,7 +79,7 @@ fn conversation(system: &str, steps: &[Step]) -> (Vec<Arc<Message>>, Vec<usize>)
     (messages.into_iter().map(Arc::new).collect(), ends)
 }
 
-/// The value without marks.
+/// Removes the marks from the value.
 fn unmarked(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(unmarked),
@@ -91,8 +91,8 @@ fn unmarked(value: &mut Value) {
     }
 }
 
-/// What the provider reads, in its order, as the bytes of the body; without the brackets that close the
-/// messages, which a later request goes on within.
+/// Returns what the provider reads, in its order, as the bytes of the body; without the brackets that
+/// close the messages, which a later request extends.
 fn read_first(config: &ModelConfig, request: &ChatRequest) -> (String, String) {
     let names = ToolNames::of_request(request);
     let body = match config.provider {
@@ -107,8 +107,8 @@ fn read_first(config: &ModelConfig, request: &ChatRequest) -> (String, String) {
 }
 
 proptest! {
-    /// MC1: whatever was said, and wherever marks stand, the messages of an earlier request begin those
-    /// of a later one, and everything beside them stays.
+    /// MC1: whatever was said, and wherever marks are, the messages of an earlier request begin those
+    /// of a later one, and everything else stays the same.
     #[test]
     fn mc1_later_requests_go_on_from_earlier_ones(
         system in text(),
@@ -130,7 +130,7 @@ proptest! {
             let config = ModelConfig::new(provider, "http://127.0.0.1/v1", name);
             let mut before: Option<(String, String)> = None;
             for (end, (mark, count)) in ends.iter().zip(&marks) {
-                // The last one always, so that they are not now there and now not.
+                // Always including the last one, so that its presence does not vary.
                 let marks = (0..*count).map(|n| (mark.index(*end) + n) % end).chain([end - 1]);
                 let request = ChatRequest::new(messages[..*end].to_vec())
                     .with_tools(tools.to_vec())

@@ -1,4 +1,4 @@
-//! A provider's cache: what of a request it has seen before, and what that costs.
+//! A provider's cache: how much of a request it has seen before, and what that costs.
 
 use crate::CacheTerms;
 use foldback_core::Timestamp;
@@ -11,24 +11,24 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Debug, Default)]
 pub struct ProviderCache {
     terms: CacheTerms,
-    /// Until when each prefix lives.
+    /// When each prefix expires.
     prefixes: HashMap<u64, Timestamp>,
     billed: Billed,
 }
 
 impl ProviderCache {
-    /// An empty one.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(terms: CacheTerms) -> Self {
         Self { terms, ..Self::default() }
     }
 
-    /// Takes a request. Gives the tokens that are read, written and neither.
+    /// Processes a request. Returns the tokens that are read, written and neither.
     ///
-    /// Each tool, each part of the instructions, and of each message its blocks and what else it says are a piece, whose
-    /// tokens are those of its texts and of the names in it. Of Anthropic's requests the pieces up to the last mark are
-    /// cached, of others all. A mark itself is no content, and neither is whether a text stands in a block of its own.
-    /// What is read may end with any piece, also where no earlier request had a mark.
+    /// Each tool, each part of the instructions, and each block and other member of a message is a piece, whose tokens
+    /// are those of its texts and of the names in it. Of Anthropic's requests the pieces up to the last mark are
+    /// cached, of others all. A mark itself is not content, and neither is whether a text is in a block of its own.
+    /// What is read may end with any piece, even if no earlier request had a mark there.
     pub fn take(
         &mut self,
         body: &Value,
@@ -66,7 +66,7 @@ impl ProviderCache {
         (read, written, plain)
     }
 
-    /// What was billed so far.
+    /// Returns what was billed so far.
     #[must_use]
     pub fn billed(&self) -> Billed {
         self.billed
@@ -82,7 +82,7 @@ pub struct Billed {
     pub read: u64,
     /// Tokens that were written into it.
     pub written: u64,
-    /// Tokens that it had no part in.
+    /// Tokens that did not involve the cache.
     pub plain: u64,
     /// What they cost, in plain tokens.
     pub cost: f64,
@@ -101,7 +101,7 @@ struct Pieces<'c> {
 }
 
 impl Pieces<'_> {
-    /// Those of a request, in the order in which a provider reads it.
+    /// Returns those of a request, in the order in which a provider reads it.
     fn of(mut self, body: &Value) -> Vec<Piece> {
         ["tools", "system", "instructions"].iter().for_each(|key| self.add(&body[key]));
         for message in body["messages"].as_array().into_iter().flatten() {

@@ -1,9 +1,9 @@
-//! A model behind an API: OpenAI's chat-completions or Anthropic's messages.
+//! A model behind an API: OpenAI's chat-completions or Anthropic's Messages.
 //!
-//! A request is written in the provider's words (`openai_request.rs`, `anthropic_request.rs`), goes out
-//! through the door to its address (`door.rs`), and the answer is read, whole or frame by frame
-//! (`openai_answer.rs`, `anthropic_answer.rs`). What messages carry stays as it is: arguments that are no
-//! JSON, white space around texts, a piece of a call without an index.
+//! A request is written in the provider's format (`openai_request.rs`, `anthropic_request.rs`) and sent
+//! to its address (`door.rs`), and the answer is read, whole or frame by frame (`openai_answer.rs`,
+//! `anthropic_answer.rs`). The content of messages is unchanged: arguments that are not JSON, white space
+//! around texts, a piece of a call without an index.
 
 mod answering;
 mod reading;
@@ -34,7 +34,7 @@ use std::fmt;
 use std::sync::Arc;
 use streaming::Streaming;
 
-/// A model that is asked over HTTP.
+/// A model that is called over HTTP.
 ///
 /// ```no_run
 /// # async fn ask() -> Result<(), foldback_llm::ModelError> {
@@ -63,11 +63,11 @@ impl fmt::Debug for RemoteModel {
 }
 
 impl RemoteModel {
-    /// A model as the settings say. Nothing is sent yet.
+    /// Creates a model from its settings. Nothing is sent yet.
     ///
     /// # Errors
-    /// When a base URL is no `http` or `https` address, the key cannot stand in a header, there is no
-    /// TLS, or settings do not fit each other.
+    /// When a base URL is not an `http` or `https` address, the key cannot be sent in a header, TLS is
+    /// not available, or settings contradict each other.
     pub fn new(config: ModelConfig) -> Result<Self, ModelError> {
         config.check()?;
         let addresses = std::iter::once(&config.base_url).chain(&config.workers);
@@ -76,13 +76,13 @@ impl RemoteModel {
         Ok(Self { config, workers, streaming: Arc::default() })
     }
 
-    /// The settings.
+    /// Returns the settings.
     #[must_use]
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
 
-    /// The request as it goes out, its body, and the answer that is to be put together.
+    /// Prepares the request as it is sent, its body, and the answer that is to be assembled.
     fn prepare<'r>(
         &self,
         request: &'r ChatRequest,
@@ -124,7 +124,7 @@ impl RemoteModel {
             }
         }?;
         if let Some(grammar) = grammar {
-            // As vLLM has it, and as llama.cpp: each passes over what it does not know.
+            // For vLLM and for llama.cpp: each ignores the key of the other.
             body.insert("structured_outputs".to_owned(), json!({ "grammar": grammar }));
             body.insert("grammar".to_owned(), Value::String(grammar));
         }
@@ -139,20 +139,20 @@ impl RemoteModel {
         Ok(Prepared { request: sent, body, draft })
     }
 
-    /// The way to the server for a request.
+    /// Chooses the server for a request.
     fn way(&self, request: &ChatRequest) -> Result<(&Door, Busy), ModelError> {
         self.workers.choose(request.session.as_deref()).ok_or_else(|| {
-            ModelError::new(ModelErrorKind::Configuration, "the model is served nowhere")
+            ModelError::new(ModelErrorKind::Configuration, "the model has no address")
         })
     }
 
-    /// Asks for a whole answer.
+    /// Requests a whole answer.
     async fn whole(&self, request: &ChatRequest) -> Result<ChatResponse, ModelError> {
         self.whole_behind(request, false).await
     }
 
-    /// The same, where it may be `behind_stream`: some servers close a connection behind a stream that ends
-    /// as it should, so that the next request there is lost, and is sent once more.
+    /// Requests a whole answer, possibly after a stream (`behind_stream`): some servers close a connection
+    /// after a stream that ended properly, so that the next request on it is lost, and is sent once more.
     async fn whole_behind(
         &self,
         request: &ChatRequest,
@@ -169,7 +169,7 @@ impl RemoteModel {
         self.read(&answer, draft)
     }
 
-    /// An answer piece by piece, asked for once, and in how many it came: 0 where it came whole.
+    /// Requests an answer piece by piece, without retries, and returns the number of its pieces: 0 if it came whole.
     pub(crate) async fn pieces(
         &self,
         request: &ChatRequest,
@@ -193,7 +193,7 @@ impl RemoteModel {
         response.map_err(|error| self.shown(error))
     }
 
-    /// Asks for an answer piece by piece. One that comes whole all the same is taken.
+    /// Requests an answer piece by piece. One that comes whole anyway is accepted.
     async fn open(&self, request: &ChatRequest) -> Result<Opened, ModelError> {
         let Prepared { request, body, draft } = self.prepare(request, true)?;
         let (door, busy) = self.way(&request)?;
@@ -202,9 +202,9 @@ impl RemoteModel {
             Err(NoAnswer::Lost(error)) => return Ok(Opened::Broken(busy, error)),
             Err(NoAnswer::Failed(error)) => return Err(self.failed(&busy, error)),
         };
-        // What goes wrong before the first frame is an error of this call.
+        // An error before the first frame is an error of this call.
         let first = match frames.next().await.transpose() {
-            // It said that all is well, and broke off.
+            // The status was a success, but the connection broke off.
             Err(error) if error.kind == ModelErrorKind::Unavailable => {
                 return Ok(Opened::Broken(busy, error));
             }
@@ -213,7 +213,7 @@ impl RemoteModel {
         if first.is_none() {
             let whole = frames.whole().map_err(|error| self.failed(&busy, error))?;
             let Some(answer) = whole else {
-                let what = "the answer has no server-sent events, which a streamed one comes in";
+                let what = "the streamed answer has no server-sent events";
                 return Ok(Opened::Broken(busy, unreadable(what, "")));
             };
             return Ok(Opened::Whole(Box::new(self.read(&answer, draft)?)));
@@ -222,7 +222,7 @@ impl RemoteModel {
         Ok(Opened::Pieces(Box::new(Reading::new(frames, first, reader, busy))))
     }
 
-    /// The same, where a server that refuses to stream is asked for the whole, from then on.
+    /// Requests an answer piece by piece; a server that refuses to stream is asked for the whole from then on.
     async fn open_or_whole(&self, request: &ChatRequest) -> Result<Opened, ModelError> {
         match self.open(request).await {
             Err(error) if is_of_streaming(&error) => {
@@ -248,12 +248,12 @@ impl RemoteModel {
         (pieces, end)
     }
 
-    /// Every error of an answer goes through here.
+    /// Every error of an answer passes through here.
     fn shown(&self, error: ModelError) -> ModelError {
         failure::shown(error, self.config.api_key.as_ref())
     }
 
-    /// The same where it is the server's that was to answer.
+    /// As [`shown`](Self::shown), and records a failure of the server that was to answer.
     fn failed(&self, busy: &Busy, error: ModelError) -> ModelError {
         self.workers.failed(busy, &error);
         self.shown(error)
@@ -267,11 +267,11 @@ struct Prepared<'r> {
     draft: Draft,
 }
 
-/// What comes of asking for an answer piece by piece.
+/// The outcome of requesting an answer piece by piece.
 enum Opened {
     Pieces(Box<Reading>),
     Whole(Box<ChatResponse>),
-    /// Nothing: the connection was lost before the first piece, or what came is no answer.
+    /// The connection was lost before the first piece, or what came is not an answer.
     Broken(Busy, ModelError),
 }
 

@@ -1,4 +1,4 @@
-//! A conversation as a model's chat template can say it: the same words, in another arrangement.
+//! A conversation that a model's chat template can express: the same words, in another arrangement.
 
 use crate::config::{CallIds, ChatTemplate, SystemRole, Turns};
 use crate::late_instruction::tagged;
@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What the user says where the model would speak twice, or first.
+/// What the user says if the model would otherwise speak twice in a row, or first.
 const GO_ON: &str = "(Go on.)";
 
-/// The request as the template can say it. Marks go with their messages, so that they stand nowhere in
-/// another arrangement.
+/// Returns the request as the template can express it. Marks belong to messages, so they are dropped
+/// in another arrangement.
 pub(crate) fn said_otherwise<'r>(
     request: Cow<'r, ChatRequest>,
     template: ChatTemplate,
@@ -22,7 +22,7 @@ pub(crate) fn said_otherwise<'r>(
     }
     let mut request = request.into_owned();
     let before = request.messages.len();
-    // Where turns alternate, instructions have no turn of their own.
+    // If turns alternate, instructions have no turn of their own.
     if template.system != SystemRole::Anywhere || template.turns == Turns::Alternating {
         let speaks = template.system != SystemRole::Never;
         request.messages = without_late_system(&request.messages, speaks);
@@ -42,8 +42,8 @@ pub(crate) fn said_otherwise<'r>(
     Cow::Owned(request)
 }
 
-/// Late instructions in the user's words, and those at the beginning as one message: of the system where
-/// it `speaks`, else before what the user says first.
+/// Puts late instructions in the user's messages, and merges those at the beginning into one message: a
+/// system message if the template accepts one (`speaks`), otherwise at the start of the user's first message.
 fn without_late_system(messages: &[Arc<Message>], speaks: bool) -> Vec<Arc<Message>> {
     let standing = messages.iter().take_while(|message| message.role().is_instruction()).count();
     let (first, rest) = messages.split_at(standing);
@@ -70,7 +70,7 @@ fn without_late_system(messages: &[Arc<Message>], speaks: bool) -> Vec<Arc<Messa
     out
 }
 
-/// Each call in a message of its own, with its result behind it. The words stand before the first.
+/// Puts each call in a message of its own, followed by its result. The text comes before the first.
 fn one_by_one(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut out = Vec::with_capacity(messages.len());
     let mut rest = messages;
@@ -100,18 +100,18 @@ fn one_by_one(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     out
 }
 
-/// User and model in turn. What the user says behind the result of a tool stands at the end of that result;
-/// what one side says twice in a row is one message.
+/// Makes user and model alternate. A user's text after the result of a tool is appended to that result;
+/// consecutive messages of one side are merged.
 ///
-/// A message of the model with calls, and the results, are no turns of their own: templates pass over
-/// them when they look who speaks.
+/// A message of the model with calls, and the results, are not turns of their own: templates skip them when
+/// they check the order of speakers.
 fn alternating(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     // The side that had the last turn.
     let mut last: Option<Role> = None;
     for message in messages {
         match message.role() {
-            // Instructions stand at the beginning only by now.
+            // By now instructions are only at the beginning.
             Role::System | Role::Developer | Role::Tool => out.push(Arc::clone(message)),
             Role::Assistant => {
                 if last.is_none() {
@@ -124,7 +124,7 @@ fn alternating(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
                 }
                 let is_again = last == Some(Role::Assistant);
                 match out.last_mut() {
-                    // Two answers of the model, one behind the other.
+                    // Two consecutive answers of the model.
                     Some(said) if is_again && *said.role() == Role::Assistant => {
                         *said = Arc::new(joined(said, message));
                     }
@@ -145,7 +145,7 @@ fn alternating(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
                     }
                     _ => {
                         if is_again {
-                            // The model called something, and nothing came of it.
+                            // The model made calls that have no results.
                             out.push(Arc::new(Message::assistant("(No result.)")));
                         }
                         out.push(Arc::clone(message));
@@ -158,7 +158,7 @@ fn alternating(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     out
 }
 
-/// The first message with what the second says behind it.
+/// Returns the first message with the content of the second appended.
 fn joined(first: &Message, second: &Message) -> Message {
     let content = match (first.content(), second.content()) {
         (Content::Empty, content) | (content, Content::Empty) => content.clone(),
@@ -178,7 +178,7 @@ fn parts(content: &Content) -> impl Iterator<Item = Part> {
     .into_iter()
 }
 
-/// The message with ids of nine letters and digits.
+/// Returns the message with ids of nine letters and digits.
 fn with_short_ids(message: &Arc<Message>) -> Arc<Message> {
     if let Some(id) = message.tool_call_id() {
         if is_short(id.as_str()) {
@@ -203,10 +203,10 @@ fn is_short(id: &str) -> bool {
     id.len() == SHORT && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The letters and digits of an id that Mistral's templates take.
+/// The number of letters and digits in an id that Mistral's templates accept.
 const SHORT: usize = 9;
 
-/// Nine letters and digits for an id, always the same.
+/// Returns nine letters and digits for an id, always the same.
 fn short_id(id: &str) -> String {
     const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut sum = xxh3_64(id.as_bytes());

@@ -1,4 +1,4 @@
-//! What a server tells of the model that it serves.
+//! What a server reports about the model that it serves.
 
 use crate::config::ChatTemplate;
 use crate::door::{Beside, Door};
@@ -7,23 +7,23 @@ use foldback_llm::ModelError;
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long a server is waited for that is asked about itself: what it tells is a help, and no condition.
+/// How long to wait for a server's report about itself: it helps, but is not required.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a server tells of the model that it serves.
+/// What a server reports about the model that it serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerFacts {
     /// The tokens of the model's window, as the server runs it.
     pub context_tokens: Option<usize>,
-    /// The model's chat template; where there is another one for requests with tools, both.
+    /// The model's chat template; if there is another one for requests with tools, both.
     pub template: Option<String>,
 }
 
 impl ServerFacts {
-    /// Asks a server of one's own: llama.cpp tells template and window at `/props`, vLLM the window beside
-    /// the model's name. What is not told is not known, and nothing is an error but settings of which
-    /// no request can be made.
+    /// Asks a self-hosted server: llama.cpp reports template and window at `/props`, vLLM the window
+    /// beside the model's name. What is not reported is unknown, and nothing is an error except settings
+    /// with which no request can be made.
     ///
     /// # Errors
     /// As [`RemoteModel::new`](crate::RemoteModel::new).
@@ -45,7 +45,7 @@ impl ServerFacts {
     fn of_props(props: &Value) -> Self {
         let settings = &props["default_generation_settings"];
         let window = settings.get("n_ctx").or_else(|| props.get("n_ctx")).and_then(Value::as_u64);
-        // Requests with tools are rendered by the first where it is there, all others by the second.
+        // Requests with tools are rendered by the first if it is there, all others by the second.
         let templates = ["chat_template_tool_use", "chat_template"];
         let templates =
             templates.iter().filter_map(|name| props.get(*name).and_then(Value::as_str));
@@ -65,7 +65,7 @@ impl ServerFacts {
         Self { context_tokens: tokens(window), template: None }
     }
 
-    /// What the template can say, where it is known.
+    /// Returns what the template can express, if it is known.
     #[must_use]
     pub fn chat_template(&self) -> Option<ChatTemplate> {
         self.template.as_deref().map(ChatTemplate::read)
@@ -77,7 +77,7 @@ fn tokens(told: Option<u64>) -> Option<usize> {
 }
 
 impl ModelConfig {
-    /// The same with what a server tells, wherever the settings say nothing.
+    /// Fills missing settings from what a server reports.
     #[must_use]
     pub fn completed_by(mut self, facts: &ServerFacts) -> Self {
         self = self.completed_with(facts.context_tokens, facts.chat_template());
@@ -88,7 +88,7 @@ impl ModelConfig {
         self
     }
 
-    /// The same with a server's window and what its chat template can say, wherever the settings say nothing.
+    /// Fills missing settings from a server's window and what its chat template can express.
     #[must_use]
     pub fn completed_with(
         mut self,
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(completed.chat_template().turns, Turns::Any);
     }
 
-    /// What is set of a template stays, and says nothing of the rest; so with how tools are told.
+    /// Explicit settings of a template stay, and do not affect the rest; likewise for how tools are declared.
     #[test]
     fn settings_are_completed_one_by_one() {
         let template = "{{ raise_exception('roles must alternate') }} {# with length 9 #}";
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(native.tool_calls(), ToolCalls::Native);
     }
 
-    /// llama.cpp has a template for requests with tools beside the other, and uses both.
+    /// llama.cpp has a template for requests with tools besides the other, and uses both.
     #[test]
     fn a_template_for_tools_is_read_as_well() {
         let props = json!({
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(config.completed_by(&facts).tool_calls(), ToolCalls::Native);
     }
 
-    /// An answer leaves the request room; a window that has none is named as the server's.
+    /// An answer leaves room for the request; a window that has none is reported as the server's.
     #[test]
     fn an_answer_has_a_quarter_of_a_small_window() {
         let config = ModelConfig::new(Provider::OpenAiCompatible, "http://127.0.0.1:1/v1", "m");

@@ -1,18 +1,18 @@
-//! Server-sent events, read from bytes as they come.
+//! Server-sent events, parsed from bytes as they arrive.
 
 use crate::failure::{no_text, too_long};
 use foldback_llm::ModelError;
 
-/// Puts events together. Names, ids and times to come back are passed over: both APIs say all in the data.
+/// Assembles events. Names, ids and retry times are ignored: both APIs put everything in the data.
 #[derive(Debug)]
 pub(crate) struct Events {
     /// The longest event that is read, in bytes.
     longest: usize,
     /// The line that is being read.
     line: Vec<u8>,
-    /// Whether the last byte was a carriage return: a line feed behind it is part of the same end.
+    /// Whether the last byte was a carriage return: a line feed after it is part of the same line end.
     returned: bool,
-    /// The data of the event that is being read, as soon as it has a line.
+    /// The data of the event that is being read, once it has a line.
     data: Option<String>,
 }
 
@@ -21,11 +21,10 @@ impl Events {
         Self { longest, line: Vec::new(), returned: false, data: None }
     }
 
-    /// Reads further bytes, and adds the data of every event that ends in them. A comment is an event
-    /// without data.
+    /// Reads further bytes, and adds the data of every event that ends in them. A comment is an event without data.
     ///
     /// # Errors
-    /// When a line is no UTF-8, or an event is too long. What came before it has been added.
+    /// When a line is not UTF-8, or an event is too long. The events before it have been added.
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
@@ -42,10 +41,10 @@ impl Events {
         self.check_length()
     }
 
-    /// Adds the event that the end of all bytes leaves open. Some servers forget the last empty line.
+    /// Adds the event that is open at the end of the stream. Some servers omit the last empty line.
     ///
     /// # Errors
-    /// When the last line is no UTF-8, or the event is too long.
+    /// When the last line is not UTF-8, or the event is too long.
     pub(crate) fn finish(&mut self, events: &mut Vec<String>) -> Result<(), ModelError> {
         if !self.line.is_empty() {
             self.end_line(events)?;
@@ -54,7 +53,7 @@ impl Events {
         Ok(())
     }
 
-    /// An empty line ends an event, any other belongs to it.
+    /// Handles the end of a line: an empty line ends an event, any other belongs to it.
     fn end_line(&mut self, events: &mut Vec<String>) -> Result<(), ModelError> {
         self.check_length()?;
         let line = std::mem::take(&mut self.line);
@@ -63,7 +62,7 @@ impl Events {
             return Ok(());
         }
         let data = self.data.get_or_insert_default();
-        // A byte order mark may stand before the first line, and means nothing in any other.
+        // A byte order mark may precede the first line, and means nothing in any other.
         let line = std::str::from_utf8(&line).map_err(no_text)?;
         let line = line.trim_start_matches('\u{feff}').trim();
         if let Some(more) = line.strip_prefix("data:") {
@@ -75,7 +74,7 @@ impl Events {
         Ok(())
     }
 
-    /// Fails as soon as more is held of an event than is read of one.
+    /// Fails as soon as an event exceeds the limit.
     fn check_length(&self) -> Result<(), ModelError> {
         let held = self.line.len() + self.data.as_ref().map_or(0, String::len);
         if held > self.longest {
@@ -91,7 +90,7 @@ mod tests {
     use foldback_llm::ModelErrorKind;
     use proptest::prelude::*;
 
-    /// The data of all events, where the bytes come in pieces of this size.
+    /// Returns the data of all events if the bytes come in pieces of this size.
     fn read(bytes: &[u8], size: usize) -> Vec<String> {
         let (mut reader, mut events) = (Events::new(bytes.len()), Vec::new());
         bytes.chunks(size).for_each(|piece| reader.read(piece, &mut events).unwrap());
@@ -137,7 +136,7 @@ mod tests {
         assert!(reader.finish(&mut events).is_err());
     }
 
-    /// Of one long line, of many lines, and of comments, however the bytes are cut.
+    /// One long line, many lines, and comments, however the bytes are cut.
     #[test]
     fn what_is_held_of_an_event_has_a_bound() {
         let fits = "data: 上海\n\ndata: 12345678\n\n: 1234567890\n\n";

@@ -1,4 +1,4 @@
-//! What a provider is told about the tools that may be called now.
+//! What a provider is sent about the tools that may be called now.
 //!
 //! | choice | OpenAI | others with its API (vLLM) | Anthropic |
 //! |---|---|---|---|
@@ -8,16 +8,16 @@
 //! | one tool, required | its name | its name | `tool` and its name |
 //! | some tools | `allowed_tools` | `required` or `auto` | `any` or nothing |
 //!
-//! Where tool calls are text, it is said [in words](in_words). Where a set cannot be said,
-//! [`Capabilities::allowed_tools`](foldback_llm::Capabilities) is false:
-//! whoever runs the calls refuses the others.
+//! If tool calls are text, the choice is put [in words](in_words). If a set of tools cannot be
+//! sent, [`Capabilities::allowed_tools`](foldback_llm::Capabilities) is false: the code that runs
+//! the calls refuses the others.
 
 use foldback_core::ToolDefinition;
 use foldback_llm::{AllowedTools, ChatRequest, ModelError, ToolChoice, ToolNames};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A choice, reduced to what providers know. Names are those on the wire.
+/// A choice, reduced to what providers support. Names are those on the wire.
 enum Choice {
     Auto,
     Required,
@@ -26,7 +26,7 @@ enum Choice {
     Some { names: Vec<String>, required: bool },
 }
 
-/// `tool_choice` for chat-completions; `sets` says whether `allowed_tools` is known there.
+/// Returns `tool_choice` for chat-completions; `sets` says whether `allowed_tools` is supported.
 pub(crate) fn openai(
     request: &ChatRequest,
     names: &ToolNames,
@@ -49,7 +49,7 @@ pub(crate) fn openai(
     })
 }
 
-/// `tool_choice` for Anthropic's messages.
+/// Returns `tool_choice` for Anthropic's Messages API.
 pub(crate) fn anthropic(
     request: &ChatRequest,
     names: &ToolNames,
@@ -65,7 +65,7 @@ pub(crate) fn anthropic(
 /// The tools of a request that may be called.
 pub(crate) struct Callable<'r> {
     pub(crate) tools: Vec<&'r ToolDefinition>,
-    /// Whether one of them has to be called.
+    /// Whether one of them must be called.
     pub(crate) required: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'r> Callable<'r> {
     }
 }
 
-/// The choice in words, for a model that is told it no other way; `None` where it may do as it likes.
+/// Returns the choice in words, for a model that gets it in no other way; `None` if anything is allowed.
 pub(crate) fn in_words(request: &ChatRequest) -> Option<String> {
     if request.tools.is_empty() {
         return None;
@@ -113,7 +113,7 @@ pub(crate) fn in_words(request: &ChatRequest) -> Option<String> {
     }
 }
 
-/// The tool to prefer, in words: no provider has a member for it.
+/// Returns the preferred tool, in words: no provider has a member for it.
 pub(crate) fn preference(request: &ChatRequest) -> Option<String> {
     let ToolChoice::Allowed(AllowedTools { preferred: Some(preferred), names, .. }) =
         &request.tool_choice
@@ -133,7 +133,7 @@ pub(crate) fn preference(request: &ChatRequest) -> Option<String> {
 
 fn choice(request: &ChatRequest, names: &ToolNames) -> Result<Choice, ModelError> {
     request.check_tool_choice()?;
-    // Providers refuse a choice where there are no tools to choose from.
+    // Providers refuse a choice if there are no tools to choose from.
     if request.tools.is_empty() {
         return Ok(Choice::Auto);
     }
@@ -145,11 +145,11 @@ fn choice(request: &ChatRequest, names: &ToolNames) -> Result<Choice, ModelError
     })
 }
 
-/// The choice among tools that are all declared.
+/// Returns the choice among tools that are all declared.
 fn some_tools(request: &ChatRequest, allowed: &AllowedTools, names: &ToolNames) -> Choice {
     let mut seen = BTreeSet::new();
     let some: Vec<&String> = allowed.names.iter().filter(|name| seen.insert(*name)).collect();
-    // The names are declared and distinct, so as many as there are tools are all of them.
+    // The names are declared and distinct, so if their number is that of the tools, they are all of them.
     let is_all = some.len() == request.tools.len();
     match (some.as_slice(), allowed.required) {
         ([], _) => Choice::None,

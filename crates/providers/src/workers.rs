@@ -1,5 +1,5 @@
-//! Several servers of one model, and which of them a session belongs to, so that its prefix is in that
-//! server's cache.
+//! Several servers of one model, and the assignment of sessions to them, so that a session's prefix is
+//! in its server's cache.
 
 use crate::door::Door;
 use foldback_llm::{ModelError, ModelErrorKind};
@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How often a worker stands on the ring. With 256 places, the busiest of ten workers has about a
-/// sixth more sessions than the mean.
+/// How many places a worker has on the ring. With 256 places, the busiest of ten workers has about
+/// a sixth more sessions than the mean.
 const PLACES: u32 = 256;
 
-/// How long a worker that failed is left out, where there are others.
+/// How long a failed worker is skipped, if there are others.
 const ABSENCE: Duration = Duration::from_secs(30);
 
 /// The servers.
@@ -24,12 +24,12 @@ pub(crate) struct Workers {
 
 struct Worker {
     door: Door,
-    /// How many requests it is at.
+    /// How many requests it is working on.
     load: Arc<AtomicUsize>,
     absent_until: Mutex<Option<Instant>>,
 }
 
-/// A worker that is at a request, until this is dropped.
+/// A worker that is working on a request, until this is dropped.
 pub(crate) struct Busy {
     at: usize,
     load: Arc<AtomicUsize>,
@@ -42,7 +42,7 @@ impl Drop for Busy {
 }
 
 impl Workers {
-    /// Servers at these addresses, by the doors to them.
+    /// Creates workers from addresses and their connections.
     pub(crate) fn new(doors: Vec<(String, Door)>) -> Self {
         let ring = Ring::new(doors.iter().map(|(address, _)| address.as_str()));
         let worker =
@@ -50,7 +50,7 @@ impl Workers {
         Self { workers: doors.into_iter().map(worker).collect(), ring }
     }
 
-    /// The worker for a request of a session, or of none. Where all are absent, it is asked all the same.
+    /// Chooses the worker for a request of a session, or of none. If all are absent, it is asked anyway.
     pub(crate) fn choose(&self, session: Option<&str>) -> Option<(&Door, Busy)> {
         let load = |at: usize| self.workers.get(at).map_or(0, |worker| worker.load());
         let is_there = |at: usize| self.workers.get(at).is_some_and(Worker::is_there);
@@ -61,7 +61,7 @@ impl Workers {
         Some((&worker.door, Busy { at, load: Arc::clone(&worker.load) }))
     }
 
-    /// Notes how a worker failed: one that cannot be reached, or is at its end, is left out for a while.
+    /// Records how a worker failed: one that cannot be reached, or is failing, is skipped for a while.
     pub(crate) fn failed(&self, busy: &Busy, error: &ModelError) {
         if let (Some(worker), ModelErrorKind::Unavailable) = (self.workers.get(busy.at), error.kind)
         {
@@ -82,7 +82,7 @@ impl Worker {
     }
 }
 
-/// Workers on a ring of hashes: a session belongs to the first worker behind its own hash.
+/// Workers on a ring of hashes: a session belongs to the first worker after its own hash.
 ///
 /// The same session goes to the same worker, in every process. When a worker is absent, only its own
 /// sessions move, and spread over the others; when it is back, they return.
@@ -103,8 +103,8 @@ impl Ring {
         ring
     }
 
-    /// The worker for a request, of those that are there: that of its session, or, without one, the
-    /// least loaded, of several the first.
+    /// Returns the worker for a request, of those that are available: that of its session, or,
+    /// without one, the least loaded; of several, the first.
     fn worker(
         &self,
         session: Option<&str>,
@@ -131,7 +131,7 @@ mod tests {
         0
     }
 
-    /// The names of the workers that sessions belong to, where one of them is absent.
+    /// Returns the workers that sessions belong to, if one of them is absent.
     fn homes(names: &[&str], sessions: &[String], absent: Option<&str>) -> Vec<String> {
         let ring = Ring::new(names.iter().copied());
         let home = |session: &String| {
@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         /// MC4: when a worker leaves, only its own sessions move; when it comes back, they return. The
-        /// order in which workers are named says nothing.
+        /// order in which workers are named does not matter.
         #[test]
         fn mc4_the_loss_of_a_worker_moves_only_its_sessions(
             names in prop::collection::btree_set("[a-z]{1,4}|节点[0-9]", 2..8),
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// MC4: a request without a session goes where the least is to do.
+    /// MC4: a request without a session goes to the least loaded worker.
     #[test]
     fn mc4_without_a_session_the_least_loaded_serves() {
         let ring = Ring::new(["a", "b", "c"].into_iter());

@@ -160,7 +160,7 @@ async fn mc6_a_table_of_other_tools_is_refused() {
         (refund_after_lookup(), "the event \"order_find\" is the name of no declared tool"),
         (
             Availability::new("a", [("a", nowhere)]),
-            "in the state \"a\", the event \"order_list\" leads to \"gone\", which is no state; in the \
+            "in the state \"a\", the event \"order_list\" leads to \"gone\", which is not a state; in the \
              state \"a\", there is no tool \"rm\"",
         ),
     ] {

@@ -51,10 +51,10 @@ fn refusing(words: &str) -> Turn {
 fn a_server_that_takes_everything_needs_no_settings() {
     let (settings, report) = found(willing);
     assert_eq!(settings, [""; 0], "{report}");
-    for question in ["answers", "counts tokens", "takes tools", "calls tools"] {
+    for question in ["answers", "counts tokens", "accepts tools", "calls tools"] {
         assert_eq!(holds(&report, question), true, "{report}");
     }
-    assert_eq!(holds(&report, "tells its window"), Value::Null);
+    assert_eq!(holds(&report, "reports its window"), Value::Null);
     let provider = Provider::answering(willing);
     let ran = check(&provider, &[]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -82,24 +82,26 @@ fn a_server_that_is_not_there_is_named() {
 fn each_failure_names_its_setting() {
     type Refuses = fn(&Value) -> bool;
     let table: [(&str, &str, Refuses); 8] = [
-        ("takes instructions", "system = \"never\"", |request| roles(request).contains(&"system")),
-        ("takes late instructions", "system = \"first\"", |request| {
+        ("accepts instructions", "system = \"never\"", |request| {
+            roles(request).contains(&"system")
+        }),
+        ("accepts late instructions", "system = \"first\"", |request| {
             roles(request).iter().skip(1).any(|role| *role == "system")
         }),
-        ("takes tools", "tool_calls = \"hermes\"", |request| request.get("tools").is_some()),
-        ("takes that a call is required", "required_calls = false", |request| {
+        ("accepts tools", "tool_calls = \"hermes\"", |request| request.get("tools").is_some()),
+        ("accepts a required call", "required_calls = false", |request| {
             request["tool_choice"] == "required"
         }),
-        ("takes a call and its result", "call_ids = \"nine\"", |request| {
+        ("accepts a call and its result", "call_ids = \"nine\"", |request| {
             let mut calls = messages(request).iter().filter_map(|m| m["tool_call_id"].as_str());
             calls.any(|id| id.len() != 9)
         }),
-        ("takes calls beside each other", "parallel_calls = false", |request| {
+        ("accepts parallel calls", "parallel_calls = false", |request| {
             messages(request)
                 .iter()
                 .any(|m| m["tool_calls"].as_array().is_some_and(|c| c.len() > 1))
         }),
-        ("takes the user behind a result", "turns = \"alternating\"", |request| {
+        ("accepts user text after a result", "turns = \"alternating\"", |request| {
             roles(request).windows(2).any(|pair| pair == ["tool", "user"])
         }),
         ("streams", "stream = false", |request| request["stream"] == true),
@@ -125,7 +127,7 @@ fn what_no_setting_helps_is_told() {
         if roles(request).contains(&"tool") { refusing("no tools") } else { willing(request) }
     });
     assert_eq!(
-        (report["is_usable"].clone(), holds(&report, "takes a call and its result")),
+        (report["is_usable"].clone(), holds(&report, "accepts a call and its result")),
         (json!(false), json!(false))
     );
 }
@@ -136,9 +138,9 @@ fn what_nobody_answers_leads_to_no_setting() {
     type Fails = fn(&Value) -> bool;
     let table: [(&str, Fails); 4] = [
         ("streams", |request| request["stream"] == true),
-        ("takes instructions", |request| roles(request).contains(&"system")),
-        ("takes tools", |request| request.get("tools").is_some()),
-        ("takes a call and its result", |request| roles(request).contains(&"tool")),
+        ("accepts instructions", |request| roles(request).contains(&"system")),
+        ("accepts tools", |request| request.get("tools").is_some()),
+        ("accepts a call and its result", |request| roles(request).contains(&"tool")),
     ];
     for (question, fails) in table {
         let (settings, report) = found(move |request| match fails(request) {
@@ -184,10 +186,13 @@ fn what_was_found_stays_where_tools_are_told_as_text() {
         }
     });
     assert_eq!(settings, ["tool_calls = \"hermes\"", "system = \"first\""], "{report}");
-    for question in ["takes tools as text", "takes a call and its result"] {
+    for question in ["accepts tools as text", "accepts a call and its result"] {
         assert_eq!(holds(&report, question), true, "{report}");
     }
-    assert_eq!((&report["is_usable"], holds(&report, "takes tools")), (&json!(true), json!(false)));
+    assert_eq!(
+        (&report["is_usable"], holds(&report, "accepts tools")),
+        (&json!(true), json!(false))
+    );
 }
 
 /// Providers whose templates are their own are not asked what a template takes.
@@ -208,7 +213,7 @@ fn templates_are_asked_of_servers_of_ones_own_only() {
     assert_eq!((ran.code, &report["settings"]), (1, &json!([])), "{report}");
     let questions = report["findings"].as_array().unwrap().iter();
     let questions: Vec<&str> = questions.map(|it| it["question"].as_str().unwrap()).collect();
-    let expected = ["answers", "counts tokens", "streams", "takes tools", "tells its window"];
+    let expected = ["answers", "counts tokens", "streams", "accepts tools", "reports its window"];
     assert_eq!(questions, expected);
 }
 
@@ -223,5 +228,5 @@ fn a_server_with_too_small_a_window_is_named() {
     assert_eq!(holds(&report, "has room for an agent"), false, "{report}");
     let told = report["findings"].as_array().unwrap().last().unwrap()["detail"].to_string();
     assert!(told.contains("the server of the model") && told.contains("-c 8192"), "{report}");
-    assert_eq!(holds(&report, "takes a call and its result"), true, "{report}");
+    assert_eq!(holds(&report, "accepts a call and its result"), true, "{report}");
 }

@@ -203,6 +203,6 @@ fn llama_cpp_python_is_worked_with_as_it_answered() {
     let cassette = Cassette::open("llama-cpp-python.jsonl", Llama::python);
     let check = worked_with(&cassette);
     assert_eq!(check["is_usable"], true, "{check}");
-    assert!(found(&check, false).contains(&"takes that a call is required"), "{check}");
+    assert!(found(&check, false).contains(&"accepts a required call"), "{check}");
     cassette.close();
 }

@@ -61,7 +61,7 @@ fn a_server_that_is_not_there_is_named() {
     let ran = shell.run(&args);
     assert_eq!(ran.code, 1, "{ran:?}");
     let why = only_run(&shell)["why"].as_str().unwrap().to_owned();
-    assert!(why.contains("could not be asked") && why.contains("(model m at "), "{why}");
+    assert!(why.contains("could not be reached") && why.contains("(model m at "), "{why}");
     assert!(why.contains(address), "{why}");
     // Whoever wants the answer alone is told that there is none.
     let quiet: Vec<&str> = ["--quiet"].into_iter().chain(args).collect();
@@ -93,7 +93,7 @@ fn what_is_given_wrongly_is_named() {
         (&["--strategy", "deep-search"], &["name it with --search", "with --documents"]),
         (
             &["--base-url", "ftp://x"],
-            &["\"ftp://x\" is no address that begins with http:// or https://"],
+            &["\"ftp://x\" is not an address that begins with http:// or https://"],
         ),
     ];
     for (given, words) in cases {

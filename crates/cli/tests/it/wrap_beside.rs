@@ -85,7 +85,7 @@ fn gw17_what_a_running_gateway_cannot_be_given_is_refused() {
     let ran = beside(&shell, "http://127.0.0.1:1", &[], "echo started");
     assert!(ran.code == 1 && ran.stderr.contains("nothing answers at"), "{ran:?}");
     let ran = beside(&shell, &provider.url, &[], "echo started");
-    assert!(ran.code == 1 && ran.stderr.contains("no gateway of foldback"), "{ran:?}");
+    assert!(ran.code == 1 && ran.stderr.contains("is not a foldback gateway"), "{ran:?}");
     let gateway = Running::begin(&shell, &provider, &[]);
     let ran = beside(&shell, &gateway.url, &["--todo", "quay"], "echo started");
     assert!(ran.code == 2 && ran.stderr.contains("x-foldback-todo"), "{ran:?}");

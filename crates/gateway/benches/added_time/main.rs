@@ -1,14 +1,15 @@
-//! What the gateway adds to requests, beside what other proxies add.
+//! The time that the gateway adds to requests, compared with other proxies.
 //!
 //! `cargo bench -p foldback-gateway --bench added_time [MESSAGES [KILOBYTES [REQUESTS]]] [NAME...]`; 1,000 messages of
-//! 800 KB and 300 requests by default. A name is a part (`long`, `streams`, `small`) or what stands between (`direct`,
-//! `passing`, `mcp`, `stream`, a rival), and leaves out the other ones. `FOLDBACK_RIVALS` names proxies in front of which the same client stands: lines of
-//! `name: command`, where the command starts one on the port `$PORT` in front of the provider `$UPSTREAM`.
+//! 800 KB and 300 requests by default. A name selects a part (`long`, `streams`, `small`) or a way to the provider
+//! (`direct`, `passing`, `mcp`, `stream`, a rival), and leaves out the others. `FOLDBACK_RIVALS` names proxies that the
+//! same client is tested with: lines of `name: command`, where the command starts one on the port `$PORT` in front of
+//! the provider `$UPSTREAM`.
 //!
 //! - A long conversation: from the client's first byte to the first at the provider, from the provider's answer to the
 //!   first byte back, and until the answer's end. Each request says more than the one before.
-//! - Many streams at once: until the first byte, and until all of them have ended.
-//! - Many small requests: what is held in memory after the first thousand, and at the end.
+//! - Many concurrent streams: until the first byte, and until all of them have ended.
+//! - Many small requests: the memory held after the first thousand, and at the end.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark may fail loudly")]
 
@@ -23,20 +24,20 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// The command's allocator, of which the memory held is a figure.
+/// The command's allocator; the memory held is one of the figures.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// So many streams at once.
+/// How many concurrent streams.
 const STREAMS: usize = 200;
 
-/// So many small requests, in conversations of so many.
+/// How many small requests, in conversations of how many.
 const SMALL: (usize, usize) = (30_000, 10);
 
-/// How often a client asks in a long conversation, at most: a model needs longer for its answer.
+/// How often a client sends a request in a long conversation, at most: a model needs longer for its answer.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What the model says, and what it is shown then.
+/// The model's text, and what it is shown then.
 fn turn(n: usize, size: usize) -> [Value; 2] {
     let text = format!("Line {n} of the log says 端口 {n}. ").repeat(size / 32 + 1);
     let answer = json!([{ "type": "text", "text": ANSWER }]);
@@ -56,7 +57,7 @@ struct Client {
     seen: mpsc::UnboundedReceiver<Seen>,
 }
 
-/// Sends a request of the conversation `todo`. Gives when the answer's first byte was there, and when its last.
+/// Sends a request of the conversation `todo`. Returns when the answer's first byte arrived, and when its last.
 async fn asked(http: &reqwest::Client, url: &str, todo: &str, body: String) -> (Instant, Instant) {
     let request =
         http.post(format!("{url}/v1/messages")).header("content-type", "application/json");
@@ -76,7 +77,7 @@ fn told(what: &str, mut times: Vec<Duration>) {
 }
 
 impl Client {
-    /// A long conversation that goes on.
+    /// A long conversation that continues.
     async fn long(&mut self, proxy: &Proxy, (messages, bytes, requests): (usize, usize, usize)) {
         let mut said = vec![json!({ "role": "user", "content": "Read the logs." })];
         said.extend((0..messages / 2).flat_map(|n| turn(n, 2 * bytes / messages)));
@@ -87,7 +88,7 @@ impl Client {
             let begun = Instant::now();
             let (first, end) = asked(&self.http, &proxy.url, "long", body).await;
             let seen = self.seen.recv().await.unwrap();
-            // The first records all that was said before.
+            // The first records everything that was said before.
             if n > 0 {
                 there.push(seen.arrived - begun);
                 back.push(first - seen.answered);
@@ -101,7 +102,7 @@ impl Client {
         told("to the answer's end", whole);
     }
 
-    /// Many streams at once, each of a conversation of its own.
+    /// Many concurrent streams, each of a conversation of its own.
     async fn streams(&self, proxy: &Proxy) {
         let begun = Instant::now();
         let asked = (0..STREAMS).map(|n| {

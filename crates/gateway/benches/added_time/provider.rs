@@ -1,4 +1,4 @@
-//! A provider of a script, on this machine.
+//! A scripted provider on this machine.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 /// What it answers.
 pub(crate) const ANSWER: &str = "Good. What does the next log say?";
 
-/// The pieces in which an answer comes have so many bytes, and where it is slow they come so long apart.
+/// How many bytes the pieces of an answer have, and how far apart they are sent if it is slow.
 const PIECES: (usize, Duration) = (3, Duration::from_millis(50));
 
 /// When a request began to arrive, and when its answer began to leave.
@@ -23,7 +23,7 @@ pub(crate) struct Seen {
     pub(crate) answered: Instant,
 }
 
-/// A provider's URL. It streams its answers to requests that want it so, slowly where the model's name says so.
+/// A provider's URL. It streams its answers to requests that ask for it, slowly if the model's name says so.
 pub(crate) async fn provider(seen: mpsc::UnboundedSender<Seen>) -> String {
     let answer = move |request: Request| {
         let seen = seen.clone();
@@ -33,7 +33,7 @@ pub(crate) async fn provider(seen: mpsc::UnboundedSender<Seen>) -> String {
             let holds = |what: &str| body.windows(what.len()).any(|part| part == what.as_bytes());
             let pause = if holds("claude-slow") { PIECES.1 } else { Duration::ZERO };
             let is_stream = holds("\"stream\":true") || holds("\"stream\": true");
-            // The answers of measurements that nobody takes part in are not looked at.
+            // Answers outside the measurements are not checked.
             drop(seen.send(Seen { arrived, answered: Instant::now() }));
             match is_stream {
                 true => streamed(pause),

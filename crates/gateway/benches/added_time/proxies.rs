@@ -1,4 +1,4 @@
-//! What stands between the client and the provider: gateways and rivals, each a process of its own.
+//! What is between the client and the provider: gateways and rivals, each a process of its own.
 
 use foldback::{Memory, Options};
 use foldback_gateway::{Gateway, GatewayConfig, Keeping, RecallBy, Upstream};
@@ -9,17 +9,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
-/// So long a rival may take to start.
+/// How long a rival may take to start.
 const START: Duration = Duration::from_secs(180);
 
-/// What stands between.
+/// What is between the client and the provider.
 pub(crate) struct Proxy {
     pub(crate) url: String,
     process: Option<Child>,
 }
 
 impl Proxy {
-    /// Nothing, a gateway, or a rival that this command starts. `None` where that does not start.
+    /// Nothing, a gateway, or a rival that this command starts. `None` if that does not start.
     pub(crate) fn start(name: &str, command: &str, upstream: &str) -> Option<Self> {
         match (name, command) {
             ("direct", _) => Some(Self { url: upstream.to_owned(), process: None }),
@@ -68,7 +68,7 @@ impl Proxy {
 }
 
 impl Drop for Proxy {
-    /// A gateway ends with its input; a rival is ended with what it has started.
+    /// A gateway ends with its input; a rival is killed with what it has started.
     fn drop(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         if process.stdin.take().is_none() {
@@ -95,7 +95,7 @@ fn resident(process: u32) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Is a gateway: says its URL, and ends with its input.
+/// Runs a gateway: prints its URL, and ends with its input.
 pub(crate) async fn be_gateway(name: &str, upstream: &str) {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::default().with_view(Keeping::view());

@@ -1,4 +1,4 @@
-//! S11: packed bodies that would fill the memory are given up within bounds.
+//! S11: compressed bodies that would fill the memory are abandoned within bounds.
 
 use super::{LONGEST, RATIO, RATIO_FROM, begun, unpacked};
 use axum::http::{HeaderMap, HeaderValue};
@@ -8,7 +8,7 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use foldback_testkit::memory::{grown, weigh};
 use std::io::Write as _;
 
-/// 64 MiB of blanks, as brotli packs them at its highest level.
+/// 64 MiB of blanks, compressed by brotli at its highest level.
 const BROTLI: &str = "cfffff7ff82540e2b14020f7fe9ffffffff04b00c4610180eefd3fffffffe1970088c32200ddfbfffcffffc72f0110870500baf7ff";
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -32,13 +32,12 @@ fn brotli() -> Vec<u8> {
     (0..BROTLI.len()).step_by(2).map(digit).collect()
 }
 
-/// A frame of zstd with these bytes behind the magic number.
+/// A zstd frame with these bytes after the magic number.
 fn frame(header: &[u8], rest: &[u8]) -> Vec<u8> {
     [&[0x28, 0xb5, 0x2f, 0xfd], header, rest].concat()
 }
 
-/// What each is, how it says that it is packed, and the body, which unpacks to so many bytes (the one of brotli to
-/// 64 MiB).
+/// The name of each, its content encoding, and the body, which unpacks to this many bytes (that of brotli to 64 MiB).
 fn bombs(size: usize) -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let blanks = vec![b' '; size];
     let deep = "[".repeat(8 << 20).into_bytes();
@@ -88,7 +87,7 @@ fn s11_a_packed_bomb_is_given_up() {
 #[test]
 fn s11_packed_bombs_take_little_memory() {
     let taken = grown("body::tests::child_that_unpacks_bombs");
-    // Where the system does not tell, they were unpacked all the same.
+    // If the system does not report its memory, they were still unpacked.
     assert!(taken.is_none_or(|kilobytes| kilobytes < 64 << 10), "{taken:?} kB");
 }
 
@@ -107,7 +106,7 @@ fn child_that_unpacks_bombs() {
     });
 }
 
-/// What clients send is read, however it is packed: a body may be large, and may be short and packed well.
+/// What clients send is read, whatever its encoding: a body may be large, and may be short and well compressed.
 #[test]
 fn what_is_packed_as_clients_do_is_read() {
     let large: String = (0..400_000_u64).map(|n| format!("{:x}", n * n * 7_919)).collect();

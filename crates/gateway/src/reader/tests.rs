@@ -17,7 +17,7 @@ fn read(reader: &mut Reader, api: Api, body: &str) -> Result<Conversation, Strin
     reader.read(&Asked::new(Timestamp(0), api, "/", &HeaderMap::new(), &body, &SECRET))
 }
 
-/// All that is read of a request.
+/// Everything that is read of a request.
 fn facts(read: Result<Conversation, String>) -> Result<Vec<String>, String> {
     let read = read?;
     let terms = &read.terms;
@@ -34,7 +34,7 @@ fn facts(read: Result<Conversation, String>) -> Result<Vec<String>, String> {
     Ok(facts)
 }
 
-/// A message or an item: of the user's, the model's, a thought, a call or its result.
+/// A message or an item: the user's, the model's, thinking, a call or its result.
 fn said(api: Api, kind: u8, n: u8, is_marked: bool) -> Value {
     let text = format!("港 {n} \"\\u0041").repeat(usize::from(n) * 40 + 1);
     let role = if kind == 0 { "user" } else { "assistant" };
@@ -95,13 +95,13 @@ proptest! {
     }
 }
 
-/// GW14: of a conversation that goes on, only what is new is read; its other messages are those of before.
+/// GW14: in a conversation that continues, only what is new is read; its other messages are kept.
 #[test]
 fn gw14_a_conversation_that_goes_on_is_read_at_its_end() {
     let mut reader = Reader::new(SECRET);
     let mut list: Vec<_> = (0..40).map(|n| said(Api::Messages, n % 2, 20, false)).collect();
     read(&mut reader, Api::Messages, &body(Api::Messages, 0, &list, true)).unwrap();
-    // What is known by its bytes is not read, either, so nothing of the first messages may be asked for.
+    // What is recognised by its bytes is not read, either, so nothing of the first messages may be requested.
     reader.digests = Default::default();
     list.extend([said(Api::Messages, 1, 1, false), said(Api::Messages, 0, 1, false)]);
     let more = read(&mut reader, Api::Messages, &body(Api::Messages, 0, &list, true)).unwrap();

@@ -1,4 +1,4 @@
-//! What would be sent of a request that is not sent.
+//! What would be sent of a request that is only counted.
 
 use super::{Folded, Keeper, Recalling, SHORTEST, Unkept, laid_out};
 use crate::RecallBy;
@@ -7,10 +7,11 @@ use crate::exchange::Asked;
 use foldback::Error;
 
 impl Keeper {
-    /// What would be sent of a conversation, whose tokens are counted. Nothing is recorded, and nothing changes of what is
-    /// sent later.
+    /// Returns what would be sent of a conversation whose tokens are counted. Nothing is recorded, and nothing changes
+    /// in what is sent later.
     ///
     /// # Errors
+    /// As [`keep`](Self::keep).
     /// As [`keep`](Self::keep).
     pub(crate) fn foresee(&mut self, asked: &Asked) -> Result<Folded, Unkept> {
         let conversation = self.read(asked)?;
@@ -20,7 +21,7 @@ impl Keeper {
         self.tried(&conversation, Self::foreseen)
     }
 
-    /// What would be sent of a conversation.
+    /// Returns what would be sent of a conversation.
     fn foreseen(&mut self, name: &str, conversation: &Conversation) -> Result<Folded, Error> {
         let (memory, now) = (self.memory.clone(), self.memory.now());
         self.open(name, conversation)?;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// A message, whatever it is written like.
+/// A message, however it is written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Said {
     User(String),
@@ -37,9 +37,9 @@ enum Step {
     Rewind(usize, usize, u8),
     /// Sends the last request again, and gets the same answer or another one.
     Retry(bool),
-    /// Changes what the model has said, and goes on.
+    /// Changes what the model has said, and continues.
     EditAnswer(u8),
-    /// Goes on with a summary.
+    /// Continues with a summary.
     Compact(u8),
     /// Begins with a long conversation from elsewhere.
     Resume,
@@ -47,11 +47,11 @@ enum Step {
     Break(u8),
     /// The gateway is started again.
     Restart,
-    /// From here on another gateway on the same store is asked.
+    /// From here on another gateway on the same store is used.
     Switch,
 }
 
-/// By what a client says who it is.
+/// How a client says who it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Name {
     Todo,
@@ -84,8 +84,8 @@ struct Client {
     history: Vec<Said>,
     /// The whole conversations that it had, to go back to.
     branches: Vec<Vec<Said>>,
-    /// Each conversation that was ever there, with the bytes of its last message, and whether the client has sent
-    /// them: those that it sent first stay.
+    /// Each conversation that ever existed, with the bytes of its last message, and whether the client has sent
+    /// them: the bytes that it sent first stay.
     model: BTreeMap<Vec<Said>, (String, bool)>,
     /// Every form in which a message was sent.
     forms: HashMap<String, Said>,
@@ -148,7 +148,7 @@ impl Client {
         self.answered(keepers, "");
     }
 
-    /// Sends the history, and takes the model's words for it.
+    /// Sends the history, and accepts the model's answer.
     fn answered(&mut self, keepers: &mut [Keeper], how: &str) {
         let answer = Said::Model(format!("answer to {}{how}", self.history.len()));
         self.ask(keepers, Some(answer.clone()));
@@ -156,7 +156,7 @@ impl Client {
         self.branches.push(self.history.clone());
     }
 
-    /// Sends the history, each message written anew.
+    /// Sends the history, with each message written differently.
     fn ask(&mut self, keepers: &mut [Keeper], answer: Option<Said>) {
         let mut items = Vec::new();
         for n in 1..=self.history.len() {
@@ -243,7 +243,7 @@ fn keeper(memory: &Memory) -> Keeper {
     Keeper::new(memory.clone(), [7; 32], None, Reach::default(), Arc::default(), ledger)
 }
 
-/// Several items of one answer are kept as a list.
+/// Keeps several items of one answer as a list.
 fn one(items: &[Value]) -> String {
     match items {
         [item] => item.to_string(),
@@ -251,7 +251,7 @@ fn one(items: &[Value]) -> String {
     }
 }
 
-/// A message as a client writes it, in one of many ways that say the same.
+/// Returns a message as a client writes it, in one of many equivalent forms.
 fn written(api: Api, said: &Said, random: &mut Random) -> Vec<Value> {
     let mut is = |of: usize| random.below(of) == 0;
     let pad = if is(5) { "\n" } else { "" };
@@ -304,7 +304,7 @@ fn written(api: Api, said: &Said, random: &mut Random) -> Vec<Value> {
         }
     };
     if items.len() > 1 && is(3) {
-        // Clients drop what the model thought.
+        // Clients drop the model's thinking.
         items.remove(0);
     }
     for item in &mut items {
@@ -370,7 +370,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// After every step each branch is exported as the client sent it, nothing is recorded twice, and what was
-    /// abandoned is there. `PROPTEST_CASES` says how many histories are tried.
+    /// abandoned is still there. `PROPTEST_CASES` sets how many histories are tried.
     #[test]
     fn gw4_gw5_random_histories(
         api in prop::sample::select(vec![Api::Messages, Api::ChatCompletions, Api::Responses]),

@@ -1,4 +1,4 @@
-//! A turn that a client may break off: what it keeps of the answer stands behind what it did not see.
+//! A turn that a client may break off: the part of the answer that it keeps follows what it did not see.
 
 use super::edits::{elements, members, string};
 use super::parked::is_thought;
@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The rounds of a turn that were ours alone. A client that breaks off keeps what it has seen. Thoughts are bound to
-/// what stood before them, so what it has not seen must stand there again.
+/// The rounds of a turn that only our tools took part in. A client that breaks off keeps what it has seen. Thinking
+/// is bound to what preceded it, so what the client has not seen must be put back there.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Begun {
     rounds: Vec<Round>,
@@ -21,11 +21,12 @@ pub(super) struct Begun {
 struct Round {
     /// The blocks or items that the client saw.
     shown: Vec<Value>,
-    /// What the model said, and what we answered.
+    /// The model's messages, and our answers.
     messages: Vec<Value>,
 }
 
-/// Under which name the turn is parked that answers each message: what it says, and how often it was said before.
+/// Returns the name under which the turn that answers each message is parked: its digest, and how often it
+/// occurred before.
 pub(super) fn names(said: &[Facts]) -> Vec<ParkedName> {
     let mut counts: HashMap<blake3::Hash, u64> = HashMap::new();
     let mut names = Vec::with_capacity(said.len());
@@ -41,7 +42,7 @@ pub(super) fn names(said: &[Facts]) -> Vec<ParkedName> {
 }
 
 impl Begun {
-    /// Adds a round: what of the model's message the client saw, and all that stands for it in requests.
+    /// Adds a round: what the client saw of the model's message, and everything that replaces it in requests.
     pub(super) fn push(&mut self, api: Api, shown: &Value, messages: &[Value]) {
         let list = if api == Api::Messages { &shown["content"] } else { shown };
         let shown = list.as_array().cloned().unwrap_or_default();
@@ -56,8 +57,8 @@ impl Begun {
         serde_json::from_str(json).ok()
     }
 
-    /// What stands in requests for a message of which the client keeps only the beginning; `None` where it does not
-    /// begin as this turn did.
+    /// Returns what replaces a message in requests of which the client keeps only the beginning; `None` if it does
+    /// not begin as this turn did.
     pub(super) fn around(&self, api: Api, own: &[&RawValue]) -> Option<Vec<Value>> {
         let parts = parts_of(api, own)?;
         let keeps_thoughts = parts.iter().any(is_thought);
@@ -81,7 +82,7 @@ impl Begun {
         }
         let mut rest = rest.to_vec();
         for block in rest.iter_mut().filter_map(Value::as_object_mut) {
-            // Where the client has set the cache's mark, it comes to stand at the end.
+            // If the client has set the cache mark, it ends up at the end.
             block.shift_remove("cache_control");
         }
         match api {
@@ -93,7 +94,7 @@ impl Begun {
     }
 }
 
-/// The blocks of a message, or the items that make one up.
+/// Returns the blocks of a message, or the items that make one up.
 fn parts_of(api: Api, own: &[&RawValue]) -> Option<Vec<Value>> {
     let read = |raw: &&RawValue| serde_json::from_str(raw.get()).ok();
     match (api, own) {
@@ -113,7 +114,8 @@ fn is_empty(part: &Value) -> bool {
     part["type"] == "text" && part["text"].as_str().is_none_or(|text| text.trim().is_empty())
 }
 
-/// Whether a client's block or item is the one that it was given: clients leave out and add members that say nothing.
+/// Returns whether a client's block or item is the one that it was given: clients drop and add members without
+/// content.
 fn is_same(own: &Value, shown: &Value) -> bool {
     let said = |part: &Value| {
         let mut said: Vec<String> = Vec::new();

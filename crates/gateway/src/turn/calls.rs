@@ -1,4 +1,4 @@
-//! A model's calls, and what stands in a request for them and their answers.
+//! A model's calls, and how they and their answers are written in a request.
 
 use super::edits::{Edits, elements, members};
 use super::responses::is_call;
@@ -9,7 +9,7 @@ use foldback::MemoryTool;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Our tools are declared by names that no client's tool has.
+/// The prefix of our tools' names, which no client's tool has.
 const PREFIX: &str = "foldback_";
 
 /// The name under which `load` is declared.
@@ -19,15 +19,15 @@ pub(crate) const LOAD: &str = "foldback_load";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) id: String,
-    /// Of the memory's tools, the one that it calls; `None` where it is the client's.
+    /// Which of the memory's tools it calls; `None` if the tool is the client's.
     pub(super) ours: Option<String>,
     /// As JSON.
     pub(super) arguments: String,
 }
 
-/// What of a request tells whether tools of ours can be declared in it.
+/// The members of a request that determine whether our tools can be declared in it.
 pub(crate) struct Declaring<'b> {
-    /// Each says that it goes on from what the provider keeps.
+    /// Members that say that it continues what the provider keeps.
     pub(crate) kept: [Option<&'b RawValue>; 3],
     /// How many answers it wants.
     pub(crate) n: Option<&'b RawValue>,
@@ -37,8 +37,8 @@ pub(crate) struct Declaring<'b> {
     pub(crate) has_answers: bool,
 }
 
-/// The body with tools of the memory behind the client's own, and the names by which the model calls them. `None` of
-/// a body that has no tools, wants several answers, or goes on from what the provider keeps.
+/// Returns the body with the memory's tools after the client's own, and the names by which the model calls them.
+/// `None` for a body that has no tools, wants several answers, or continues what the provider keeps.
 pub(super) fn declare(api: Api, body: &str, tools: &[MemoryTool]) -> Option<(String, Vec<String>)> {
     let request = members(body)?;
     let get = |key| request.get(key).copied();
@@ -71,10 +71,10 @@ pub(super) fn declare(api: Api, body: &str, tools: &[MemoryTool]) -> Option<(Str
 }
 
 impl Declaring<'_> {
-    /// Whether requests can go on from what the client does not see.
+    /// Returns whether requests can continue from what the client does not see.
     pub(crate) fn is_possible(&self, api: Api) -> bool {
         let is_set = |value: &&RawValue| !matches!(value.get(), "null" | "false");
-        // A client that does not send what the model said may go on from the answer's name alone, which stands for
+        // A client that does not send what the model said may continue from the answer's id alone, which covers
         // less than was said.
         let is_sent = api != Api::Responses
             || self.store.is_some_and(|store| store.get() == "false")
@@ -84,7 +84,7 @@ impl Declaring<'_> {
     }
 }
 
-/// The tools that an item of the Responses API declares: some models of Codex are given theirs as the first item.
+/// Returns the tools that an item of the Responses API declares: some models of Codex get theirs as the first item.
 pub(crate) fn tools_in(item: &str) -> Option<&RawValue> {
     let item = members(item)?;
     item.get("type").filter(|kind| kind.get() == "\"additional_tools\"")?;
@@ -109,7 +109,7 @@ fn definition(api: Api, name: &str, tool: &MemoryTool) -> Option<Value> {
     })
 }
 
-/// The calls in a model's message that somebody else than the provider answers, in their order.
+/// Returns the calls in a model's message that the provider does not answer itself, in order.
 pub(super) fn calls(api: Api, message: &Value, tools: &[String]) -> Vec<Call> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -139,11 +139,11 @@ pub(super) fn calls(api: Api, message: &Value, tools: &[String]) -> Vec<Call> {
     }
 }
 
-/// A model's message as it stands in the next request: none where nothing is left of it.
+/// Returns a model's message as it is written in the next request: nothing if nothing is left of it.
 pub(super) fn sent_back(api: Api, mut message: Value, is_unkept: bool) -> Vec<Value> {
     match api {
         Api::Messages => {
-            // A text without words is refused.
+            // A blank text is refused.
             if let Some(blocks) = message["content"].as_array_mut() {
                 let is_empty = |block: &Value| {
                     block["type"] == "text"
@@ -156,7 +156,7 @@ pub(super) fn sent_back(api: Api, mut message: Value, is_unkept: bool) -> Vec<Va
         }
         Api::ChatCompletions => vec![message],
         _ => {
-            // Where the provider keeps nothing, it knows a thought by what it sealed of it.
+            // If the provider keeps nothing, it recognises thinking by the encrypted part.
             let is_known = |item: &Value| {
                 !is_unkept || item["type"] != "reasoning" || item["encrypted_content"].is_string()
             };
@@ -166,7 +166,7 @@ pub(super) fn sent_back(api: Api, mut message: Value, is_unkept: bool) -> Vec<Va
     }
 }
 
-/// A model's message without calls of our tools that stay unanswered.
+/// Returns a model's message without calls of our tools that stay unanswered.
 pub(super) fn without(api: Api, mut message: Value, calls: &[Call]) -> Value {
     let is_kept = |id: &Value| !calls.iter().any(|call| call.ours.is_some() && *id == call.id);
     match api {
@@ -194,7 +194,7 @@ pub(super) fn without(api: Api, mut message: Value, calls: &[Call]) -> Value {
     message
 }
 
-/// What stands in a request for an answer of ours: for Messages a block, else a message or an item.
+/// Writes an answer of ours for a request: a block in the Messages API, otherwise a message or an item.
 pub(super) fn answered(api: Api, id: &str, text: &str, is_error: bool) -> Value {
     match api {
         Api::Messages => {
@@ -209,7 +209,7 @@ pub(super) fn answered(api: Api, id: &str, text: &str, is_error: bool) -> Value 
     }
 }
 
-/// Answers of ours, as messages of a request.
+/// Returns answers of ours, as messages of a request.
 pub(super) fn as_messages(api: Api, answers: Vec<Value>) -> Vec<Value> {
     match api {
         Api::Messages => vec![json!({ "role": "user", "content": answers })],
@@ -226,7 +226,7 @@ mod tests {
 
     const ALL: [Api; 3] = [Api::Messages, Api::ChatCompletions, Api::Responses];
 
-    /// What was added, if nothing else of the body has changed.
+    /// Returns what was added, if nothing else in the body has changed.
     fn added(api: Api, body: &str) -> Option<(String, Vec<String>)> {
         let (declared, names) = declare(api, body, &MemoryTool::all())?;
         let same = body.bytes().zip(declared.bytes()).take_while(|(a, b)| a == b).count();
@@ -235,7 +235,7 @@ mod tests {
         Some((added, names))
     }
 
-    /// GW9: our tools stand behind the client's, and no other byte changes.
+    /// GW9: our tools follow the client's, and no other byte changes.
     #[test]
     fn gw9_tools_are_declared_behind_the_clients() {
         let own = r#"{"name" : "read", "x":1.50}"#;
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(calls(Api::Messages, &message, &names)[0].ours, None);
     }
 
-    /// What cannot go on from what it does not see gets no tools.
+    /// A request that cannot continue from what it does not see gets no tools.
     #[test]
     fn gw9_nothing_is_declared_where_it_could_not_be_put_back() {
         let tools = r#""tools":[{"name":"read"}]"#;

@@ -5,15 +5,15 @@ use super::wire::{Fate, Heard, Wire};
 use crate::Api;
 use serde_json::{Map, Value, json};
 
-/// What stands between the words of one answer and those of the next, which a client shows as one text.
+/// What separates the text of one answer from that of the next; a client shows them as one text.
 pub(super) const BETWEEN: &str = "\n\n";
 
 /// Streams of chat-completions: pieces of one message.
 #[derive(Default)]
 pub(super) struct Chat {
-    /// What names the first answer: each piece of the others is named alike.
+    /// The ids and names of the first answer: each piece of the others is given the same.
     name: Map<String, Value>,
-    /// Of which answer the client has words last.
+    /// The answer that the client's last text came from.
     words_of: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ impl Wire for Chat {
         heard.count(Api::ChatCompletions, &chunk);
         let choice = chunk["choices"].as_array().and_then(|choices| choices.first().cloned());
         let Some(mut choice) = choice else {
-            // It says how much was used, or is of a kind that is not known.
+            // It reports the usage, or is of an unknown kind.
             return if chunk["choices"].is_array() { Fate::Held } else { Fate::Pass };
         };
         if self.name.is_empty() {
@@ -102,7 +102,7 @@ impl Wire for Chat {
 }
 
 impl Chat {
-    /// Leaves of a piece what the client gets; gives whether it changed.
+    /// Reduces a piece to what the client gets; returns whether it changed.
     fn show(&mut self, heard: &mut Heard, delta: &mut Value) -> bool {
         let Some(delta) = delta.as_object_mut() else { return false };
         let mut is_changed = heard.earlier > 0 && delta.shift_remove("role").is_some();
@@ -143,7 +143,7 @@ impl Chat {
         is_changed
     }
 
-    /// Names a piece as those of the first answer are.
+    /// Gives a piece the ids and names of the first answer.
     fn rename(&self, heard: &Heard, chunk: &mut Value) {
         let Some(chunk) = chunk.as_object_mut().filter(|_| heard.earlier > 0) else { return };
         for (key, value) in self.name.iter().filter(|(_, value)| !value.is_null()) {
@@ -152,7 +152,7 @@ impl Chat {
     }
 }
 
-/// Whether a value adds nothing to a message.
+/// Returns whether a value adds nothing to a message.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,

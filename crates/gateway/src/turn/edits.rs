@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A JSON text in which a few places change. Every other byte stays as it is: a provider's cache knows bytes.
+/// A JSON text in which a few places change. Every other byte stays the same: a provider's cache compares bytes.
 pub(super) struct Edits<'t> {
     text: &'t str,
     changes: Vec<(Range<usize>, String)>,
@@ -15,17 +15,17 @@ impl<'t> Edits<'t> {
         Self { text, changes: Vec::new() }
     }
 
-    /// Puts other text in the place of a part, which is a slice of this text.
+    /// Replaces a part, which is a slice of this text.
     pub(super) fn replace(&mut self, part: &str, with: String) {
         self.replace_all(part, part, with);
     }
 
-    /// Puts other text in the place of everything from one part to another.
+    /// Replaces everything from one part to another.
     pub(super) fn replace_all(&mut self, first: &str, last: &str, with: String) {
         self.changes.push((self.range(first).start..self.range(last).end, with));
     }
 
-    /// Adds elements, separated by commas, at the end of a list.
+    /// Appends elements, separated by commas, to a list.
     pub(super) fn append(&mut self, list: &RawValue, elements: &str) {
         let inner = list.get().trim_start_matches('[').trim_end_matches(']');
         let comma = if inner.trim().is_empty() || elements.is_empty() { "" } else { "," };
@@ -33,7 +33,7 @@ impl<'t> Edits<'t> {
         self.changes.push((end..end, format!("{comma}{elements}")));
     }
 
-    /// Gives a member of the object, whose members these are, a value; where it has none, at the end.
+    /// Sets a member of the object that has these members; a new member is added at the end.
     pub(super) fn set(&mut self, members: &Members<'t>, key: &str, value: &str) {
         if let Some(old) = members.get(key) {
             return self.replace(old.get(), value.to_owned());
@@ -44,7 +44,7 @@ impl<'t> Edits<'t> {
         self.changes.push((end..end, format!("{comma}\"{key}\":{value}")));
     }
 
-    /// The text with its changes. Those at the same place stand in the order in which they were made.
+    /// Returns the text with its changes. Changes at the same place are applied in the order in which they were made.
     pub(super) fn finish(mut self) -> String {
         self.changes.sort_by_key(|(at, _)| at.start);
         let (mut out, mut done) = (String::with_capacity(self.text.len()), 0);
@@ -57,7 +57,7 @@ impl<'t> Edits<'t> {
         out
     }
 
-    /// Where a slice of the text stands in it.
+    /// Returns the place of a slice of the text.
     fn range(&self, part: &str) -> Range<usize> {
         let start = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
         start..start + part.len()
@@ -67,17 +67,17 @@ impl<'t> Edits<'t> {
 /// The members of an object, as they are written.
 pub(super) type Members<'t> = BTreeMap<String, &'t RawValue>;
 
-/// The members of an object; `None` of anything else.
+/// Returns the members of an object; `None` for anything else.
 pub(super) fn members(text: &str) -> Option<Members<'_>> {
     serde_json::from_str(text).ok()
 }
 
-/// The elements of a list; `None` of anything else.
+/// Returns the elements of a list; `None` for anything else.
 pub(crate) fn elements(text: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str(text).ok()
 }
 
-/// The text that a JSON string holds; `None` of anything else.
+/// Returns the text that a JSON string holds; `None` for anything else.
 pub(super) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }

@@ -14,7 +14,7 @@ pub(crate) fn declared(api: Api, body: &str) {
     }
 }
 
-/// Looks for calls in an answer, and takes ours out of it.
+/// Looks for calls in an answer, and removes ours.
 pub(crate) fn looked_through(api: Api, answer: &str) {
     let Some(message) = message_of(api, answer) else { return };
     let Ok(message) = serde_json::from_str(message.get()) else { return };
@@ -23,7 +23,7 @@ pub(crate) fn looked_through(api: Api, answer: &str) {
     drop(without(api, message, &calls));
 }
 
-/// What a client gets of a turn of two answers like this one, in pieces of so many bytes.
+/// Returns what a client gets of a turn of two answers like this one, in pieces of this many bytes.
 pub(crate) fn shown(api: Api, answer: &[u8], piece: usize) -> Vec<u8> {
     let mut stream = Stream::new(api, vec![LOAD.to_owned()]);
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! A client's turn in which the model calls tools that the client knows nothing of.
+//! A client's turn in which the model calls tools that the client does not know.
 
 mod begun;
 mod calls;
@@ -40,7 +40,7 @@ use player::Player;
 use rounds::Rounds;
 use std::sync::Arc;
 
-/// What a turn looks things up in, and where it keeps what the client does not see.
+/// Where a turn looks things up, and where it keeps what the client does not see.
 pub(crate) struct Recall {
     memory: Memory,
     todo: TodoId,
@@ -52,11 +52,11 @@ pub(crate) struct Recall {
     log: Log,
 }
 
-/// What each request of a turn was billed, as far as its provider has said so.
+/// What each request of a turn was billed, as far as its provider has reported it.
 pub(crate) type Billed = Arc<Mutex<Vec<Usage>>>;
 
-/// The tools that a model is given to look things up with: the same from the first request on that declares any, also
-/// after a restart, for tools stand in front of everything that is cached.
+/// The tools that a model is given to look things up: the same from the first request that declares any, even after a
+/// restart, because tools precede everything that is cached.
 const TOOLS: [&str; 2] = ["search_block", "load"];
 
 /// Sends a body to the provider.
@@ -67,7 +67,7 @@ pub(crate) type Ask = Arc<
 /// Sends a request whose tools include ours, answers the model's calls of them, and gives the client one answer.
 ///
 /// # Errors
-/// When the provider cannot be asked.
+/// When the provider cannot be reached.
 pub(crate) async fn play(
     ask: Ask,
     api: Api,
@@ -96,8 +96,8 @@ pub(crate) struct Place {
     pub(crate) log: Log,
 }
 
-/// The body with what stands in it unseen by the client, and our tools declared; `None` where it goes as it came. It
-/// reads the store. A `part` of the client's body stands for it where there is one.
+/// Returns the body with our tools declared and with what the client does not see put back; `None` if the request is
+/// sent unchanged. It reads the store. `part`, if given, replaces the client's body.
 pub(crate) fn prepare(
     api: Api,
     recalling: &Recalling,
@@ -108,7 +108,7 @@ pub(crate) fn prepare(
     let Recalling { todo, body, said } = recalling;
     let parked = parked_for(said, &memory, todo);
     let parked = parked.map_err(|error| {
-        log(&format!("what was looked up before is not put back: {error}"));
+        log(&format!("earlier look-ups are not put back: {error}"));
     });
     let (body, places) = match part {
         None => (body.as_str(), None),
@@ -129,7 +129,7 @@ pub(crate) fn prepare(
     Some((body, Recall { memory, todo, tools, said, billed, log }))
 }
 
-/// An answer of the provider as it is.
+/// Returns an answer of the provider unchanged.
 pub(crate) fn as_it_is(answer: reqwest::Response) -> Response<Body> {
     let (status, headers) = (answer.status(), passed(answer.headers()));
     responded(status, headers, Body::from_stream(answer.bytes_stream()))
@@ -142,7 +142,7 @@ fn responded(status: axum::http::StatusCode, headers: HeaderMap, body: Body) -> 
     response
 }
 
-/// An answer's headers, without its length, which may be another one.
+/// Returns an answer's headers without its length, which may change.
 fn without_length(headers: &HeaderMap) -> HeaderMap {
     let mut headers = passed(headers);
     headers.remove(header::CONTENT_LENGTH);

@@ -1,4 +1,4 @@
-//! What a client knows nothing of, put back where it stood.
+//! What a client does not know, put back in its place.
 
 use super::begun::{self, Begun};
 use super::edits::{Edits, elements, members, string};
@@ -12,25 +12,25 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// What stands in requests in place of one message of the client.
+/// What replaces one message of the client in requests.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Parked {
-    /// What the model said, and what we answered it before the client heard of it.
+    /// The model's messages, and our answers to them, before the client got an answer.
     messages: Vec<Box<RawValue>>,
-    /// The calls of the last of them, where the client answers some.
+    /// The calls of the last of them, if the client answers some.
     answers: Vec<Answered>,
 }
 
-/// A call of a model that called our tools and the client's together.
+/// A call by a model that called our tools and the client's together.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Answered {
     pub(super) call: String,
-    /// Our answer; `None` where it is the client's to give.
+    /// Our answer; `None` if the client must give it.
     pub(super) ours: Option<Box<RawValue>>,
 }
 
-/// Under which name something is parked for each message of a conversation: what it says, which holds the ids of its
-/// calls; of one that calls nothing, also what it answers; and how often that was said before.
+/// Returns the name under which something is parked for each message of a conversation: its digest, which covers the
+/// ids of its calls; for one without calls, also what it answers; and how often that occurred before.
 pub(super) fn names(said: &[Facts]) -> Vec<ParkedName> {
     let (mut before, mut counts) = (None, HashMap::new());
     let mut names = Vec::with_capacity(said.len());
@@ -49,14 +49,14 @@ pub(super) fn names(said: &[Facts]) -> Vec<ParkedName> {
     names
 }
 
-/// What stands in the place of a message.
+/// What replaces a message.
 pub(super) enum Stands {
     Parked(Parked),
-    /// Where the client's message is the beginning of a turn that broke off.
+    /// If the client's message is the beginning of a turn that broke off.
     Begun(Begun),
 }
 
-/// What is parked for messages of a conversation, by their places; `None` where that cannot be read.
+/// Returns what is parked for messages of a conversation, by their places; `None` if that cannot be read.
 ///
 /// # Errors
 /// When the store fails.
@@ -73,7 +73,7 @@ pub(super) fn parked_for(
         let name = |n: usize| names.get(n.wrapping_sub(before)).copied().unwrap_or_default();
         memory.parked(todo, &models().map(name).collect::<Vec<_>>())
     };
-    // A message that is not the whole answer may still be its beginning; the turn is known by what it answers.
+    // A message that is not the whole answer may still be its beginning; the turn is found by what it answers.
     let (own, begun) = (read(names(said), 0)?, read(begun::names(said), 1)?);
     let mut stands = BTreeMap::new();
     for (n, both) in models().zip(own.into_iter().zip(begun)) {
@@ -88,9 +88,9 @@ pub(super) fn parked_for(
     Ok(Some(stands))
 }
 
-/// The body with everything that is parked for its messages in its place; `None` where it cannot be read. Of each of
-/// its messages there is the place among all that the client said, unless the gateway has written it; without such
-/// `places` the body is the client's own.
+/// Returns the body with everything that is parked for its messages in place; `None` if it cannot be read. `places`
+/// has for each of its messages the place among all that the client sent, or none if the gateway has written it;
+/// without `places` the body is the client's own.
 pub(super) fn put_back(
     api: Api,
     body: &str,
@@ -143,7 +143,7 @@ impl Parked {
         let mut messages = self.as_client_sends(api, own);
         match api {
             Api::Messages if !self.answers.is_empty() => {
-                // Without the client's own answers the request is no valid one.
+                // Without the client's own answers the request would be invalid.
                 let Some(content) = behind.first().and_then(|next| content_of_user(next)) else {
                     return Some(());
                 };
@@ -161,7 +161,8 @@ impl Parked {
         Some(())
     }
 
-    /// The messages, with the cache's mark where the client has set it and without thoughts where it leaves them out.
+    /// Returns the messages, with the cache mark if the client has set it and without thinking if the client drops
+    /// it.
     fn as_client_sends(&self, api: Api, own: &[&RawValue]) -> Vec<String> {
         let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
         let own: Vec<Value> = own.iter().map(|raw| read(raw)).collect();
@@ -187,7 +188,7 @@ impl Parked {
         messages.iter().map(ToString::to_string).collect()
     }
 
-    /// The content of the client's answers, as blocks, with ours among them.
+    /// Returns the content of the client's answers, as blocks, with ours among them.
     fn with_answers_of(&self, content: &RawValue) -> Option<String> {
         let text = format!("[{{\"type\":\"text\",\"text\":{}}}]", content.get());
         let text = if content.get().starts_with('"') { text.as_str() } else { content.get() };
@@ -196,7 +197,7 @@ impl Parked {
         let own =
             |block: &RawValue| members(block.get())?.get("tool_use_id").and_then(|id| string(id));
         let mut parts = self.in_order(&results, own);
-        // A mark at the end of the client's answers means the end of all.
+        // A mark at the end of the client's answers marks the end of all.
         let own_last = blocks.last().map(|block| block.get())?;
         let mark = members(own_last)?.get("cache_control").map(|mark| mark.get());
         if let Some(mark) = mark.filter(|_| parts.last().is_some_and(|last| last != own_last)) {
@@ -215,7 +216,7 @@ impl Parked {
         Some(format!("[{}]", parts.join(",")))
     }
 
-    /// The client's answers and ours in the order of the calls, and behind them whatever else there is.
+    /// Returns the client's answers and ours in the order of the calls, followed by everything else.
     fn in_order(
         &self,
         parts: &[&&RawValue],
@@ -242,19 +243,19 @@ impl Parked {
     }
 }
 
-/// Whether a block or an item is what a model thought.
+/// Returns whether a block or an item is a model's thinking.
 pub(super) fn is_thought(part: &Value) -> bool {
     matches!(part["type"].as_str(), Some("thinking" | "redacted_thinking" | "reasoning"))
 }
 
-/// The content of a message of the user's.
+/// Returns the content of a user message.
 fn content_of_user(message: &RawValue) -> Option<&RawValue> {
     let message = members(message.get())?;
     message.get("role").filter(|role| role.get() == "\"user\"")?;
     message.get("content").copied()
 }
 
-/// The id of the call that a message or an item answers.
+/// Returns the id of the call that a message or an item answers.
 fn answered_call(part: &RawValue) -> Option<String> {
     let part = members(part.get())?;
     let kind = part.get("type").and_then(|kind| string(kind));

@@ -14,15 +14,15 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// So long a client waits without a sign.
+/// How long a client waits without a keep-alive.
 const PING: Duration = Duration::from_secs(5);
 
-/// Plays a turn whose answers are streamed, as fast as the client reads. It ends with the client, and its request to
-/// the provider with it.
+/// Plays a turn whose answers are streamed, as fast as the client reads. It ends when the client disconnects, and so
+/// does its request to the provider.
 pub(super) struct Player {
     ask: Ask,
     stream: Stream,
-    /// `None` while it is at work in another thread.
+    /// `None` while it is in use in another thread.
     rounds: Option<Rounds>,
     stage: Stage,
 }
@@ -32,16 +32,16 @@ type Pieces = BoxStream<'static, Result<Bytes, reqwest::Error>>;
 enum Stage {
     Reading(Pieces),
     Deciding(JoinHandle<(Rounds, Next)>),
-    /// Of an answer that is no stream, what it says.
+    /// Waits for an answer; if that is not a stream, resolves to its error text.
     Asking(BoxFuture<'static, Result<Pieces, String>>),
-    /// What is kept is kept before the client can go on from it.
+    /// What must be kept is kept before the client can continue from it.
     Parking(JoinHandle<()>, Vec<u8>),
     Over,
 }
 
-/// What comes of waiting.
+/// The result of waiting.
 enum Waited {
-    /// This is for the client.
+    /// A piece for the client.
     Piece(Result<Bytes, reqwest::Error>),
     /// Nothing yet.
     Nothing,
@@ -54,7 +54,7 @@ impl Player {
         Self { ask, stream, rounds: Some(rounds), stage }
     }
 
-    /// What the client gets.
+    /// Returns what the client gets.
     pub(super) fn stream(
         self,
     ) -> impl futures::Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static {
@@ -75,7 +75,7 @@ impl Player {
         })
     }
 
-    /// Waits for the next thing to happen. It may be given up at any time and begun anew.
+    /// Waits for the next event. It is safe to cancel and call again.
     async fn wait(&mut self) -> Waited {
         match &mut self.stage {
             Stage::Reading(pieces) => match pieces.next().await {
@@ -95,7 +95,7 @@ impl Player {
                     self.rounds = Some(rounds);
                     self.go_on(next)
                 }
-                // A fault of our own; the client has its answer all the same.
+                // An internal error; the client still gets its answer.
                 Err(_) => self.end(None),
             },
             Stage::Asking(asked) => {
@@ -103,7 +103,7 @@ impl Player {
                 self.answered(answered)
             }
             Stage::Parking(kept, last) => {
-                // Where it failed, the log says so.
+                // If it failed, the log says so.
                 let _ = kept.await;
                 let last = std::mem::take(last);
                 self.over(Bytes::from(last))
@@ -123,7 +123,7 @@ impl Player {
         if out.is_empty() { Waited::Nothing } else { Waited::Piece(Ok(Bytes::from(out))) }
     }
 
-    /// Lets the calls of an answer be answered, or its end be found.
+    /// Has the calls of an answer answered, or determines its end.
     fn decide(&mut self) -> Waited {
         let Some(mut rounds) = self.rounds.take() else { return self.end(None) };
         let (answer, is_whole) = self.stream.answer();
@@ -180,7 +180,7 @@ impl Player {
     }
 }
 
-/// Asks the model again, for a stream. Of an answer that is none, what it says: the rest of it is nothing for a client.
+/// Asks the model again, for a stream. If the answer is not a stream, returns its text, which is not for the client.
 fn ask(ask: &Ask, body: Bytes) -> BoxFuture<'static, Result<Pieces, String>> {
     let asked = ask(body);
     async move {

@@ -18,15 +18,15 @@ const PROVIDERS: [&str; 6] = [
 /// Streams of the Responses API: items one after the other, and at the end all of them.
 #[derive(Default)]
 pub(super) struct Responses {
-    /// How many events the client has.
+    /// How many events the client has received.
     count: u64,
-    /// Its items, whole.
+    /// Its complete items.
     items: Vec<String>,
     /// The response that was begun.
     begun: Value,
 }
 
-/// Whether an item is a call that somebody else than the provider answers.
+/// Returns whether an item is a call that the provider does not answer itself.
 pub(super) fn is_call(item: &Value) -> bool {
     let kind = item["type"].as_str().unwrap_or_default();
     kind.ends_with("_call") && !PROVIDERS.contains(&kind)
@@ -69,7 +69,7 @@ impl Wire for Responses {
             self.items.push(item.get().to_owned());
         }
         if heard.is_untouched() {
-            // The provider's own numbers count.
+            // The provider's own numbers are kept.
             let own = event["sequence_number"].as_u64();
             self.count = own.unwrap_or(self.count).saturating_add(1);
             return Fate::Pass;
@@ -83,7 +83,7 @@ impl Wire for Responses {
         let event = members(data)?;
         let response = members(event.get("response")?.get())?;
         let mut edits = Edits::new(data);
-        // Libraries refuse a stream whose end has another name than its beginning.
+        // Libraries refuse a stream whose end has another id than its beginning.
         if let Some(id) = response.get("id").filter(|_| self.begun["id"].is_string()) {
             edits.replace(id.get(), self.begun["id"].to_string());
         }
@@ -114,7 +114,7 @@ impl Wire for Responses {
 }
 
 impl Responses {
-    /// The event with the number that it has for the client, and the place of its item; `None` where it has them.
+    /// Returns the event with its number for the client, and the place of its item; `None` if it has them already.
     fn numbered(&mut self, data: &str, place: Option<u64>) -> Option<String> {
         let event = members(data)?;
         let mut edits = Edits::new(data);

@@ -14,15 +14,15 @@ use foldback::ParkedName;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// So many times in a turn our tools are answered.
+/// How often our tools are answered in a turn.
 const MOST: usize = 8;
 
-/// Stands behind the last answers.
+/// The text after the last answers.
 const NO_MORE: &str =
     "\n\n[foldback: these were the last look-ups of this turn. Go on with what you have.]";
 
-/// The requests of one turn. What a model calls is looked up in the store, which takes its time: none of this is for
-/// a thread that serves others.
+/// The requests of one turn. A model's calls are looked up in the store, which takes time: none of this belongs on a
+/// thread that serves others.
 pub(super) struct Rounds {
     api: Api,
     recall: Recall,
@@ -35,11 +35,11 @@ pub(super) struct Rounds {
     count: usize,
 }
 
-/// What comes next.
+/// What happens next.
 pub(super) enum Next {
     /// The model is asked again, with this body.
     Ask(Bytes),
-    /// The client gets the end of its answer; in its place this has to stand in later requests.
+    /// The client gets the end of its answer; the parked messages replace it in later requests.
     End(Option<Parked>),
 }
 
@@ -51,19 +51,19 @@ impl Rounds {
         Self { api, recall, body, is_unkept, said, begun, count: 0 }
     }
 
-    /// The names of our tools.
+    /// Returns the names of our tools.
     pub(super) fn tools(&self) -> &[String] {
         &self.recall.tools
     }
 
-    /// Notes what the request that is being answered was billed, as far as the answer has said so.
+    /// Records what the request in progress was billed, as far as the answer has reported it.
     pub(super) fn bill(&self, usage: &Usage) {
         let mut billed = self.recall.billed.lock();
         billed.truncate(self.count);
         billed.push(*usage);
     }
 
-    /// What comes after an answer of the model. Where `is_whole`, it ended because the model was done.
+    /// Returns what happens after an answer of the model. `is_whole` means that it ended because the model was done.
     pub(super) fn after(&mut self, answer: &str, is_whole: bool) -> Next {
         let message = message_of(self.api, answer);
         let message = message.and_then(|message| serde_json::from_str(message.get()).ok());
@@ -96,14 +96,14 @@ impl Rounds {
         Next::Ask(Bytes::from(self.next_body()))
     }
 
-    /// Keeps what has to stand in later requests in place of the client's message, which is the one in its answer.
-    /// Where that fails, the client goes on with what it knows.
+    /// Keeps what replaces the client's message, the one in its answer, in later requests. If that fails, the
+    /// client continues with what it knows.
     pub(super) fn park(&self, parked: &Parked, answer: &str) {
         let message = message_of(self.api, answer);
         let redacts = self.recall.memory.is_redacting();
         let read = message.and_then(|message| Facts::of(self.api, message.get(), redacts).ok());
         let Some(message) = read else {
-            (self.recall.log)("what was looked up in a turn is not kept: its answer broke off");
+            (self.recall.log)("the look-ups of a turn are not kept: its answer broke off");
             return;
         };
         let mut said = self.recall.said.clone();
@@ -113,8 +113,8 @@ impl Rounds {
         self.keep(name, &parked.to_json());
     }
 
-    /// Keeps what was said so far, for the client may break off at any time from here on. Chat-completions know no
-    /// thoughts that would be bound to it.
+    /// Keeps what was said so far, because the client may break off at any time from here on. Chat-completions
+    /// have no thinking that would be bound to it.
     fn keep_begun(&self) {
         let names = begun::names(&self.recall.said);
         if let Some(name) = names.last().filter(|_| self.api != Api::ChatCompletions) {
@@ -124,7 +124,7 @@ impl Rounds {
 
     fn keep(&self, name: &ParkedName, json: &str) {
         if let Err(error) = self.recall.memory.park(&self.recall.todo, name, json) {
-            (self.recall.log)(&format!("what was looked up in a turn is not kept: {error}"));
+            (self.recall.log)(&format!("the look-ups of a turn are not kept: {error}"));
         }
     }
 
@@ -134,7 +134,7 @@ impl Rounds {
         Parked::new(&messages, answers)
     }
 
-    /// The answer of a call, which may be among the last; `None` where it is the client's.
+    /// Returns the answer to a call, which may be among the last; `None` if the call is the client's.
     fn answer(&self, call: &Call, is_last: bool) -> Option<Value> {
         let tool = call.ours.as_deref()?;
         let Recall { memory, todo, log, .. } = &self.recall;
@@ -151,7 +151,7 @@ impl Rounds {
         Some(answered(self.api, &call.id, &text, is_error))
     }
 
-    /// The body of the next request: what was said stands behind the client's messages.
+    /// Returns the body of the next request: what was said follows the client's messages.
     fn next_body(&self) -> String {
         let Some(request) = members(&self.body) else { return self.body.clone() };
         let mut edits = Edits::new(&self.body);

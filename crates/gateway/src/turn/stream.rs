@@ -1,4 +1,4 @@
-//! The stream that a client gets of several answers.
+//! One stream for a client, from several answers.
 
 use super::chat::Chat;
 use super::messages::Messages;
@@ -8,21 +8,21 @@ use crate::Api;
 use crate::sse::{Event, Events};
 use crate::usage::Usage;
 
-/// Makes one stream of the answers of a model within a turn. It waits for nothing and asks nobody.
+/// Merges the answers of a model within a turn into one stream. It does no waiting and sends no requests.
 pub(super) struct Stream {
     wire: Box<dyn Wire>,
     heard: Heard,
     events: Events,
     /// The answer as it came.
     answer: Vec<u8>,
-    /// What the client has.
+    /// What the client has received.
     shown: Vec<u8>,
-    /// What ends the client's answer, unless the model is asked again.
+    /// The end of the client's answer, unless the model is asked again.
     held: Vec<(Event, Option<String>)>,
 }
 
 impl Stream {
-    /// A stream, of which the client sees everything but calls of these tools.
+    /// Creates a stream in which the client sees everything but calls of these tools.
     pub(super) fn new(api: Api, tools: Vec<String>) -> Self {
         let wire: Box<dyn Wire> = match api {
             Api::Messages => Box::new(Messages),
@@ -33,7 +33,7 @@ impl Stream {
         Self { wire, heard, events, answer: Vec::new(), shown: Vec::new(), held: Vec::new() }
     }
 
-    /// Reads what comes of an answer, and gives what the client gets of it now.
+    /// Reads a piece of an answer, and returns what the client gets of it now.
     pub(super) fn read(&mut self, piece: &[u8]) -> Vec<u8> {
         self.events.push(piece);
         let mut out = Vec::new();
@@ -63,33 +63,33 @@ impl Stream {
         }
     }
 
-    /// Whether the answer is at its end, and something of the turn is hidden from the client.
+    /// Returns whether the answer has ended, and something in the turn is hidden from the client.
     pub(super) fn is_to_be_decided(&self) -> bool {
         self.heard.is_over && !self.heard.is_untouched()
     }
 
-    /// Takes the answer as ended where nothing more comes of it; gives whether its end is there.
+    /// Treats the answer as ended if nothing more comes; returns whether its end was received.
     pub(super) fn close(&mut self) -> bool {
         self.heard.is_over |= !self.held.is_empty();
         self.is_to_be_decided()
     }
 
-    /// Whether the client does not hear of what is going on.
+    /// Returns whether what is happening is hidden from the client.
     pub(super) fn is_hiding(&self) -> bool {
         !self.heard.is_untouched()
     }
 
-    /// The answer as it came, and whether it ended because the model was done.
+    /// Returns the answer as it came, and whether it ended because the model was done.
     pub(super) fn answer(&self) -> (String, bool) {
         (String::from_utf8_lossy(&self.answer).into_owned(), self.heard.is_whole)
     }
 
-    /// What the answer is billed, as far as it said so.
+    /// Returns what the answer is billed, as far as it reported it.
     pub(super) fn usage(&self) -> &Usage {
         &self.heard.usage
     }
 
-    /// The model is asked again.
+    /// Prepares for the next answer: the model is asked again.
     pub(super) fn go_on(&mut self) {
         self.heard.go_on();
         self.events.rest();
@@ -97,7 +97,7 @@ impl Stream {
         self.held.clear();
     }
 
-    /// What ends the client's answer.
+    /// Returns the end of the client's answer.
     pub(super) fn end(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         for (event, changed) in std::mem::take(&mut self.held) {
@@ -112,19 +112,19 @@ impl Stream {
         out
     }
 
-    /// Everything that the client has.
+    /// Returns everything that the client has received.
     pub(super) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.shown).into_owned()
     }
 
-    /// What there is of an answer that broke off.
+    /// Returns the rest of an answer that broke off.
     pub(super) fn rest(&mut self) -> Vec<u8> {
         let mut out = self.end();
         out.extend_from_slice(&self.events.rest());
         out
     }
 
-    /// The event that says that there is no more, in the words of a provider's error.
+    /// Returns the event that ends the stream with an error, in the format of a provider's error.
     pub(super) fn error(&mut self, body: &str) -> String {
         self.wire.error(body)
     }

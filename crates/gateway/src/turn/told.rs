@@ -4,8 +4,8 @@ use super::edits::{Edits, members};
 use crate::Api;
 use crate::usage::Usage;
 
-/// An answer's own words on its usage, for a client that knows of one request alone: the output is that of all, and the
-/// input, by which clients judge how full the context is, that of the last, which is `own`.
+/// Rewrites an answer's usage for a client that knows of one request alone: the output is that of all, and the input,
+/// by which clients judge how full the context is, is that of the last, which is `own`.
 pub(super) fn told(api: Api, words: &str, own: &Usage, earlier: &Usage) -> String {
     let Some(members) = members(words) else { return words.to_owned() };
     let mut edits = Edits::new(words);

@@ -43,7 +43,7 @@ pub(super) async fn play(
             let next = rounds.after(&text, is_whole);
             (rounds, next)
         });
-        // A fault of our own; the client has its answer all the same.
+        // An internal error; the client still gets its answer.
         let Ok((back, next)) = decided.await else {
             return Ok(responded(status, headers, Body::from(turn.told(&usage))));
         };
@@ -57,7 +57,7 @@ pub(super) async fn play(
                 let told = turn.told(&usage);
                 if let Some(parked) = parked {
                     let told = told.clone();
-                    // Where it fails, the log says so.
+                    // If it fails, the log says so.
                     let _ = tokio::task::spawn_blocking(move || rounds.park(&parked, &told)).await;
                 }
                 return Ok(responded(status, headers, Body::from(told)));
@@ -76,7 +76,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// Whether an answer ended because the model was done.
+    /// Returns whether an answer ended because the model was done.
     fn is_whole(&self, answer: &str) -> bool {
         let read: Value = serde_json::from_str(answer).unwrap_or_default();
         match self.api {
@@ -89,7 +89,7 @@ impl Turn {
         }
     }
 
-    /// All of them as one.
+    /// Returns all of them as one.
     fn told(&self, usage: &Usage) -> String {
         let Some(last) = self.answers.last() else { return String::new() };
         self.one_of(last, usage).unwrap_or_else(|| last.clone())
@@ -133,7 +133,8 @@ impl Turn {
         Some(edits.finish())
     }
 
-    /// Whether the model calls our tools alone, so that nothing waits for the client where they are not answered.
+    /// Returns whether the model calls only our tools, so that the client has nothing to wait for if they are not
+    /// answered.
     fn calls_ours_alone(&self, answer: &str) -> bool {
         let message = message_of(self.api, answer);
         let message = message.and_then(|message| serde_json::from_str(message.get()).ok());
@@ -141,7 +142,7 @@ impl Turn {
         !calls.is_empty() && calls.iter().all(|call| call.ours.is_some())
     }
 
-    /// Whether a block or an item is a call of one of our tools.
+    /// Returns whether a block or an item is a call of one of our tools.
     fn is_ours(&self, part: &str) -> bool {
         let part: Value = serde_json::from_str(part).unwrap_or_default();
         let message = match self.api {
@@ -151,7 +152,7 @@ impl Turn {
         calls(self.api, &message, &self.tools).iter().any(|call| call.ours.is_some())
     }
 
-    /// The message of chat-completions: the words of all answers, and the client's calls of the last.
+    /// Returns the message of chat-completions: the text of all answers, and the client's calls of the last.
     fn message(&self, last: &str) -> Option<String> {
         let mut words = Vec::new();
         for answer in &self.answers {

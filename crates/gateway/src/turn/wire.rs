@@ -6,16 +6,16 @@ use crate::usage::Usage;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// What becomes of an event.
+/// What happens to an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// The client gets it as it is.
+    /// The client gets it unchanged.
     Pass,
     /// The client gets it with other data.
     Changed(String),
     /// The client does not get it.
     Hidden,
-    /// It belongs to the end of an answer: the client gets it where nothing more is asked of the model.
+    /// It belongs to the end of an answer: the client gets it if the model is not asked again.
     Held,
     /// The client gets the first now; the second belongs to the end.
     Split(Option<String>, String),
@@ -23,23 +23,23 @@ pub(super) enum Fate {
 
 /// What is known of the answers that make up one turn.
 pub(super) struct Heard {
-    /// Names of the tools that the client knows nothing of.
+    /// Names of the tools that the client does not know.
     pub(super) tools: Vec<String>,
     /// How many answers came before this one.
     pub(super) earlier: usize,
     /// What those were billed.
     pub(super) billed: Usage,
-    /// So many calls of this answer are of our tools.
+    /// How many calls of this answer are of our tools.
     pub(super) ours: usize,
-    /// So many are of the client's.
+    /// How many are of the client's.
     pub(super) theirs: usize,
-    /// Where a block, a call or an item of this answer stands in the client's; `None` where it does not.
+    /// The place of a block, a call or an item of this answer in the client's; `None` if it has none.
     pub(super) places: HashMap<u64, Option<u64>>,
-    /// So many of them the client has.
+    /// How many of them the client has received.
     pub(super) shown: u64,
-    /// What this answer is billed, as far as it says.
+    /// What this answer is billed, as far as it reports it.
     pub(super) usage: Usage,
-    /// Whether nothing more comes of this answer.
+    /// Whether this answer has ended.
     pub(super) is_over: bool,
     /// Whether it ended because the model was done.
     pub(super) is_whole: bool,
@@ -61,29 +61,30 @@ impl Heard {
         }
     }
 
-    /// Whether everything that came so far is the client's, as it is.
+    /// Returns whether everything that came so far goes to the client unchanged.
     pub(super) fn is_untouched(&self) -> bool {
         self.earlier == 0 && self.ours == 0
     }
 
-    /// Whether a tool is one that the client knows nothing of.
+    /// Returns whether a tool is one that the client does not know.
     pub(super) fn is_ours(&self, name: &Value) -> bool {
         name.as_str().is_some_and(|name| self.tools.iter().any(|own| own == name))
     }
 
-    /// Whether the model calls our tools alone, so that nothing waits for the client where they are not answered.
+    /// Returns whether the model calls only our tools, so that the client has nothing to wait for if they are not
+    /// answered.
     pub(super) fn calls_ours_alone(&self) -> bool {
         self.ours > 0 && self.theirs == 0
     }
 
-    /// Gives the next place in the client's answer to what has this number here, unless it is hidden.
+    /// Assigns the next place in the client's answer to the part with this number, unless it is hidden.
     pub(super) fn place(&mut self, number: u64, is_hidden: bool) {
         let place = (!is_hidden).then_some(self.shown);
         self.shown += u64::from(!is_hidden);
         self.places.insert(number, place);
     }
 
-    /// The next answer begins.
+    /// Begins the next answer.
     pub(super) fn go_on(&mut self) {
         self.billed += std::mem::take(&mut self.usage);
         self.earlier += 1;
@@ -92,12 +93,12 @@ impl Heard {
         self.places.clear();
     }
 
-    /// Takes what an event says of tokens.
+    /// Reads the token counts of an event.
     pub(super) fn count(&mut self, api: Api, event: &Value) {
         self.usage.take(api, event);
     }
 
-    /// An answer's words on its usage, as the client sees them.
+    /// Returns an answer's usage as the client sees it.
     pub(super) fn told(&self, api: Api, words: &str) -> String {
         told(api, words, &self.usage, &self.billed)
     }
@@ -105,15 +106,15 @@ impl Heard {
 
 /// How one API writes its streams.
 pub(super) trait Wire: Send {
-    /// What becomes of an event.
+    /// Decides what happens to an event.
     fn fate(&mut self, heard: &mut Heard, data: &str) -> Fate;
 
-    /// Data that was held, as it ends the client's answer.
+    /// Returns data that was held, as it ends the client's answer.
     fn last(&mut self, heard: &Heard, data: &str) -> Option<String>;
 
-    /// The event by which a stream says that it goes no further.
+    /// Returns the event by which a stream reports that it cannot continue.
     fn error(&mut self, body: &str) -> String;
 
-    /// What keeps a connection open and says nothing.
+    /// Returns what keeps a connection open without content.
     fn ping(&self) -> &'static str;
 }

@@ -1,4 +1,5 @@
-//! An agent whose histories are random: tool loops with parallel calls, thoughts, large results. Beside it a model that calls.
+//! An agent whose histories are random: tool loops with parallel calls, thinking, large results; and a model that makes
+//! calls.
 
 use crate::world::load_tool;
 use foldback_gateway::RecallBy;
@@ -24,7 +25,7 @@ impl Speaks {
     }
 }
 
-/// What was asked, and what the model answered.
+/// What was sent, and what the model answered.
 #[derive(Clone, Default)]
 pub(crate) struct Turn {
     asked: Vec<Value>,
@@ -38,12 +39,12 @@ pub(crate) struct Agent {
     pub(crate) thinking: Option<&'static str>,
     recall: RecallBy,
     pub(crate) history: Vec<Turn>,
-    /// Words that no other message has. Each begins a text, a large one now and then.
+    /// Words that no other message has. Each begins a text, sometimes a large one.
     pub(crate) words: Vec<String>,
 }
 
 /// A model that calls up to three tools at once.
-/// Where the gateway has declared its own, it calls that as well.
+/// If the gateway has declared its own, it calls that as well.
 pub(crate) fn calling(seed: u64, thinks: bool) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
     let count = AtomicUsize::new(0);
     move |seen| {
@@ -86,14 +87,14 @@ impl Agent {
     pub(crate) fn rewind(&mut self) {
         let kept = self.history.len() - self.random.below(self.history.len() / 2 + 1);
         self.history.truncate(kept);
-        // Where a turn begins with its thoughts, nobody goes back into the middle of one.
+        // If a turn must begin with its thinking, no rewind leads into the middle of one.
         let goes_on = |turn: &Turn| self.thinking == Some("enabled") && !turn.calls.is_empty();
         while self.history.last().is_some_and(goes_on) {
             self.history.pop();
         }
     }
 
-    /// Whether the turn goes on, and has to begin with its thoughts.
+    /// Whether the turn continues, and must begin with its thinking.
     pub(crate) fn must_think(&self) -> bool {
         let before = self.history.len().checked_sub(2).and_then(|n| self.history.get(n));
         self.thinking == Some("enabled") && before.is_some_and(|turn| !turn.calls.is_empty())

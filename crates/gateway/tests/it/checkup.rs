@@ -1,11 +1,11 @@
-//! GW16: what is looked at, and that something wrong is found.
+//! GW16: what is checked, and that faults are found.
 
 use crate::world::{World, counting};
 use foldback::{Memory, Mode, Options};
 use foldback_gateway::{Check, Keeping, self_test};
 use foldback_testkit::upstream::Upstream;
 
-/// The names of what is wrong.
+/// The names of the failed checks.
 fn wrong(checks: &[Check]) -> Vec<&str> {
     checks.iter().filter(|check| !check.ok).map(|check| check.name).collect()
 }
@@ -19,7 +19,7 @@ async fn gw16_a_gateway_is_tried_out() {
     assert!(wrong(&checks).is_empty(), "{checks:?}");
 }
 
-/// A store that cannot be written to folds nothing, and the check says why. All else goes on.
+/// A store that cannot be written to folds nothing, and the check says why. Everything else continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw16_what_does_not_fold_is_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -45,10 +45,13 @@ async fn gw16_a_gateway_that_runs_is_looked_at() {
     assert_eq!(wrong(&checks), ["recording", "store"], "{checks:?}");
     let other = Upstream::start(counting()).await;
     let checks = Check::of_gateway(&other.url, None).await;
-    assert!(checks.len() == 1 && checks[0].what.contains("no gateway of foldback"), "{checks:?}");
+    assert!(
+        checks.len() == 1 && checks[0].what.contains("is not a foldback gateway"),
+        "{checks:?}"
+    );
 }
 
-/// A gateway that asks itself would never end.
+/// A gateway that passes requests on to itself would never end.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw16_a_gateway_before_itself_is_found() {
     let address = {

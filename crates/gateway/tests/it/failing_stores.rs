@@ -1,5 +1,5 @@
-//! R6, GW12: histories of agents behind a gateway whose store fails as a disk does: commits are refused, or fail before or
-//! behind the moment at which they are durable, and reads fail.
+//! R6, GW12: histories of agents behind a gateway whose store fails as a disk does: commits are refused, or fail before
+//! or after the moment at which they are durable, and reads fail.
 
 use crate::agent::{Agent, Speaks, calling};
 use crate::world::{World, body, exports, todos};
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// Every request passes, and what was recorded is what was sent. Once the store works again, the next request of a
-/// conversation has all of it recorded. Gives how many calls of the store failed.
+/// conversation has all of it recorded. Returns how many calls of the store failed.
 async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u64 {
     let what = format!("{speaks:?} {recall:?} {seed}");
     let truth = kv::memory();
@@ -39,7 +39,7 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u6
         agent.ask(step);
         let body = agent.body("claude-x");
         let (status, mut answer) = world.asked(speaks.path(), &body).await;
-        // A turn has to begin with its thoughts, and only the store knows behind what they were thought.
+        // A turn must begin with its thinking, and only the store knows what that followed.
         if status != 200 && agent.must_think() {
             faults += failing.faults();
             failing = Arc::new(Faulty::new(truth.clone(), 0));
@@ -90,7 +90,7 @@ async fn r6_gw12_requests_pass_while_the_store_fails_and_are_recorded_once_it_wo
     assert!(faults > 10, "{faults}");
 }
 
-/// What a provider refuses for another reason is not sent again, and its words reach the client.
+/// A request that a provider refuses for another reason is not sent again, and the refusal reaches the client.
 #[tokio::test]
 async fn gw12_only_a_refusal_that_speaks_of_thoughts_is_sent_again_without_them() {
     for (why, is_again) in [

@@ -1,5 +1,5 @@
-//! GW7, GW12: random histories of agents whose requests are folded: tool loops with parallel calls, thoughts, rewinds,
-//! compactions, retries, pauses, other models, and a gateway that is started again.
+//! GW7, GW12: random histories of agents whose requests are folded: tool loops with parallel calls, thinking, rewinds,
+//! compactions, retries, pauses, other models, and restarts of the gateway.
 
 use crate::agent::{Agent, Speaks, calling};
 use crate::world::{World, todos};
@@ -76,7 +76,7 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> (f
     (ratio, folded)
 }
 
-/// A body without what the model thought.
+/// A body without the model's thinking.
 fn without_thoughts(mut body: Value) -> Value {
     for message in body["messages"].as_array_mut().into_iter().flatten() {
         if let Some(blocks) = message["content"].as_array_mut() {
@@ -86,7 +86,7 @@ fn without_thoughts(mut body: Value) -> Value {
     body
 }
 
-/// `FOLDBACK_HISTORIES` says how many, of each API.
+/// `FOLDBACK_HISTORIES` sets how many, for each API.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw7_every_folded_request_is_valid_and_loses_nothing() {
     let count = std::env::var("FOLDBACK_HISTORIES").map_or(3, |count| count.parse().unwrap());

@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// An agent that calls a tool over and over, as clients send that: the whole conversation each time, with a mark on
-/// the last block of the last message.
+/// An agent that calls a tool repeatedly, as clients send it: the whole conversation each time, with a mark on the
+/// last block of the last message.
 struct Agent {
     body: Value,
     messages: Vec<Value>,
     thinks: bool,
     file: File,
-    /// So many requests are a turn, and so many bytes long is each question; 0 where it never ends.
+    /// How many requests make a turn, and how many bytes each question has; 0 if the turn never ends.
     turn: (usize, usize),
 }
 
-/// What a file of this number holds, of about so many bytes.
+/// The content of the file with this number, of about this many bytes.
 type File = fn(usize, usize) -> String;
 
-/// What the file `n` holds: `size` bytes.
+/// The content of the file `n`: `size` bytes.
 fn file(n: usize, size: usize) -> String {
     let line = |m: usize| format!("{n}.{m}: 端口 {} belongs to service s{}\n", n * 31 + m, m % 7);
     let mut text = String::new();
@@ -92,7 +92,7 @@ impl Agent {
         self.messages.push(json!({ "role": "assistant", "content": answer["content"] }));
     }
 
-    /// All that was said, but for what signs a thought: that depends on what the model sees.
+    /// Everything that was said, except signatures of thinking: those depend on what the model sees.
     fn said(&self) -> Vec<Value> {
         let mut messages = self.messages.clone();
         for message in &mut messages {
@@ -111,7 +111,7 @@ impl Agent {
         Some(call["id"].as_str().unwrap().to_owned())
     }
 
-    /// What is asked in a turn: a result of so many bytes, and the number of the turn.
+    /// What is sent in a turn: a result of this many bytes, and the number of the turn.
     fn turn(&mut self, n: usize, size: usize) -> Value {
         let (requests, question) = self.turn;
         let text = |text: &str| json!({ "type": "text", "text": format!("turn-{n}. {text}") });
@@ -126,7 +126,7 @@ impl Agent {
     }
 }
 
-/// What a conversation of so many turns costs through the gateway, and without it.
+/// The cost of a conversation of this many turns through the gateway, and without it.
 async fn played(
     turns: usize,
     size: usize,
@@ -170,7 +170,7 @@ async fn gw8_a_long_conversation_costs_less_and_never_much_more() {
     }
 }
 
-/// However far its counts are from the estimates, and not as far everywhere.
+/// However far its counts are from the estimates, and not equally far everywhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw8_folds_go_by_what_the_provider_counts() {
     let numbers_first: File = |n, size| if n < 30 { numbers(n, size) } else { words(n, size) };
@@ -184,7 +184,7 @@ async fn gw8_folds_go_by_what_the_provider_counts() {
     }
 }
 
-/// A question that is shown in front of its turn is written again with each fold within that.
+/// A question that is shown before its turn is written again with each fold within that turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw8_a_kept_question_is_foreseen() {
     for (requests, question) in [(5, 4_000), (7, 8_000), (12, 8_000), (20, 2_000)] {
@@ -224,7 +224,7 @@ async fn gw8_a_short_conversation_is_left_as_it_is() {
     assert_eq!(billed, direct);
 }
 
-/// A branch that is gone back to is sent as it was left: what had left it stays away.
+/// A branch that is resumed is sent as it was left: what had left it stays away.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw8_a_branch_that_is_gone_back_to_stays_folded() {
     let world = World::new(reading(false)).await;
@@ -233,7 +233,7 @@ async fn gw8_a_branch_that_is_gone_back_to_stays_folded() {
         let answer = world.messages(&agent.turn(n, 3_000)).send().await.unwrap();
         agent.hear(&answer.json().await.unwrap());
     }
-    // What it stands on has left the other.
+    // What it follows has left the other branch.
     let mut fork = Agent { messages: agent.messages[..8].to_vec(), ..Agent::new(false) };
     for n in 90..92 {
         let answer = world.messages(&fork.turn(n, 3_000)).send().await.unwrap();
@@ -252,7 +252,7 @@ async fn gw8_a_branch_that_is_gone_back_to_stays_folded() {
     assert!(after.starts_with(&before));
 }
 
-/// GW7: what a provider refuses is sent once more as it came, and whole from then on.
+/// GW7: what a provider refuses is sent once more unchanged, and whole from then on.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw7_a_refused_part_is_sent_whole() {
     let reading = reading(false);
@@ -279,8 +279,8 @@ async fn gw7_a_refused_part_is_sent_whole() {
     assert_eq!(seen[20].json()["messages"].as_array().unwrap().len(), 39);
 }
 
-/// GW7: a turn whose beginning left stands behind the question that it works at.
-/// A question that is too long leaves with the rest.
+/// GW7: a turn whose beginning left follows the question that it works on. A question that is too
+/// long leaves with the rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw7_a_turn_keeps_its_question() {
     for (length, stays) in [(0, true), (6_000, true), (9_000, false)] {
@@ -307,7 +307,7 @@ async fn gw7_a_turn_keeps_its_question() {
         let sent: Vec<_> = folded.map(|seen| seen.json()["messages"].clone()).collect();
         // A question that stays is paid for at each request, so a long one puts folds off.
         assert!(sent.len() > 15, "{length}: {}", sent.len());
-        // A long one stands in its place until its block leaves.
+        // A long one stays in place until its block leaves.
         for messages in sent.iter().skip(if stays { 0 } else { sent.len() - 1 }) {
             let messages = messages.as_array().unwrap();
             let is_it = |message: &&Value| message.to_string().contains("Which port is it?");
@@ -316,7 +316,7 @@ async fn gw7_a_turn_keeps_its_question() {
     }
 }
 
-/// GW7: also by a gateway that is started again.
+/// GW7: even after a restart of the gateway.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw7_what_was_refused_once_is_sent_whole_after_a_restart() {
     let reading = reading(false);
@@ -384,7 +384,7 @@ async fn gw6_a_token_count_is_of_what_will_be_sent() {
     }
 }
 
-/// GW18: what is said about the rest names the tool that the agent has by now.
+/// GW18: the note about the rest names the tool that the agent has by now.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw18_a_tool_of_another_name_is_named_so() {
     let world = World::new(reading(false)).await;
@@ -418,7 +418,8 @@ fn rewritten(message: &Value) -> Value {
     json!({ "content": lone.unwrap_or(content), "role": message["role"] })
 }
 
-/// GW5: however a client writes its messages anew, those of a folded conversation keep their bytes but for the marks.
+/// GW5: however differently a client writes its messages, those of a folded conversation keep their bytes except for
+/// the marks.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw5_messages_are_sent_again_in_the_same_bytes() {
     let mut moves = Vec::new();
@@ -458,7 +459,7 @@ async fn gw5_messages_are_sent_again_in_the_same_bytes() {
     assert_eq!(moves[0], moves[1]);
 }
 
-/// GW19: what was kept of a conversation, played again, gives the bytes that the provider got.
+/// GW19: the kept exchanges of a conversation, replayed, give the bytes that the provider got.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw19_a_replay_sends_what_the_gateway_sent() {
     let dir = tempfile::tempdir().unwrap();
@@ -476,7 +477,7 @@ async fn gw19_a_replay_sends_what_the_gateway_sent() {
             .await
             .unwrap();
         agent.hear(&answer.json().await.unwrap());
-        // An exchange has its place by the millisecond in which it was asked.
+        // Exchanges are ordered by the millisecond in which they were sent.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let (_, seen) = world.end().await;

@@ -1,4 +1,4 @@
-//! GW13: keys stay the client's, and only programs of this machine ask.
+//! GW13: keys stay the client's, and only programs of this machine may send requests.
 
 use crate::world::{World, body, counting};
 use foldback_gateway::{Gateway, GatewayConfig, GatewayError, Upstream};
@@ -36,7 +36,7 @@ async fn gw13_keys_are_passed_on_and_never_kept() {
     }
 }
 
-/// GW13: a page in a browser may not ask, by whatever name it calls this machine.
+/// GW13: a page in a browser may not send requests, by whatever name it calls this machine.
 #[tokio::test]
 async fn gw13_pages_in_a_browser_are_refused() {
     let world = World::new(counting()).await;
@@ -57,7 +57,7 @@ async fn gw13_pages_in_a_browser_are_refused() {
     }
 }
 
-/// GW13: an address that others reach needs a token, and so does every request there.
+/// GW13: an address that other machines can reach needs a token, and so does every request there.
 #[tokio::test]
 async fn gw13_other_addresses_need_a_token() {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();

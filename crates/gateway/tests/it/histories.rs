@@ -1,10 +1,10 @@
-//! GW4, GW5: random histories of edits, forks, retries and compactions, sent as clients write them anew.
+//! GW4, GW5: random histories of edits, forks, retries and compactions, sent in the different forms that clients use.
 
 use crate::world::{World, body, counting, exports, todos};
 use foldback_testkit::Random;
 use serde_json::{Value, json};
 
-/// A message written in another way that says the same: a string or a block, with a mark for the cache or without.
+/// A message in another form with the same content: a string or a block, with a cache mark or without.
 fn rewritten(message: &Value, is_last: bool, random: &mut Random) -> Value {
     let mut message = message.clone();
     let text = message["content"].as_str().map(str::to_owned);

@@ -19,7 +19,7 @@ struct Agent {
 
 const PATHS: [&str; 3] = ["/v1/messages", "/v1/chat/completions", "/v1/responses"];
 
-/// What the model says in a turn.
+/// The model's text in a turn.
 fn said(n: usize) -> (String, String, Value) {
     (format!("I read file {n}."), format!("c{n}"), json!({ "path": format!("src/f{n}.rs") }))
 }
@@ -31,7 +31,7 @@ fn reading(seen: &Seen) -> Answer {
     Answer::Said(Said::text(&text).call(&id, "read", input))
 }
 
-/// What the file `n` holds.
+/// The content of the file `n`.
 fn file(n: usize) -> String {
     let line = |m: usize| format!("{n}.{m}: 端口 {} belongs to service s{}\n", n * 31 + m, m % 7);
     (0..80).map(line).collect::<String>() + &format!("turn-{}.", n + 1)
@@ -83,7 +83,7 @@ impl Agent {
         }
     }
 
-    /// The request after so many turns.
+    /// The request after this many turns.
     fn body(&self, turns: usize) -> Value {
         let rules = "You read files. ".repeat(300);
         let mut messages = vec![json!({ "role": "user", "content": "turn-0. Go on." })];
@@ -120,7 +120,7 @@ impl Agent {
         assert_eq!(status, 200, "{text}");
     }
 
-    /// Plays so many turns through the gateway and without it, `pauses` saying how many seconds lie before each.
+    /// Plays this many turns through the gateway and without it; `pauses` sets the seconds before each.
     async fn played(&self, turns: usize, pause: impl Fn(usize) -> u32) -> (Sums, Billed, Billed) {
         let write = if self.is_anthropic() { 1.25 } else { 1.0 };
         let life = Duration::from_secs(if self.is_anthropic() { 300 } else { 600 });
@@ -153,7 +153,7 @@ impl Agent {
     }
 }
 
-/// That the ledger's sums are the provider's.
+/// Asserts that the ledger's sums are the provider's.
 #[track_caller]
 fn assert_billed(sums: &Sums, billed: &Billed) {
     let tokens = sums.sent.tokens;
@@ -200,7 +200,7 @@ async fn gw15_the_whole_is_what_it_costs_without_a_gateway() {
     }
 }
 
-/// A gateway that is started again does not take what its provider still holds for new.
+/// A restarted gateway does not count as new what its provider still holds.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw15_the_whole_is_read_after_a_restart_too() {
     let agent = Agent { path: PATHS[0], is_streamed: false, loads: true };
@@ -228,7 +228,7 @@ async fn gw15_the_whole_is_read_after_a_restart_too() {
     assert!(upstream.billed().cost < direct.billed().cost);
 }
 
-/// A branch is measured by what the provider would hold of it, not of the branch that was asked last.
+/// A branch is measured by what the provider would hold of it, not of the branch that was used last.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw15_the_whole_of_each_branch_is_its_own() {
     let agent = Agent { path: PATHS[0], is_streamed: false, loads: true };
@@ -256,7 +256,7 @@ async fn gw15_the_whole_of_each_branch_is_its_own() {
     assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
 }
 
-/// What left is counted by the provider, too, where that is wanted.
+/// What was left out is counted by the provider, too, if that is enabled.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw15_a_sample_is_counted_whole_by_the_provider() {
     let agent = Agent { path: PATHS[0], is_streamed: true, loads: true };
@@ -270,7 +270,7 @@ async fn gw15_a_sample_is_counted_whole_by_the_provider() {
         agent.ask(&world.client, &world.url, n).await;
     }
     let mut sums = world.ledger.sums();
-    // Counts come in their own time.
+    // Counts arrive later.
     for _ in 0..500 {
         if sums.requests == 60 {
             break;
@@ -290,7 +290,7 @@ async fn gw15_a_sample_is_counted_whole_by_the_provider() {
     assert_eq!((read.requests, read.checked), (60, checked));
 }
 
-/// A provider that says nothing of tokens, one that refuses, and what Prometheus reads.
+/// A provider that reports no tokens, one that refuses, and what Prometheus reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw15_estimates_and_refusals_are_counted_apart() {
     let world = World::new(reading).await;
@@ -304,7 +304,7 @@ async fn gw15_estimates_and_refusals_are_counted_apart() {
     agent.ask(&world.client, &world.url, 1).await;
     let url = format!("{}/foldback/metrics", world.url);
     let mut metrics = String::new();
-    // The recorder counts in its own time.
+    // The recorder counts later.
     for _ in 0..500 {
         metrics = world.client.get(&url).send().await.unwrap().text().await.unwrap();
         if metrics.contains("foldback_requests_total 2") {
@@ -327,8 +327,8 @@ async fn gw15_estimates_and_refusals_are_counted_apart() {
     }
 }
 
-/// A line that a process left unfinished hides no other, the file is its owner's, and one that cannot be written to
-/// stops nobody.
+/// An unfinished line of another process hides no other, the file is its owner's, and a file that cannot be written
+/// to stops no request.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw15_a_torn_line_is_passed_over() {
     let folder = tempfile::tempdir().unwrap();

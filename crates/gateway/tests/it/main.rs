@@ -1,4 +1,4 @@
-//! The gateway between clients and a provider of a script.
+//! The gateway between clients and a scripted provider.
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 

@@ -1,4 +1,4 @@
-//! GW9, GW10, GW11: a model calls tools that the client knows nothing of, beside the client's own.
+//! GW9, GW10, GW11: a model calls tools that the client does not know, beside the client's own.
 
 use crate::played_client::{Client, Speaks};
 use crate::world::World;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// What is recorded before, and closed.
 const SECRET: &str = "The pilot boards at pier 八, at 06:12.";
 
-/// A model that does what the last text says behind `plan:`, round by round: `O` calls ours, `T` the client's.
+/// A model that does what the last text says after `plan:`, round by round: `O` calls ours, `T` the client's.
 fn planned(seen: &Seen) -> Answer {
     let body = seen.json();
     let list = if body["input"].is_array() { &body["input"] } else { &body["messages"] };
@@ -76,7 +76,7 @@ fn orders() -> Vec<String> {
     orders.split_off(1)
 }
 
-/// What a provider saw of one conversation grows at its end alone.
+/// What a provider sees of one conversation grows only at its end.
 fn assert_prefixes(speaks: Speaks, seen: &[Seen], what: &str) {
     let key = if speaks == Speaks::Responses { "input" } else { "messages" };
     let plain = |one: &Value| {
@@ -115,7 +115,7 @@ async fn every_order(speaks: Speaks) {
                 seen.extend(here.upstream.seen());
                 here.upstream.forget();
                 if n % 5 == 0 {
-                    // A gateway that is started again goes on.
+                    // A restarted gateway continues.
                     drop(here.end().await);
                     here = world(Some(memory.clone()), planned).await;
                 }
@@ -127,7 +127,7 @@ async fn every_order(speaks: Speaks) {
             assert_prefixes(speaks, &seen, &what);
             let bodies = seen.iter().map(Seen::json);
             for body in bodies.filter(|_| speaks == Speaks::Messages) {
-                // The client's mark for the cache is where it was: once, at the end of what it says.
+                // The client's cache mark is where it was: once, at the end of what it sends.
                 let end = body["messages"].as_array().unwrap().last().unwrap();
                 let block = end["content"].as_array().unwrap().last().unwrap();
                 let is_clients = end.to_string().contains("read 港");
@@ -195,7 +195,7 @@ async fn gw9_a_turn_has_so_many_rounds() {
     }
 }
 
-/// GW11, GW15: the client learns how full its context is, and how much all rounds gave; the ledger has each round.
+/// GW11, GW15: the client sees how full its context is, and the output of all rounds; the ledger has each round.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw11_usage_is_the_last_input_and_all_output() {
     for speaks in Speaks::ALL {
@@ -257,7 +257,7 @@ async fn gw9_an_error_behind_the_first_round_is_an_event() {
     }
 }
 
-/// GW10: where the client has changed an answer, nothing is put back.
+/// GW10: if the client has changed an answer, nothing is put back.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw10_what_a_client_changes_is_left_alone() {
     for speaks in [Speaks::Messages, Speaks::Chat] {
@@ -273,8 +273,8 @@ async fn gw10_what_a_client_changes_is_left_alone() {
     }
 }
 
-/// GW10: a client that breaks off keeps a part of the answer, and its thoughts hold: they stand behind what it has not
-/// seen.
+/// GW10: a client that breaks off keeps a part of the answer, and its thinking stays valid: it follows what the client
+/// has not seen.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw10_a_turn_may_break_off() {
     for (speaks, parts, ours) in [
@@ -305,7 +305,7 @@ async fn gw10_a_turn_may_break_off() {
     }
 }
 
-/// Requests without tools and conversations without a past go as they came.
+/// Requests without tools and conversations without a past are sent unchanged.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw1_nothing_is_declared_where_nothing_can_be_looked_up() {
     let world = world(None, planned).await;

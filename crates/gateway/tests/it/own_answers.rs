@@ -1,4 +1,4 @@
-//! GW18: what the memory's own tools answered, where it comes back as the result of a call.
+//! GW18: answers of the memory's own tools that come back as the results of calls.
 
 use crate::world::{World, body, exports, load_tool, todos};
 use foldback::Memory;
@@ -6,7 +6,7 @@ use foldback_core::TodoId;
 use foldback_testkit::upstream::{Answer, Said};
 use serde_json::{Value, json};
 
-/// A model that calls the tools that it is told to, and nothing else.
+/// A model that calls only the tools that it is asked to call.
 async fn world() -> World {
     World::new(|seen| {
         let body = seen.json();
@@ -24,7 +24,7 @@ async fn world() -> World {
     .await
 }
 
-/// Sends what was said and this content, and adds both it and the answer.
+/// Sends the conversation with this content, and appends both it and the answer.
 async fn ask(world: &World, messages: &mut Vec<Value>, content: Value) {
     messages.push(json!({ "role": "user", "content": content }));
     let mut body = body(json!(messages));
@@ -36,14 +36,14 @@ async fn ask(world: &World, messages: &mut Vec<Value>, content: Value) {
     messages.push(json!({ "role": "assistant", "content": answer["content"] }));
 }
 
-/// The result of a call, and what a user says beside it.
+/// The result of a call, with a user's text beside it.
 fn result(call: &str, text: &str, more: &str) -> Value {
     let content = json!([{ "type": "text", "text": text }]);
     let result = json!({ "type": "tool_result", "tool_use_id": call, "content": content });
     json!([result, { "type": "text", "text": more }])
 }
 
-/// What a file holds: more than stays in a message.
+/// The content of a file: more than stays in a message.
 fn data() -> String {
     (0..900).map(|n| format!("{n}: 斑马 zebra's port is {}\n", n * 7)).collect()
 }
@@ -87,8 +87,8 @@ fn check(memory: &Memory, todo: &TodoId, branches: &[&[Value]]) {
     assert_eq!(exported, branches);
 }
 
-/// GW18: what a tool of ours answered is not stored again, and comes back as it was sent; the same words from another
-/// tool, and other words from ours, are results as any.
+/// GW18: an answer of our tools is not stored again, and comes back as it was sent; the same text from another tool,
+/// and other text from ours, are ordinary results.
 #[tokio::test]
 async fn gw18_answers_of_own_tools_are_references() {
     let world = world().await;
@@ -103,8 +103,8 @@ async fn gw18_answers_of_own_tools_are_references() {
     check(&memory, &todo, &[&messages]);
 }
 
-/// GW4, GW18: a compaction of the client's own sends the answer again, with its instructions beside it, perhaps to a
-/// gateway that was started anew.
+/// GW4, GW18: a compaction by the client sends the answer again, with its instructions beside it, perhaps to a
+/// restarted gateway.
 #[tokio::test]
 async fn gw18_answers_of_own_tools_are_known_on_other_branches() {
     let mut world = world().await;

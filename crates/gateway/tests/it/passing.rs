@@ -1,4 +1,4 @@
-//! GW1, GW2, GW12: what passes, and how.
+//! GW1, GW2, GW12: what is passed on, and how.
 
 use crate::world::{World, body, client, counting};
 use foldback_gateway::Keeping;
@@ -73,7 +73,7 @@ async fn gw1_nothing_of_a_request_or_an_answer_changes() {
     }
 }
 
-/// GW1: a stream reaches the client piece by piece, before its end is there.
+/// GW1: a stream reaches the client piece by piece, before it has ended.
 #[tokio::test]
 async fn gw1_a_stream_is_passed_on_as_it_comes() {
     let world = World::new(counting()).await;
@@ -101,7 +101,7 @@ async fn gw2_a_websocket_is_answered_426() {
     assert_eq!(world.upstream.seen(), []);
 }
 
-/// GW2: packed bodies pass as they are, and are read for the record.
+/// GW2: compressed bodies pass unchanged, and are read for the record.
 #[tokio::test]
 async fn gw2_packed_bodies_pass_and_are_read() {
     let world = World::with(
@@ -141,8 +141,8 @@ async fn gw2_packed_bodies_pass_and_are_read() {
     assert_eq!(crate::world::todos(&memory).len(), 2);
 }
 
-/// GW12: a store that cannot be written keeps nobody from working, and says so; where nothing may pass that is not
-/// recorded, nothing passes.
+/// GW12: a store that cannot be written stops no request, and this is reported; if only recorded requests may
+/// pass, none does.
 #[tokio::test]
 async fn gw12_a_store_in_trouble_stops_nobody() {
     for fail_closed in [false, true] {
@@ -170,7 +170,7 @@ async fn gw12_a_store_in_trouble_stops_nobody() {
     }
 }
 
-/// GW12: a provider that is not there is an error in the words of the API, and of its status.
+/// GW12: a provider that cannot be reached is an error in the format and with the status of the API.
 #[tokio::test]
 async fn gw12_a_provider_that_is_gone_is_an_error_of_the_api() {
     let world = World::with(counting(), |config| {
@@ -184,7 +184,7 @@ async fn gw12_a_provider_that_is_gone_is_an_error_of_the_api() {
     assert!(!text.contains("sk-canary"), "{text}");
 }
 
-/// GW12: what is no request of the API passes, and is said.
+/// GW12: a body that is not a request of the API passes, and this is reported.
 #[tokio::test]
 async fn gw12_an_unknown_shape_passes_and_is_said() {
     let ok = raw(200, &[], &[b"{}"]);

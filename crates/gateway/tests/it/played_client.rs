@@ -1,9 +1,9 @@
-//! A client that works in turns: it sends back what it got, calls its tools, and looks at every event.
+//! A client that works in turns: it sends back what it got, calls its tools, and checks every event.
 
 use crate::world::World;
 use serde_json::{Value, json};
 
-/// The API that a client speaks.
+/// The API that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaks {
     Messages,
@@ -25,7 +25,7 @@ pub(crate) struct Client {
     pub(crate) usage: (u64, u64),
 }
 
-/// An answer, as a client takes it.
+/// An answer, as a client receives it.
 struct Told {
     messages: Vec<Value>,
     calls: Vec<String>,
@@ -58,7 +58,7 @@ impl Client {
         self.sent.push(json!({ "role": "user", "content": text }));
     }
 
-    /// Asks the model and answers its calls; gives whether there were any.
+    /// Asks the model and answers its calls; returns whether there were any.
     pub(crate) async fn step(&mut self, world: &World) -> bool {
         let (status, answer) = self.send(world, &self.sent).await;
         assert_eq!(status, 200, "{answer}\n{}", self.history());
@@ -76,7 +76,7 @@ impl Client {
         !told.calls.is_empty()
     }
 
-    /// Says something, and gives what comes.
+    /// Says something, and returns what comes.
     pub(crate) async fn ask(&self, world: &World, text: &str) -> (u16, String) {
         let mut sent = self.sent.clone();
         sent.push(json!({ "role": "user", "content": text }));
@@ -87,7 +87,7 @@ impl Client {
         json!(self.sent).to_string()
     }
 
-    /// What was said, without the names of answers and without seals, which are of one store.
+    /// What was said, without the ids of answers and without seals, which belong to one store.
     pub(crate) fn said(&self) -> Vec<Value> {
         let mut said = self.sent.clone();
         for blocks in said.iter_mut().filter_map(|one| one["content"].as_array_mut()) {
@@ -103,12 +103,12 @@ impl Client {
         said
     }
 
-    /// Writes what it got in other words.
+    /// Writes what it got in another form.
     pub(crate) fn change(&mut self, from: &str, to: &str) {
         self.sent = serde_json::from_str(&self.history().replace(from, to)).unwrap();
     }
 
-    /// Keeps so many blocks or items of the last answer, as a client that breaks off.
+    /// Keeps this many blocks or items of the last answer, as a client that breaks off does.
     pub(crate) fn keep(&mut self, count: usize) {
         if self.speaks == Speaks::Messages {
             let last = self.sent.last_mut().unwrap();
@@ -230,7 +230,7 @@ fn events(stream: &str) -> Vec<Value> {
     data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-/// What a stream of Messages makes, if it is one as the provider would send it.
+/// The message in a stream of Messages, if it is one as the provider would send it.
 fn messages_stream(stream: &str) -> Value {
     let (mut message, mut blocks, mut is_open) = (Value::Null, Vec::<Value>::new(), false);
     let mut ends = Vec::new();
@@ -280,7 +280,7 @@ fn messages_stream(stream: &str) -> Value {
     message
 }
 
-/// What a stream of chat-completions makes, if it is one as the provider would send it.
+/// The message in a stream of chat-completions, if it is one as the provider would send it.
 fn chat_stream(stream: &str) -> Value {
     assert_eq!(stream.matches("data: [DONE]").count(), 1, "{stream}");
     let (mut text, mut calls, mut ends) = (String::new(), Vec::<Value>::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! S10: a conversation that holds as much as it may is passed on, and that is said.
+//! S10: a conversation that has reached its limit is passed on, and this is reported.
 
 use crate::world::{World, counting};
 use foldback::{Memory, Options, Quota};

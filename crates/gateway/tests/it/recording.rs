@@ -220,8 +220,8 @@ async fn gw3_a_thousand_conversations_with_equal_openings_never_mix() {
     assert_eq!(whole, CONVERSATIONS, "of {} todos", todos.len());
 }
 
-/// GW4: going back, another answer and a compaction are branches of one conversation; what was abandoned is found
-/// still.
+/// GW4: going back, another answer and a compaction are branches of one conversation; what was abandoned can
+/// still be found.
 #[tokio::test]
 async fn gw4_branches_share_what_stood_before_them() {
     let world = World::new(counting()).await;
@@ -273,7 +273,7 @@ async fn an_answer_of_declared_length_is_recorded() {
     assert_eq!((recorded.len(), &*recorded[1].text()), (2, "It is pier 七."));
 }
 
-/// GW3: conversations that begin with the same examples of answers, and a key of the prompt cache that all share.
+/// GW3: conversations that begin with the same example answers, and a prompt cache key that all share.
 #[tokio::test]
 async fn gw3_examples_in_the_opening_mix_nothing() {
     let world = World::new(counting()).await;
@@ -327,8 +327,8 @@ async fn gw3_two_gateways_on_one_store_mix_nothing() {
     assert_eq!(whole, 12);
 }
 
-/// A todo that holds a conversation from elsewhere is gone on with; one that is named is one, whatever others are
-/// called.
+/// A todo that holds a conversation from elsewhere is continued; a todo that the client names is one, whatever
+/// others are called.
 #[tokio::test]
 async fn a_named_todo_goes_on() {
     let world = World::new(counting()).await;
@@ -349,7 +349,7 @@ async fn a_named_todo_goes_on() {
     assert_eq!((count("run"), count("run-2"), todos(&memory).len()), (7, 1, 2));
 }
 
-/// What a gateway has recorded, the next one goes on with.
+/// The next gateway continues what one has recorded.
 #[tokio::test]
 async fn gw12_a_gateway_that_is_started_again_goes_on_where_it_was() {
     let memory = foldback::Memory::in_memory(foldback::Options::default()).unwrap();
@@ -375,7 +375,7 @@ async fn gw12_a_gateway_that_is_started_again_goes_on_where_it_was() {
     assert_eq!(texts(&exports(&memory, &todos[0])[0])[..sent.len()], *sent);
 }
 
-/// GW14: a conversation that keeps its recorder waiting does not keep the others waiting.
+/// GW14: a conversation that keeps its recorder waiting does not delay the others.
 #[tokio::test]
 async fn gw14_one_conversation_does_not_wait_for_another() {
     let (release, released) = std::sync::mpsc::channel::<()>();

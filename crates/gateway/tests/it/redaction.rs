@@ -7,7 +7,7 @@ use foldback_testkit::upstream::{Answer, Said, Seen};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Made up.
+/// A made-up secret.
 const SECRET: &str = "AKIAZ7Q2MXK4N5P6R3TB";
 
 /// A model that reads one file after the other.
@@ -19,7 +19,7 @@ fn reading() -> impl Fn(&Seen) -> Answer + Send + Sync {
     }
 }
 
-/// What a file holds; the one of this number holds a secret.
+/// The content of a file; the one with this number holds a secret.
 fn file(n: usize, secret: usize) -> String {
     let line = |m: usize| format!("{n}.{m}: 端口 {} belongs to service s{}\n", n * 31 + m, m % 7);
     // A large one would be shown in short.
@@ -28,7 +28,7 @@ fn file(n: usize, secret: usize) -> String {
     if n == secret { format!("{text}AWS_ACCESS_KEY_ID={SECRET}\n") } else { text }
 }
 
-/// So many turns of a conversation in which a file holds a secret: what came, and what was sent.
+/// Plays this many turns of a conversation in which a file holds a secret: what came, and what was sent.
 async fn played(turns: usize, secret: usize) -> (World, Memory, Vec<(Value, Value)>) {
     let options = Options::default().with_view(Keeping::view());
     let memory = Memory::in_memory(options.with_redaction(Redaction::default())).unwrap();
@@ -56,7 +56,7 @@ async fn played(turns: usize, secret: usize) -> (World, Memory, Vec<(Value, Valu
     (world, memory, both)
 }
 
-/// What is in no folder of the store is in what it gives out neither.
+/// What is in no folder of the store is not in what it returns, either.
 fn check_kept(memory: &Memory) {
     for todo in memory.todos(None, 9).unwrap() {
         let held = memory.conversations().export(&todo).unwrap().to_json_line();
@@ -74,7 +74,7 @@ async fn s8_without_secrets_a_store_that_redacts_folds() {
     assert!(folded > 10, "{folded}");
 }
 
-/// What would not come back from the store does not leave.
+/// What would not come back from the store is not left out.
 #[tokio::test(flavor = "multi_thread")]
 async fn s8_a_message_with_a_secret_never_leaves() {
     let (world, memory, both) = played(40, 2).await;
@@ -85,7 +85,7 @@ async fn s8_a_message_with_a_secret_never_leaves() {
     check_kept(&memory);
 }
 
-/// Where others leave, it is sent in the client's own bytes.
+/// While others leave, it is sent in the client's own bytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn s8_a_message_with_a_secret_that_stays_is_the_clients() {
     let (world, memory, both) = played(44, 34).await;

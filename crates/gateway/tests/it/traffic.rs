@@ -21,7 +21,7 @@ fn kept(dir: &Path) -> Vec<Value> {
     files.iter().map(read).collect()
 }
 
-/// GW13, GW19: what passes stands there as it passed, and no key does, wherever it was sent.
+/// GW13, GW19: exchanges are kept as they passed, and no key is, wherever it was sent.
 #[tokio::test]
 async fn gw19_exchanges_are_kept_without_keys() {
     let dir = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ async fn gw19_exchanges_are_kept_without_keys() {
     }
 }
 
-/// GW19: refusals are kept, and so is what came of an answer that broke off, packed or not.
+/// GW19: refusals are kept, and so is what came of an answer that broke off, compressed or not.
 #[tokio::test]
 async fn gw19_a_broken_answer_is_kept_as_far_as_it_came() {
     let dir = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ async fn gw19_a_broken_answer_is_kept_as_far_as_it_came() {
     );
 }
 
-/// GW12, GW19: a folder that cannot be written to stops nobody, and is said once.
+/// GW12, GW19: a folder that cannot be written to stops no request, and is reported once.
 #[tokio::test]
 async fn gw12_gw19_traffic_that_cannot_be_kept_passes() {
     let dir = tempfile::tempdir().unwrap();

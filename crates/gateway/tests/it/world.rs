@@ -1,4 +1,4 @@
-//! A gateway, a provider behind it, and a store.
+//! A gateway, its provider, and a store.
 
 use foldback::kv::Kv;
 use foldback::{Memory, MemoryTool, Options};
@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) client: reqwest::Client,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
     pub(crate) ledger: Ledger,
-    /// What a server of tools beside the gateway knows and tells.
+    /// What a server of tools beside the gateway knows and reports.
     pub(crate) todos: Arc<SessionTodos>,
     /// The time in milliseconds.
     now: Arc<AtomicI64>,
@@ -96,7 +96,7 @@ impl World {
         self.restart().await;
     }
 
-    /// Sends a body to an API, and gives its answer.
+    /// Sends a body to an API, and returns its answer.
     pub(crate) async fn ask(&self, path: &str, body: &Value) -> Value {
         let (status, answer) = self.asked(path, body).await;
         let sent = self.upstream.seen().pop().unwrap();
@@ -113,7 +113,7 @@ impl World {
         (status, serde_json::from_str(&text).unwrap())
     }
 
-    /// Lets so many seconds go by.
+    /// Lets this many seconds pass.
     pub(crate) fn wait(&self, seconds: u32) {
         self.now.fetch_add(1_000 * i64::from(seconds), Ordering::Relaxed);
     }

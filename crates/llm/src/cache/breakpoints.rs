@@ -1,39 +1,40 @@
-//! Where the kept prefixes of a request end.
+//! Where the cached prefixes of a request end.
 
 use crate::ChatRequest;
 use foldback_core::{Content, Message, Part, Role};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The text that stands for a cache mark in standing instructions. It is not sent.
+/// The text that marks the end of a cached prefix in standing instructions. It is not sent.
 pub const CACHE_BREAKPOINT: &str = "<!-- CACHE_BREAKPOINT -->";
 
-/// How many marks a provider takes, and how it looks for what it kept.
+/// How many marks a provider accepts, and how it searches for a cached prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkLimits {
-    /// The greatest number of marks that are written for one request.
+    /// The greatest number of marks that are set in one request.
     pub most: usize,
-    /// How many content blocks before a mark are looked along for the end of a kept prefix; 0 where
-    /// one is found only if a mark stands at its end again.
+    /// How many content blocks before a mark are searched for the end of a cached prefix; 0 if a
+    /// prefix is found only when a mark is at its end again.
     pub reach: usize,
 }
 
 impl MarkLimits {
-    /// Anthropic's: four marks, each looking back over 20 content blocks.
+    /// Anthropic's limits: four marks, each of which looks back over 20 content blocks.
     pub const ANTHROPIC: Self = Self { most: 4, reach: 20 };
-    /// OpenAI's, for models that take marks: four are written, and a prefix is found at a mark.
+    /// OpenAI's limits, for models that accept marks: four marks, and a prefix is found only at a
+    /// mark.
     pub const OPENAI: Self = Self { most: 4, reach: 0 };
 }
 
-/// The request with its cache marks set: at the end of the standing instructions (and of the tools,
-/// which stand before them); at the end of what stays, before the volatile suffix, where it moves on
-/// with each call; where it stood at the call before, if that is out of reach (behind a turn of many
-/// results, say); where [`CACHE_BREAKPOINT`] stands in the instructions; and where the request had
-/// marks.
+/// Sets the cache marks of a request: at the end of the standing instructions (and of the tools,
+/// which precede them); at the end of the stable part, before the volatile suffix, which moves with
+/// each call; where that mark was at the previous call, if it is out of reach (after a turn of many
+/// results, say); at each [`CACHE_BREAKPOINT`] in the instructions; and where the request already
+/// had marks.
 ///
-/// If these are too many, they are set in the order in which they are named here, the later ones
-/// first. An instruction that holds [`CACHE_BREAKPOINT`] becomes several messages; in anybody else's
-/// words it is a text like any other.
+/// If these are too many, the first in this order are set, and within one kind the later ones come
+/// first. An instruction that holds [`CACHE_BREAKPOINT`] becomes several messages; in any other
+/// message the text has no special meaning.
 ///
 /// ```
 /// use foldback_core::Message;
@@ -89,8 +90,8 @@ pub fn place_cache_marks(request: ChatRequest, limits: MarkLimits) -> ChatReques
     ChatRequest { messages, cache_marks, volatile, ..request }
 }
 
-/// The tail of the call before, which is what stands before the model's last answer, where it is out
-/// of reach of the end of what stays.
+/// Finds the end of the stable part of the previous call, which is what precedes the model's last
+/// answer, if it is out of reach of the end of this one.
 fn tail_before(messages: &[Arc<Message>], stable: usize, limits: MarkLimits) -> Option<usize> {
     let stable = messages.get(..stable)?;
     let answer = stable.iter().rposition(|message| *message.role() == Role::Assistant)?;
@@ -98,7 +99,7 @@ fn tail_before(messages: &[Arc<Message>], stable: usize, limits: MarkLimits) -> 
     if blocks < limits.reach { None } else { answer.checked_sub(1) }
 }
 
-/// How many blocks of content a message is to a provider.
+/// Counts the content blocks that a provider sees in a message.
 pub(super) fn content_blocks(message: &Message) -> usize {
     let content = match message.content() {
         Content::Empty => 0,
@@ -108,15 +109,15 @@ pub(super) fn content_blocks(message: &Message) -> usize {
     (content + message.tool_calls().len()).max(1)
 }
 
-/// An instruction cut where marks stand in it.
+/// An instruction cut at its marks.
 struct Split {
-    /// Whether a mark stands before everything that is said.
+    /// Whether a mark precedes all text.
     leading: bool,
-    /// What is said, each with whether a mark stands behind it.
+    /// The pieces of text, each with whether a mark follows it.
     pieces: Vec<(Content, bool)>,
 }
 
-/// `None` where no mark stands.
+/// Returns `None` if there is no mark.
 fn split(message: &Message) -> Option<Split> {
     if !message.content().texts().any(|text| text.contains(CACHE_BREAKPOINT)) {
         return None;
@@ -135,7 +136,7 @@ fn split(message: &Message) -> Option<Split> {
         let (mut texts, mut n) = (text.split(CACHE_BREAKPOINT).peekable(), 0);
         while let Some(text) = texts.next() {
             let is_last = texts.peek().is_none();
-            // What is left of the line that the mark stood on says nothing.
+            // The rest of the line that held the mark is blank.
             let text = if n > 0 { behind_line(text) } else { text };
             let text = if is_last { text } else { text.trim_end() };
             if !text.is_empty() {
@@ -151,7 +152,7 @@ fn split(message: &Message) -> Option<Split> {
     Some(split)
 }
 
-/// A text without the blank lines that it begins with; the first that says something keeps its
+/// Strips the blank lines at the beginning of a text; the first line with content keeps its
 /// indentation.
 fn behind_line(text: &str) -> &str {
     let blank = text.len() - text.trim_start().len();

@@ -9,78 +9,79 @@ use xxhash_rust::xxh3::xxh3_128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheSettings {
-    /// The tokens of a block: only whole blocks are kept. Where prefixes end at marks it says nothing.
+    /// The tokens of a block: only whole blocks are kept. Unused if prefixes end at marks.
     pub block: usize,
     /// The greatest number of blocks, or of marked prefixes; `None` for no bound.
     pub capacity: Option<usize>,
-    /// A prefix of fewer tokens is neither read nor written.
+    /// A shorter prefix, in tokens, is neither read nor written.
     pub least: usize,
-    /// How long something is kept that nobody reads; `None` until it is pushed out.
+    /// How long an unread entry is kept; `None` until it is evicted.
     pub life: Option<Duration>,
-    /// Where prefixes end at marks alone: how many content blocks are looked at from a mark back, its
-    /// own among them. `None` where every whole block ends one, whether marked or not.
+    /// For caches whose prefixes end only at marks: how many content blocks are searched backwards
+    /// from a mark, its own among them. `None` if every whole block ends a prefix, marked or not.
     pub reach: Option<usize>,
-    /// Whether another choice of tools makes everything behind the standing instructions another
+    /// Whether another choice of tools makes everything after the standing instructions another
     /// prefix.
     pub by_choice: bool,
 }
 
 impl CacheSettings {
-    /// An inference server with so many blocks of 16 tokens, as vLLM keeps them: every whole block,
-    /// until the room is needed.
+    /// Models an inference server with this many blocks of 16 tokens, as vLLM keeps them: every
+    /// whole block is kept until its room is needed.
     #[must_use]
     pub fn server(capacity: usize) -> Self {
         Self { capacity: Some(capacity), ..Self::default() }
     }
 
-    /// Anthropic: a prefix ends at a mark, has `least` tokens or more (1,024 for most models), is found
-    /// from a mark within 20 content blocks, and is kept for five minutes since it was last read.
-    /// Another `tool_choice` leaves what is kept of tools and standing instructions, and nothing else.
+    /// Models Anthropic's cache: a prefix ends at a mark, has `least` tokens or more (1,024 for most
+    /// models), is found from a mark within 20 content blocks, and is kept for five minutes after it
+    /// was last read. Another `tool_choice` keeps the prefix of tools and standing instructions valid,
+    /// and nothing else.
     #[must_use]
     pub fn anthropic(least: usize) -> Self {
         let reach = Some(MarkLimits::ANTHROPIC.reach);
         Self { least, life: Some(FIVE_MINUTES), reach, by_choice: true, ..Self::default() }
     }
 
-    /// OpenAI without marks: every prefix of 1,024 tokens and more, in steps of 128, for the five
-    /// minutes that it is kept at least.
+    /// Models OpenAI's cache without marks: every prefix of 1,024 tokens and more, in steps of 128,
+    /// for the five minutes that it is kept at least.
     #[must_use]
     pub fn openai() -> Self {
         Self { block: 128, least: 1_024, life: Some(FIVE_MINUTES), ..Self::default() }
     }
 
-    /// The same, with blocks of this many tokens.
+    /// Sets the tokens of a block.
     #[must_use]
     pub fn with_block(self, block: usize) -> Self {
         Self { block, ..self }
     }
 
-    /// The same, with room for this many blocks or marked prefixes; `None` for no bound.
+    /// Sets the greatest number of blocks or marked prefixes; `None` for no bound.
     #[must_use]
     pub fn with_capacity(self, capacity: impl Into<Option<usize>>) -> Self {
         Self { capacity: capacity.into(), ..self }
     }
 
-    /// The same, keeping no prefix of fewer tokens.
+    /// Sets the shortest prefix that is kept, in tokens.
     #[must_use]
     pub fn with_least(self, least: usize) -> Self {
         Self { least, ..self }
     }
 
-    /// The same, keeping for this long what nobody reads; `None` until it is pushed out.
+    /// Sets how long an unread entry is kept; `None` until it is evicted.
     #[must_use]
     pub fn with_life(self, life: impl Into<Option<Duration>>) -> Self {
         Self { life: life.into(), ..self }
     }
 
-    /// The same, with prefixes that end at marks, looked for over this many content blocks; `None`
-    /// where every block ends one.
+    /// Makes prefixes end at marks, searched for over this many content blocks; `None` if every
+    /// block ends a prefix.
     #[must_use]
     pub fn with_reach(self, reach: impl Into<Option<usize>>) -> Self {
         Self { reach: reach.into(), ..self }
     }
 
-    /// The same, with prefixes that depend on the choice of tools, or do not.
+    /// Sets whether prefixes depend on the choice of tools.
     #[must_use]
     pub fn with_by_choice(self, by_choice: bool) -> Self {
         Self { by_choice, ..self }
@@ -90,17 +91,18 @@ impl CacheSettings {
 const FIVE_MINUTES: Duration = Duration::from_secs(5 * 60);
 
 impl Default for CacheSettings {
-    /// Blocks of 16 tokens without any bound.
+    /// Returns blocks of 16 tokens without any bound.
     fn default() -> Self {
         Self { block: 16, capacity: None, least: 0, life: None, reach: None, by_choice: false }
     }
 }
 
-/// A prefix cache: which beginning of a request was there before.
+/// A prefix cache: it knows which beginnings of requests it has seen.
 ///
-/// A block is known by the hash of its tokens and of the block before it, so the same tokens behind
-/// another beginning are another block. The first block hangs on the tenant: nobody reads what
-/// another tenant wrote. What was used longest ago leaves first, of one request its end first.
+/// A block is identified by the hash of its tokens and of the block before it, so the same tokens
+/// after another beginning are another block. The first block depends on the tenant: no tenant
+/// reads what another wrote. The least recently used block is evicted first; within one request,
+/// the last block.
 ///
 /// ```
 /// use foldback_llm::{CacheSettings, PrefixCache};
@@ -118,7 +120,7 @@ impl Default for CacheSettings {
 pub struct PrefixCache {
     settings: CacheSettings,
     blocks: HashMap<u128, Block>,
-    /// The blocks in the order in which they were last used.
+    /// The blocks in the order of their last use.
     order: BTreeMap<u64, u128>,
     /// Counts uses.
     tick: u64,
@@ -131,19 +133,19 @@ struct Block {
 }
 
 impl PrefixCache {
-    /// An empty cache.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(settings: CacheSettings) -> Self {
         Self { settings, blocks: HashMap::new(), order: BTreeMap::new(), tick: 0 }
     }
 
-    /// How many blocks or marked prefixes it holds; some may be past their life.
+    /// Returns how many blocks or marked prefixes it holds; some may have expired.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Takes a request. `now` is the time since any fixed moment, and never goes back.
+    /// Processes a request. `now` is the time since any fixed moment, and never decreases.
     pub fn request(&mut self, tenant: &str, tokens: &RequestTokens, now: Duration) -> CacheUse {
         match self.settings.reach {
             Some(reach) => self.at_marks(tenant, tokens, reach, now),
@@ -151,17 +153,17 @@ impl PrefixCache {
         }
     }
 
-    /// Takes these tokens, of which the first `kept` are to be kept in whole blocks, wherever marks
-    /// stand. `now` is as for [`request`](Self::request).
+    /// Processes these tokens, of which the first `kept` are to be kept in whole blocks, whatever the
+    /// marks. `now` is as for [`request`](Self::request).
     ///
-    /// Written is what the cache keeps of them and did not have before: what is there and is computed
-    /// again, or finds no room, is plain.
+    /// Tokens count as written if the cache keeps them now and did not have them before. Tokens that
+    /// it has but that are computed again, or that find no room, count as plain.
     pub fn call(&mut self, tenant: &str, tokens: &[u32], kept: usize, now: Duration) -> CacheUse {
         let kept = kept.min(tokens.len());
         let kept = if kept < self.settings.least { 0 } else { kept };
         let chain = self.chain(tenant, tokens.get(..kept).unwrap_or(tokens));
         let block = self.settings.block.max(1);
-        // The last token is always computed: the answer begins with what comes of it.
+        // The last token is always computed: its output begins the answer.
         let readable = tokens.len().saturating_sub(1) / block;
         let known = chain.iter().take_while(|hash| self.is_live(**hash, now)).count();
         let read = known.min(readable) * block;
@@ -172,7 +174,7 @@ impl PrefixCache {
         CacheUse::of(tokens.len(), read, written)
     }
 
-    /// Prefixes that end at marks.
+    /// Processes a request whose prefixes end at marks.
     fn at_marks(
         &mut self,
         tenant: &str,
@@ -183,7 +185,7 @@ impl PrefixCache {
         let ends = self.ends(tenant, tokens);
         let marks = tokens.marks.iter().filter_map(|mark| Some((*mark, *ends.get(*mark)?)));
         let marks: Vec<_> = marks.filter(|(_, (end, _))| *end >= self.settings.least).collect();
-        // From each mark back, its own end first; of what is found, the longest.
+        // From each mark backwards, beginning with its own position; the longest match counts.
         let found = marks.iter().filter_map(|(mark, _)| {
             let mut left = reach;
             let before = (0..=*mark).rev().take_while(|at| {
@@ -205,7 +207,7 @@ impl PrefixCache {
         CacheUse::of(tokens.ids.len(), read, last.saturating_sub(read))
     }
 
-    /// Where each message ends, with the hash of everything before that.
+    /// Returns where each message ends, with the hash of everything before that.
     fn ends(&self, tenant: &str, tokens: &RequestTokens) -> Vec<(usize, u128)> {
         let mut before = xxh3_128(tenant.as_bytes());
         let mut from = 0;
@@ -226,7 +228,7 @@ impl PrefixCache {
         ends
     }
 
-    /// The hash of each whole block, each over the one before it.
+    /// Returns the hash of each whole block, each computed over the one before it.
     fn chain(&self, tenant: &str, tokens: &[u32]) -> Vec<u128> {
         let mut before = xxh3_128(tenant.as_bytes());
         let mut bytes = Vec::new();
@@ -248,9 +250,10 @@ impl PrefixCache {
         self.blocks.get(&hash).is_some_and(live)
     }
 
-    /// Notes that these blocks were used, and makes room.
+    /// Marks these blocks as used, and evicts what exceeds the capacity.
     fn keep(&mut self, chain: &[u128], now: Duration) {
-        // From the end on: it leaves before the beginning that it is worth nothing without.
+        // From the end on: a block is worth nothing without those before it, so it must be evicted
+        // first.
         for hash in chain.iter().rev() {
             self.tick += 1;
             let block = Block { tick: self.tick, used: now };
@@ -259,7 +262,7 @@ impl PrefixCache {
             }
             self.order.insert(self.tick, *hash);
         }
-        // The oldest stand first: what nobody can read any more takes no room.
+        // The oldest come first; expired blocks are dropped.
         while let Some((_, hash)) = self.order.first_key_value().map(|(tick, hash)| (*tick, *hash))
             && !self.is_live(hash, now)
         {

@@ -8,30 +8,30 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The tokens of a request: its tools first, then its messages in order.
 ///
-/// They are no model's tokens but stand for them: a tool or message of `n` tokens by the counter is
-/// `n` even parts of its text, each known by its hash. So the same text gives the same tokens, and
-/// a text that differs early has few in common.
+/// They are not a model's tokens but represent them: a tool or message of `n` tokens by the counter
+/// becomes `n` even parts of its text, each identified by its hash. So the same text gives the same
+/// tokens, and texts that differ early have few in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestTokens {
     /// The tokens.
     pub ids: Vec<u32>,
     /// Where each message ends.
     pub ends: Vec<usize>,
-    /// How many tokens a provider is told to keep.
+    /// How many tokens the provider is asked to keep.
     pub kept: usize,
-    /// How many blocks of content each message is.
+    /// How many content blocks each message has.
     pub blocks: Vec<usize>,
-    /// The messages behind which a mark stands.
+    /// The messages that a mark follows.
     pub marks: Vec<usize>,
     /// Where tools and standing instructions end.
     pub standing: usize,
-    /// The choice of tools in one word, as Anthropic is told it.
+    /// The choice of tools in one word, as it is sent to Anthropic.
     pub choice: String,
 }
 
 impl RequestTokens {
-    /// The tokens of a request: kept is what stands before its last mark, or all of it where it has
-    /// none, as caches without marks do.
+    /// Returns the tokens of a request. Kept are those before its last mark, or all if it has none,
+    /// as in caches without marks.
     #[must_use]
     pub fn of(request: &ChatRequest, counter: &dyn TokenCounter) -> Self {
         let mut tokens = Self::default();
@@ -57,8 +57,8 @@ impl RequestTokens {
         tokens
     }
 
-    /// The same behind `tokens` that every request of a session begins with, such as tools that
-    /// are not among its own.
+    /// Puts `tokens` before these that begin every request of a session, such as tools that are not
+    /// among its own.
     #[must_use]
     pub fn behind(self, tokens: usize) -> Self {
         let front = (0..tokens).map(|at| u32::try_from(at).unwrap_or(u32::MAX));
@@ -82,7 +82,7 @@ impl RequestTokens {
     }
 }
 
-/// A set of tools is not told; one tool is by its name.
+/// Returns the choice in one word. A set of tools is not sent; a single tool is sent by name.
 fn choice(choice: &ToolChoice) -> &str {
     match choice {
         ToolChoice::Auto => "auto",
@@ -96,7 +96,7 @@ fn choice(choice: &ToolChoice) -> &str {
     }
 }
 
-/// A tool as it is declared: its parts in the bytes that they have.
+/// Writes a tool as it is declared: its parts byte for byte.
 fn declaration(tool: &ToolDefinition) -> String {
     let mut out = String::from("{\"name\":");
     push_string(&tool.name, &mut out);

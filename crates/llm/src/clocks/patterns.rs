@@ -7,22 +7,22 @@ use std::sync::LazyLock;
 const TIME: &str = r"\d{1,2}[:：][0-5]\d[:：][0-5]\d(?:[.,]\d{1,9})?(?:\s?(?:[AaPp][Mm]\b|[AaPp]\.[Mm]\.))?(?:\s?(?:Z\b|UTC\b|GMT\b|CST\b)|\s?[+-]\d{2}:?\d{2})?";
 const MONTH: &str = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?";
 const DAY: &str = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\.?,?\s+)?";
-/// A day of the week behind a date.
+/// A day of the week after a date.
 const WEEKDAY: &str = r"(?:[\s,，]*[(（]?(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\b|(?:星期|周|週|礼拜|禮拜)[一二三四五六日天])[)）]?)?";
 /// A part of the day before a time.
 const PERIOD: &str = r"(?:(?:at\b|@|凌晨|清晨|早上|上午|中午|下午|傍晚|晚上)\s*)?";
 /// A number as Chinese texts write it.
 const NUMBER: &str = r"[\d零〇一二三四五六七八九十廿]{1,4}";
-/// What says that a time without a date is the one at which it is written.
+/// Words which say that a time without a date is the time of writing.
 const NOW: &str = r"(?i:\bnow|\bcurrent[\s_-]*(?:local|system|utc)?[\s_-]*(?:date[\s_-]*(?:and[\s_-]*)?)?time|\b(?:local|system|utc)[\s_-]+time|\bthe\s+time\s+is|\bclock|(?:现在|現在|当前|當前|目前|此刻)的?(?:时间|時間|时刻|時刻)?|(?:北京|系统|系統|本地)(?:时间|時間))";
-/// What says so with the day of the week.
+/// Words which say so with the day of the week.
 const TODAY: &str = r"(?:(?i:\btoday\s+is)|今天是?)(?:[\s,，]*(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*|(?:星期|周|週|礼拜|禮拜)[一二三四五六日天])[\s,，]*)?";
-/// What may stand between these words and the time.
+/// What may separate these words from the time.
 const IS: &str = r#"(?:[\s:：="'(（]|(?i:\bis\b|\bnow\b)|为|為|是){0,12}"#;
 
-/// Each finds one form. The group `date` (and `year`) is what stays of a time with a day; of a time
-/// alone `hour` and `half` stay, of a Unix time (`epoch`) its day. What stands in `cue` is no part of
-/// the clock.
+/// Each pattern finds one form. What the groups hold is kept: `date` (and `year`) of a time with a
+/// date; `hour` and `half` of a time alone; the day of a Unix time (`epoch`). What `cue` matches is
+/// not part of the clock.
 pub(super) static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let spoken = format!(r"{NUMBER}\s*[时点時點]\s*{NUMBER}\s*分\s*{NUMBER}\s*秒");
     let forms = [
@@ -70,13 +70,13 @@ pub(super) static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     compiled(&forms)
 });
 
-/// What a fixed clock follows: an example.
+/// Words before a fixed clock, which is an example.
 pub(super) static EXAMPLE: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let lead = r#"(?:(?i:\be\.\s?g\.?|\bexamples?|\bsuch as|\blike)|例如|比如|譬如|示例|例|如)[\s,，:：="'`(（]*$"#;
     compiled(&[lead.to_owned()])
 });
 
-/// What a number follows that only looks like a time: an order's, say.
+/// Words before a number that only looks like a time: an order number, say.
 pub(super) static NUMBERED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let lead = r#"(?:(?i:order|id|no\.?|number|ticket|invoice|serial|phone|code)|号|號|单|單|编号|碼|码|#)[\s:：#="'(（]*$"#;
     compiled(&[lead.to_owned()])

@@ -1,4 +1,4 @@
-//! Which mask holds in which state of a session.
+//! Which mask applies in which state of a session.
 
 use super::{Mask, MaskProblem};
 use crate::ToolChoice;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A state machine as data: in each state a mask, and where events lead. An event that a state does
-/// not name changes nothing.
+/// A state machine as data: a mask for each state, and the state that each event leads to. An event
+/// that a state does not name changes nothing.
 ///
 /// ```
 /// use foldback_llm::{Availability, CallMode};
@@ -25,7 +25,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Availability {
-    /// The state at the beginning.
+    /// The initial state.
     pub start: String,
     /// The states by name.
     pub states: BTreeMap<String, AvailabilityState>,
@@ -35,16 +35,16 @@ pub struct Availability {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AvailabilityState {
-    /// What may be called while it holds.
+    /// The tools that may be called in this state.
     pub mask: Mask,
     /// The state that each event leads to.
     pub on: BTreeMap<String, String>,
 }
 
-/// What is wrong with a table, everything at once.
+/// Everything that is wrong with a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AvailabilityError {
-    /// Each as a sentence that names the state.
+    /// One sentence for each problem, which names the state.
     pub problems: Vec<String>,
 }
 
@@ -63,13 +63,13 @@ impl From<String> for AvailabilityError {
 }
 
 impl AvailabilityState {
-    /// A state in which this mask holds, and that no event leaves.
+    /// Creates a state with this mask, which no event leaves.
     #[must_use]
     pub fn new(mask: Mask) -> Self {
         Self { mask, on: BTreeMap::new() }
     }
 
-    /// The same, left for `next` when `event` happens.
+    /// Leaves the state for `next` when `event` happens.
     #[must_use]
     pub fn with_event(mut self, event: &str, next: &str) -> Self {
         self.on.insert(event.to_owned(), next.to_owned());
@@ -78,7 +78,7 @@ impl AvailabilityState {
 }
 
 impl Availability {
-    /// These states by name, beginning with `start`.
+    /// Creates a table of these states, by name, beginning with `start`.
     #[must_use]
     pub fn new<'a>(
         start: &str,
@@ -88,7 +88,7 @@ impl Availability {
         Self { start: start.to_owned(), states }
     }
 
-    /// The choice of each state.
+    /// Returns the choice of each state.
     fn choices(
         &self,
         tools: &[ToolDefinition],
@@ -96,14 +96,14 @@ impl Availability {
         let mut problems = Vec::new();
         let is_state = |name: &String| self.states.contains_key(name);
         if !is_state(&self.start) {
-            problems.push(format!("the start {:?} is no state", self.start));
+            problems.push(format!("the start {:?} is not a state", self.start));
         }
         let mut choices = BTreeMap::new();
         let reached = self.reached();
         for (name, state) in &self.states {
             let lost = state.on.iter().filter(|(_, next)| !is_state(next));
             problems.extend(lost.map(|(event, next)| {
-                format!("in the state {name:?}, the event {event:?} leads to {next:?}, which is no state")
+                format!("in the state {name:?}, the event {event:?} leads to {next:?}, which is not a state")
             }));
             if is_state(&self.start) && !reached.contains(name.as_str()) {
                 problems.push(format!("the state {name:?} is never reached"));
@@ -130,7 +130,7 @@ impl Availability {
     }
 }
 
-/// The tools of a session and which of them may be called now. The tools never change.
+/// The tools of a session, and which of them may be called now. The tools never change.
 #[derive(Clone, Debug)]
 pub struct ToolAvailability {
     table: Availability,
@@ -140,18 +140,18 @@ pub struct ToolAvailability {
 }
 
 impl ToolAvailability {
-    /// A session at its start.
+    /// Begins a session at its start.
     ///
     /// # Errors
-    /// With everything that is wrong with the table: a start, target or tool that does not exist, a
-    /// state that is never reached, a mask that contradicts itself.
+    /// Lists everything that is wrong with the table: a start, target or tool that does not exist,
+    /// a state that is never reached, a mask that contradicts itself.
     pub fn new(table: Availability, tools: Vec<ToolDefinition>) -> Result<Self, AvailabilityError> {
         let choices = table.choices(&tools)?;
         let state = table.start.clone();
         Ok(Self { table, tools, choices, state })
     }
 
-    /// The same session at a state that was kept.
+    /// Returns the same session in a saved state.
     ///
     /// # Errors
     /// When there is no such state.
@@ -162,38 +162,39 @@ impl ToolAvailability {
         Ok(Self { state: state.to_owned(), ..self })
     }
 
-    /// All tools: the same in every state.
+    /// Returns all tools: the same in every state.
     #[must_use]
     pub fn tools(&self) -> &[ToolDefinition] {
         &self.tools
     }
 
-    /// The state that holds.
+    /// Returns the current state.
     #[must_use]
     pub fn state(&self) -> &str {
         &self.state
     }
 
-    /// What may be called while it holds.
+    /// Returns what may be called in the current state.
     #[must_use]
     pub fn choice(&self) -> ToolChoice {
         self.choices.get(&self.state).cloned().unwrap_or_default()
     }
 
-    /// Whether this tool may be called now: for whoever runs calls that a model made all the same.
+    /// Returns whether this tool may be called now, for callers that run calls a model made
+    /// regardless.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         let state = self.table.states.get(&self.state);
         state.is_some_and(|state| state.mask.allows(name))
     }
 
-    /// Takes an event, and says whether the state is another one now.
+    /// Handles an event, and returns whether the state has changed.
     ///
     /// # Errors
     /// When no state names the event.
     pub fn fire(&mut self, event: &str) -> Result<bool, AvailabilityError> {
         if !self.table.states.values().any(|state| state.on.contains_key(event)) {
-            return Err(format!("no state knows the event {event:?}").into());
+            return Err(format!("no state names the event {event:?}").into());
         }
         let state = self.table.states.get(&self.state);
         let next = state.and_then(|state| state.on.get(event)).filter(|next| **next != self.state);

@@ -4,8 +4,8 @@ use crate::{ChatChunk, ChatResponse, ModelError, StopReason, Usage};
 use foldback_core::{Estimate, Message, ToolCall, message_tokens};
 use std::time::Duration;
 
-/// One answer of a [`ScriptedModel`](crate::ScriptedModel): a text, calls of tools, or an error, at
-/// once or after a while.
+/// One answer of a [`ScriptedModel`](crate::ScriptedModel): a text, tool calls, or an error, at
+/// once or after a delay.
 ///
 /// ```
 /// use foldback_core::ToolCall;
@@ -27,7 +27,7 @@ pub struct Answer {
     error: Option<ModelError>,
 }
 
-/// A piece of a streamed answer, and how long it takes after the one before.
+/// A piece of a streamed answer, and its delay after the piece before.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) wait: Duration,
@@ -35,19 +35,19 @@ pub(super) struct Piece {
 }
 
 impl Answer {
-    /// A text.
+    /// Creates an answer that is a text.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Message::assistant(text).into()
     }
 
-    /// Calls of tools, in order; `text` may be empty.
+    /// Creates an answer of tool calls, in order; `text` may be empty.
     #[must_use]
     pub fn calls(text: &str, calls: Vec<ToolCall>) -> Self {
         Message::calls(text, calls).into()
     }
 
-    /// A text that is streamed in these pieces, each so long after the one before.
+    /// Creates a text that is streamed in these pieces, each with its delay after the one before.
     #[must_use]
     pub fn pieces<'t>(pieces: impl IntoIterator<Item = (Duration, &'t str)>) -> Self {
         let mut whole = String::new();
@@ -59,14 +59,14 @@ impl Answer {
         Self { pieces: chunks, ..Self::text(&whole) }
     }
 
-    /// The same, begun so long after the request.
+    /// Delays the answer by this long after the request.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// The same, its text and the arguments of its calls in pieces of so many characters, each so
-    /// long after the one before. Whoever asks for the whole waits for all of them.
+    /// Cuts the text and the arguments of the calls into pieces of this many characters, each with
+    /// this delay after the one before. A caller of `complete` waits for all of them.
     #[must_use]
     pub fn paced(mut self, characters: usize, each: Duration) -> Self {
         let piece = |chunk| Piece { wait: each, chunk };
@@ -74,7 +74,7 @@ impl Answer {
         self.pieces = cut(&text, characters).map(|t| piece(ChatChunk::Text(t))).collect();
         for (index, call) in self.message.tool_calls().iter().enumerate() {
             let mut head = (Some(call.id.as_str().to_owned()), Some(call.name.clone()));
-            // A call without arguments has one piece all the same.
+            // A call without arguments still has one piece.
             let empty = call.arguments.is_empty().then(String::new);
             for arguments in cut(&call.arguments, characters).chain(empty) {
                 let (id, name) = std::mem::take(&mut head);
@@ -84,30 +84,30 @@ impl Answer {
         self
     }
 
-    /// The same, ended by an error instead: a stream gives its pieces first.
+    /// Ends the answer with an error: a stream gives its pieces first.
     #[must_use]
     pub fn failing(self, error: ModelError) -> Self {
         Self { error: Some(error), ..self }
     }
 
-    /// The same, ended for another reason.
+    /// Sets the reason why the answer ended.
     #[must_use]
     pub fn stopped(self, stop: StopReason) -> Self {
         Self { stop, ..self }
     }
 
-    /// The same with this usage, instead of one that is counted.
+    /// Sets the usage, which is counted otherwise.
     #[must_use]
     pub fn with_usage(self, usage: Usage) -> Self {
         Self { usage: Some(usage), ..self }
     }
 
-    /// How long until the first piece.
+    /// Returns the delay before the first piece.
     pub(super) fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// The pieces of a stream, and what stands at its end. `usage` has the tokens of the request.
+    /// Returns the pieces of a stream, and its last item. `usage` has the tokens of the request.
     pub(super) fn play(
         self,
         name: &str,
@@ -184,7 +184,7 @@ impl From<ChatResponse> for Answer {
     }
 }
 
-/// A text in pieces of so many characters.
+/// Cuts a text into pieces of this many characters.
 fn cut(text: &str, characters: usize) -> impl Iterator<Item = String> {
     let mut rest = text;
     std::iter::from_fn(move || {

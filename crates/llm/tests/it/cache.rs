@@ -1,4 +1,4 @@
-//! The prefix cache, and where its marks stand.
+//! The prefix cache, and where its marks are set.
 
 use foldback_core::{
     Content, Estimate, Message, Part, Prices, ToolCall, ToolCallId, ToolDefinition,
@@ -33,15 +33,14 @@ fn mc5_full_blocks_are_chained() {
     assert_eq!(call(&mut cache, &tokens(15)), (0, 0, 15));
     assert_eq!(call(&mut cache, &tokens(33)), (0, 32, 1));
     assert_eq!(call(&mut cache, &tokens(48)), (32, 16, 0));
-    // The same tokens behind another beginning are other blocks.
+    // The same tokens after another beginning are other blocks.
     let mut other = tokens(48);
     other[0] = 7;
     assert_eq!(call(&mut cache, &other), (0, 48, 0));
     let mut late = tokens(48);
     late[40] = 7;
     assert_eq!(call(&mut cache, &late), (32, 16, 0));
-    // Of a prompt that is there whole, the last block is computed again for its last token, and is
-    // not written again.
+    // If a prompt is cached whole, the last block is computed again for its last token, and is not written again.
     assert_eq!(call(&mut cache, &tokens(48)), (32, 0, 16));
     assert_eq!(call(&mut cache, &tokens(49)), (48, 0, 1));
     assert_eq!(call(&mut cache, &[]), (0, 0, 0));
@@ -56,7 +55,7 @@ fn mc5_tenants_share_nothing() {
     assert_eq!(cache.call("一", &tokens(65), 65, NOW).read, 64);
 }
 
-/// MC5: what was used longest ago leaves first, and of one prompt its end first.
+/// MC5: the least recently used leaves first, and of one prompt its end first.
 #[test]
 fn mc5_the_least_recently_used_leaves() {
     let mut cache = PrefixCache::new(CacheSettings::server(4));
@@ -78,7 +77,7 @@ fn mc5_the_least_recently_used_leaves() {
     assert_eq!(call(&mut none, &a), (0, 0, 65));
 }
 
-/// A request of one message of so many tokens each, marked behind some.
+/// A request of one message of this many tokens each, marked after some.
 fn marked(lengths: &[usize], marks: &[usize], choice: &ToolChoice) -> RequestTokens {
     let messages = lengths.iter().enumerate().map(|(at, n)| match at {
         0 => Message::system(&"rule ".repeat(*n)),
@@ -90,8 +89,7 @@ fn marked(lengths: &[usize], marks: &[usize], choice: &ToolChoice) -> RequestTok
     RequestTokens::of(&request, &Estimate)
 }
 
-/// MC3: a prefix that nobody reads for five minutes is gone; reading keeps it. The same prompt again
-/// is read whole.
+/// MC3: a prefix that is unread for five minutes is gone; reading keeps it. The same prompt again is read whole.
 #[test]
 fn mc3_what_nobody_reads_expires() {
     let minutes = |n: u64| Duration::from_secs(60 * n);
@@ -111,7 +109,7 @@ fn mc3_what_nobody_reads_expires() {
     assert_eq!(cache.request("other", &prompt, minutes(13)).read, 0);
 }
 
-/// MC3: what is past its life leaves, whether there is a bound or not.
+/// MC3: what has expired leaves, whether there is a bound or not.
 #[test]
 fn mc3_what_expired_takes_no_room() {
     let mut cache = PrefixCache::new(CacheSettings::openai());
@@ -138,7 +136,7 @@ fn mc3_short_prefixes_are_not_kept() {
     assert_eq!(cache.request("t", &short, NOW).read, 0);
 }
 
-/// MC3: where prefixes end at marks, one is found from a mark within 20 blocks and nowhere else: an
+/// MC3: if prefixes end at marks, one is found from a mark within 20 blocks and nowhere else: an
 /// unmarked prompt reads nothing, and a fixed mark alone does not follow the conversation.
 #[test]
 fn mc3_a_prefix_is_found_from_a_mark() {
@@ -159,8 +157,8 @@ fn mc3_a_prefix_is_found_from_a_mark() {
     assert_eq!(read(2, &[2]), ends(&first, 0), "no mark stood behind the first or second message");
 }
 
-/// MC3: another choice of tools leaves Anthropic what it kept of the standing instructions alone; a
-/// set of allowed tools, of which it is not told, changes nothing.
+/// MC3: another choice of tools leaves only the standing instructions in Anthropic's cache; a set
+/// of allowed tools, which it is not sent, changes nothing.
 #[test]
 fn mc3_another_choice_of_tools_is_another_prefix() {
     let ask = |choice: &ToolChoice| marked(&[2_000, 50, 50], &[0, 2], choice);
@@ -247,7 +245,7 @@ fn tool(name: &str) -> ToolDefinition {
     ToolDefinition { name: name.to_owned(), description: "查询。".repeat(40), parameters }
 }
 
-/// MC2: tools that come in another order each time leave a cache almost nothing; in one order, all.
+/// MC2: tools in another order each time leave a cache almost nothing; in one order, everything.
 #[test]
 fn mc2_shuffled_tools_are_what_caches_die_of() {
     let tools: Vec<_> = (0..30).map(|n| tool(&format!("browser_{n}"))).collect();
@@ -258,7 +256,7 @@ fn mc2_shuffled_tools_are_what_caches_die_of() {
         let mut messages = vec![Message::system(&"rule ".repeat(500))];
         for turn in 0..20 {
             messages.push(Message::user(&format!("turn {turn}: {}", "words ".repeat(20))));
-            // As a map without order gives them: another one is first each time.
+            // As an unordered map returns them: another one is first each time.
             let mut tools = tools.clone();
             tools.rotate_left(turn * 7 % 30);
             let tools = if in_order { canonical_tools(&tools) } else { tools };
@@ -304,8 +302,8 @@ fn mc3_marks_stand_at_the_end_of_the_system_prompt_and_roll_at_the_tail() {
     assert!(place_cache_marks(only_volatile, MarkLimits::ANTHROPIC).cache_marks.is_empty());
 }
 
-/// MC3: the marker of the design document, behind its lead-in, becomes a mark and is not sent; in
-/// anybody else's words it is a text.
+/// MC3: the marker of the design document, after its lead-in, becomes a mark and is not sent; in
+/// any other message it is text.
 #[test]
 fn mc3_the_marker_becomes_a_mark() {
     let system = format!(
@@ -326,7 +324,7 @@ fn mc3_the_marker_becomes_a_mark() {
     assert_eq!(placed.cache_marks, [0, 1, 2]);
 }
 
-/// MC3: markers at the edges, several of them, and beside parts that are no text.
+/// MC3: markers at the edges, several of them, and beside parts that are not text.
 #[test]
 fn mc3_markers_may_stand_anywhere_in_instructions() {
     let place = |messages| {
@@ -353,7 +351,7 @@ fn mc3_markers_may_stand_anywhere_in_instructions() {
     assert_eq!((texts.join("|").as_str(), marks.as_slice()), ("a|b|u", &[0, 1, 2][..]));
 }
 
-/// MC3: no provider gets more marks than it takes, and the end of the system prompt and the tail
+/// MC3: no provider gets more marks than it accepts, and the end of the system prompt and the tail
 /// are never among those that are left out.
 #[test]
 fn mc3_limits_are_kept() {
@@ -372,19 +370,19 @@ fn mc3_limits_are_kept() {
     }
 }
 
-/// MC3: a turn of many results leaves a mark within reach of the tail of the call before.
+/// MC3: a turn of many results leaves a mark within reach of the tail of the previous call.
 #[test]
 fn mc3_a_wide_turn_stays_within_reach() {
     let messages = conversation(2, 30);
-    // Behind the results of the first turn, where the tail of the call before was.
+    // After the results of the first turn, where the tail of the previous call was.
     let placed = place_cache_marks(request(messages), MarkLimits::ANTHROPIC);
     assert_eq!(placed.cache_marks, [0, 32, 63]);
-    // Where a prefix is found at a mark alone, that one keeps its mark in every turn.
+    // If a prefix is found only at a mark, that one keeps its mark in every turn.
     let narrow = place_cache_marks(request(conversation(2, 1)), MarkLimits::OPENAI);
     assert_eq!(narrow.cache_marks, [0, 3, 5]);
 }
 
-/// MC3, MC5: what a scripted model reports as read is what the calls before had kept.
+/// MC3, MC5: what a scripted model reports as read is what the previous calls had kept.
 #[tokio::test(start_paused = true)]
 async fn mc5_a_scripted_model_tells_what_its_cache_served() {
     let model = ScriptedModel::answering(|_| "ok".into())

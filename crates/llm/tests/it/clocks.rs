@@ -5,7 +5,7 @@ use foldback_llm::{ChatRequest, check_clocks, coarsen_clocks};
 use proptest::prelude::*;
 use std::borrow::Cow;
 
-/// MC1: a clock that reads to the second is found in every form, and made as coarse as its day.
+/// MC1: a clock with seconds is found in every form, and reduced to its day.
 #[test]
 fn mc1_clocks_are_coarsened_to_their_day() {
     let cases = [
@@ -59,7 +59,7 @@ fn mc1_clocks_are_coarsened_to_their_day() {
     assert_eq!(coarsen_clocks(two), "from 2025-11-22 to 2025-11-23 时间");
 }
 
-/// MC1: what changes no more often than once a minute, or never, is no finding.
+/// MC1: what changes at most once a minute, or never, is not reported.
 #[test]
 fn mc1_no_false_alarm() {
     for text in [
@@ -104,7 +104,7 @@ fn mc1_no_false_alarm() {
     }
 }
 
-/// MC1: a clock in what stays is refused by name; in what a user says it is none of the prefix's.
+/// MC1: a clock in the stable part is refused by name; in a user's message it is not part of the prefix.
 #[test]
 fn mc1_a_clock_in_the_prefix_is_refused() {
     let clock = "It is 2025-11-22T03:05:54Z.";
@@ -122,20 +122,20 @@ fn mc1_a_clock_in_the_prefix_is_refused() {
     assert_eq!(
         error.to_string(),
         "the system prompt holds a clock that reads to the second, \"2025-11-22T03:05:54Z\", so no \
-         cached prefix is ever read again: write \"2025-11-22\", or tell the time at the end of the \
+         cached prefix is ever read again: write \"2025-11-22\", or put the time at the end of the \
          request"
     );
     let error = check_clocks(&request("You help.", clock)).unwrap_err();
     assert!(error.to_string().starts_with("the declaration of the tool \"now\" holds"), "{error}");
     assert_eq!(check_clocks(&request(&coarsen_clocks(clock), "Tells the time.")), Ok(()));
-    // An instruction that changes from call to call stands in no cached prefix.
+    // An instruction that changes from call to call is in no cached prefix.
     let mut late = request("You help.", "Tells the time.");
     late.messages.truncate(1);
     late.messages.push(Message::system(clock).into());
     assert!(check_clocks(&late).is_err());
     late.volatile = 1;
     assert_eq!(check_clocks(&late), Ok(()));
-    // What a schema gives as an example never changes; what it says may.
+    // A schema's examples never change; the rest may.
     let schema = |schema: &str| {
         let mut asked = request("You help.", "Tells the time.");
         asked.tools[0].parameters = schema.to_owned();

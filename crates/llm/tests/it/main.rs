@@ -1,4 +1,4 @@
-//! What the port to models promises, from outside.
+//! What the interface to models promises, from outside.
 
 #![expect(
     clippy::unwrap_used,

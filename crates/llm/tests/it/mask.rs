@@ -59,7 +59,7 @@ fn mc21_a_mask_names_families_and_single_tools() {
     }
 }
 
-/// MC6: what does not fit the tools is told at once, all of it.
+/// MC6: what does not fit the tools is reported all at once.
 #[test]
 fn mc6_a_mask_that_does_not_fit_is_named() {
     let mask = Mask::required().family("mail_").name("shell_删除").prefer("form_收集售后信息");
@@ -114,7 +114,7 @@ fn mc6_events_move_the_mask_and_never_the_tools() {
     assert!(!session.allows("browser_查询物流") && session.allows("shell_发起退款"));
     assert_eq!(session.tools(), tools(&SHOP));
     let error = session.fire("refunded").unwrap_err();
-    assert_eq!(error.to_string(), "no state knows the event \"refunded\"");
+    assert_eq!(error.to_string(), "no state names the event \"refunded\"");
     let resumed = ToolAvailability::new(table, tools(&SHOP)).unwrap().at(session.state()).unwrap();
     assert_eq!(resumed.choice(), session.choice());
     assert!(resumed.at("gone").is_err());
@@ -134,13 +134,13 @@ fn mc6_a_bad_table_is_named_whole() {
     assert_eq!(
         error.problems,
         [
-            "in the state \"a\", the event \"go\" leads to \"nowhere\", which is no state",
+            "in the state \"a\", the event \"go\" leads to \"nowhere\", which is not a state",
             "the state \"island\" is never reached",
             "in the state \"island\", there is no tool \"rm\"",
         ]
     );
     let error = ToolAvailability::new(Availability::default(), Vec::new()).unwrap_err();
-    assert_eq!(error.to_string(), "the start \"\" is no state");
+    assert_eq!(error.to_string(), "the start \"\" is not a state");
 }
 
 proptest! {

@@ -30,7 +30,7 @@ impl ChatModel for Whole {
     }
 }
 
-/// A model that does not stream can be asked as if it did, also where it is shared.
+/// A model that does not stream can be asked as if it did, even if it is shared.
 #[tokio::test]
 async fn a_whole_answer_comes_as_text_calls_and_end() {
     let call = ToolCall::new("c", "get_weather", "{\"city\":\"上海\"}");

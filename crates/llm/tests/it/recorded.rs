@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The tokens of the tools that the conversations were held with, which the recordings lack: the
-/// airline's fourteen come to about so many.
+/// airline's fourteen have about this many.
 const TOOLS: usize = 2_500;
 
 /// The requests of a conversation: one before each answer of the model.
@@ -20,7 +20,7 @@ fn requests(messages: &[Message]) -> impl Iterator<Item = ChatRequest> {
     ends.into_iter().map(move |end| ChatRequest::new(shared[..end].to_vec()))
 }
 
-/// What all requests of a conversation come to, each ten seconds after the one before. With a clock,
+/// The cost of all requests of a conversation, each ten seconds after the one before. With a clock,
 /// the first token of each is another one.
 fn billed(requests: impl Iterator<Item = ChatRequest>, has_clock: bool) -> CacheUse {
     let mut cache = PrefixCache::new(CacheSettings::anthropic(1_024));
@@ -37,8 +37,8 @@ fn billed(requests: impl Iterator<Item = ChatRequest>, has_clock: bool) -> Cache
     sum
 }
 
-/// MC1, MC3, MC5: the airline conversations, only appended to and with a mark that moves on at their
-/// tail, are at least 4.5 times cheaper than uncached. With a clock in front they are dearer.
+/// MC1, MC3, MC5: the airline conversations, only appended to and with a mark that moves along at their
+/// tail, are at least 4.5 times cheaper than uncached. With a clock in front they are more expensive.
 #[test]
 fn mc5_appending_with_a_rolling_mark_is_four_and_a_half_times_cheaper() {
     skip_without_data!();

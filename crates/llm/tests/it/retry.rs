@@ -1,4 +1,4 @@
-//! Asking again: on the paused clock, so that waits take no time and are exact.
+//! Retries, on the paused clock, so that waits take no time and are exact.
 
 use foldback_core::Message;
 use foldback_llm::{
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A model that fails as told, and notes when it was asked.
+/// A model that fails as set, and records when it was asked.
 #[derive(Default)]
 struct Failing {
     /// For each call: the pieces before the error, and the error; answers after that.
@@ -182,7 +182,7 @@ async fn attempts_and_waits_are_bounded() {
     }
 }
 
-/// What the attempts themselves take counts too.
+/// The time of the attempts themselves counts too.
 #[tokio::test(start_paused = true)]
 async fn attempts_that_take_long_are_bounded() {
     for (minutes, attempts) in [(0, 1), (5, 1), (11, 2), (21, 3), (60, 4)] {
@@ -243,7 +243,7 @@ async fn streams_are_asked_for_again() {
     assert_eq!((seen, asked), (vec!["Request".to_owned()], 1));
 }
 
-/// What broke off in the middle is void, and says so; how often it may is bounded with all other failures.
+/// What broke off in the middle is void, and says so; such failures count towards the limit like all others.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_breaks_off_begins_anew() {
     use ModelErrorKind::{Request, Unavailable};

@@ -1,4 +1,4 @@
-//! The model that answers by a script.
+//! The model that answers from a script.
 
 use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::{
@@ -50,7 +50,7 @@ async fn answers_come_in_order_and_requests_are_kept() {
     assert!(sum.input > 0 && sum.output > 0 && sum.cached_read == 0);
 }
 
-/// As a provider does; the script stays where it is.
+/// As a provider does; the script does not advance.
 #[tokio::test]
 async fn a_choice_that_does_not_fit_the_tools_is_refused() {
     let model = ScriptedModel::new(["at last".into()]);
@@ -69,11 +69,11 @@ async fn a_choice_that_does_not_fit_the_tools_is_refused() {
             some(&["read", "load"], false),
             "the tool \"load\" is allowed, but the request does not declare it",
         ),
-        (tools.clone(), some(&[], true), "a tool has to be called, but none is allowed"),
+        (tools.clone(), some(&[], true), "a tool call is required, but no tool is allowed"),
         (
             Vec::new(),
             ToolChoice::Required,
-            "a tool has to be called, but the request declares none",
+            "a tool call is required, but the request declares no tools",
         ),
     ] {
         let asked = request("go").with_tools(tools).with_tool_choice(choice);

@@ -1,4 +1,4 @@
-//! Names that every provider takes.
+//! Names that every provider accepts.
 
 use foldback_llm::ToolNames;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! S12: whatever another program's agent asks, it is answered, and the server goes on.
+//! S12: whatever another program's agent asks, it is answered, and the server continues.
 
 use crate::wire::{Wire, id, server, store};
 use foldback_mcp_server::Scope;
@@ -16,7 +16,7 @@ async fn s12_hostile_queries_are_answered_over_the_wire() {
         let text = answer["content"][0]["text"].as_str().unwrap();
         assert!(text.len() < 64 << 10, "{} bytes to {query:.80}", text.len());
         assert!(!text.contains("ferry of other"), "{query:.80}: {text}");
-        // A question of no words is a mistake of the model.
+        // A question without words is a mistake of the model.
         errors += usize::from(answer["isError"] == true);
     }
     assert!(errors < 20, "{errors} questions are mistakes");

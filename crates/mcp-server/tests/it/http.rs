@@ -18,7 +18,7 @@ async fn begin(address: &str, host: &str, header: &str) -> String {
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    // The stream may stay open behind the answer.
+    // The stream may stay open after the answer.
     while !answer.contains("serverInfo") {
         let mut bytes = [0; 4096];
         match stream.read(&mut bytes).await.unwrap() {
@@ -62,7 +62,7 @@ async fn rc1_http_is_for_this_machine_alone() {
         assert_eq!(answer.starts_with("HTTP/1.1 403"), !is_served, "{answer}");
     }
     let taken = HttpServer::bind(address.parse().unwrap()).await.err().unwrap();
-    assert!(taken.to_string().contains("cannot be listened on"), "{taken}");
+    assert!(taken.to_string().contains("cannot listen on"), "{taken}");
     drop(end);
     serving.await.unwrap().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Tests of the public face, by what goes over the wire.
+//! Tests of the public interface, by what is sent over the wire.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 

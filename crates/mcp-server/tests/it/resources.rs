@@ -42,7 +42,7 @@ async fn rc2_blocks_and_stored_parts_are_read_by_their_addresses() {
     }
 }
 
-/// RC2: the list of blocks goes on with its cursor, and tells nothing of what was recorded.
+/// RC2: the list of blocks continues with its cursor, and reveals nothing of what was recorded.
 #[tokio::test]
 async fn rc2_blocks_are_listed_in_pages() {
     let memory = store(&[]);

@@ -6,7 +6,7 @@ use foldback_mcp_server::Scope;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Notes in which folder a todo was worked on.
+/// Records in which folder a todo was worked on.
 fn work_in(memory: &Memory, todo: &str, folder: &Path) {
     let folder = Some(folder.to_str().unwrap().to_owned());
     let origin = Origin { source: Some("run".to_owned()), folder };
@@ -17,7 +17,7 @@ fn uri(folder: &Path) -> String {
     format!("file://{}", folder.display())
 }
 
-/// RC3: the todo is the one of the client's folder; it is asked for once, and again when it has changed.
+/// RC3: the todo is the one of the client's folder; the client is asked once, and again when its roots have changed.
 #[tokio::test]
 async fn rc3_the_todo_comes_from_the_roots() {
     let memory = store(&["trip", "garden", "other"]);
@@ -58,7 +58,7 @@ async fn rc3_the_latest_todo_of_a_folder_is_meant() {
     assert!(wire.text("list_blocks", json!({})).await.contains("b_garden_001"));
 }
 
-/// RC3: where it is not known which is meant, the answer says what to do.
+/// RC3: if it is not known which is meant, the answer says what to do.
 #[tokio::test]
 async fn rc3_without_a_todo_the_answer_says_what_to_do() {
     let memory = store(&["trip"]);
@@ -77,7 +77,7 @@ async fn rc3_without_a_todo_the_answer_says_what_to_do() {
     assert_eq!(wire.call("list_blocks", json!({})).await["isError"], true);
 }
 
-/// RC3: the person's own client may search all todos; what it names is loaded by its full name.
+/// RC3: the user's own client may search all todos; what it names is loaded by its full name.
 #[tokio::test]
 async fn rc3_any_todo_searches_all_of_them() {
     let memory = store(&["trip", "garden"]);
@@ -108,7 +108,7 @@ async fn rc3_any_todo_searches_all_of_them() {
     assert!(!wire.text("search_block", json!({"query": "ferry", "k": 9})).await.contains("garden"));
 }
 
-/// RC2, RC3: a folder that nothing was recorded for gets a todo of its own with the first note.
+/// RC2, RC3: a folder without a record gets a todo of its own with the first note.
 #[tokio::test]
 async fn rc3_notes_of_a_folder_go_into_a_todo_of_its_own() {
     let memory = store(&["trip"]);

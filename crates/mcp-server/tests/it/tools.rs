@@ -77,7 +77,7 @@ async fn rc2_answers_are_structured_and_link_to_what_they_show() {
             assert!(text.contains("<recalled-") && text.contains("</recalled-"), "{text}");
         }
     }
-    // A tool that is not offered is none.
+    // A tool that is not offered does not exist.
     let mut wire = Wire::start(server(&memory, Scope::todo(id("trip")))).await;
     let refused =
         wire.request("tools/call", json!({"name": "record", "arguments": {"text": "a"}})).await;
@@ -85,7 +85,7 @@ async fn rc2_answers_are_structured_and_link_to_what_they_show() {
     assert_eq!(why, "there is no tool \"record\"; there are search_block, list_blocks, load");
 }
 
-/// R4: what could not be searched stands in the text and in the structured content, of one todo and of all.
+/// R4: what could not be searched is in the text and in the structured content, of one todo and of all.
 #[tokio::test]
 async fn r4_what_was_not_searched_is_structured_too() {
     let dir = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ async fn r4_what_was_not_searched_is_structured_too() {
     }
 }
 
-/// GW18: what is answered to a session is its text alone, which its client shows the model as it is.
+/// GW18: the answer to a session is its text alone, which its client shows the model unchanged.
 #[tokio::test]
 async fn gw18_a_session_is_answered_in_text_alone() {
     let memory = store(&["trip"]);
@@ -150,7 +150,7 @@ async fn rc2_a_list_goes_on_with_its_cursor() {
     assert_eq!(seen, ["b_trip_001", "b_trip_002"]);
 }
 
-/// RC2: what is recorded is kept word for word, as words of a model, and found.
+/// RC2: what is recorded is kept word for word, as the model's text, and found.
 #[tokio::test]
 async fn rc2_a_note_is_kept_as_words_of_a_model() {
     let memory = store(&["trip"]);
@@ -179,7 +179,7 @@ async fn rc4_what_others_write_is_seen() {
     assert!(wire.text("search_block", json!({"query": "zeppelin"})).await.contains("07:00"));
 }
 
-/// A store that cannot be opened is an answer, and one that is mended later is found.
+/// If a store cannot be opened, the answer says so, and one that is repaired later is found.
 #[tokio::test]
 async fn a_broken_store_is_an_answer() {
     let memory = store(&["trip"]);

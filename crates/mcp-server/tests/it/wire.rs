@@ -1,4 +1,4 @@
-//! A client that is nothing but its messages, and a store for it to ask.
+//! A bare client that only exchanges messages, and a store for it to use.
 
 use foldback::core::{Message, TodoId};
 use foldback::{Close, Memory, Options};
@@ -88,7 +88,7 @@ impl Wire {
         self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    /// The response to a request. What the server asks meanwhile is answered.
+    /// Returns the response to a request. Requests of the server are answered meanwhile.
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         self.sent += 1;
         let id = self.sent;
@@ -108,7 +108,7 @@ impl Wire {
         }
     }
 
-    /// What a call of a tool answers.
+    /// Returns the result of a tool call.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = self.request("tools/call", params).await;
@@ -116,7 +116,7 @@ impl Wire {
         answer["result"].clone()
     }
 
-    /// The text that a call of a tool answers.
+    /// Returns the text of a tool call's result.
     pub(crate) async fn text(&mut self, tool: &str, arguments: Value) -> String {
         let answer = self.call(tool, arguments).await;
         answer["content"][0]["text"].as_str().unwrap().to_owned()

@@ -75,11 +75,11 @@ fn mistakes_that_people_make_are_told_with_what_helps() {
     };
     check(
         r#"{"command": "x", "env": {"KEY": "${env:API_KEY}"}}"#,
-        "has \"${env:API_KEY}\" in its env, and variables are not filled in; the value itself was expected",
+        "has \"${env:API_KEY}\" in its env, and variables are not expanded; the value itself was expected",
     );
     check(
         r#"{"url": "https://${HOST}/mcp"}"#,
-        "has \"https://${HOST}/mcp\" in its url, and variables are not filled in; the value itself was \
+        "has \"https://${HOST}/mcp\" in its url, and variables are not expanded; the value itself was \
          expected",
     );
     check(
@@ -102,8 +102,8 @@ fn mistakes_that_people_make_are_told_with_what_helps() {
     let wrong = error(r#"{"mcpServers": {"a": {"command": "x"}, "天气": {"command": 5}}}"#);
     assert!(wrong.starts_with("the MCP server \"天气\" cannot be read: invalid type: "), "{wrong}");
     let twice = error(r#"{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}"#);
-    assert!(twice.contains("the MCP server \"a\" stands there twice"), "{twice}");
-    // What is no mistake: a script, and a path with spaces.
+    assert!(twice.contains("the MCP server \"a\" is configured twice"), "{twice}");
+    // What is not a mistake: a script, and a path with spaces.
     for fine in [
         r#"{"command": "sh", "args": ["-c", "echo ${HOME} here"]}"#,
         r#"{"command": "/opt/my tools/server"}"#,

@@ -17,7 +17,7 @@ async fn server() -> (McpClient, Heard) {
     (client.unwrap(), heard)
 }
 
-/// What the last call gave to the server.
+/// What the last call sent to the server.
 fn given(heard: &Heard) -> Value {
     let heard = heard.lock().unwrap();
     heard.iter().rfind(|message| message["method"] == "tools/call").unwrap()["params"]["arguments"]
@@ -46,12 +46,12 @@ async fn bs8_a_server_is_given_the_text_of_a_reference() {
     let name = stored.reference().to_string();
     let (client, heard) = server().await;
 
-    // Where a text is the name and nothing else, however deep it stands.
+    // If a text is only the name, however deeply it is nested.
     let arguments = json!({"deck": name, "parts": [{"of": format!("{name}#lines=1-1")}], "n": 2});
     call(&client, &mut session, arguments).await.unwrap();
     let first = "<section>幻灯片</section>\n";
     assert_eq!(given(&heard), json!({"deck": deck, "parts": [{"of": first}], "n": 2}));
-    // What is no name of a stored part is the server's own matter.
+    // What is not the name of a stored part is up to the server.
     let arguments = json!({"deck": "store://products/7", "about": format!("see {name}")});
     call(&client, &mut session, arguments.clone()).await.unwrap();
     assert_eq!(given(&heard), arguments);

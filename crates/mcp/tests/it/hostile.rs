@@ -1,4 +1,4 @@
-//! Servers that mean no good, or do badly.
+//! Malicious and faulty servers.
 
 use crate::in_process::{Heard, Said, client, client_with, config, listing, names, text, tool};
 use foldback_mcp::{McpError, Trust};
@@ -12,7 +12,7 @@ async fn call(tools: &[Arc<dyn Tool>], name: &str) -> Result<String, foldback_to
     tool.call("{}", &CallContext::default()).await.map(|output| output.data.text)
 }
 
-/// What a server was told of calls that nobody waits for any more.
+/// The cancellations that a server was sent.
 async fn cancelled(heard: &Heard) -> Vec<Value> {
     // The message is on its way.
     for _ in 0..100 {
@@ -49,7 +49,7 @@ async fn of_two_tools_with_one_name_one_is_left_out() {
         let client = listing(config("s"), tools).await;
         assert_eq!(
             client.notes(),
-            ["the tool \"a\" of the MCP server \"s\" is left out: another one has that name"]
+            ["the tool \"a\" of the MCP server \"s\" is left out: another tool has that name"]
         );
         let tools = client.tools();
         Toolbox::new(tools.iter().cloned()).unwrap();
@@ -59,7 +59,7 @@ async fn of_two_tools_with_one_name_one_is_left_out() {
     assert_eq!(told[0], told[1], "the same one each time");
 }
 
-/// MC2: tools are told in one order and one form, however a server shuffles them.
+/// MC2: tools have one order and one form, however a server shuffles them.
 #[tokio::test]
 async fn mc2_a_shuffled_list_gives_the_same_bytes() {
     let schema = r#"{"type": "object", "required": ["b", "a"], "properties": {"a": {"enum": ["z", "y"]}, "b": {}}}"#;
@@ -83,7 +83,7 @@ async fn mc2_a_shuffled_list_gives_the_same_bytes() {
     assert_eq!(one[0].output.as_ref(), Some(&one[0].definition.parameters));
 }
 
-/// What a description says stays a description: cut, without hidden characters, and whose words it is.
+/// A description stays a description: shortened, without hidden characters, and attributed.
 #[tokio::test]
 async fn a_description_is_data() {
     let injection =
@@ -180,7 +180,7 @@ async fn hints_are_believed_of_trusted_servers_only() {
             json!({ "idempotentHint": true, "destructiveHint": false }),
             (Effect::Idempotent, Concurrency::Exclusive),
         ),
-        // Without a word it may be destructive.
+        // Without a hint it may be destructive.
         (json!({ "idempotentHint": true }), (Effect::Effectful, Concurrency::Exclusive)),
         (json!({ "destructiveHint": false }), (Effect::Effectful, Concurrency::Exclusive)),
     ] {
@@ -196,7 +196,7 @@ async fn hints_are_believed_of_trusted_servers_only() {
     }
 }
 
-/// The clock is a test's own: nobody waits.
+/// The clock is a test's own: nothing waits.
 #[tokio::test(start_paused = true)]
 async fn a_call_without_an_answer_ends_in_time_and_the_server_is_told() {
     let answer = |method: &str, _: &Value| match method {
@@ -296,12 +296,12 @@ async fn schemas_that_no_provider_takes_are_left_out() {
     let notes = client.notes();
     assert_eq!(notes.len(), 6, "{notes:?}");
     for (note, (name, why)) in notes.iter().zip([
-        ("c_text", "its arguments are no object"),
+        ("c_text", "its arguments are not an object"),
         ("d_type", "its schema cannot be used: "),
         ("e_far", "its schema cannot be used: "),
         ("f_one_of", "its schema has oneOf at its top"),
         ("g_ref", "its schema has $ref at its top"),
-        ("h_number", "its arguments are no object"),
+        ("h_number", "its arguments are not an object"),
     ]) {
         let beginning = format!("the tool {name:?} of the MCP server \"s\" is left out: {why}");
         assert!(note.starts_with(&beginning), "{note}");
@@ -323,7 +323,7 @@ async fn no_server_takes_a_name_of_the_agent() {
     }
 }
 
-/// A name that providers refuse is told in the description.
+/// A name that providers refuse is given in the description.
 #[tokio::test]
 async fn a_changed_name_is_told() {
     let client = listing(config("s"), vec![tool("查询订单"), tool("plain")]).await;
@@ -371,7 +371,7 @@ async fn a_page_that_comes_again_ends_the_list() {
     );
 }
 
-/// One tool that is no tool takes none of the others away.
+/// One malformed tool does not remove the others.
 #[tokio::test]
 async fn a_tool_that_cannot_be_read_is_left_out_alone() {
     let broken = json!({ "name": "坏", "inputSchema": "none" });
@@ -409,7 +409,7 @@ async fn an_answer_is_bounded() {
     );
 }
 
-/// A server that does not answer even a ping is given up; one that does is only slow.
+/// A server that does not answer even a ping is abandoned; one that does is only slow.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_is_ended() {
     for (pings, expected) in

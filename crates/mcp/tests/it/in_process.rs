@@ -1,4 +1,4 @@
-//! A server in this process that says whatever a test wants it to.
+//! A server in this process that says whatever a test requires.
 
 use foldback_mcp::{McpClient, McpError, McpServerConfig};
 use foldback_tool::Tool;
@@ -13,7 +13,7 @@ pub(crate) enum Said {
     End,
 }
 
-/// All that a server was told, line by line.
+/// Everything that a server was sent, line by line.
 pub(crate) type Heard = Arc<Mutex<Vec<Value>>>;
 
 /// A client of a server that answers as `answer` says; it is given the method and the parameters.

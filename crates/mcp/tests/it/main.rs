@@ -1,4 +1,4 @@
-//! Tests of the public face.
+//! Tests of the public interface.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 

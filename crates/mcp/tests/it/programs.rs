@@ -1,4 +1,4 @@
-//! Servers that are programs, and do not work.
+//! Servers that are programs, and fail.
 
 use foldback_mcp::{McpError, McpServerConfig, McpServers};
 
@@ -23,7 +23,7 @@ async fn a_program_that_is_not_there_is_named() {
     );
 }
 
-/// What it wrote to its standard error says why.
+/// The end of its standard error says why.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_program_that_ends_is_told_with_its_last_words() {
@@ -49,7 +49,7 @@ async fn an_address_that_nobody_listens_at_is_told() {
     );
 }
 
-/// A program that says nothing to us may have said why to its standard error.
+/// A program that sends us nothing may have said why on its standard error.
 #[cfg(unix)]
 #[tokio::test]
 async fn the_last_words_of_a_program_that_hangs_are_told() {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/weather.py");
 
-/// The Python to use, or `None` where there is none.
+/// The Python to use, or `None` if there is none.
 fn python() -> Option<String> {
     let python = std::env::var("FOLDBACK_PYTHON_MCP").ok().filter(|python| !python.is_empty());
     if python.is_none() {
@@ -62,7 +62,7 @@ async fn its_tools_are_listed_and_called() {
     assert!(error.message.contains("no station in 杭州 answers"), "{error}");
     let output = call(&client, "picture", "{}").await.unwrap().data;
     assert_eq!(output.text, "[image, image/png, 8 bytes: not shown]");
-    // What does not fit the schema is the server's to say.
+    // Arguments that do not fit the schema are for the server to refuse.
     assert!(call(&client, "add", r#"{"a": "x", "b": 2}"#).await.is_err());
     client.close().await;
 }
@@ -100,7 +100,7 @@ async fn it_is_reached_over_http() {
     server.kill().await.unwrap();
 }
 
-/// A key that stands in our own environment is not for a server that was not given it.
+/// A key in our own environment is not passed to a server that was not given it.
 #[tokio::test]
 async fn its_environment_is_clean() {
     let Some(config) = config() else { return };
@@ -112,7 +112,7 @@ async fn its_environment_is_clean() {
     assert!(text.contains("\"PATH\"") && !text.contains("CARGO"), "{text}");
 }
 
-/// A server that ends fails the call it was working on, and is there for the next one.
+/// A server that ends fails the call it was working on, and is available for the next one.
 #[tokio::test]
 async fn it_is_started_again_when_it_has_ended() {
     let Some(mut config) = config() else { return };
@@ -142,7 +142,7 @@ async fn it_does_not_outlive_its_tools() {
     let pid: u32 = helper.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().unwrap();
     let is_running = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // One that has ended and that nobody has asked after yet is a zombie.
+        // One that has ended and was not reaped yet is a zombie.
         !stat.is_empty() && !stat.contains(") Z ")
     };
     assert!(is_running());

@@ -1,6 +1,6 @@
-//! Addresses, as they are shown and compared.
+//! Addresses, as they are displayed and compared.
 
-/// An address without what may be secret in it: user and password, query and fragment.
+/// Removes from an address what may be secret: user and password, query and fragment.
 #[must_use]
 pub fn public_url(url: &str) -> String {
     let (front, rest) = match url.rsplit_once('@') {
@@ -16,13 +16,13 @@ pub fn public_url(url: &str) -> String {
     }
 }
 
-/// Whether two addresses lead to the same server: scheme, host and port.
+/// Returns whether two addresses lead to the same server: scheme, host and port.
 #[must_use]
 pub fn is_same_server(one: &str, other: &str) -> bool {
     matches!((host(one), host(other)), (Some(one), Some(other)) if one == other)
 }
 
-/// The scheme and host of an address, for comparing.
+/// Returns the scheme, host and port of an address, for comparison.
 pub(super) fn host(url: &str) -> Option<(String, Option<String>, Option<u16>)> {
     let url = reqwest::Url::parse(url).ok()?;
     Some((url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port()))

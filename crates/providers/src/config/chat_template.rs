@@ -1,25 +1,25 @@
-//! What a model's chat template can say of a conversation.
+//! What a model's chat template can express.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a model's chat template can say of a conversation, where templates differ. What one cannot say is
-/// said in another way, and nothing is left out.
+/// What a model's chat template can express, where templates differ. What a template cannot express is
+/// rewritten, and nothing is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatTemplate {
-    /// Which ids of calls it takes.
+    /// Which call ids it accepts.
     pub call_ids: CallIds,
-    /// Whether a message may have several calls; else they stand one after the other, each with its result.
+    /// Whether a message may have several calls; otherwise they follow one another, each with its result.
     pub parallel_calls: bool,
-    /// Who may speak after whom.
+    /// Which order of speakers it accepts.
     pub turns: Turns,
-    /// Where instructions may stand.
+    /// Where instructions may be.
     pub system: SystemRole,
 }
 
 impl Default for ChatTemplate {
-    /// A template that can say everything.
+    /// Returns a template that can express everything.
     fn default() -> Self {
         Self {
             call_ids: CallIds::Given,
@@ -30,7 +30,7 @@ impl Default for ChatTemplate {
     }
 }
 
-/// What was said of a chat template. What was not is as the server tells it, or else can be said.
+/// What is known about a chat template. For the rest, the server decides, or else it is taken to be possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "`ChatTemplate` documents each")]
@@ -42,7 +42,7 @@ pub struct GivenTemplate {
 }
 
 impl GivenTemplate {
-    /// The template, with what was not said as another has it.
+    /// Returns the template, with unknown settings taken from another.
     #[must_use]
     pub fn or(self, other: ChatTemplate) -> ChatTemplate {
         ChatTemplate {
@@ -66,20 +66,20 @@ impl From<ChatTemplate> for GivenTemplate {
     }
 }
 
-/// Which ids of calls a chat template takes.
+/// Which call ids a chat template accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallIds {
     /// Any: they are sent as the model gave them.
     #[default]
     Given,
-    /// Nine letters and digits, as Mistral's templates want: any other id is replaced by one, the same in
-    /// each request.
+    /// Nine letters and digits, as Mistral's templates require: any other id is replaced by such an id,
+    /// the same in each request.
     Nine,
 }
 
 impl CallIds {
-    /// Its name, as settings say it.
+    /// Returns its name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -89,20 +89,20 @@ impl CallIds {
     }
 }
 
-/// Who may speak after whom, beside the results of tools.
+/// Which order of speakers a chat template accepts, apart from the results of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turns {
-    /// Anybody.
+    /// Any.
     #[default]
     Any,
-    /// User and model in turn: what the user says behind a tool's result stands inside that result, and
-    /// what one side says twice is one message.
+    /// User and model alternate: a user's text after a tool's result becomes part of that result, and
+    /// consecutive messages of one side are merged.
     Alternating,
 }
 
 impl Turns {
-    /// Its name, as settings say it.
+    /// Returns its name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -112,21 +112,21 @@ impl Turns {
     }
 }
 
-/// Where the system may speak.
+/// Where system messages may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SystemRole {
     /// Anywhere.
     #[default]
     Anywhere,
-    /// At the beginning; later instructions stand in the user's words.
+    /// At the beginning; later instructions are put in the user's messages.
     First,
-    /// Nowhere: all instructions stand in the user's words.
+    /// Nowhere: all instructions are put in the user's messages.
     Never,
 }
 
 impl SystemRole {
-    /// Its name, as settings say it.
+    /// Returns its name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -154,10 +154,10 @@ pub enum Family {
 }
 
 impl Family {
-    /// Each of them.
+    /// All values.
     pub const ALL: [Self; 5] = [Self::Mistral, Self::Llama, Self::Gemma, Self::Qwen, Self::Other];
 
-    /// Its name, as settings say it.
+    /// Returns its name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -169,7 +169,7 @@ impl Family {
         }
     }
 
-    /// What its templates can say.
+    /// Returns what its templates can express.
     #[must_use]
     pub fn template(self) -> ChatTemplate {
         let any = ChatTemplate::default();
@@ -188,7 +188,7 @@ impl Family {
     }
 }
 
-/// What templates say that refuse late instructions.
+/// The error texts of templates that refuse late instructions.
 const LATE_REFUSED: [&str; 4] = [
     "system message must be at the beginning",
     "only user, assistant and tool roles",
@@ -197,7 +197,7 @@ const LATE_REFUSED: [&str; 4] = [
 ];
 
 impl ChatTemplate {
-    /// What a template can say, by its own text: templates name in words what they refuse.
+    /// Derives what a template can express from its own text: templates say in words what they refuse.
     ///
     /// ```
     /// use foldback_providers::{CallIds, ChatTemplate, Turns};
@@ -224,9 +224,9 @@ impl ChatTemplate {
         }
     }
 
-    /// Whether a template, by its own text, can say no tools, so that they can only be said as text: it
-    /// knows no results of tools, or fails on each tool that takes a list (Command R+ looks for a method
-    /// where a list's `items` are).
+    /// Returns whether a template, by its own text, cannot express tools, so that they can only be sent
+    /// as text: it does not handle results of tools, or fails on each tool with a list argument (Command
+    /// R+ looks for a method named `items` in a list's schema).
     #[must_use]
     pub fn knows_no_tools(text: &str) -> bool {
         let text = text.to_lowercase();
@@ -234,7 +234,7 @@ impl ChatTemplate {
         no_results || text.contains("(json_spec.items)")
     }
 
-    /// The settings that say so, a line each; none of a template that can say everything.
+    /// Returns the settings that describe it, a line each; none for a template that can express everything.
     #[must_use]
     pub fn settings(self) -> Vec<String> {
         let any = Self::default();

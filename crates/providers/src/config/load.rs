@@ -1,4 +1,4 @@
-//! Settings put together from their sources.
+//! Settings merged from their sources.
 
 use super::ModelSettings;
 use super::address::host;
@@ -10,15 +10,14 @@ use foldback_llm::{ModelError, TokenPrices};
 use std::time::Duration;
 
 impl ModelConfig {
-    /// Reads the settings: flags before environment before file.
+    /// Reads the settings: flags take precedence over the environment, and the environment over the file.
     ///
-    /// The key that a provider usually has in the environment (`OPENAI_API_KEY`,
-    /// `ANTHROPIC_API_KEY`) is taken last, and only for that provider's own address: no other
-    /// server is shown it.
+    /// The key that a provider usually has in the environment (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`)
+    /// is used last, and only for that provider's own address: no other server receives it.
     ///
     /// # Errors
-    /// When a file cannot be read, a key is unknown or has another shape (named with its source),
-    /// no model is named, or there is no telling where it is served.
+    /// When a file cannot be read, a key is unknown or has the wrong type (named with its source), no
+    /// model is named, or its address cannot be determined.
     pub fn load(sources: &ModelSources) -> Result<Self, ModelError> {
         let settings = sources.read()?;
         let template = template(&settings);
@@ -31,15 +30,15 @@ impl ModelConfig {
         let inferred = || Provider::infer(&name, settings.base_url.as_deref());
         let Some(provider) = settings.provider.or_else(inferred) else {
             return Err(wrong(format!(
-                "where the model {name:?} is served cannot be told from its name: give a base URL \
+                "the address of the model {name:?} cannot be inferred from its name: give a base URL \
                  (FOLDBACK_BASE_URL), or a provider (FOLDBACK_PROVIDER): openai or anthropic"
             )));
         };
         let usual = provider.usual_base_url();
         let Some(base_url) = settings.base_url.or_else(|| usual.map(str::to_owned)) else {
             return Err(wrong(format!(
-                "the provider of the model {name:?} is openai-compatible, which has no address of \
-                 its own: give a base URL (FOLDBACK_BASE_URL)"
+                "the provider of the model {name:?} is openai-compatible, which has no default \
+                 address: give a base URL (FOLDBACK_BASE_URL)"
             )));
         };
         let at_home = usual.is_some_and(|usual| host(usual) == host(&base_url));
@@ -85,7 +84,7 @@ impl ModelConfig {
         config.priced(settings.token_prices, settings.prices)
     }
 
-    /// The same at these prices, in money and relative to each other, where they are given.
+    /// Sets these prices, in money and relative to each other, if given.
     fn priced(
         mut self,
         token_prices: Option<TokenPrices>,
@@ -94,7 +93,7 @@ impl ModelConfig {
         if let Some(prices) = token_prices {
             if !prices.is_sound() {
                 return Err(wrong(format!(
-                    "the token prices of the model {:?} are numbers of 0 or more, and input is more \
+                    "the token prices of the model {:?} must be numbers of 0 or more, and input must be more \
                      than 0, not {prices:?}",
                     self.name
                 )));
@@ -105,7 +104,7 @@ impl ModelConfig {
         if let Some(prices) = prices {
             if !prices.is_sound() {
                 return Err(wrong(format!(
-                    "the prices of the model {:?} are numbers of 0 or more, and plain is more \
+                    "the prices of the model {:?} must be numbers of 0 or more, and plain must be more \
                      than 0, not {prices:?}",
                     self.name
                 )));
@@ -116,7 +115,7 @@ impl ModelConfig {
     }
 }
 
-/// What is said of the model's chat template: its family, and what is set beside it.
+/// Returns what is known about the model's chat template: its family, and explicit settings.
 fn template(settings: &ModelSettings) -> GivenTemplate {
     let ModelSettings { family, call_ids, parallel_calls, turns, system, .. } = settings;
     let of_family = family.map(Family::template).map(GivenTemplate::from).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What providers ask for input tokens, as far as the name of a model says.
+//! What providers charge for input tokens, as far as the name of a model shows.
 
 use super::Provider;
 use foldback_core::Prices;
@@ -6,7 +6,7 @@ use foldback_core::Prices;
 /// A prefix that lives an hour is written at 2 instead of 1.25 times the plain price.
 pub(super) const LONG_CACHE_WRITE: f64 = 1.6;
 
-/// What providers ask for input tokens. A server of one's own asks the same for all.
+/// Returns the usual prices of input tokens. A self-hosted server charges the same for all.
 pub(super) fn usual_prices(provider: Provider, name: &str) -> Prices {
     match provider {
         Provider::Anthropic => Prices::default(),
@@ -19,9 +19,9 @@ pub(super) fn usual_prices(provider: Provider, name: &str) -> Prices {
     }
 }
 
-/// What OpenAI asks for a cached input token, as a part of the plain price: the column "cached input"
-/// of its price list (developers.openai.com/api/docs/pricing), by family. A model that is not known, or
-/// has no such price as the `-pro` ones, is taken to have no discount.
+/// Returns the price of a cached input token at OpenAI as a fraction of the plain price: the column
+/// "cached input" of its price list (developers.openai.com/api/docs/pricing), by family. A model that
+/// is unknown, or that has no such price, like the `-pro` models, is taken to have no discount.
 fn openai_read(name: &str) -> f64 {
     let is_of = |families: &[&str]| families.iter().any(|family| name.starts_with(family));
     if name.contains("-pro") {
@@ -37,9 +37,9 @@ fn openai_read(name: &str) -> f64 {
     }
 }
 
-/// The shortest prefix that providers cache, in tokens, by the families of Anthropic's and OpenAI's lists
-/// (docs.anthropic.com/en/docs/build-with-claude/prompt-caching,
-/// platform.openai.com/docs/guides/prompt-caching). A server of one's own is taken to be like them.
+/// Returns the shortest prefix that providers cache, in tokens, by the families in Anthropic's and
+/// OpenAI's lists (docs.anthropic.com/en/docs/build-with-claude/prompt-caching,
+/// platform.openai.com/docs/guides/prompt-caching). Self-hosted servers are taken to be alike.
 pub(super) fn usual_least_cached(provider: Provider, name: &str) -> u64 {
     let is_of = |families: &[&str]| families.iter().any(|family| name.contains(family));
     match provider {
@@ -49,12 +49,12 @@ pub(super) fn usual_least_cached(provider: Provider, name: &str) -> u64 {
     }
 }
 
-/// Whether a model of OpenAI's takes marks, and charges for what it writes: from GPT-5.6 on.
+/// Returns whether an OpenAI model accepts marks and charges for cache writes: from GPT-5.6 on.
 pub(crate) fn is_marked_openai(name: &str) -> bool {
     openai_version(name).is_some_and(|version| version >= (5, 6))
 }
 
-/// The version in a name such as `gpt-5.6-mini`, as major and minor.
+/// Returns the version in a name such as `gpt-5.6-mini`, as major and minor.
 fn openai_version(name: &str) -> Option<(u32, u32)> {
     let version = name.strip_prefix("gpt-")?.split('-').next()?;
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));

@@ -1,9 +1,9 @@
-//! Whose API is spoken.
+//! The APIs of providers.
 
 use super::address::host;
 use serde::{Deserialize, Serialize};
 
-/// Whose API is spoken.
+/// The API that a provider offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
@@ -13,15 +13,15 @@ pub enum Provider {
     /// Chat-completions as others serve it: vLLM, llama.cpp, Ollama, DeepSeek, a gateway.
     #[serde(rename = "openai-compatible")]
     OpenAiCompatible,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
 }
 
 impl Provider {
-    /// Each of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::OpenAi, Self::OpenAiCompatible, Self::Anthropic];
 
-    /// Its name, as settings say it.
+    /// Returns its name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Provider {
         }
     }
 
-    /// Where it is served, if at one place.
+    /// Returns its default address, if it has one.
     #[must_use]
     pub fn usual_base_url(self) -> Option<&'static str> {
         match self {
@@ -41,7 +41,7 @@ impl Provider {
         }
     }
 
-    /// The environment variable that usually holds its key.
+    /// Returns the environment variable that usually holds its key.
     #[must_use]
     pub fn usual_key(self) -> Option<&'static str> {
         match self {
@@ -51,13 +51,13 @@ impl Provider {
         }
     }
 
-    /// The provider of a model, by its base URL or else by its name.
+    /// Infers the provider of a model from its base URL, or else from its name.
     pub(super) fn infer(name: &str, base_url: Option<&str>) -> Option<Self> {
         if let Some(base_url) = base_url {
             let is_at =
                 |provider: Self| provider.usual_base_url().map(host) == Some(host(base_url));
             let path = base_url.trim_end_matches('/').trim_end_matches("/v1");
-            // Others that speak Anthropic's API have it at such a path.
+            // Others that offer Anthropic's API serve it under such a path.
             return Some(if is_at(Self::Anthropic) || path.ends_with("/anthropic") {
                 Self::Anthropic
             } else if is_at(Self::OpenAi) {
@@ -69,7 +69,7 @@ impl Provider {
         Self::of_name(name)
     }
 
-    /// The provider of a model of this name, where the name tells.
+    /// Returns the provider of a model of this name, if the name shows it.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let of_openai = ["gpt-", "chatgpt-", "o1", "o3", "o4"];

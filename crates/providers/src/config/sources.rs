@@ -1,4 +1,4 @@
-//! Where settings come from.
+//! The sources of settings.
 
 use super::{CallIds, Family, Provider, SystemRole, ToolCalls, Turns, public_url, wrong};
 use crate::ApiKey;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The environment variables and the settings that they give.
+/// The environment variables and the settings that they set.
 const VARIABLES: [(&str, &str); 6] = [
     ("FOLDBACK_MODEL", "name"),
     ("FOLDBACK_BASE_URL", "base_url"),
@@ -26,51 +26,51 @@ const VARIABLES: [(&str, &str); 6] = [
 /// The setting whose value is never shown.
 const API_KEY: &str = "api_key";
 
-/// The setting among the environment's that is no text.
+/// The one setting of the environment that is not text.
 const GRAMMAR: &str = "grammar";
 
-/// What was given on the command line.
+/// Settings from the command line.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelFlags {
     /// The model's name.
     pub name: Option<String>,
-    /// Where it is served.
+    /// Its address.
     pub base_url: Option<String>,
     /// The key.
     pub api_key: Option<ApiKey>,
-    /// Whose API is spoken: `openai`, `openai-compatible` or `anthropic`.
+    /// Whose API is used: `openai`, `openai-compatible` or `anthropic`.
     pub provider: Option<String>,
-    /// How tools are told and calls read: `native` or `hermes`.
+    /// How tools are declared and calls are read: `native` or `hermes`.
     pub tool_calls: Option<String>,
 }
 
 impl ModelFlags {
-    /// The same with a model's name.
+    /// Sets the model's name.
     #[must_use]
     pub fn with_name(self, name: &str) -> Self {
         Self { name: Some(name.to_owned()), ..self }
     }
 
-    /// The same with the address that it is served at.
+    /// Sets the address.
     #[must_use]
     pub fn with_base_url(self, base_url: &str) -> Self {
         Self { base_url: Some(base_url.to_owned()), ..self }
     }
 
-    /// The same with a key.
+    /// Sets the key.
     #[must_use]
     pub fn with_api_key(self, key: ApiKey) -> Self {
         Self { api_key: Some(key), ..self }
     }
 
-    /// The same with the name of whose API is spoken.
+    /// Sets whose API is used, by name.
     #[must_use]
     pub fn with_provider(self, provider: &str) -> Self {
         Self { provider: Some(provider.to_owned()), ..self }
     }
 
-    /// The same with the name of how tools are told.
+    /// Sets how tools are declared, by name.
     #[must_use]
     pub fn with_tool_calls(self, tool_calls: &str) -> Self {
         Self { tool_calls: Some(tool_calls.to_owned()), ..self }
@@ -89,18 +89,18 @@ impl fmt::Debug for ModelFlags {
     }
 }
 
-/// Where settings come from, the strongest first. `Debug` names the environment variables without
-/// their values, since some are keys.
+/// The sources of settings, in order of precedence. `Debug` shows the names of environment
+/// variables but not their values, since some are keys.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ModelSources {
     /// The command line.
     pub flags: ModelFlags,
-    /// Environment variables; those with other names are not looked at.
+    /// Environment variables; those with other names are ignored.
     pub environment: BTreeMap<String, String>,
     /// A TOML file with a table `[model]`.
     pub file: Option<PathBuf>,
-    /// What a program has read elsewhere.
+    /// Settings that a program has read elsewhere.
     pub settings: ModelSettings,
 }
 
@@ -114,7 +114,7 @@ impl fmt::Debug for ModelSources {
     }
 }
 
-/// The table `[model]`: what is not said is the provider's usual. Written, its key is masked.
+/// The table `[model]`: missing settings have the provider's defaults. When it is written, its key is masked.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -155,37 +155,37 @@ pub struct ModelSettings {
 }
 
 impl ModelSources {
-    /// The same with flags.
+    /// Sets the flags.
     #[must_use]
     pub fn with_flags(self, flags: ModelFlags) -> Self {
         Self { flags, ..self }
     }
 
-    /// The same with environment variables.
+    /// Sets the environment variables.
     #[must_use]
     pub fn with_environment(self, environment: BTreeMap<String, String>) -> Self {
         Self { environment, ..self }
     }
 
-    /// The same with a file.
+    /// Sets the file.
     #[must_use]
     pub fn with_file(self, file: impl Into<PathBuf>) -> Self {
         Self { file: Some(file.into()), ..self }
     }
 
-    /// The same with settings that were read elsewhere: the weakest of the sources.
+    /// Sets settings that were read elsewhere, which have the lowest precedence.
     #[must_use]
     pub fn with_settings(self, settings: ModelSettings) -> Self {
         Self { settings, ..self }
     }
 
-    /// The environment variable that gives a key of the table `[model]`, where there is one.
+    /// Returns the environment variable that sets a key of the table `[model]`, if there is one.
     #[must_use]
     pub fn variable_of(key: &str) -> Option<&'static str> {
         VARIABLES.iter().find(|(_, of)| *of == key).map(|(variable, _)| *variable)
     }
 
-    /// Flags, this process's environment, and a file.
+    /// Returns the sources of this process: flags, its environment, and a file.
     #[must_use]
     pub fn of_process(flags: ModelFlags, file: Option<PathBuf>) -> Self {
         let known = VARIABLES.iter().map(|(variable, _)| *variable);
@@ -197,7 +197,7 @@ impl ModelSources {
         Self { flags, environment, file, settings: ModelSettings::default() }
     }
 
-    /// The value of an environment variable; an empty one counts as not set.
+    /// Returns the value of an environment variable; an empty one counts as not set.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
@@ -237,8 +237,7 @@ impl ModelSources {
     }
 }
 
-/// Checks that a file is there and is TOML. The parser's own error would show the line, which may hold
-/// a key.
+/// Checks that a file exists and is TOML. The parser's own error would show the line, which may contain a key.
 fn check_file(file: &Path) -> Result<(), ModelError> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         wrong(format!("the settings file {} cannot be read: {error}", file.display()))
@@ -250,14 +249,14 @@ fn check_file(file: &Path) -> Result<(), ModelError> {
         format!(" (line {line}, column {column})")
     });
     Err(wrong(format!(
-        "the settings file {}{} is no TOML: {}",
+        "the settings file {}{} is not TOML: {}",
         file.display(),
         place.unwrap_or_default(),
         error.message().replace('\n', ", "),
     )))
 }
 
-/// One setting from a source that is no file.
+/// One setting from a source that is not a file.
 struct Given {
     source: String,
     values: Dict,
@@ -283,7 +282,7 @@ impl figment::Provider for Given {
     }
 }
 
-/// The error as a sentence that names source and key, without the value of a key to a provider.
+/// Turns the error into a sentence that names source and key, without the value of an API key.
 fn explain(error: &figment::Error) -> ModelError {
     let source = error.metadata.as_ref().map(|metadata| match &metadata.source {
         Some(source) => source.to_string(),

@@ -1,17 +1,17 @@
-//! How patiently a model is asked.
+//! Timeouts.
 
 use std::time::Duration;
 
-/// How long to wait for what.
+/// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
     /// For a connection.
     pub connect: Duration,
-    /// For a whole answer. Of one that is streamed: for the first piece, and for any other while the
-    /// provider gives nothing but signs of life (comments, pings).
+    /// For a whole answer. For a streamed answer: for its first piece, and for any other while the
+    /// provider sends only keep-alives (comments, pings).
     pub answer: Duration,
-    /// For the next piece, or the next sign of life, of an answer that is streamed.
+    /// For the next piece, or the next keep-alive, of a streamed answer.
     pub silence: Duration,
 }
 
@@ -27,19 +27,19 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// The same, waiting so long for a connection.
+    /// Sets how long to wait for a connection.
     #[must_use]
     pub fn with_connect(self, connect: Duration) -> Self {
         Self { connect, ..self }
     }
 
-    /// The same, waiting so long for a whole answer.
+    /// Sets how long to wait for a whole answer.
     #[must_use]
     pub fn with_answer(self, answer: Duration) -> Self {
         Self { answer, ..self }
     }
 
-    /// The same, waiting so long for the next piece of an answer.
+    /// Sets how long to wait for the next piece of an answer.
     #[must_use]
     pub fn with_silence(self, silence: Duration) -> Self {
         Self { silence, ..self }

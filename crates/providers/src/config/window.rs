@@ -3,21 +3,20 @@
 use super::{ModelConfig, Provider, wrong};
 use foldback_llm::ModelError;
 
-/// The greatest number of tokens of an answer of a server of one's own: some models never end by
-/// themselves.
+/// The limit on the tokens of an answer from a self-hosted server: some models never stop by themselves.
 const LONGEST_ANSWER: u32 = 4_096;
 
-/// Of a small window, an answer takes one of so many parts: servers such as vLLM refuse a request that has
-/// no room for the whole of its answer.
+/// In a small window, an answer may take one of this many parts: servers such as vLLM refuse a request
+/// that leaves no room for its longest answer.
 const ANSWER_PART: usize = 4;
 
-/// The smallest window that an agent can work in: short instructions and few tools take some 850 tokens of
-/// it, and an answer a quarter.
+/// The smallest window in which an agent can work: short instructions and a few tools take some 850 tokens
+/// of it, and an answer a quarter.
 const SMALLEST_WINDOW: usize = 2_048;
 
 impl ModelConfig {
-    /// The greatest number of tokens of an answer that is not bounded otherwise. The models of OpenAI and
-    /// Anthropic end by themselves, and count thoughts as well: they have none by themselves.
+    /// Returns the limit on the tokens of an answer that has no other limit. The models of OpenAI and
+    /// Anthropic stop by themselves, and their limits count thinking as well: they have no limit by default.
     #[must_use]
     pub fn longest_answer(&self) -> Option<u32> {
         let room = self.context_tokens.map_or(usize::MAX, |window| window / ANSWER_PART);
@@ -25,7 +24,7 @@ impl ModelConfig {
         self.max_tokens.or((self.provider == Provider::OpenAiCompatible).then_some(usual))
     }
 
-    /// Refuses a window that an agent has no room in, and an answer that the window has no room for.
+    /// Refuses a window that is too small for an agent, and an answer that is too long for the window.
     pub(crate) fn check_window(&self) -> Result<(), ModelError> {
         let name = &self.name;
         if self.max_tokens == Some(0) {
@@ -36,7 +35,7 @@ impl ModelConfig {
         let Some(window) = self.context_tokens else { return Ok(()) };
         if window < SMALLEST_WINDOW {
             let needed =
-                format!("but instructions, tools and an answer need {SMALLEST_WINDOW} at least");
+                format!("but instructions, tools and an answer need at least {SMALLEST_WINDOW}");
             return Err(wrong(if self.is_window_told {
                 format!(
                     "the server of the model {name:?} has a window of {window} tokens, {needed}: start it \

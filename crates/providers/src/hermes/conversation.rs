@@ -11,14 +11,13 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The request without tools: they are declared in the system prompt, sorted by name; calls are written
-/// as `<tool_call>` in the model's turns, results as `<tool_response>` in the user's, and an instruction
-/// for this answer alone stands at the end.
+/// Returns the request without tools: they are declared in the system prompt, sorted by name; calls are
+/// written as `<tool_call>` in the model's turns, results as `<tool_response>` in the user's, and an
+/// instruction for this answer alone comes at the end.
 ///
-/// Turns alternate between user and assistant, since many chat templates want that. Messages are only
-/// ever appended, so the next request begins with this one up to its volatile messages. Nothing that
-/// anybody says becomes a control token or a tag: in words a backslash stands behind its `<`, in JSON
-/// the `<` is written `\u003c`.
+/// Turns alternate between user and assistant, since many chat templates require that. Messages are only appended,
+/// so the next request begins with this one up to its volatile messages. No text in a message can become a control
+/// token or a tag: in plain text a backslash follows its `<`, in JSON the `<` is written `\u003c`.
 pub(super) fn without_tools(request: &ChatRequest, last_words: Option<String>) -> ChatRequest {
     let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
     let stays = messages.len().saturating_sub(request.volatile);
@@ -31,7 +30,7 @@ pub(super) fn without_tools(request: &ChatRequest, last_words: Option<String>) -
         turns.push(Role::System, vec![Part::Text(system)]);
     }
     turns.ends.resize(standing.len(), turns.end());
-    // Results name their call by its id; the format wants the tool.
+    // Results name their call by its id; the format requires the tool.
     let mut tool_of = HashMap::new();
     for message in rest {
         let role = match message.role() {
@@ -58,7 +57,7 @@ pub(super) fn without_tools(request: &ChatRequest, last_words: Option<String>) -
         .with_volatile(0)
 }
 
-/// What one side says until the other does.
+/// Everything that one side says before the other does.
 struct Turn {
     role: Role,
     parts: Vec<Part>,
@@ -67,12 +66,12 @@ struct Turn {
 #[derive(Default)]
 struct Turns {
     turns: Vec<Turn>,
-    /// For each message, the turns and the parts of the last of them that there were behind it.
+    /// For each message, how many turns there were after it, and how many parts the last of them had.
     ends: Vec<(usize, usize)>,
 }
 
 impl Turns {
-    /// Adds what somebody says.
+    /// Adds a message's parts.
     fn push(&mut self, role: Role, parts: Vec<Part>) {
         match self.turns.last_mut() {
             _ if parts.is_empty() => {}
@@ -85,8 +84,8 @@ impl Turns {
         (self.turns.len(), self.turns.last().map_or(0, |turn| turn.parts.len()))
     }
 
-    /// The turn behind which a mark stands that stood behind a message: the message's own where it is the
-    /// end of that, else the one before.
+    /// Returns the turn that a mark after this message follows: the message's own if it ends with it,
+    /// otherwise the turn before.
     fn mark(&self, message: usize) -> Option<usize> {
         let (turns, parts) = *self.ends.get(message)?;
         let last = turns.checked_sub(1)?;
@@ -95,7 +94,7 @@ impl Turns {
 }
 
 impl Turn {
-    /// Texts that follow each other are one, with a line between them.
+    /// Joins consecutive texts, with a line break between them.
     fn message(self) -> Message {
         let mut parts: Vec<Part> = Vec::new();
         for part in self.parts {
@@ -143,7 +142,7 @@ fn declaration(tool: &ToolDefinition) -> String {
     inert_json(&declaration).into_owned()
 }
 
-/// What a message says, as a part of its turn.
+/// Returns the content of a message, as parts of its turn.
 fn parts<'m>(message: &'m Message, tool_of: &HashMap<&'m ToolCallId, &'m str>) -> Vec<Part> {
     let text = match message.role() {
         Role::System | Role::Developer => late_instruction::tagged(&inert(&words(message))),
@@ -190,7 +189,7 @@ fn result(name: &str, text: &str) -> String {
     format!("{RESULT_BEGIN}{}</tool_response>", inert_json(&object))
 }
 
-/// An object or an array as it stands, anything else as a JSON string.
+/// Returns an object or an array unchanged, anything else as a JSON string.
 fn json_or_text(text: &str) -> Cow<'_, str> {
     let trimmed = text.trim();
     let is_nested = trimmed.starts_with(['{', '[']);
@@ -200,7 +199,7 @@ fn json_or_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(json::string(text))
 }
 
-/// What a message says; of a part that is no text, that there is one.
+/// Returns the text of a message; a part that is not text is only mentioned.
 fn words(message: &Message) -> Cow<'_, str> {
     let Content::Parts(parts) = message.content() else { return message.text() };
     let words = parts.iter().map(|part| match part {

@@ -1,4 +1,4 @@
-//! Reading an answer, whole or piece by piece.
+//! Reads an answer, whole or piece by piece.
 
 mod block;
 mod call;
@@ -14,15 +14,15 @@ use block::{Block, Progress};
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HermesPart {
-    /// Words around calls, as they stand.
+    /// Text around calls, unchanged.
     Text(String),
     /// A call.
     Call(HermesCall),
-    /// A block that is no call. It is not run; the model may be shown why.
+    /// A block that is not a valid call. It is not run; the model may be shown why.
     Problem(HermesProblem),
 }
 
-/// A block that begins like a call and is none.
+/// A block that begins like a call and is not a valid one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the tool call {excerpt:?} cannot be read: {reason}. A call is a JSON object with \"name\" and \
@@ -30,13 +30,13 @@ pub(crate) enum HermesPart {
     excerpt = excerpt(text)
 )]
 pub(crate) struct HermesProblem {
-    /// The block as it stands, its tags included.
+    /// The block itself, its tags included.
     pub(crate) text: String,
-    /// Why it is none, as the part of a sentence.
+    /// Why it is not valid, as part of a sentence.
     pub(crate) reason: String,
 }
 
-/// Where an excerpt of a block ends, in characters.
+/// How many characters of a block an excerpt has.
 const EXCERPT: usize = 120;
 
 fn excerpt(text: &str) -> String {
@@ -46,20 +46,20 @@ fn excerpt(text: &str) -> String {
     }
 }
 
-/// Reads an answer as it is being written. Whatever pieces it comes in, the parts are the same once
-/// neighbouring texts are joined.
+/// Reads an answer as it is being written. However it is cut into pieces, the parts are the same once
+/// adjacent texts are joined.
 ///
 /// A call is a JSON object between `<tool_call>` and `</tool_call>`: `name` and `arguments` (or
-/// `parameters`), in either order; a Python dict serves as well, and several objects may stand in one
-/// block. A tag inside a string ends nothing, and what a string quotes is never a call: not of a block
-/// that is none, and not of one that is cut off. A block that ends inside a string takes the rest of the
-/// answer with it. A call that is whole at the end of the answer needs no end tag, because servers take
-/// that as the end of the answer.
+/// `parameters`), in either order; a Python dict is accepted as well, and several objects may be in one
+/// block. A tag inside a string ends nothing, and what a string quotes is never a call: neither in a
+/// malformed block, nor in one that is cut off. A block that ends inside a string takes the rest of the
+/// answer with it. A call that is complete at the end of the answer needs no end tag, because servers
+/// take that tag as the end of the answer.
 ///
-/// The answer ends where the turn does: what stands behind the token for that is dropped.
+/// The answer ends where the turn does: everything after the token for that is dropped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HermesParser {
-    /// What has not become a part yet.
+    /// Text that has not become a part yet.
     rest: String,
     /// The block that `rest` begins with.
     block: Option<Block>,
@@ -68,13 +68,13 @@ pub(crate) struct HermesParser {
 }
 
 impl HermesParser {
-    /// Takes more of the answer, and gives the parts that are whole.
+    /// Takes more of the answer, and returns the parts that are complete.
     pub(crate) fn push(&mut self, more: &str) -> Vec<HermesPart> {
         self.rest.push_str(more);
         self.read(false)
     }
 
-    /// Takes the end of the answer, and gives the last parts.
+    /// Takes the end of the answer, and returns the last parts.
     #[must_use]
     pub(crate) fn finish(mut self) -> Vec<HermesPart> {
         self.read(true)
@@ -121,7 +121,7 @@ impl HermesParser {
     }
 }
 
-/// What words end at.
+/// What ends a text.
 enum Mark {
     /// The beginning of a call.
     Block,
@@ -129,7 +129,7 @@ enum Mark {
     End,
 }
 
-/// How many bytes of a text are words for sure, and what they end at.
+/// Returns how many bytes are certainly text, and what ends it.
 fn words(text: &str, is_end: bool) -> (usize, Option<Mark>) {
     for (at, _) in text.match_indices('<') {
         let rest = text.split_at(at).1;

@@ -1,23 +1,23 @@
-//! How an answer has to begin.
+//! How an answer must begin.
 
 use super::special::quoted_name;
 use super::{CALL_BEGIN, NAME_BEGIN};
 use crate::tool_choice::Callable;
 use foldback_core::ToolDefinition;
 
-/// The beginning of an answer, for the model to go on from.
+/// The beginning of an answer, for the model to continue.
 #[derive(Default)]
 pub(super) struct Prefill {
-    /// Nothing where words may come; the beginning of a call where one has to be made, up to what the
-    /// names of the allowed tools share.
+    /// Empty if text may come; the beginning of a call if one is required, up to the common prefix of
+    /// the allowed tools' names.
     pub(super) text: String,
-    /// Whether it holds the model to the choice by itself. It does not where the tools are of several
-    /// families, or none has to be called.
+    /// Whether it enforces the choice by itself. It does not if the tools are of several families, or
+    /// no call is required.
     pub(super) is_exact: bool,
 }
 
 impl Prefill {
-    /// The beginning of an answer that may call some of all tools.
+    /// Creates the beginning of an answer that may call some of all tools.
     pub(super) fn new(callable: &Callable<'_>, all: &[ToolDefinition]) -> Self {
         let are_all = callable.tools.len() == all.len();
         if !callable.required {
@@ -33,8 +33,8 @@ impl Prefill {
     }
 }
 
-/// What the names have in common: of one, all of it and its quote; of several, their family, up to
-/// its last `_`, because a model goes on better from the end of a word.
+/// Returns what the names have in common: of one name, all of it and its quote; of several, their
+/// family, up to its last `_`, because a model continues better from the end of a word.
 fn shared_name(mut names: impl Iterator<Item = String>) -> String {
     let Some(first) = names.next() else { return String::new() };
     let shared = |a: &str, b: &str| {

@@ -1,12 +1,12 @@
-//! Python's literals as JSON: what models write that were shown dicts.
+//! Python literals as JSON: what models write after they were shown dicts.
 
 use crate::json;
 
 /// Deeper values are refused.
 const DEEPEST: usize = 64;
 
-/// The JSON of a Python literal: a dict, list, tuple, string, number, `True`, `False` or `None`. The
-/// error says what was expected, and in front of what.
+/// Converts a Python literal to JSON: a dict, list, tuple, string, number, `True`, `False` or
+/// `None`. The error says what was expected, and before which text.
 pub(super) fn python_to_json(text: &str) -> Result<String, String> {
     let mut reader = Reader { rest: text, json: String::with_capacity(text.len()) };
     reader.value(0)?;
@@ -34,7 +34,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Values between brackets, with commas between them and perhaps behind the last.
+    /// Reads values between brackets, separated by commas, with an optional trailing comma.
     fn sequence(&mut self, depth: usize, end: char, json: (char, char)) -> Result<(), String> {
         self.skip(1);
         self.json.push(json.0);
@@ -104,13 +104,13 @@ impl Reader<'_> {
             'U' => text.push(self.code(8)?),
             '\n' => {}
             '\'' | '"' | '\\' | '/' => text.push(c),
-            // Python keeps the backslash of what is no escape.
+            // Python keeps the backslash of an unknown escape.
             other => text.extend(['\\', other]),
         }
         Ok(())
     }
 
-    /// The character of so many hexadecimal digits, or of a pair of surrogates.
+    /// Reads the character of this many hexadecimal digits, or of a pair of surrogates.
     fn code(&mut self, digits: usize) -> Result<char, String> {
         let unit = |rest: &str| {
             let digits = rest.get(..digits)?;

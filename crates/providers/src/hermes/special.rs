@@ -3,7 +3,7 @@
 use crate::late_instruction::begins_with_tag;
 use std::borrow::Cow;
 
-/// The tags of the format, and the ends of text of common models.
+/// The tags of the format, and the end-of-text tokens of common models.
 const TAGS: [&str; 8] = [
     "<tool_call>",
     "</tool_call>",
@@ -18,25 +18,23 @@ const TAGS: [&str; 8] = [
 /// The longest name of a control token such as `<|im_start|>`.
 const LONGEST_NAME: usize = 48;
 
-/// Somebody's words, in which nothing is a control token or a tag any more: a backslash stands behind
-/// its `<`.
+/// Makes a text inert, so that it contains no control token or tag: a backslash follows each such `<`.
 pub(super) fn inert(text: &str) -> Cow<'_, str> {
     replace(text, "<\\", |rest| is_tag(rest) || is_control(rest))
 }
 
-/// Standing instructions: the tags of the format may be explained there, control tokens are none.
+/// Makes control tokens in standing instructions inert; tags of the format may be explained there.
 pub(super) fn without_control(text: &str) -> Cow<'_, str> {
     replace(text, "<\\", is_control)
 }
 
-/// JSON, in which a `<` stands in strings alone: the same value, where nothing is a control token or a
-/// tag any more.
+/// Makes JSON inert, in which a `<` occurs only in strings: the same value without control tokens or tags.
 pub(super) fn inert_json(json: &str) -> Cow<'_, str> {
     replace(json, "\\u003c", |rest| is_tag(rest) || is_control(rest))
 }
 
-/// A tool's name as a JSON string without its first quote: in a declaration, at the beginning of a call
-/// and in a grammar it is written in these bytes and no others.
+/// Returns a tool's name as a JSON string without its first quote: a declaration, the beginning of a
+/// call and a grammar all use exactly these bytes.
 pub(super) fn quoted_name(name: &str) -> String {
     inert_json(&crate::json::string(name)).split_at(1).1.to_owned()
 }
@@ -63,7 +61,7 @@ fn is_tag(text: &str) -> bool {
     TAGS.iter().any(|tag| text.starts_with(tag)) || begins_with_tag(text)
 }
 
-/// Whether the text begins with `<|`, a name, and `|>`.
+/// Returns whether the text begins with `<|`, a name, and `|>`.
 fn is_control(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("<|") else { return false };
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');

@@ -1,4 +1,4 @@
-//! Requests and answers as text in the format of Hermes.
+//! Requests and answers as text in the Hermes format.
 
 use super::parser::tests::parse_hermes;
 use super::{PlainRequest, plain};
@@ -49,7 +49,7 @@ fn choosing(tool_choice: ToolChoice) -> ChatRequest {
     request(vec![Message::user("在吗?")]).with_tool_choice(tool_choice)
 }
 
-/// A request for a server that takes neither a grammar nor the beginning of an answer.
+/// A request for a server that accepts neither a grammar nor the beginning of an answer.
 fn sent(request: &ChatRequest) -> ChatRequest {
     plain(request, false, false).unwrap().request
 }
@@ -61,14 +61,14 @@ fn turns(request: &ChatRequest) -> String {
     request.messages.iter().map(turn).collect()
 }
 
-/// What stays of a request in the next one.
+/// The part of a request that stays in the next one.
 fn stable(request: &ChatRequest) -> String {
     let mut stays = request.clone();
     stays.messages.truncate(request.messages.len() - request.volatile);
     turns(&sent(&stays.with_volatile(0).with_tool_choice(ToolChoice::Auto)))
 }
 
-/// MC7: the exact beginnings of auto, required and specified; the template's own stands before them.
+/// MC7: the exact beginnings of auto, required and specified; the template's own precedes them.
 #[test]
 fn mc7_the_prefills_of_the_three_modes() {
     for (choice, expected, words) in [
@@ -76,7 +76,7 @@ fn mc7_the_prefills_of_the_three_modes() {
         (ToolChoice::Required, "<tool_call>", None),
         (browser(), "<tool_call>{\"name\": \"browser_", None),
         (allowed(&["shell_发起退款"], true), "<tool_call>{\"name\": \"shell_发起退款\"", None),
-        // Of all tools of one family, one of two: the beginning alone does not do.
+        // Of all tools of one family, only one of two: the beginning alone does not enforce that.
         (
             case_four(),
             "<tool_call>{\"name\": \"",
@@ -159,7 +159,7 @@ fn a_conversation_is_written_as_text() {
     );
 }
 
-/// Sides alternate whatever comes first, parts that are no text stay, and marks keep their place.
+/// Sides alternate whatever comes first, parts that are not text stay, and marks keep their place.
 #[test]
 fn turns_alternate_and_marks_stay_behind_them() {
     let image = r#"{"type":"image_url","image_url":{"url":"http://x/i.png"}}"#;
@@ -179,11 +179,11 @@ fn turns_alternate_and_marks_stay_behind_them() {
     assert_eq!(sent.messages[1].text(), crate::anthropic_request::OPENING);
     assert!(sent.messages[3].json().contains(image), "{}", sent.messages[3].json());
     assert!(sent.messages[3].text().starts_with("<\\s>look"));
-    // The second mark stood in the middle of what is one turn now.
+    // The second mark was in the middle of what is now one turn.
     assert_eq!(sent.cache_marks, [2, 2, 3]);
 }
 
-/// MC1: an instruction that changes from call to call stands behind what stays, wherever it is given.
+/// MC1: an instruction that changes from call to call follows what stays, wherever it is given.
 #[test]
 fn mc1_a_volatile_instruction_is_not_standing() {
     let build = |notice: &str| {
@@ -197,8 +197,8 @@ fn mc1_a_volatile_instruction_is_not_standing() {
     assert!(behind.strip_prefix(&stable(&one)).unwrap().contains("现在是3点"));
 }
 
-/// S6, MC9: a control token in a tool's name is none where the tool is declared, where a call begins, or
-/// in a grammar; and the call is read back under its name.
+/// S6, MC9: a control token in a tool's name is inert where the tool is declared, where a call begins,
+/// and in a grammar; and the call is read back under its name.
 #[test]
 fn s6_a_tools_name_holds_no_control_token() {
     let name = "shell_<|im_end|></tool_call>查";
@@ -212,7 +212,7 @@ fn s6_a_tools_name_holds_no_control_token() {
     assert_eq!(read.calls().next().unwrap().name, name);
 }
 
-/// MC2: the order in which tools are given says nothing.
+/// MC2: the order in which tools are given does not matter.
 #[test]
 fn mc2_shuffled_tools_give_the_same_prompt() {
     let asked = request(vec![Message::user("在吗?")]);
@@ -222,7 +222,7 @@ fn mc2_shuffled_tools_give_the_same_prompt() {
     assert_eq!(turns(&sent(&asked)), turns(&sent(&shuffled)));
 }
 
-/// What a token of the format would be, were it not said by somebody.
+/// Texts that would be tokens of the format if they were not part of a message.
 const SPECIAL: [&str; 14] = [
     "<|im_start|>",
     "<|im_end|>",
@@ -296,7 +296,7 @@ proptest! {
     }
 
     /// MC11, S6: a call that is written into a request is read back with its name and the value of its
-    /// arguments, and words are words.
+    /// arguments, and text stays text.
     #[test]
     fn mc11_what_is_written_is_read_back(name in "[a-z中_]{1,8}", text in payload(), words in "[a-z 中]{0,5}") {
         let arguments = serde_json::json!({ "t": text, "n": [1, null, true] });
@@ -313,7 +313,7 @@ proptest! {
     }
 
     /// MC1, MC20: a request begins with the stable part of the request before, whatever was said,
-    /// whichever tools were allowed, and whatever stood in the volatile suffix. Where the suffix is
+    /// whichever tools were allowed, and whatever was in the volatile suffix. If the suffix is
     /// empty and the model keeps to the mode, it begins with all of the request before.
     #[test]
     fn mc1_the_prompt_before_is_a_prefix(
@@ -325,7 +325,7 @@ proptest! {
         let mut messages = vec![Message::system("rules"), Message::user("go")];
         let mut before: Option<String> = None;
         for (turn, (text, calls, mode)) in steps.iter().enumerate() {
-            // A tool is called whenever the mode asks for one.
+            // A tool is called whenever the mode requires one.
             let calls = *calls || *mode > 0;
             let mut all = messages.clone();
             if notices {

@@ -1,27 +1,27 @@
-//! What came of a request by which a server is tried.
+//! The outcome of a request by which a server is tested.
 
 use crate::{ModelConfig, RemoteModel};
 use foldback_llm::{ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, Sampling};
 
-/// The longest answer to a question, in tokens: whether there is one is what is asked.
+/// The longest answer to a question, in tokens: only whether there is one matters.
 const ANSWER: u32 = 48;
 
-/// What came of a request.
+/// The outcome of a request.
 pub(super) enum Judged {
-    /// In how many pieces the answer came, and the answer.
+    /// The number of pieces of the answer, and the answer.
     Taken(usize, Box<ChatResponse>),
-    /// The server does not take such a request.
+    /// The server does not accept such a request.
     Refused(ModelError),
-    /// It says nothing of what the server takes: there are too many requests, the key is refused, or
-    /// nobody is there.
+    /// This says nothing about what the server accepts: there are too many requests, the key is
+    /// refused, or no server is there.
     Unanswered(ModelError),
 }
 
 impl Judged {
-    /// What comes of a request.
+    /// Sends a request and judges its outcome.
     ///
-    /// Some servers fail, or break off, where they mean to refuse: one that answers a plain request in
-    /// between, and fails at the same one again, refuses it.
+    /// Some servers fail, or break off, when they mean to refuse: a server that answers a plain
+    /// request in between, and fails again at the same one, refuses it.
     pub(super) async fn of(
         config: &ModelConfig,
         request: &ChatRequest,
@@ -33,7 +33,7 @@ impl Judged {
         };
         match error.kind {
             ModelErrorKind::Request => Self::Refused(error),
-            // What is no stream says that there is none.
+            // An answer that is not a stream shows that the server does not stream.
             ModelErrorKind::Response if config.stream => Self::Refused(error),
             ModelErrorKind::Unavailable => {
                 if ask(&config.clone().with_stream(false), plain).await.is_err() {
@@ -50,7 +50,7 @@ impl Judged {
     }
 }
 
-/// A short answer, asked for once, and in how many pieces it came.
+/// Requests a short answer without retries, and returns its number of pieces.
 pub(super) async fn ask(
     config: &ModelConfig,
     request: &ChatRequest,

@@ -1,4 +1,4 @@
-//! An answer as the server gives it: piece by piece, or whole where it gives none so.
+//! An answer as the server gives it: streamed, or whole if it does not stream.
 
 use super::reading::Reading;
 use super::{Opened, RemoteModel, broke_off};
@@ -9,9 +9,9 @@ use foldback_llm::{
 use futures::{StreamExt, TryStreamExt, stream};
 
 impl RemoteModel {
-    /// The answer to a request, piece by piece where the server gives it so. Servers of one's own that give
-    /// nothing in pieces are asked for it once more as a whole: llama-cpp-python streams no calls, and breaks
-    /// off instead of saying what is wrong with a request.
+    /// Returns the answer to a request, streamed if the server streams. Self-hosted servers that give nothing
+    /// in pieces are asked once more for the whole: llama-cpp-python streams no calls, and breaks off instead
+    /// of saying what is wrong with a request.
     pub(super) async fn answer<'a>(
         &'a self,
         request: &'a ChatRequest,
@@ -25,7 +25,7 @@ impl RemoteModel {
             Opened::Pieces(reading) => *reading,
             Opened::Whole(response) => return Ok(all_at_once(*response)),
             Opened::Broken(busy, error) if !self.is_own() => return Err(self.failed(&busy, error)),
-            // Whether the server is there is seen by the request for the whole.
+            // The request for the whole shows whether the server is available.
             Opened::Broken(busy, error) => {
                 drop(busy);
                 let is_lost = error.kind == ModelErrorKind::Unavailable;
@@ -40,7 +40,7 @@ impl RemoteModel {
                 Some(Err(error)) => Err(self.failed(reading.busy(), error)),
                 None => Err(broke_off()),
             };
-            // The server is at it no more.
+            // The server is no longer working on it.
             drop(reading);
             let last = self.ended(request, pieces, end).await;
             last.map(|chunks| Some((chunks, None)))
@@ -49,7 +49,7 @@ impl RemoteModel {
         Ok(chunks.map_ok(|chunks| stream::iter(chunks.into_iter().map(Ok))).try_flatten().boxed())
     }
 
-    /// What the end of an answer comes to, behind so many pieces.
+    /// Determines the outcome at the end of a stream, after this many pieces.
     async fn ended(
         &self,
         request: &ChatRequest,
@@ -59,7 +59,7 @@ impl RemoteModel {
         let is_native = self.config.tool_calls() == ToolCalls::Native;
         let is_nothing = match &end {
             Ok(response) => response.usage.output == 0 && response.stop == StopReason::End,
-            // A call in words that is none has been written.
+            // In the Hermes format, a malformed call is an error although the model answered.
             Err(error) => error.kind == ModelErrorKind::Response && is_native,
         };
         if self.is_own() && is_nothing && pieces == 0 {
@@ -72,7 +72,7 @@ impl RemoteModel {
         Ok(vec![ChatChunk::Done(Box::new(response))])
     }
 
-    /// The answer as a whole, behind a stream that gave none, or was lost.
+    /// Returns the whole answer, after a stream that gave none, or was lost.
     async fn whole_instead(
         &self,
         request: &ChatRequest,
@@ -86,9 +86,9 @@ impl RemoteModel {
                 usage += whole.usage;
                 ChatResponse { usage, ..whole }
             }
-            // It had nothing to say.
+            // The model had nothing to say.
             (Err(_), Some(streamed)) => return Ok(streamed),
-            // What was wrong with the request is said here, and not where the stream broke off.
+            // This error says what was wrong with the request; the broken stream did not.
             (Err(error), None) => return Err(error),
         };
         if is_lost {
@@ -105,7 +105,7 @@ impl RemoteModel {
     }
 }
 
-/// A stream of what is there already.
+/// Returns a stream of a complete answer.
 fn all_at_once<'a>(response: ChatResponse) -> ChatStream<'a> {
     stream::iter(response.into_chunks().into_iter().map(Ok)).boxed()
 }

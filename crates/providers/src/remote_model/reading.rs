@@ -35,20 +35,20 @@ impl Reader {
 pub(super) struct Reading {
     frames: Frames,
     next: Option<String>,
-    /// None when the end was told, or the stream has failed.
+    /// `None` after the end was read, or the stream has failed.
     reader: Option<Reader>,
     ready: VecDeque<ChatChunk>,
-    /// The server is at it as long as this is read.
+    /// The server counts as busy as long as this is read.
     busy: Busy,
 }
 
 impl Reading {
-    /// An answer whose first frame has come.
+    /// Creates an answer whose first frame has arrived.
     pub(super) fn new(frames: Frames, first: Option<String>, reader: Reader, busy: Busy) -> Self {
         Self { frames, next: first, reader: Some(reader), ready: VecDeque::new(), busy }
     }
 
-    /// The server that is at it.
+    /// Returns the server that is working on it.
     pub(super) fn busy(&self) -> &Busy {
         &self.busy
     }
@@ -60,7 +60,7 @@ impl Reading {
             }
             let reader = self.reader.as_mut()?;
             if reader.has_ended() {
-                // What a server keeps open behind the end is not waited for.
+                // What a server keeps open after the end is not waited for.
                 return self.end();
             }
             let frame = match self.next.take() {
@@ -83,7 +83,7 @@ impl Reading {
         }
     }
 
-    /// What the end brings: what the reader held back, then the whole answer.
+    /// Returns what the end yields: what the reader held back, then the whole answer.
     fn end(&mut self) -> Option<Result<ChatChunk, ModelError>> {
         let response = match self.reader.take()? {
             Reader::OpenAi(reader) => reader.finish(&mut self.ready),
@@ -128,7 +128,7 @@ mod tests {
         Draft::new(&ChatRequest::default(), ToolNames::default(), "m")
     }
 
-    /// Any JSON of some depth.
+    /// Returns any JSON of some depth.
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -147,7 +147,7 @@ mod tests {
         })
     }
 
-    /// The value with the part at a place replaced, counted in the order of the text.
+    /// Replaces the part at a place of the value, counted in the order of the text.
     fn replace(value: &mut Value, place: &mut usize, by: &Value) {
         if *place == 0 {
             *value = by.clone();

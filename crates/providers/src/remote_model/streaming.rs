@@ -3,18 +3,17 @@
 use foldback_llm::{ChatRequest, Usage};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// So many streams that are lost in a row say that it is no accident.
+/// This many consecutive lost streams are not an accident.
 const LOST: usize = 2;
 
-/// How a server was found to stream: what it does not give piece by piece, it is asked for as a whole from
-/// then on.
+/// How a server was found to stream: what it does not stream is requested as a whole from then on.
 #[derive(Default)]
 pub(super) struct Streaming {
     /// It refuses to stream.
     is_refused: AtomicBool,
     with_tools: Kind,
     without_tools: Kind,
-    /// A streamed answer has come without the tokens that it took.
+    /// A streamed answer has come without a token count.
     is_uncounted: AtomicBool,
     /// A whole one as well: the server counts nothing.
     counts_nothing: AtomicBool,
@@ -23,14 +22,14 @@ pub(super) struct Streaming {
 /// Requests with tools, or those without.
 #[derive(Default)]
 struct Kind {
-    /// Nothing comes in pieces, and an answer as a whole.
+    /// Nothing comes in pieces, but a whole answer does.
     gives_nothing: AtomicBool,
-    /// How many streams were lost in a row whose answer came as a whole.
+    /// How many consecutive streams were lost although the whole answer came.
     lost: AtomicUsize,
 }
 
 impl Streaming {
-    /// Whether the answer to a request is asked for as a whole.
+    /// Returns whether the answer to a request is requested as a whole.
     pub(super) fn is_given_up(&self, request: &ChatRequest) -> bool {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         let is_lossy = is(&self.is_uncounted) && !is(&self.counts_nothing);
@@ -41,7 +40,7 @@ impl Streaming {
         self.is_refused.store(true, Ordering::Relaxed);
     }
 
-    /// An answer came in pieces, with this count.
+    /// Records that an answer was streamed, with this count.
     pub(super) fn streamed(&self, request: &ChatRequest, usage: Usage) {
         self.kind(request).lost.store(0, Ordering::Relaxed);
         if usage.input == 0 {
@@ -49,19 +48,19 @@ impl Streaming {
         }
     }
 
-    /// An answer came as a whole, with this count.
+    /// Records that an answer came as a whole, with this count.
     pub(super) fn came_whole(&self, usage: Usage) {
         if usage.input == 0 {
             self.counts_nothing.store(true, Ordering::Relaxed);
         }
     }
 
-    /// A stream ended without an answer, which came as a whole.
+    /// Records that a stream ended without an answer, which came as a whole.
     pub(super) fn gave_nothing(&self, request: &ChatRequest) {
         self.kind(request).gives_nothing.store(true, Ordering::Relaxed);
     }
 
-    /// A stream was lost before its first piece, and the answer came as a whole.
+    /// Records that a stream was lost before its first piece, and the answer came as a whole.
     pub(super) fn lost(&self, request: &ChatRequest) {
         let kind = self.kind(request);
         if kind.lost.fetch_add(1, Ordering::Relaxed) + 1 >= LOST {

@@ -1,4 +1,4 @@
-//! Conversations as templates can say them.
+//! Conversations as templates can express them.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn result(id: &str, text: &str) -> Message {
     Message::tool_result(&ToolCallId::new(id), text)
 }
 
-/// Roles, words and ids, a line each.
+/// Roles, text and ids, a line each.
 fn told(messages: Vec<Message>, template: ChatTemplate) -> Vec<String> {
     let request = ChatRequest::new(messages).with_cache_marks(vec![0]);
     let request = said_otherwise(Cow::Owned(request), template);
@@ -69,7 +69,7 @@ fn nobody_speaks_twice() {
     assert_eq!(told(messages, ALTERNATING), expected);
 }
 
-/// Templates that know one message of the system take the first for it, and refuse the second.
+/// Templates that accept one system message take the first, and refuse the second.
 #[test]
 fn instructions_at_the_beginning_are_one_message() {
     let messages = || {

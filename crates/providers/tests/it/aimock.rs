@@ -1,7 +1,7 @@
-//! A real counterpart: aimock, a server of both APIs from npm, where it is at hand.
+//! A real counterpart: aimock, a server of both APIs from npm, if it is installed.
 //!
-//! `FOLDBACK_AIMOCK` names its program `llmock`; `npm install @copilotkit/aimock` brings it as
-//! `node_modules/.bin/llmock`. Without it these tests say that they are skipped.
+//! `FOLDBACK_AIMOCK` names its program `llmock`; `npm install @copilotkit/aimock` installs it as
+//! `node_modules/.bin/llmock`. Without it these tests report that they are skipped.
 
 use crate::wire::{pieces, question, tool};
 use foldback_core::Message;
@@ -36,14 +36,14 @@ const FIXTURES: &str = r#"{"fixtures": [
 /// A running server; it ends with this value.
 struct Aimock {
     base_url: String,
-    /// Its output has to have a reader.
+    /// Its output must have a reader.
     _output: tokio::io::Lines<BufReader<ChildStdout>>,
     _fixtures: tempfile::TempDir,
     _child: Child,
 }
 
 impl Aimock {
-    /// A server on a free port of this machine; nothing where the program is not at hand.
+    /// A server on a free port of this machine; `None` if the program is not installed.
     async fn start(test: &str) -> Option<Self> {
         let Some(program) = std::env::var_os(ENVIRONMENT).map(PathBuf::from) else {
             eprintln!("SKIPPED {test}: set {ENVIRONMENT} to the program llmock of aimock");
@@ -101,7 +101,7 @@ fn asking(text: &str) -> ChatRequest {
         .with_cache_marks(vec![0, 1])
 }
 
-/// The answer whole and streamed, which say the same.
+/// The answer whole and streamed, which must agree.
 async fn both_ways(model: &RemoteModel, request: &ChatRequest) -> ChatResponse {
     let whole = model.complete(request).await.unwrap();
     let (chunks, error) = pieces(model, request).await;

@@ -131,7 +131,7 @@ fn the_provider_is_told_from_address_or_name() {
     assert!(error.contains("\"qwen3\"") && error.contains("FOLDBACK_BASE_URL"), "{error}");
     let error =
         by_environment(&[("FOLDBACK_MODEL", "x"), ("FOLDBACK_PROVIDER", "openai-compatible")]);
-    assert!(error.unwrap_err().contains("no address of its own"));
+    assert!(error.unwrap_err().contains("no default address"));
 }
 
 /// The key of a provider is shown to that provider alone.
@@ -249,7 +249,7 @@ fn errors_name_source_and_key() {
     assert!(file(prices).contains("input is more than 0"));
 }
 
-/// Prices in money say what input costs relative to each other as well, unless that is given by itself.
+/// Prices in money also determine the relative prices of input, unless those are given separately.
 #[test]
 fn prices_in_money_are_prices_of_input_as_well() {
     let money = "[model]\nname = \"m\"\nbase_url = \"http://localhost/v1\"\ntoken_prices = { input = 3.0, output = 15.0, cached_read = 0.3, cached_write = 3.75 }\n";
@@ -275,7 +275,7 @@ fn errors_never_show_a_key() {
         assert!(error.contains("model.api_key: expected a string"), "{error}");
         assert!(!error.contains("secret") && !error.contains("123456789"), "{error}");
     }
-    // What is no TOML is told by its place.
+    // A file that is not TOML is reported with the place of the error.
     for (text, place) in [
         ("api_key = sk-secret", "line 2, column 11"),
         ("api_key = \"sk-secret\nname = \"x\"", "line 2, column"),
@@ -286,11 +286,11 @@ fn errors_never_show_a_key() {
         let error =
             load(ModelFlags::default(), &[], Some(&format!("[model]\n{text}"))).unwrap_err();
         assert!(error.contains("foldback.toml (") && error.contains(place), "{error}");
-        assert!(error.contains("is no TOML: ") && !error.contains("secret"), "{error}");
+        assert!(error.contains("is not TOML: ") && !error.contains("secret"), "{error}");
     }
 }
 
-/// Templates are those of servers of one's own: elsewhere such a setting would have no effect.
+/// Templates belong to self-hosted servers: elsewhere such a setting would have no effect.
 #[test]
 fn settings_without_effect_are_refused() {
     for setting in ["family = \"mistral\"", "call_ids = \"nine\"", "parallel_calls = false"] {

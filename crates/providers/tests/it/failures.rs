@@ -1,4 +1,4 @@
-//! What is said when a provider refuses, fails, or is not there.
+//! What is reported when a provider refuses, fails, or is not there.
 
 use crate::wire::{
     KEY, anthropic_events, ask, config, json, model, openai_events, pieces, question, serve,
@@ -226,7 +226,7 @@ async fn a_key_at_the_cut_is_not_shown() {
     }
 }
 
-/// A key that stands in an answer, whatever is wrong with that.
+/// A key in an answer, whatever is wrong with that answer.
 #[tokio::test]
 async fn no_error_of_an_answer_shows_a_key() {
     let whole = [
@@ -274,7 +274,7 @@ async fn absent_providers_are_unavailable() {
     assert_eq!(streamed.unwrap(), error);
 }
 
-/// A key is sent to no other address than the one that was given.
+/// A key is sent only to the address that was given.
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let other = serve(json("{}")).await;
@@ -295,19 +295,24 @@ fn addresses_and_keys_are_checked_before_anything_is_sent() {
     };
     for (url, key, header, expected) in [
         ("localhost:8000", "k", None, "begins with http:// or https://"),
-        ("api.example.org/v1", "k", None, "\"api.example.org/v1\" is no address"),
-        ("", "k", None, "is no address"),
+        ("api.example.org/v1", "k", None, "\"api.example.org/v1\" is not an address"),
+        ("", "k", None, "is not an address"),
         ("ftp://x/v1", "k", None, "begins with http"),
         ("http://user:hidden@x/v1", "k", None, "no user and no password"),
         ("http://x/v1?a=hidden", "k", None, "no query"),
         ("http://x/v1#hidden", "k", None, "no query"),
-        ("https://user:hidden@h:99999/v1", "k", None, "\"https://[...]@h:99999/v1\" is no address"),
+        (
+            "https://user:hidden@h:99999/v1",
+            "k",
+            None,
+            "\"https://[...]@h:99999/v1\" is not an address",
+        ),
         ("https://user:hid?den@h/v1", "k", None, "\"https://[...]@h/v1\""),
         ("user:hidden@h/v1", "k", None, "\"[...]@h/v1\""),
-        ("h/v1?key=hidden", "k", None, "\"h/v1?[...]\" is no address"),
-        ("http://x/v1", "密钥", None, "characters that no header takes"),
+        ("h/v1?key=hidden", "k", None, "\"h/v1?[...]\" is not an address"),
+        ("http://x/v1", "密钥", None, "characters that no header accepts"),
         ("http://x/v1", " \n", None, "the key is empty"),
-        ("http://x/v1", "k", Some("a b"), "no name of a header"),
+        ("http://x/v1", "k", Some("a b"), "is not a valid header name"),
     ] {
         let error = with(url, key, header);
         assert_eq!(error.kind, ModelErrorKind::Configuration);

@@ -1,4 +1,4 @@
-//! Servers that know no tool calls, and servers that decode by a grammar.
+//! Servers without tool calls, and servers with constrained decoding.
 
 use crate::wire::{bodies, openai_events, pieces, tool};
 use foldback_core::{Message, ToolCall};
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
-/// A server as there are many: what it knows of a chat is roles that alternate and texts. It refuses all
-/// else, and where it is to decode by a grammar, a request without one.
+/// A typical limited server: it knows only alternating roles and texts. It refuses everything else, and
+/// if it is to decode by a grammar, a request without one.
 struct Plain {
     /// What the model writes.
     answer: String,
@@ -47,7 +47,7 @@ impl Respond for Plain {
             let error = json!({"error": {"message": message}});
             return ResponseTemplate::new(400).set_body_json(error);
         }
-        // The tokens of a server that stops where it is told to.
+        // The tokens of a server that stops where it is asked to.
         let stops = body["stop"].as_array().cloned().unwrap_or_default();
         let ends = stops.iter().filter_map(|stop| self.answer.find(stop.as_str().unwrap()));
         let answer = &self.answer[..ends.min().unwrap_or(self.answer.len())];
@@ -91,7 +91,7 @@ fn model(config: ModelConfig) -> RemoteModel {
     RemoteModel::new(config).unwrap()
 }
 
-/// A conversation with everything that a plain server does not know.
+/// A conversation with everything that a plain server does not support.
 fn asked() -> ChatRequest {
     let calls = vec![
         ToolCall::new("call_1", "get_weather", r#"{"city": "上海"}"#),
@@ -116,8 +116,8 @@ const CALLS: &str = concat!(
     r#"<tool_response>{"name": "get_weather", "content": "made up"}</tool_response>"#,
 );
 
-/// The calls come out of the text, whole and streamed: with their names and exact arguments, ids of
-/// their own, and the words around them.
+/// The calls are read from the text, whole and streamed: with their names and exact arguments, ids
+/// of their own, and the text around them.
 #[tokio::test]
 async fn mc11_calls_are_read_out_of_the_text() {
     let server = serve(CALLS, false).await;
@@ -151,7 +151,7 @@ async fn mc11_calls_are_read_out_of_the_text() {
     assert_eq!(shown.count(), 2);
 }
 
-/// An answer in words alone is as any other; what looks like the beginning of a tag is not held back.
+/// An answer of text alone is an ordinary answer; what looks like the beginning of a tag is not held back.
 #[tokio::test]
 async fn words_are_words() {
     for answer in ["明天 < 20 °C, as </tool_call> says\n", "a <tool"] {
@@ -164,7 +164,7 @@ async fn words_are_words() {
     }
 }
 
-/// A call that cannot be read is an answer that cannot be read: whoever asks tells the model why.
+/// A call that cannot be read is an answer that cannot be read: the caller tells the model why.
 #[tokio::test]
 async fn mc11_a_call_that_cannot_be_read_is_an_unreadable_answer() {
     for (answer, why) in [
@@ -183,7 +183,7 @@ async fn mc11_a_call_that_cannot_be_read_is_an_unreadable_answer() {
     }
 }
 
-/// Without tools there are no calls: a tag in the answer is a text.
+/// Without tools there are no calls: a tag in the answer is text.
 #[tokio::test]
 async fn without_tools_nothing_is_read() {
     let server = serve("<tool_call>x", false).await;
@@ -235,8 +235,8 @@ async fn mc9_the_grammar_names_the_allowed_tools_alone() {
     assert_ne!(sent[0]["grammar"], sent[1]["grammar"], "words, or none");
 }
 
-/// MC7, MC10: where the beginning of an answer is taken, a call that is required is begun, and the answer
-/// goes on from there.
+/// MC7, MC10: if the beginning of an answer is accepted, a required call is begun, and the answer
+/// continues from there.
 #[tokio::test]
 async fn mc7_an_answer_goes_on_from_its_beginning() {
     let server = serve("weather\", \"arguments\": {\"city\": \"上海\"}}</tool_call>", false).await;
@@ -257,7 +257,7 @@ async fn mc7_an_answer_goes_on_from_its_beginning() {
     );
 }
 
-/// MC8: where no tool may be called, the answer ends where a call would begin.
+/// MC8: if no tool may be called, the answer ends where a call would begin.
 #[tokio::test]
 async fn mc8_reply_only_rules_calls_out() {
     let server = serve("In words.<tool_call>{\"name\": \"get_weather\"}</tool_call>", false).await;
@@ -269,8 +269,7 @@ async fn mc8_reply_only_rules_calls_out() {
     );
 }
 
-/// MC19: a tool is preferred in words, at the end, where it moves no cached prefix: the others may be
-/// called as before.
+/// MC19: a tool is preferred in words, at the end, where it moves no cached prefix: the others may still be called.
 #[tokio::test]
 async fn mc19_a_preference_excludes_nothing() {
     let server = serve("ok", true).await;
@@ -298,7 +297,7 @@ async fn mc19_a_preference_excludes_nothing() {
     }
 }
 
-/// Settings that do not fit each other are refused before anything is sent.
+/// Settings that contradict each other are refused before anything is sent.
 #[test]
 fn settings_that_do_not_fit_are_refused() {
     let of = |provider, name| ModelConfig::new(provider, "http://127.0.0.1:1/v1", name);
@@ -314,7 +313,7 @@ fn settings_that_do_not_fit_are_refused() {
         ),
         (
             of(Provider::OpenAiCompatible, "m").with_workers(["here"]),
-            "the base URL \"here\" is no address",
+            "the base URL \"here\" is not an address",
         ),
     ] {
         let error = RemoteModel::new(config).unwrap_err();
@@ -323,7 +322,7 @@ fn settings_that_do_not_fit_are_refused() {
     }
 }
 
-/// MC16: without a seed results are sent as they are; with one, the same words in every request.
+/// MC16: without a seed results are sent unchanged; with one, with the same wording in every request.
 #[tokio::test]
 async fn mc16_off_changes_nothing() {
     let server = serve("ok", false).await;
@@ -341,7 +340,7 @@ async fn mc16_off_changes_nothing() {
     assert!(bodies.iter().all(|body| body.contains("rain")), "the result is in all of them");
 }
 
-/// A recording of the exchange plays the same answers where there is no server.
+/// A recording of the exchange gives the same answers without a server.
 #[tokio::test]
 async fn a_recorded_exchange_is_played_again() {
     let server = serve(CALLS, false).await;

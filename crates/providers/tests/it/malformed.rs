@@ -1,4 +1,4 @@
-//! Answers that are not as they should be: each is a response or a typed error, never a panic.
+//! Answers that are not as they should be: each gives a response or a typed error, never a panic.
 
 use crate::wire::{
     anthropic_events, ask, events, json, openai_events, pieces, question, question_with_tool,
@@ -20,7 +20,7 @@ fn calls(calls: &str) -> [ResponseTemplate; 2] {
     [json(&whole), openai_events(&[&frame])]
 }
 
-/// What is read of an answer, whole and streamed; both say the same.
+/// What is read of an answer, whole and streamed; both must agree.
 async fn calls_read(template: &str) -> Vec<ToolCall> {
     let [whole, frames] = calls(template);
     let request = question_with_tool();
@@ -37,7 +37,7 @@ fn call(id: &str, arguments: &serde_json::Value) -> String {
     .to_string()
 }
 
-/// The arguments come as the model wrote them, so that it can be told what is wrong with them.
+/// The arguments are kept as the model wrote them, so that it can be told what is wrong with them.
 #[tokio::test]
 async fn arguments_that_are_no_json_are_kept() {
     for arguments in
@@ -76,7 +76,7 @@ async fn unknown_tools_and_empty_names_are_kept() {
     assert_eq!(read, expected);
 }
 
-/// Results are told apart by ids, so each call has one of its own, unlike those in the request.
+/// Results are matched by ids, so each call has one of its own, unlike those in the request.
 #[tokio::test]
 async fn calls_without_an_id_or_with_one_twice_get_their_own() {
     let template = r#"[{"index":0,"id":"a","function":{"name":"t","arguments":"{\"n\":1}"}},
@@ -109,7 +109,7 @@ async fn calls_without_an_id_or_with_one_twice_get_their_own() {
     assert_eq!(later.intersection(&ids).collect::<Vec<_>>(), [&"a"], "other answers have others");
 }
 
-/// Servers whose pieces have no index, one index for all, or wild ones.
+/// Servers whose pieces have no index, one index for all, or arbitrary ones.
 #[tokio::test]
 async fn pieces_find_their_call() {
     let piece = |json: &str| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{json}]}}}}]}}"#);
@@ -164,7 +164,7 @@ async fn a_new_id_alone_begins_no_call() {
     assert_eq!(response.message.tool_calls(), [ToolCall::new("x1", "t", r#"{"a":1}"#)]);
 }
 
-/// A server that says id and name again with every piece.
+/// A server that repeats id and name with every piece.
 #[tokio::test]
 async fn an_id_and_a_name_said_again_begin_no_call() {
     for index in ["", r#""index":0,"#] {
@@ -176,7 +176,7 @@ async fn an_id_and_a_name_said_again_begin_no_call() {
     }
 }
 
-/// Calls without ids, in one frame or in several, are told apart by their names.
+/// Calls without ids, in one frame or in several, are distinguished by their names.
 #[tokio::test]
 async fn a_name_begins_another_call() {
     for index in ["", r#""index":0,"#] {
@@ -202,7 +202,7 @@ async fn a_name_begins_another_call() {
     }
 }
 
-/// A name that comes behind its call's beginning: the call goes out with it, and with what came before.
+/// A name that comes after its call's beginning: the call is sent with it, and with what came before.
 #[tokio::test]
 async fn a_late_name_is_the_calls() {
     let frame = |piece: &str| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{piece}]}}}}]}}"#);
@@ -226,7 +226,7 @@ async fn a_late_name_is_the_calls() {
     assert_eq!(response.message.tool_calls(), [ToolCall::new("x", "t", "{\"城\":1}")]);
 }
 
-/// An end is no answer.
+/// An end is not an answer.
 #[tokio::test]
 async fn an_end_without_an_answer_is_an_error() {
     use ModelErrorKind::{Response, Unavailable};
@@ -249,7 +249,7 @@ async fn an_end_without_an_answer_is_an_error() {
     assert_eq!(response.message.text(), "", "a model may have nothing to say");
 }
 
-/// A server that does not stream answers whole, which is taken; a page is no answer.
+/// A server that does not stream answers whole, which is accepted; a page is not an answer.
 #[tokio::test]
 async fn an_answer_that_is_not_streamed_is_taken_whole() {
     let whole =
@@ -267,7 +267,7 @@ async fn an_answer_that_is_not_streamed_is_taken_whole() {
     }
 }
 
-/// A request for a stream that is refused with a status that says that all is well.
+/// A request to stream that is refused with a success status.
 #[tokio::test]
 async fn an_error_in_place_of_a_stream_is_told() {
     for (body, kind, expected) in [
@@ -337,7 +337,7 @@ async fn text_around_calls_is_kept() {
     assert!(response.message.tool_calls().is_empty(), "text never becomes a call here");
 }
 
-/// Whole answers that nobody can read.
+/// Whole answers that cannot be read.
 #[tokio::test]
 async fn unreadable_answers_are_typed_errors() {
     let deep = format!("{{\"choices\":{}", "[".repeat(200_000));
@@ -375,7 +375,7 @@ async fn unreadable_answers_are_typed_errors() {
     }
 }
 
-/// Whole answers and streams say the same of what is no UTF-8.
+/// Whole answers and streams report the same about bytes that are not UTF-8.
 #[tokio::test]
 async fn answers_that_are_no_text_are_a_typed_error() {
     for body in [
@@ -392,7 +392,7 @@ async fn answers_that_are_no_text_are_a_typed_error() {
     }
 }
 
-/// An answer is read though its type is not told, as some proxies have it.
+/// An answer is read even if its type is missing, as with some proxies.
 #[tokio::test]
 async fn answers_of_another_content_type_are_read() {
     let body = r#"{"choices":[{"message":{"content":"好"}}]}"#;
@@ -403,7 +403,7 @@ async fn answers_of_another_content_type_are_read() {
     }
 }
 
-/// Members of other types than they should have are passed over.
+/// Members of unexpected types are ignored.
 #[tokio::test]
 async fn members_of_wrong_types_are_passed_over() {
     let openai = r#"{"model":7,"usage":{"prompt_tokens":"many","completion_tokens":-3,"prompt_tokens_details":[]},
@@ -475,7 +475,7 @@ async fn frames_out_of_order_fail_nothing() {
     assert_eq!(response.message.tool_calls(), [ToolCall::new("t", "n", r#"{"a":1}"#)]);
 }
 
-/// Arguments that broke off at the greatest number of tokens.
+/// Arguments that broke off at the token limit.
 #[tokio::test]
 async fn a_cut_call_says_that_it_was_cut() {
     let body = value!({"choices": [{"finish_reason": "length", "message": {"tool_calls":
@@ -496,7 +496,7 @@ async fn a_cut_call_says_that_it_was_cut() {
     assert_eq!(response.stop, StopReason::Length);
     assert_eq!(response.message.tool_calls(), [ToolCall::new("t", "n", "{\"a\": \"上")]);
 
-    // And such a call goes back in a request that can be read.
+    // Such a call is sent back in a request that can be read.
     let mut request = question_with_tool().with_messages(question().messages);
     request.messages.push(response.message.into());
     request.messages.push(

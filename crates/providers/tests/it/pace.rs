@@ -10,11 +10,11 @@ use tokio::net::TcpListener;
 /// The pause between two pieces.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// How long a model waits for a piece: for some pauses, and not for the whole of an answer.
+/// How long a model waits for a piece: longer than some pauses, and less than a whole answer.
 const SILENCE: Duration = Duration::from_millis(400);
 
 /// Serves one answer, whose parts are sent with pauses between them; it ends with the last part, or
-/// stays open behind it. Gives back the base URL.
+/// stays open after it. Returns the base URL.
 async fn serve(parts: Vec<Vec<u8>>, stays_open: bool) -> String {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_vec();
     serve_raw([vec![head], parts].concat(), stays_open).await
@@ -29,7 +29,7 @@ async fn serve_raw(parts: Vec<Vec<u8>>, stays_open: bool) -> String {
         let mut request = vec![0; 65536];
         let _ = stream.read(&mut request).await.unwrap();
         for part in parts {
-            // Whoever has given up no longer reads.
+            // A client that has given up no longer reads.
             if stream.write_all(&part).await.is_err() || stream.flush().await.is_err() {
                 return;
             }
@@ -65,8 +65,8 @@ fn text(text: &str) -> ChatChunk {
     ChatChunk::Text(text.to_owned())
 }
 
-/// Frames that say nothing to whoever only looks for text: thoughts in other words, empty texts, pieces
-/// of a call without an index. Together they take twice as long as silence is waited for.
+/// Frames without text: thinking, empty texts, pieces of a call without an index. Together they take
+/// twice as long as the silence timeout.
 #[tokio::test]
 async fn any_frame_keeps_a_stream_alive() {
     for quiet in [
@@ -87,7 +87,7 @@ async fn any_frame_keeps_a_stream_alive() {
     }
 }
 
-/// A piece is shown when it comes, though it has no text.
+/// A piece is shown when it comes, even if it has no text.
 #[tokio::test]
 async fn pieces_come_out_at_once() {
     let call = r#"{"tool_calls":[{"id":"c","function":{"name":"t","arguments":"{}"}}]}"#;
@@ -97,7 +97,7 @@ async fn pieces_come_out_at_once() {
     ];
     for (provider, parts) in [
         (Provider::OpenAiCompatible, vec![delta(call)]),
-        // Without `event:`, as some gateways have it.
+        // Without `event:`, as some gateways send it.
         (Provider::Anthropic, anthropic.map(frame).to_vec()),
     ] {
         let base = serve(parts, true).await;
@@ -109,7 +109,7 @@ async fn pieces_come_out_at_once() {
     }
 }
 
-/// Anthropic's frames without their names, slower together than silence is waited for, on a connection
+/// Anthropic's frames without their names, together slower than the silence timeout, on a connection
 /// that is not closed.
 #[tokio::test]
 async fn frames_without_names_are_read_as_they_come() {
@@ -128,7 +128,7 @@ async fn frames_without_names_are_read_as_they_come() {
     assert_eq!(response.message.text(), "上".repeat(20));
 }
 
-/// A stream that stops without an end, cut in the middle of a character: the pieces before it came
+/// A stream that stops without an end, cut in the middle of a character: the pieces before it came through.
 /// through.
 #[tokio::test]
 async fn silent_streams_are_given_up() {
@@ -140,7 +140,7 @@ async fn silent_streams_are_given_up() {
     assert_eq!(error.unwrap().kind, ModelErrorKind::Timeout);
 }
 
-/// A piece that is no UTF-8: the pieces before it came through.
+/// A piece that is not UTF-8: the pieces before it came through.
 #[tokio::test]
 async fn pieces_that_are_no_text_are_a_typed_error() {
     let parts = vec![[delta(r#"{"content":"上"}"#), b"data: \xff\n\n".to_vec(), end()].concat()];
@@ -152,7 +152,7 @@ async fn pieces_that_are_no_text_are_a_typed_error() {
     assert!(error.message.starts_with("the answer cannot be read: invalid utf-8"), "{error}");
 }
 
-/// A stream that only says that it is alive is waited for.
+/// A stream of keep-alives alone is waited for.
 #[tokio::test]
 async fn signs_of_life_keep_a_stream_alive() {
     for sign in [": still at it\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n"] {
@@ -166,7 +166,7 @@ async fn signs_of_life_keep_a_stream_alive() {
     }
 }
 
-/// But not without end: the next piece comes within the time of a whole answer.
+/// But not forever: the next piece must come within the time of a whole answer.
 #[tokio::test]
 async fn signs_of_life_alone_are_no_answer() {
     for (first, what) in [
@@ -185,7 +185,7 @@ async fn signs_of_life_alone_are_no_answer() {
     }
 }
 
-/// Refusals whose words stall, before they begin or within them: status, wait and what came are reported.
+/// Error bodies that stall, before they begin or within them: status, wait and what came are reported.
 #[tokio::test]
 async fn a_refusal_whose_words_stall_keeps_its_status() {
     let head = b"HTTP/1.1 429 Busy\r\nretry-after: 7\r\ncontent-length: 99\r\n\r\n".to_vec();
@@ -200,7 +200,7 @@ async fn a_refusal_whose_words_stall_keeps_its_status() {
             let mut config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
             config.api_key = Some(ApiKey::new(KEY));
             config.timeouts.silence = SILENCE * 2;
-            // Over before the words are given up, and yet there was an answer.
+            // Over before the wait for the body is abandoned, and yet there was an answer.
             config.timeouts.answer = SILENCE;
             let model = RemoteModel::new(config).unwrap();
             let error = if is_streamed {
@@ -235,7 +235,7 @@ async fn answers_are_read_up_to_a_bound() {
     }
 }
 
-/// What stands behind the bound of a refusal's words does not count.
+/// What exceeds the limit of an error body does not count.
 #[tokio::test]
 async fn words_of_a_refusal_are_read_up_to_a_bound() {
     for (before, kind) in

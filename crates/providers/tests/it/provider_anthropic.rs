@@ -1,4 +1,4 @@
-//! What Anthropic's messages are sent, and what is read of their answers.
+//! What is sent to Anthropic's Messages API, and what is read of its answers.
 
 use crate::wire::{
     KEY, anthropic_events, ask, bodies, body, config, conversation, json, model, pieces, question,
@@ -80,7 +80,7 @@ async fn anthropic_calls_and_thoughts_come_back_and_are_sent_again() {
     assert_eq!(sent["messages"][1]["content"], answer["content"], "the turn goes back as it came");
 }
 
-/// The same answer in pieces, with a text, thoughts and two calls.
+/// The same answer in pieces, with a text, thinking and two calls.
 #[tokio::test]
 async fn anthropic_streams_are_read_piece_by_piece() {
     let frames = [
@@ -164,7 +164,7 @@ async fn mc3_at_most_four_marks_the_head_and_the_latest() {
     let headless =
         request.clone().with_messages(request.messages[1..].to_vec()).with_cache_marks(vec![0, 2]);
     assert_eq!(marked(&headless).await, ["t", "u0", "u1"], "without a system prompt: the tools");
-    // A mark on nothing stands behind what was said before it.
+    // A mark on an empty message is set on what was said before it.
     let mut blank = request.clone();
     blank.messages[2] = Message::assistant(" ").into();
     blank.cache_marks = vec![2];
@@ -177,7 +177,7 @@ async fn mc3_at_most_four_marks_the_head_and_the_latest() {
     assert!(error.message.contains("behind message 14, but the request has 14 messages"));
 }
 
-/// MC3: the mark at the head's end stays, though the request marks more of it than there is room for.
+/// MC3: the mark at the head's end stays, although the request marks more of it than there is room for.
 #[tokio::test]
 async fn mc3_the_head_is_marked_whatever_else_is() {
     let said = ["s0", "s1", "s2"].map(Message::system).into_iter();
@@ -197,7 +197,7 @@ async fn mc3_the_head_is_marked_whatever_else_is() {
     assert_eq!(marked(&few).await, ["s0", "s2", "u2"], "where there is room, both are");
 }
 
-/// MC3: thoughts take no mark, so it stands on what was said before them.
+/// MC3: thinking accepts no mark, so it is set on what was said before it.
 #[tokio::test]
 async fn mc3_a_mark_on_thoughts_steps_back() {
     let thoughts = |content: &str, kind: &str| {
@@ -241,7 +241,7 @@ async fn mc3_marks_can_live_an_hour() {
     assert_eq!(sent["system"][0]["cache_control"], value!({"type": "ephemeral", "ttl": "1h"}));
 }
 
-/// MC1: apart from its marks, each request goes on from the bytes of the one before.
+/// MC1: apart from its marks, each request continues the bytes of the one before.
 #[tokio::test]
 async fn mc1_anthropic_requests_of_one_conversation_share_their_beginning() {
     let server = serve(json(HI)).await;
@@ -256,7 +256,7 @@ async fn mc1_anthropic_requests_of_one_conversation_share_their_beginning() {
     let mark = r#","cache_control":{"type":"ephemeral"}"#;
     let bodies: Vec<_> = bodies(&server).await.iter().map(|body| body.replace(mark, "")).collect();
     for (before, after) in bodies.iter().zip(&bodies[1..]) {
-        // The last turn may go on; before its end everything is the same.
+        // The last turn may continue; before its end everything is the same.
         let end = before.find(r#"]}],"max_tokens""#).unwrap();
         assert!(after.starts_with(&before[..end]), "{before}\n{after}");
         let rest = before.find(r#","max_tokens""#).unwrap();
@@ -264,7 +264,7 @@ async fn mc1_anthropic_requests_of_one_conversation_share_their_beginning() {
     }
 }
 
-/// What the provider would refuse is said in another way, always the same.
+/// What the provider would refuse is rewritten, always in the same way.
 #[tokio::test]
 async fn anthropic_turns_are_legal() {
     let server = serve(json(HI)).await;
@@ -312,8 +312,8 @@ async fn what_cannot_be_said_is_named() {
     for (messages, expected) in [
         (Vec::new(), "there is no message to answer"),
         (of(r#"{"role":"user","content":" "}"#), "there is no message to answer"),
-        (of(r#"{"role":"critic","content":"x"}"#), "knows no role \"critic\""),
-        (of(r#"{"role":"tool","content":"x"}"#), "names the call that it answers"),
+        (of(r#"{"role":"critic","content":"x"}"#), "unknown role \"critic\""),
+        (of(r#"{"role":"tool","content":"x"}"#), "must name the call that it answers"),
         (of(audio), "a part of the type \"input_audio\""),
         (of(r#"{"role":"assistant","content":"Sure:"}"#), "prefill is off"),
     ] {
@@ -342,7 +342,7 @@ async fn mc10_the_beginning_of_an_answer_ends_with_a_word() {
     model.complete(&request).await.unwrap();
     assert_eq!(body(&server).await["messages"][1]["content"][0]["text"], "Sure:");
 
-    // Where that beginning is empty, the last word is the user's, and stays as it is.
+    // If that beginning is empty, the last message is the user's, and stays unchanged.
     let server = serve(json(HI)).await;
     let messages = vec![Message::user("code:\n\n  "), Message::assistant("")];
     let request = ChatRequest::new(messages);

@@ -1,4 +1,4 @@
-//! What chat-completions are sent, and what is read of their answers.
+//! What is sent to chat-completions, and what is read of the answers.
 
 use crate::wire::{
     KEY, ask, bodies, body, config, conversation, json, model, openai_events, pieces, question,
@@ -16,7 +16,7 @@ const HI: &str = r#"{"id":"1","model":"gpt-4.1-2025-04-14","choices":[{"index":0
     "message":{"role":"assistant","content":"Hi.","refusal":null}}],
     "usage":{"prompt_tokens":2006,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":1920}}}"#;
 
-/// MC2, MC18: the whole body: exact texts and arguments, tools by name, names that are legal.
+/// MC2, MC18: the whole body: exact texts and arguments, tools by name, legal names.
 #[tokio::test]
 async fn mc2_openai_gets_the_exact_request() {
     let server = serve(json(HI)).await;
@@ -76,7 +76,7 @@ async fn serve_on(server: &MockServer, body: &str) {
         .await;
 }
 
-/// A text, two calls whose pieces take turns, and the usage behind the end.
+/// A text, two calls whose pieces alternate, and the usage after the end.
 #[tokio::test]
 async fn openai_streams_are_read_piece_by_piece() {
     let frames = [
@@ -126,7 +126,7 @@ async fn openai_streams_are_read_piece_by_piece() {
     assert_eq!(sent["stream_options"], value!({"include_usage": true}));
 }
 
-/// MC1: each request of a growing conversation goes on from the bytes of the one before.
+/// MC1: each request of a growing conversation continues the bytes of the one before.
 #[tokio::test]
 async fn mc1_openai_requests_of_one_conversation_share_their_beginning() {
     let server = serve(json(HI)).await;
@@ -222,7 +222,7 @@ async fn others_are_told_what_they_know() {
     assert_eq!(requests[0].headers["x-session-id"], "s");
 }
 
-/// Ids of other models that a conversation brings along are said to OpenAI in legal ones.
+/// Ids of other models in a conversation are sent to OpenAI as legal ones.
 #[tokio::test]
 async fn openai_gets_legal_ids() {
     let server = serve(json(HI)).await;
@@ -238,7 +238,7 @@ async fn openai_gets_legal_ids() {
     assert_eq!(*id, sent["messages"][2]["tool_call_id"]);
 }
 
-/// What no provider could make sense of is refused by all, and not sent.
+/// What no provider could handle is refused by all, and not sent.
 #[tokio::test]
 async fn requests_are_checked_before_they_are_written() {
     let server = serve(json(HI)).await;
@@ -252,7 +252,7 @@ async fn requests_are_checked_before_they_are_written() {
     odd.messages.push(critic.into());
     for (request, expected) in [
         (question().with_cache_marks(vec![0, 1]), "behind message 1, but"),
-        (odd, "knows no role \"SYSTEM\""),
+        (odd, "unknown role \"SYSTEM\""),
         (
             question().with_tools(vec![tool("a"), tool("b"), tool("a")]),
             "the tool \"a\" is declared twice",
@@ -291,8 +291,8 @@ async fn names_that_look_like_efforts_stay_whole() {
     }
 }
 
-/// MC3: OpenAI's newer models take marks, which every message up to the last one carries: a prefix is
-/// found again only where a mark stood when it was written.
+/// MC3: OpenAI's newer models accept marks, which every message up to the last one carries: a prefix
+/// is found again only where a mark was when it was written.
 #[tokio::test]
 async fn mc3_newer_openai_models_get_marks() {
     let server = serve(json(HI)).await;
@@ -308,7 +308,7 @@ async fn mc3_newer_openai_models_get_marks() {
     named("gpt-5.5").complete(&request).await.unwrap();
     let bodies: Vec<Value> =
         bodies(&server).await.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
-    // The calls and the empty result between have no place for one, and the todo is behind the last.
+    // The calls and the empty result in between cannot carry one, and the todo is after the last.
     assert_eq!(marked(&bodies[0]), [0, 1, 3, 5]);
     assert_eq!(bodies[0]["prompt_cache_options"], value!({"mode": "explicit"}));
     assert_eq!(marked(&bodies[1]), [0; 0]);
@@ -332,7 +332,7 @@ fn marked(body: &Value) -> Vec<usize> {
     messages.filter(|(_, message)| is_marked(message)).map(|(at, _)| at).collect()
 }
 
-/// MC3: of more marks than the provider looks at, the first and the latest stay.
+/// MC3: of more marks than the provider considers, the first and the latest stay.
 #[tokio::test]
 async fn mc3_openai_looks_at_eighty_marks() {
     let server = serve(json(HI)).await;

@@ -1,4 +1,4 @@
-//! Servers of one's own as they are: what llama.cpp, llama-cpp-python and chat templates take.
+//! Self-hosted servers as they are: what llama.cpp, llama-cpp-python and chat templates accept.
 
 use crate::wire::{
     bodies, body, config, events, json, openai_events, pieces, question, serve, tool,
@@ -22,14 +22,14 @@ fn own(server: &MockServer) -> ModelConfig {
     config(server, Provider::OpenAiCompatible)
 }
 
-/// The body that a server of one's own is sent.
+/// The body that a self-hosted server is sent.
 async fn told(request: ChatRequest, change: impl Fn(ModelConfig) -> ModelConfig) -> Value {
     let server = serve(json(HI)).await;
     RemoteModel::new(change(own(&server))).unwrap().complete(&request).await.unwrap();
     body(&server).await
 }
 
-/// Two calls in one message, their results, and the state of the work behind them.
+/// Two calls in one message, their results, and the state of the work after them.
 fn worked() -> ChatRequest {
     let calls = vec![ToolCall::new("call_1", "look", "{}"), ToolCall::new("call_2", "look", "{}")];
     let messages = vec![
@@ -43,8 +43,8 @@ fn worked() -> ChatRequest {
     ChatRequest::new(messages).with_tools(vec![tool("look")])
 }
 
-/// A message with calls and no words has an empty text: llama-cpp-python answers 500 to null, and templates
-/// of Qwen, gpt-oss, Granite and others fail on it.
+/// A message with calls and without text has an empty text: llama-cpp-python answers 500 to null, and
+/// templates of Qwen, gpt-oss, Granite and others fail on it.
 #[tokio::test]
 async fn a_message_with_calls_has_a_text() {
     let sent = told(worked(), |config| config).await;
@@ -54,7 +54,7 @@ async fn a_message_with_calls_has_a_text() {
     assert_eq!(body(&server).await["messages"][2]["content"], Value::Null, "as OpenAI has it");
 }
 
-/// Some servers refuse a result without a word. OpenAI takes it as it is.
+/// Some servers refuse an empty result. OpenAI accepts it.
 #[tokio::test]
 async fn a_result_that_says_nothing_is_put_into_words_for_servers_of_others() {
     let mut request = worked();
@@ -68,7 +68,7 @@ async fn a_result_that_says_nothing_is_put_into_words_for_servers_of_others() {
     assert_eq!(body(&server).await["messages"][at]["content"], " \n");
 }
 
-/// Types are single, and each property says what it is.
+/// Types are single, and each property has a description.
 #[tokio::test]
 async fn schemas_are_such_as_templates_read() {
     let odd = ToolDefinition {
@@ -84,7 +84,7 @@ async fn schemas_are_such_as_templates_read() {
     );
 }
 
-/// What a strict schema requires and lets be `null` may be left out of a call; the tool gets its `null`.
+/// What a strict schema requires and allows to be `null` may be left out of a call; the tool gets its `null`.
 #[tokio::test]
 async fn what_is_left_out_of_a_call_is_null_where_the_tool_wants_that() {
     let strict = ToolDefinition {
@@ -106,7 +106,7 @@ async fn what_is_left_out_of_a_call_is_null_where_the_tool_wants_that() {
     }
 }
 
-/// An answer has an end: 4,096 tokens, or what the settings or the request say.
+/// An answer is limited: to 4,096 tokens, or to what the settings or the request say.
 #[tokio::test]
 async fn answers_are_bounded() {
     assert_eq!(told(question(), |config| config).await["max_tokens"], 4_096);
@@ -124,7 +124,7 @@ async fn answers_are_bounded() {
     assert_eq!(body(&server).await.get("max_tokens"), None, "OpenAI's models end by themselves");
 }
 
-/// Mistral's templates: user and model take turns, ids have nine letters and digits.
+/// Mistral's templates: user and model alternate, ids have nine letters and digits.
 #[tokio::test]
 async fn a_family_says_it_as_its_templates_can() {
     let sent = told(worked(), |config| config.with_template(Family::Mistral.template())).await;
@@ -151,7 +151,7 @@ async fn a_family_says_it_as_its_templates_can() {
     assert_eq!(sent["messages"][0]["role"], "user");
 }
 
-/// So it is inside a stream.
+/// The same inside a stream.
 #[tokio::test]
 async fn a_refusal_by_template_may_come_in_a_stream() {
     let error = r#"{"error":{"code":500,"message":"Jinja Exception: roles must alternate","type":"server_error"}}"#;
@@ -167,7 +167,7 @@ async fn a_refusal_by_template_may_come_in_a_stream() {
     assert_eq!(error.kind, ModelErrorKind::Unavailable, "any gateway fails so");
 }
 
-/// A refusal by template is a refusal, though it is told as a failure of the server: it is asked once.
+/// A refusal by a template is a refusal, although it is reported as a server failure: it is not retried.
 #[tokio::test]
 async fn a_refusal_by_template_is_not_asked_again() {
     for words in [
@@ -190,7 +190,7 @@ async fn a_refusal_by_template_is_not_asked_again() {
     assert_eq!(error.kind, ModelErrorKind::ContextLength);
 }
 
-/// That a call is due is said in words where the server takes no other choice than its own.
+/// A required call is put in words if the server accepts no choice but its own.
 #[tokio::test]
 async fn a_required_call_can_be_said_in_words() {
     let request = question().with_tools(vec![tool("look")]).with_tool_choice(ToolChoice::Required);
@@ -199,7 +199,7 @@ async fn a_required_call_can_be_said_in_words() {
     assert_eq!(sent["messages"][1]["content"], "Call a tool in this answer.");
 }
 
-/// Answers come piece by piece unless they are asked for whole, and are the same.
+/// Answers are streamed unless they are requested whole, and are the same.
 #[tokio::test]
 async fn answers_are_streamed_by_themselves() {
     let pieces = [
@@ -218,7 +218,7 @@ async fn answers_are_streamed_by_themselves() {
     assert_eq!((streamed.message.text(), streamed.usage), (whole.message.text(), whole.usage));
 }
 
-/// An answer may take longer than a silence is waited for, as long as it goes on.
+/// An answer may take longer than the silence timeout, as long as it continues.
 #[tokio::test]
 async fn only_silence_is_bounded() {
     for (pause, is_silent) in [(60, false), (2_000, true)] {
@@ -251,16 +251,16 @@ async fn only_silence_is_bounded() {
     }
 }
 
-/// What comes of a stream that is lost: a beginning, or nothing at all, as chance has it.
+/// What arrives of a stream that is lost: a beginning, or nothing at all, by chance.
 const BEGUN: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// A stream of nothing that ends as it should, on a connection that takes another request and loses it, as
-/// uvicorn closes one behind an error.
+/// An empty stream that ends properly, on a connection that accepts another request and loses it, as
+/// uvicorn closes one after an error.
 const ENDED: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
 
-/// A server that loses streams in the place of their first piece, as llama-cpp-python does it, and gives
-/// this answer as a whole. Gives back the base URL, and for each request whether it was streamed.
+/// A server that loses streams instead of sending their first piece, as llama-cpp-python does, and gives
+/// this answer as a whole. Returns the base URL, and for each request whether it was streamed.
 async fn losing(
     broken: &'static str,
     status: u16,
@@ -291,7 +291,7 @@ async fn losing(
     (base, asked)
 }
 
-/// The request for the whole is sent once more where the stream has taken its connection along.
+/// The request for the whole is sent once more if the stream has taken its connection along.
 #[tokio::test]
 async fn the_whole_comes_though_its_connection_is_closed() {
     let (base, asked) = losing(ENDED, 200, HI).await;
@@ -304,7 +304,7 @@ async fn the_whole_comes_though_its_connection_is_closed() {
     assert_eq!(*asked.lock().unwrap(), [true, false, false]);
 }
 
-/// The whole is asked for where a stream is lost; one that is lost alone may be an accident.
+/// The whole is requested if a stream is lost; a single lost stream may be an accident.
 #[tokio::test]
 async fn where_a_stream_breaks_off_the_whole_is_asked_for() {
     let with_tool = question().with_tools(vec![tool("look")]);
@@ -319,7 +319,7 @@ async fn where_a_stream_breaks_off_the_whole_is_asked_for() {
     }
 }
 
-/// What is wrong with a request is said where the whole is asked for.
+/// What is wrong with a request is reported when the whole is requested.
 #[tokio::test]
 async fn a_broken_stream_does_not_hide_what_was_wrong() {
     let refusal = r#"{"error":{"message":"Requested tokens (9000) exceed context window of 8192","code":"context_length_exceeded"}}"#;
@@ -331,7 +331,7 @@ async fn a_broken_stream_does_not_hide_what_was_wrong() {
     }
 }
 
-/// Others are asked once in an attempt, though a stream is lost: what comes next is waited for.
+/// Others are asked once in an attempt, even if a stream is lost: what comes next is waited for.
 #[tokio::test]
 async fn a_lost_connection_says_nothing_of_streams_elsewhere() {
     for provider in [Provider::OpenAi, Provider::Anthropic] {
@@ -345,7 +345,7 @@ async fn a_lost_connection_says_nothing_of_streams_elsewhere() {
     }
 }
 
-/// A worker that fails behind its first frame, or with words in the place of frames, is left out like any.
+/// A worker that fails after its first frame, or sends text in place of frames, is skipped like any other.
 #[tokio::test]
 async fn a_worker_that_fails_while_it_streams_is_left_out() {
     let piece = r#"{"choices":[{"delta":{"content":"H"}}]}"#;
@@ -363,7 +363,7 @@ async fn a_worker_that_fails_while_it_streams_is_left_out() {
     }
 }
 
-/// A server that answers a request for a stream by `streamed`, and others by `whole`.
+/// A server that answers a request to stream with `streamed`, and others with `whole`.
 async fn either(streamed: ResponseTemplate, whole: ResponseTemplate) -> MockServer {
     let server = MockServer::start().await;
     for (is_streamed, answer) in [(true, streamed), (false, whole)] {
@@ -380,7 +380,7 @@ async fn streamed(server: &MockServer) -> Vec<bool> {
     bodies.map(|body| body["stream"] == true).collect()
 }
 
-/// Bounds of tokens hold: where a stream does not say what it took, the next answer comes whole.
+/// Token limits hold: if a stream does not report its usage, the next answer comes whole.
 #[tokio::test]
 async fn what_is_not_counted_is_not_streamed() {
     let piece = r#"{"choices":[{"delta":{"content":"Hi."},"finish_reason":"stop"}]}"#;
@@ -400,7 +400,7 @@ async fn what_is_not_counted_is_not_streamed() {
     assert_eq!(streamed(&server).await, [true, false, true, true], "it counts nothing anyway");
 }
 
-/// A provider that refuses to stream is asked for the whole, from then on.
+/// A provider that refuses to stream is asked for the whole from then on.
 #[tokio::test]
 async fn where_streams_are_refused_the_whole_is_asked_for() {
     let unverified = value!({"error": {
@@ -428,8 +428,7 @@ async fn where_streams_are_refused_the_whole_is_asked_for() {
     assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Request, expected));
 }
 
-/// A server that gives nothing piece by piece where tools are declared is asked for whole answers from then
-/// on.
+/// A server that does not stream if tools are declared is asked for whole answers from then on.
 #[tokio::test]
 async fn where_nothing_is_streamed_the_whole_is_asked_for() {
     let nothing = r#"{"choices":[{"delta":{"role":"assistant"},"finish_reason":"stop"}]}"#;

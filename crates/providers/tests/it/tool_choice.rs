@@ -1,4 +1,4 @@
-//! What each provider is told about the tools that may be called now.
+//! What each provider is sent about the tools that may be called now.
 
 use crate::wire::{body, config, json, question, serve, tool};
 use foldback_core::{Message, ToolCall};
@@ -9,7 +9,7 @@ use serde_json::{Value, json as value};
 const PROVIDERS: [Provider; 3] =
     [Provider::OpenAi, Provider::OpenAiCompatible, Provider::Anthropic];
 
-/// `tool_choice` as a provider gets it; null where nothing is said.
+/// `tool_choice` as a provider gets it; null if absent.
 async fn told(provider: Provider, choice: ToolChoice) -> Value {
     let answer = match provider {
         Provider::Anthropic => r#"{"content":[]}"#,
@@ -29,7 +29,7 @@ fn allowed(names: &[&str], required: bool) -> ToolChoice {
     ToolChoice::Allowed(AllowedTools { names, required, preferred: None })
 }
 
-/// MC10: each choice in the words of each provider.
+/// MC10: each choice in the format of each provider.
 #[tokio::test]
 async fn mc10_choices_are_said_in_each_providers_words() {
     let function = |name: &str| value!({"type": "function", "function": {"name": name}});
@@ -74,7 +74,7 @@ async fn mc10_choices_are_said_in_each_providers_words() {
     }
 }
 
-/// MC10: what a provider cannot be told is said by its capabilities.
+/// MC10: what a provider cannot be sent is missing from its capabilities.
 #[tokio::test]
 async fn mc10_capabilities_say_what_is_offered() {
     let server = serve(json("{}")).await;
@@ -108,8 +108,8 @@ async fn mc10_choices_that_fit_no_tool_are_refused() {
     assert!(server.received_requests().await.unwrap().is_empty());
 }
 
-/// MC6, MC18: a call in the history stays as it was while its tool may not be called, and though it
-/// is declared no more.
+/// MC6, MC18: a call in the history stays as it was while its tool may not be called, even if it is
+/// no longer declared.
 #[tokio::test]
 async fn mc6_calls_of_masked_tools_stay_in_the_history() {
     let call = ToolCall::new("c", "browser_查询订单", "{}");

@@ -1,4 +1,4 @@
-//! A provider on this machine, and a model that asks it.
+//! A provider on this machine, and a model that calls it.
 
 use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::{ChatChunk, ChatModel, ChatRequest, ChatResponse, ModelError};
@@ -25,13 +25,13 @@ pub(crate) fn events(body: &str) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_raw(body.to_owned(), "text/event-stream")
 }
 
-/// Server-sent events of chat-completions, with the end that it has.
+/// Server-sent events of chat-completions, with their end.
 pub(crate) fn openai_events(frames: &[&str]) -> ResponseTemplate {
     let frames: String = frames.iter().map(|frame| format!("data: {frame}\n\n")).collect();
     events(&format!("{frames}data: [DONE]\n\n"))
 }
 
-/// Server-sent events of Anthropic's messages, each named by its type.
+/// Server-sent events of Anthropic's Messages API, each named by its type.
 pub(crate) fn anthropic_events(frames: &[&str]) -> ResponseTemplate {
     let frame = |frame: &&str| {
         let kind =
@@ -45,7 +45,7 @@ pub(crate) fn config(server: &MockServer, provider: Provider) -> ModelConfig {
     let name = if provider == Provider::Anthropic { "claude-sonnet-4-5" } else { "gpt-4.1" };
     let mut config = ModelConfig::new(provider, &format!("{}/v1", server.uri()), name);
     config.api_key = Some(ApiKey::new(KEY));
-    // What is asked for whole is what most tests look at; how answers come by themselves has its own.
+    // Most tests use whole answers; streaming has its own.
     config.stream = false;
     config
 }
@@ -54,7 +54,7 @@ pub(crate) fn model(server: &MockServer, provider: Provider) -> RemoteModel {
     RemoteModel::new(config(server, provider)).unwrap()
 }
 
-/// The same, asked for answers piece by piece.
+/// The same, with streamed answers.
 pub(crate) fn streaming(server: &MockServer, provider: Provider) -> RemoteModel {
     RemoteModel::new(config(server, provider).with_stream(true)).unwrap()
 }
@@ -129,7 +129,7 @@ pub(crate) fn tool(name: &str) -> ToolDefinition {
     }
 }
 
-/// A conversation with two calls at once, one of a tool whose name no provider takes.
+/// A conversation with two calls at once, one of a tool whose name no provider accepts.
 pub(crate) fn conversation() -> ChatRequest {
     let calls = vec![
         ToolCall::new("call_1", "get_weather", r#"{"city": "上海",  "at": "now"}"#),

@@ -19,7 +19,7 @@ async fn asked(server: &MockServer) -> usize {
 }
 
 /// MC4: a session stays at one server of several; when that is lost, its sessions move to the others, and
-/// theirs stay; without a session, whoever has less to do serves.
+/// theirs stay; without a session, the least loaded serves.
 #[tokio::test]
 async fn mc4_sessions_stay_until_their_server_is_lost() {
     let servers = [serve(json(HI)).await, serve(json(HI)).await, serve(json(HI)).await];

@@ -1,4 +1,4 @@
-//! GW9: what a client hears while it waits, and what ends with it.
+//! GW9: what a client receives while it waits, and what ends with it.
 
 use super::super::{Ask, Billed, Recall, Rounds};
 use super::Player;
@@ -19,7 +19,7 @@ fn answer(text: &'static str) -> reqwest::Response {
     answer.body(text).unwrap().into()
 }
 
-/// A provider that thinks for so many seconds, and a mark that is set when it is no longer asked.
+/// A provider that thinks for this many seconds, and a flag that is set when its request is dropped.
 fn slow(seconds: u64) -> (Ask, Arc<Mutex<bool>>) {
     struct Gone(Arc<Mutex<bool>>);
     impl Drop for Gone {

@@ -5,7 +5,7 @@ use crate::Api;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The model thinks, speaks, calls ours and ends; then it speaks, calls ours beside the client's, and ends.
+/// The model thinks, speaks, calls our tools and ends; then it speaks, calls ours beside the client's, and ends.
 fn messages() -> [String; 2] {
     let event =
         |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
@@ -95,14 +95,14 @@ fn gw9_messages_become_one() {
     let end = events.iter().find(|event| event["type"] == "message_delta").unwrap();
     let usage = json!({ "output_tokens": 60, "input_tokens": 30, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 5 });
     assert_eq!((&end["usage"], &end["delta"]["stop_reason"]), (&usage, &json!("tool_use")));
-    // What stands before the first call of ours is the provider's to the byte.
+    // What precedes the first call of ours is the provider's to the byte.
     let [first, _] = messages();
     let visible = first
         .find("event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":2");
     assert!(out.starts_with(&first[..visible.unwrap()]));
 }
 
-/// Words come at once, and only the end waits.
+/// Text is sent at once, and only the end waits.
 #[test]
 fn gw9_words_are_not_held_back() {
     let mut stream = stream(Api::Messages);
@@ -114,7 +114,7 @@ fn gw9_words_are_not_held_back() {
     }
 }
 
-/// A stream without a call of ours passes to the byte, whatever it is.
+/// A stream without a call of ours passes byte for byte, whatever it is.
 #[test]
 fn gw9_what_calls_none_of_ours_passes() {
     for text in [
@@ -132,7 +132,7 @@ fn gw9_what_calls_none_of_ours_passes() {
     }
 }
 
-/// Servers that give a call whole, with the end in the same piece, without numbers and without an end of the stream.
+/// Servers that send a call whole, with the end in the same piece, without numbers and without an end of the stream.
 #[test]
 fn gw9_chat_completions_of_other_servers() {
     let chunk = |delta: Value, finish: Value| {
@@ -179,7 +179,7 @@ proptest! {
     }
 }
 
-/// R5: what a provider counts may be more than a number holds together.
+/// R5: the sum of a provider's counts may exceed the largest number.
 #[test]
 fn r5_counts_beyond_all_numbers_are_told() {
     let most = u64::MAX.to_string();
@@ -190,7 +190,7 @@ fn r5_counts_beyond_all_numbers_are_told() {
     let end = data(&out).into_iter().find(|event| event["type"] == "message_delta").unwrap();
     assert_eq!(end["usage"]["output_tokens"], json!(u64::MAX));
 
-    // A number of an event is the last that there is.
+    // An event has the greatest possible number.
     let mut stream = stream(Api::Responses);
     let event = format!("data: {{\"type\":\"response.created\",\"sequence_number\":{most}}}\n\n");
     assert_eq!(stream.read(event.as_bytes()), event.as_bytes());

@@ -1,11 +1,11 @@
-//! A reader of GBNF for tests: it says whether a text may be written, and what may come next, by the
-//! rules of llama.cpp.
+//! A reader of GBNF for tests: it reports whether a text may be written, and what may come next, by
+//! the rules of llama.cpp.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// What one place of a rule holds.
+/// What one place in a rule holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     /// One character: of these ranges, or of all others.
@@ -16,14 +16,14 @@ enum Item {
     Rule(usize),
 }
 
-/// A grammar as it was read.
+/// A parsed grammar.
 #[derive(Debug)]
 pub(super) struct Gbnf {
     /// The alternatives of each rule.
     rules: Vec<Vec<Vec<Item>>>,
 }
 
-/// The ways in which a text may go on: each a stack of places in rules, the next character's last.
+/// The ways in which a text may continue: each a stack of places in rules, the next character's last.
 pub(super) type State = BTreeSet<Vec<(usize, usize, usize)>>;
 
 impl Gbnf {
@@ -49,7 +49,7 @@ impl Gbnf {
         gbnf
     }
 
-    /// llama.cpp refuses rules that can begin with themselves.
+    /// Fails on left-recursive rules, which llama.cpp refuses.
     fn check_left_recursion(&self) {
         for rule in 0..self.rules.len() {
             let (mut open, mut seen) = (vec![rule], BTreeSet::new());
@@ -101,7 +101,7 @@ impl Gbnf {
                 state.insert(stack);
             }
             Some(Item::Rule(next)) => {
-                // A rule that ends with another is left before that begins.
+                // A rule that ends with another is left before that one begins.
                 if at + 1 < self.rules[rule][alternative].len() {
                     stack.push((rule, alternative, at + 1));
                 }
@@ -114,7 +114,7 @@ impl Gbnf {
         }
     }
 
-    /// The state behind more text; `None` where it may not be written.
+    /// Returns the state after more text; `None` if the text may not be written.
     pub(super) fn advance(&self, state: &State, more: &str) -> Option<State> {
         let mut state = state.clone();
         for c in more.chars() {
@@ -145,7 +145,7 @@ impl Gbnf {
         state.contains(&Vec::new())
     }
 
-    /// Whether a whole text may be written.
+    /// Returns whether a whole text may be written.
     pub(super) fn admits(&self, text: &str) -> bool {
         self.after(text).is_some_and(|state| Self::may_end(&state))
     }
@@ -210,7 +210,7 @@ impl Reader {
         alternatives
     }
 
-    /// Repeats what was read last, a literal as a whole.
+    /// Repeats what was read last; a literal is repeated as a whole.
     fn repeat(&mut self, chars: &mut Peekable<Chars<'_>>, items: &mut Vec<Item>, from: usize) {
         let (least, most) = match chars.peek() {
             Some('*') => (0, None),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Rules, by names that say nothing: the same rule is written once.
+/// Rules, under arbitrary names: the same rule is written only once.
 #[derive(Default)]
 pub(super) struct Rules {
     rules: Vec<(String, String)>,
@@ -14,7 +14,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// A rule of this body, by its name.
+    /// Adds a rule with this body, and returns its name.
     pub(super) fn add(&mut self, body: String) -> String {
         if let Some(name) = self.names.get(&body) {
             return name.clone();
@@ -25,7 +25,7 @@ impl Rules {
         name
     }
 
-    /// A name for a rule that is defined later, because it names itself.
+    /// Reserves the name of a rule that is defined later, because it refers to itself.
     pub(super) fn name(&mut self) -> String {
         self.count += 1;
         format!("r{}", self.count)
@@ -35,7 +35,7 @@ impl Rules {
         self.rules.push((name.to_owned(), body));
     }
 
-    /// The whole grammar.
+    /// Returns the whole grammar.
     pub(super) fn text(&self, root: &str) -> String {
         let mut text = format!("root ::= {root}\n");
         for (name, body) in &self.rules {
@@ -46,7 +46,7 @@ impl Rules {
     }
 }
 
-/// A text that stands as it is.
+/// Returns a literal.
 pub(super) fn literal(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,15 +1,15 @@
 //! The values of a JSON schema, as rules.
 //!
-//! What a schema says of types, properties, items, enumerations and references is kept; what it says of
-//! patterns, lengths and ranges is left to whoever checks the arguments. Properties come in the order of
-//! the schema. Of what is not understood any value may come.
+//! Types, properties, items, enumerations and references of a schema are enforced; patterns, lengths and
+//! ranges are left to whatever validates the arguments. Properties come in the order of the schema. What
+//! is not understood allows any value.
 
 use super::rules::{Rules, literal};
 use crate::json;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Space between the parts of a value: enough for any way to lay it out, and not without end.
+/// Space between the parts of a value: enough for any layout, but bounded.
 const SPACE: &str = r#"(" " | "\n" [ \t]{0,20})?"#;
 
 const STRING: &str = r#""\"" ([^"\\\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F]))* "\"""#;
@@ -18,10 +18,10 @@ const INTEGER: &str = r#""-"? ("0" | [1-9] [0-9]*)"#;
 
 const NUMBER: &str = r#""-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)? ([eE] [-+]? [0-9]+)?"#;
 
-/// Deeper schemas are any value.
+/// Deeper schemas allow any value.
 const DEEPEST: usize = 32;
 
-/// The arguments of a tool: an object, by its schema.
+/// Returns the rule for the arguments of a tool: an object, by its schema.
 pub(super) fn arguments(schema: &str, rules: &mut Rules) -> String {
     let schema = json::parse_object(schema).unwrap_or_default();
     let (root, any) = (Value::Object(schema), Map::new());
@@ -35,15 +35,15 @@ pub(super) fn arguments(schema: &str, rules: &mut Rules) -> String {
 struct Writer<'w> {
     rules: &'w mut Rules,
     root: &'w Value,
-    /// The rules of what is referred to, by its place.
+    /// The rules of referenced schemas, by reference.
     known: HashMap<String, String>,
-    /// The references that are being followed, since something was last written before them: to follow
-    /// one of them again would never come to a value.
+    /// The references that are being followed since something was last written before them: following
+    /// one of them again would never reach a value.
     direct: Vec<&'w str>,
 }
 
 impl<'w> Writer<'w> {
-    /// The rule of a schema's values.
+    /// Returns the rule for a schema's values.
     fn value(&mut self, schema: &'w Value, depth: usize) -> String {
         let Value::Object(object) = schema else { return self.any() };
         if depth > DEEPEST {
@@ -95,7 +95,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// What a reference within the schema names; it may name itself.
+    /// Returns the rule for a reference within the schema; it may refer to itself.
     fn referred(&mut self, place: &'w str, depth: usize) -> String {
         if self.direct.contains(&place) {
             return self.any();
@@ -136,12 +136,12 @@ impl<'w> Writer<'w> {
 
     fn object(&mut self, schema: &'w Map<String, Value>, depth: usize) -> String {
         let properties = schema.get("properties").and_then(Value::as_object);
-        // What a member holds begins behind a brace, so it may refer to whatever is open here.
+        // The content of a member comes after a brace, so it may refer to anything that is open here.
         let direct = std::mem::take(&mut self.direct);
         let others = match schema.get("additionalProperties") {
             Some(Value::Bool(false)) => None,
             Some(other) => Some(self.value(other, depth + 1)),
-            // Where properties are declared, they are what is meant.
+            // If properties are declared, only those are meant.
             None if properties.is_some() => None,
             None => Some(self.any()),
         };
@@ -170,11 +170,11 @@ impl<'w> Writer<'w> {
         format!("{name} {} {value}", self.space())
     }
 
-    /// Members in their order, each with whether it has to come, and any others behind them.
+    /// Returns members in their order, each with whether it is required, and any others after them.
     fn members(&mut self, members: &[(String, bool)], others: Option<&str>) -> String {
         let (space, string) = (self.space(), self.string());
         let comma = format!(r#""," {space}"#);
-        // What may come behind a member, and what where none has come yet.
+        // What may follow a member, and what may follow if there is none yet.
         let (mut behind, mut first) = (String::new(), String::new());
         if let Some(value) = others {
             let other = format!(r#"{string} ":" {space} {value}"#);
@@ -203,7 +203,7 @@ impl<'w> Writer<'w> {
         self.rules.add(STRING.to_owned())
     }
 
-    /// Any value.
+    /// Returns the rule for any value.
     fn any(&mut self) -> String {
         if let Some(any) = &self.rules.any {
             return any.clone();

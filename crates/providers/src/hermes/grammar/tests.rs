@@ -1,4 +1,4 @@
-//! What a grammar lets through, by the rules of llama.cpp.
+//! What a grammar admits, by the rules of llama.cpp.
 
 use super::gbnf::{Gbnf, State};
 use super::grammar;
@@ -32,7 +32,7 @@ fn free(names: &[&str], required: bool) -> Gbnf {
     grammar_of(names, "{}", required)
 }
 
-/// A small vocabulary: names in pieces, tokens that stand across the end of a name, whole names that are
+/// A small vocabulary: names in pieces, tokens that reach across the end of a name, whole names that are
 /// masked, and what a call needs around them.
 const TOKENS: [&str; 46] = [
     "<tool_call>",
@@ -83,18 +83,18 @@ const TOKENS: [&str; 46] = [
     "<|im_end|>",
 ];
 
-/// Arguments that hold any text, so that a way into a string is among the ways.
+/// Arguments that admit any text, so that paths into a string are among those walked.
 const TEXT: &str = r#"{"type":"object","properties":{"t":{"type":"string"}}}"#;
 
-/// A call that a string may hold, to tell whether the parser takes itself to be in one.
+/// A call that a string may hold, to find out whether the parser believes to be inside one.
 const PROBE: &str = "{'name': 'shell_修改地址', 'arguments': {}}";
 
-/// Ways that are longer only repeat themselves.
+/// Longer paths only repeat themselves.
 const LONGEST: usize = 400;
 
-/// The tools that the parser finds called behind every answer that the vocabulary can write, the shortest
-/// ways first. What may come next depends on the state of the grammar alone; what the parser makes of it
-/// is told apart as well, so that a way on which the two disagree is gone to its end.
+/// The tools that the parser finds called after every answer that the vocabulary can write, the shortest
+/// paths first. What may come next depends only on the state of the grammar; the parser's state is
+/// distinguished as well, so that a path on which the two disagree is walked to its end.
 fn walk(grammar: &Gbnf) -> (BTreeSet<String>, usize) {
     let names = |answer: &str, more: &str| -> BTreeSet<String> {
         parse_hermes(&format!("{answer}{more}")).calls().map(|call| call.name.clone()).collect()
@@ -127,8 +127,7 @@ fn mc9_a_masked_name_cannot_be_generated() {
     assert_eq!(open, SHOP.map(str::to_owned).into());
 }
 
-/// MC8, MC9: where words and calls may be mixed no masked call comes of it, and under reply-only none at
-/// all.
+/// MC8, MC9: if text and calls may be mixed, no masked call results, and under reply-only none at all.
 #[test]
 fn mc9_no_way_around_by_words() {
     assert_eq!(walk(&grammar_of(&SOME, TEXT, false)).0, SOME.map(str::to_owned).into());
@@ -137,7 +136,7 @@ fn mc9_no_way_around_by_words() {
 }
 
 proptest! {
-    /// MC9: any answer that is written token by token out of what is allowed calls allowed tools only.
+    /// MC9: any answer that is written token by token from what is allowed calls only allowed tools.
     #[test]
     fn mc9_random_answers_call_allowed_tools_only(
         required: bool,
@@ -185,8 +184,8 @@ fn mc8_modes_decide_about_the_beginning_of_a_call() {
 }
 
 proptest! {
-    /// MC9: whatever object of arguments is written as JSON, the grammar lets it through where a tool
-    /// says nothing of them, and the parser reads it; cut anywhere it is a beginning.
+    /// MC9: whatever object of arguments is written as JSON, the grammar admits it if a tool does not
+    /// describe them, and the parser reads it; cut anywhere it is a beginning.
     #[test]
     fn mc9_any_arguments_may_be_written(value in value(), name in prop::sample::select(SHOP.to_vec()), pretty: bool) {
         let arguments = serde_json::json!({ "v": value });
@@ -200,7 +199,7 @@ proptest! {
         prop_assert!(!grammar.admits(&other));
     }
 
-    /// MC9: what the grammar lets through to its end, the parser reads without a problem.
+    /// MC9: what the grammar admits to its end, the parser reads without a problem.
     #[test]
     fn mc9_what_is_let_through_is_read(pieces in prop::collection::vec(piece(), 0..10)) {
         let grammar = free(&SOME, true);
@@ -272,7 +271,7 @@ fn value() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// The arguments that a tool's schema lets through, and those that it does not.
+/// The arguments that a tool's schema admits, and those that it does not.
 #[track_caller]
 fn check(schema: &str, admitted: &[&str], refused: &[&str]) {
     let grammar = grammar_of(&["t"], schema, true);
@@ -325,8 +324,7 @@ fn mc9_arguments_are_those_of_the_schema() {
     );
 }
 
-/// MC9: what a schema says by reference, by choice and of other properties holds too; of what is not
-/// understood any value may come.
+/// MC9: references, choices and other properties of a schema hold too; what is not understood allows any value.
 #[test]
 fn mc9_schemas_of_every_kind_are_read() {
     check(

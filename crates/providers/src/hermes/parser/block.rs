@@ -7,7 +7,7 @@ use crate::hermes::{CALL_BEGIN, CALL_END, TURN_END};
 /// How far a block has been read. It begins with the tag.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
-    /// How many bytes behind the tag have been looked at.
+    /// How many bytes after the tag have been read.
     at: usize,
     place: Place,
     calls: Vec<HermesCall>,
@@ -15,28 +15,28 @@ pub(super) struct Block {
 
 #[derive(Clone, Debug, Default)]
 enum Place {
-    /// Before an object, where one has to come.
+    /// Before an object, which must follow.
     #[default]
     Before,
     /// In an object that begins here.
     Object { from: usize, depth: usize, strings: Strings },
-    /// Behind an object.
+    /// After an object.
     Behind,
-    /// In a block that is no call. What stands in its strings is none either, so its end is looked
-    /// for outside them.
+    /// In a block that is not a valid call. Its strings contain no call either, so its end is
+    /// searched for outside them.
     Broken { reason: String, strings: Strings },
-    /// In a block that is no call, and of which nobody knows where its strings end: the rest of the
-    /// answer is its own.
+    /// In a block that is not a valid call, and whose strings have no certain end: the rest of the
+    /// answer belongs to it.
     Lost { reason: String },
 }
 
-/// What is known of a block.
+/// What is known about a block.
 pub(super) enum Progress {
-    /// More of it has to come.
+    /// More of it must follow.
     Open,
     /// It is this long, its tags included, and holds these calls.
     Calls { calls: Vec<HermesCall>, length: usize },
-    /// It is this long, and no call.
+    /// It is this long, and is not a valid call.
     Problem { reason: String, length: usize },
 }
 
@@ -45,7 +45,7 @@ const CUT_STRING: &str = "it is cut off inside a string";
 const UNQUOTED: &str = "a quote in one of its strings is not escaped";
 
 impl Block {
-    /// Reads on in a text that begins with the block.
+    /// Continues reading a text that begins with the block.
     pub(super) fn read(&mut self, text: &str, is_end: bool) -> Progress {
         let inside = text.get(CALL_BEGIN.len()..).unwrap_or_default();
         while let Some(byte) = inside.as_bytes().get(self.at).copied() {
@@ -83,7 +83,7 @@ impl Block {
                         Tag::Open => return Progress::Open,
                         Tag::Cut => return self.done(rest.len()),
                         Tag::Whole(CALL_END) => return self.done(CALL_END.len()),
-                        // A new call or the end of the turn, where the end of this one was forgotten.
+                        // A new call or the end of the turn, if the end tag of this one was forgotten.
                         Tag::Whole(_) => return self.done(0),
                         Tag::None => self.fail("something stands behind its object"),
                     }
@@ -116,7 +116,7 @@ impl Block {
         if is_end { self.end(text.len()) } else { Progress::Open }
     }
 
-    /// What there is to say at the end of the answer.
+    /// Returns the result at the end of the answer.
     fn end(&mut self, length: usize) -> Progress {
         let reason = match &mut self.place {
             Place::Behind => return self.done(0),
@@ -132,22 +132,22 @@ impl Block {
         Progress::Calls { calls: std::mem::take(&mut self.calls), length }
     }
 
-    /// The block is no call, and goes on from here.
+    /// Marks the block as invalid from here on.
     fn fail(&mut self, reason: &str) {
         let strings = Strings::default();
         self.place = Place::Broken { reason: reason.to_owned(), strings };
     }
 
-    /// The block is no call, and never ends.
+    /// Marks the block as invalid and endless.
     fn lose(&mut self, reason: &str) {
         self.place = Place::Lost { reason: reason.to_owned() };
     }
 }
 
-/// Which of some tags a text begins with.
+/// Which of several tags a text begins with.
 enum Tag {
     Whole(&'static str),
-    /// More has to come to say.
+    /// More input is needed to decide.
     Open,
     /// The beginning of one, at the end of the answer.
     Cut,
@@ -165,8 +165,8 @@ fn tag(text: &str, tags: &[&'static str], is_end: bool) -> Tag {
     }
 }
 
-/// Takes a byte of an object, outside its strings: whether it is the last, or `None` where it can be
-/// part of no JSON and no Python.
+/// Reads a byte of an object, outside its strings: returns whether it is the last, or `None` if it
+/// cannot be part of JSON or Python.
 fn scan(byte: u8, depth: &mut usize) -> Option<bool> {
     match byte {
         b'{' | b'[' | b'(' => *depth += 1,

@@ -9,8 +9,7 @@ use std::borrow::Cow;
 pub(crate) struct HermesCall {
     /// The tool.
     pub(crate) name: String,
-    /// The arguments: the JSON that the model wrote, as it wrote it; of a Python dict the same as
-    /// JSON; `{}` where it wrote none.
+    /// The arguments: the JSON as the model wrote it; a Python dict is converted to JSON; `{}` if there are none.
     pub(crate) arguments: String,
 }
 
@@ -19,7 +18,7 @@ impl HermesCall {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let json = match serde_json::from_str::<Object<'_>>(text) {
             Ok(_) => Cow::Borrowed(text),
-            // The error of JSON says more to a model that did write JSON.
+            // The JSON error is more helpful for a model that did write JSON.
             Err(error) => match python_to_json(text) {
                 Ok(json) => Cow::Owned(json),
                 Err(reason) if text.contains('\'') => return Err(reason),

@@ -1,30 +1,30 @@
-//! Where the strings of JSON and of Python's literals begin and end.
+//! Where the strings of JSON and of Python literals begin and end.
 
 /// Follows strings byte by byte.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Strings {
     /// The quote that the open string began with.
     quote: Option<u8>,
-    /// Whether a backslash stands before the next byte.
+    /// Whether a backslash precedes the next byte.
     is_escaped: bool,
-    /// Whether a string ended, and nothing but space came since.
+    /// Whether a string ended, and only white space came since.
     is_behind: bool,
 }
 
-/// Where a byte stands.
+/// The position of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placed {
-    /// In a string; its quotes are.
+    /// In a string; its quotes count as inside.
     Inside,
-    /// In none.
+    /// Outside strings.
     Outside,
-    /// Behind a string, where nothing like it may stand: the quote before it ended no string, so
+    /// After a string, where nothing like it may be: the quote before it did not end the string, so
     /// from there on what looks like outside is inside.
     Misplaced,
 }
 
 impl Strings {
-    /// Whether a string is open.
+    /// Returns whether a string is open.
     pub(super) fn is_open(&self) -> bool {
         self.quote.is_some()
     }
