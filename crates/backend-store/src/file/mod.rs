@@ -1,6 +1,6 @@
-//! A payload in a file of its own.
+//! The format of a payload's file.
 //!
-//! The file can be read by range without reading the rest, and every byte that is handed out was
+//! The file can be read by range without reading the rest, and every byte that is returned was
 //! checked. All numbers are little-endian.
 //!
 //! ```text
@@ -13,18 +13,18 @@
 //!                     BLAKE3 of the payload; the seal
 //! ```
 //!
-//! The **seal** is the BLAKE3 of header, table and the footer before it. It stands in the
-//! payload's record too, so the checks of the chunks hang on the transactional store: a part
-//! that is read alone is as well checked as the whole, and a file that was put in the place of
-//! another is refused. A chunk is checked before it is decompressed, and decompresses into at
-//! most its raw size, which follows from the payload's size; no length in the file is ever
-//! allocated unchecked. The offset of a chunk is the sum of the sizes before it, so no two
-//! fields can disagree.
+//! The **seal** is the BLAKE3 of header, table and the footer before it. It is also in the
+//! payload's record, so the checks of the chunks depend on the transactional store: a part that is
+//! read alone is checked as well as the whole, and a file that was put in the place of another is
+//! refused. A chunk is checked before it is decompressed, and decompresses into at most its raw
+//! size, which follows from the payload's size; no length in the file is ever allocated unchecked.
+//! The offset of a chunk is the sum of the sizes before it, so no two fields can disagree.
 //!
-//! The length of the file must be exactly what the table adds up to.
+//! The length of the file must be exactly the sum that follows from the table.
 //!
-//! In an encrypted store the version is 2. Each chunk is sealed by itself with the key of its todo, bound to its number, and is
-//! 40 bytes longer; so are table and footer together. What the table checks are the sealed bytes.
+//! In an encrypted store the version is 2. Each chunk is sealed separately with the key of its todo, bound to its
+//! number, and is 40 bytes longer; so are table and footer together. The checks in the table are those of the sealed
+//! bytes.
 
 pub(crate) mod format;
 pub(crate) mod reader;
