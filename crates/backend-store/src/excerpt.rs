@@ -30,13 +30,13 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The first line shown, counted from 1; 0 when none is.
+    /// Returns the first line shown, counted from 1; 0 when none is.
     #[must_use]
     pub fn first_line(&self) -> u64 {
         self.runs.first().map_or(0, |run| run.first_line)
     }
 
-    /// The last line shown; 0 when none is.
+    /// Returns the last line shown; 0 when none is.
     #[must_use]
     pub fn last_line(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.last_line)

@@ -43,8 +43,8 @@ impl BackendStore {
     /// is plenty. Returns how many files were removed.
     ///
     /// # Errors
-    /// When a record is damaged, because what it names is not known then; and when the store or
-    /// the disk fails.
+    /// When a record is damaged, because the file that it names is then unknown; and when the store
+    /// or the disk fails.
     pub fn sweep(&self, todo: &Todo, older_than: Duration, now: SystemTime) -> Result<u64, Error> {
         let Some(files) = &self.files else { return Ok(0) };
         let sealing = self.sealing(todo.no())?;

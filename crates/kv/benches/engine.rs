@@ -3,7 +3,7 @@
 //! The baseline of a commit is `fsync`: as many bytes, appended to a file and synced, which no durable
 //! engine can avoid. A test counts the syncs (`cargo test -p foldback-kv p1_ -- --nocapture`), another one
 //! measures the disk (`cargo test -p foldback-kv r7_ -- --nocapture`). How many syncs a commit takes when 64
-//! threads commit at once (P2) is counted by `strace`, where it is installed: `cargo bench -p foldback-kv
+//! threads commit at once (P2) is counted by `strace`, if it is installed: `cargo bench -p foldback-kv
 //! --bench engine -- 64_writers`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot continue stops")]
@@ -201,7 +201,7 @@ fn commit_payload(bencher: Bencher<'_, '_>, engine: Engine) {
         .bench_local_values(|batch| kv.commit(batch).unwrap());
 }
 
-/// One message and the session's state, beside 2,000 such payloads.
+/// One message and the session's state, in a store with 2,000 such payloads.
 #[divan::bench(args = ENGINES, sample_count = 200, sample_size = 1)]
 fn commit_one_beside_payloads(bencher: Bencher<'_, '_>, engine: Engine) {
     let dir = tempfile::tempdir().unwrap();

@@ -8,8 +8,8 @@ use crate::Error;
 /// The address of a record.
 ///
 /// The fields are plain data; the store checks the limits and returns [`Error::KeyOutOfRange`]. The
-/// limits come from SQLite's fastest kind of table, whose key is one signed 64-bit integer: `todo
-/// << 32 | n`.
+/// limits come from SQLite's fastest kind of table, whose key is one signed 64-bit integer:
+/// `todo << 32 | n`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The kind of record.

@@ -13,14 +13,14 @@ pub struct Todo {
 }
 
 impl Todo {
-    /// The todo's id.
+    /// Returns the todo's id.
     #[must_use]
     pub fn id(&self) -> &TodoId {
         &self.id
     }
 
-    /// The number that the todo's records are keyed by. It is never assigned again, even if the
-    /// todo is forgotten and another one with the same id is created.
+    /// Returns the number that the todo's records are keyed by. It is never assigned again, even if
+    /// the todo is forgotten and another one with the same id is created.
     #[must_use]
     pub fn no(&self) -> u32 {
         self.no

@@ -173,7 +173,7 @@ impl Simulation {
         (0..TODOS).flat_map(|todo| self.compare(todo)).collect()
     }
 
-    /// A process that fails answers correctly or not at all.
+    /// Reads a todo: a process that fails answers correctly or not at all.
     fn read(&mut self, process: usize, todo: usize) -> Vec<String> {
         let memory = &self.processes[process].memory;
         match read_all(memory, todo) {
@@ -188,7 +188,7 @@ impl Simulation {
         }
     }
 
-    /// What was acknowledged is found by a word that nothing else holds.
+    /// Searches: what was acknowledged is found by a word that nothing else holds.
     fn search(&mut self, process: usize, number: usize) -> Vec<String> {
         let held = &self.todos[number];
         if held.messages.is_empty() {
@@ -219,7 +219,7 @@ impl Simulation {
         findings
     }
 
-    /// The view holds the newest message.
+    /// Shows a todo: the view holds the newest message.
     fn show(&mut self, process: usize, number: usize) -> Vec<String> {
         let Some(newest) = self.todos[number].messages.last() else { return Vec::new() };
         let newest = newest.text();

@@ -225,7 +225,7 @@ enum Unpacked<'a> {
         /// Bytes that were unpacked.
         bytes: u64,
         limits: Limits,
-        /// Whether reading stopped because too much came out.
+        /// Whether reading stopped because the input unpacked to too much.
         bomb: bool,
     },
 }

@@ -6,7 +6,7 @@
 //! ```text
 //! header   16 bytes   "FBPAYLD" and the version (1); the raw size of a chunk as u32; four zeros
 //! chunks              one after the other: 256 KiB of the payload each (the last one the rest),
-//!                     as a zstd frame where that saves a sixteenth, otherwise as they are
+//!                     as a zstd frame if that saves a sixteenth, otherwise as they are
 //! table    24 bytes   for each chunk: stored size as u32, its highest bit set for a zstd frame;
 //!                     line feeds in it as u32; first 16 bytes of the BLAKE3 of its stored bytes
 //! footer   96 bytes   chunks as u64; payload bytes as u64; line feeds as u64; eight zeros;

@@ -21,7 +21,7 @@ use crate::Batch;
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 /// The store is idle after this long without a commit.
 const IDLE: Duration = Duration::from_secs(2);
-/// The longest pause between two tries to empty a log that others keep in use.
+/// The longest pause between two attempts to empty a log that others keep in use.
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 const PAGE_BYTES: usize = 4096;
 /// Pages of commits after which the log is copied (4 MiB).

@@ -17,7 +17,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How a database file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// For writing, and for reading beside writers.
+    /// For writing, and for reading while others write.
     Write,
     /// For reading; the folder lets the log's index be shared with writers.
     Read,
@@ -52,7 +52,7 @@ pub(super) fn open(
     // followed.
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
-    // Without this a statement is prepared anew for each range that is bound to it.
+    // Without this a statement is prepared again for each range that is bound to it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     if access == Access::Write {
         make_durable(&connection)?;
@@ -96,8 +96,8 @@ pub(super) fn set_patience(
     }))
 }
 
-/// Determines how a store can be read: beside writers if the folder allows it, and otherwise as a
-/// frozen file.
+/// Determines how a store can be read: while others write if the folder allows it, and otherwise as
+/// a frozen file.
 pub(super) fn reading_access(dir: &Path, file: &Path) -> Result<Access, Error> {
     let asked = open(file, Access::Read, PATIENCE).and_then(|connection| {
         connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get::<_, i64>(0))

@@ -117,7 +117,8 @@ impl World {
         }
     }
 
-    /// Writes items that are no multiple of 4. Some leaders fail before they begin, and some stop before or after they wrote.
+    /// Writes items that are not multiples of 4. Some leaders fail before they begin, and some stop before or after
+    /// they wrote.
     fn lead(&self, own: u32, turn: &mut Turn<'_, Item, Answer>) -> Answer {
         if one_in(8) {
             return Answer::NotBegun(own);

@@ -1,5 +1,5 @@
 //! Several processes on one SQLite store, and one after the other on a store of redb and of sled. The children are
-//! this test binary, told by the environment what to do.
+//! this test binary; the environment says what they do.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -75,7 +75,7 @@ fn r9_an_upgrade_that_was_cut_short_is_done_again() {
             check_opens(dir.path(), engine, "in the format file, after the tables");
         }
 
-        // A creation by the earlier version that was cut short is begun anew.
+        // An interrupted creation by the earlier version starts over.
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("FORMAT"), format!("{text}unfinished\n")).unwrap();
         assert!(matches!(open(dir.path(), engine, Mode::ReadOnly), Err(Error::Format { .. })));

@@ -202,7 +202,7 @@ impl Writer {
         self.turn(false).first.push(json);
     }
 
-    /// Answers the calls that are still open, because the conversation goes on without a result.
+    /// Answers the calls that are still open, because the conversation continues without a result.
     fn settle(&mut self) {
         for (_, id) in std::mem::take(&mut self.open) {
             let note = [Block { kind: Kind::Text, json: text_block(NO_RESULT) }];

@@ -25,8 +25,9 @@ impl<'a> Wrapped<'a> {
         Self { body, answer: None, id: None, around: Vec::new() }
     }
 
-    /// Returns the body in `{"request", "response"}`, or in a line of a batch: `{"custom_id",
-    /// "body"}` or `{"custom_id", "params"}`. A line that has messages itself is none of these.
+    /// Returns the body in `{"request", "response"}`, or in a line of a batch:
+    /// `{"custom_id", "body"}` or `{"custom_id", "params"}`. A line that has messages itself is none
+    /// of these.
     pub(super) fn of(line: &Object<'a>) -> Option<Self> {
         if line.has("messages") {
             return None;

@@ -30,7 +30,7 @@ fn refused(name: &str, input: &[u8]) -> (Error, u64) {
             Err(error) => last = Some(error),
         }
     }
-    assert!(read.next().is_none(), "{name}: nothing comes behind it");
+    assert!(read.next().is_none(), "{name}: nothing follows it");
     (last.unwrap_or_else(|| panic!("{name} was read")), bytes)
 }
 

@@ -4,7 +4,7 @@ use crate::converted::{json, source};
 use foldback_transcript::{Conversation, read_bytes};
 use std::path::Path;
 
-/// The first conversation of the first `count` lines; `None` where they hold none.
+/// The first conversation of the first `count` lines; `None` if they hold none.
 fn read(text: &str, count: usize) -> Option<Conversation> {
     let begin: Vec<_> = text.lines().take(count).collect();
     read_bytes(begin.join("\n").as_bytes()).unwrap().next().unwrap().ok()

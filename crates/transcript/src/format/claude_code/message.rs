@@ -354,7 +354,7 @@ fn keep_line(draft: &mut Draft, line: &Object<'_>, facts: &Facts<'_>) {
     }
 }
 
-/// The time belongs to the message; everything else is kept in its source.
+/// Takes a member: the time belongs to the message; everything else is kept in its source.
 fn keep_key(draft: &mut Draft, line: &Object<'_>, key: &str) {
     let Some(value) = line.get(key) else { return };
     if key == "timestamp" && value.get().starts_with('"') {

@@ -138,7 +138,7 @@ impl<'n> Forest<'n> {
         }
     }
 
-    /// Whether the thread that is being taken has it.
+    /// Returns whether the thread that is being taken has it.
     fn is_own(&self, at: usize) -> bool {
         self.taken.get(at) == Some(&self.count)
     }

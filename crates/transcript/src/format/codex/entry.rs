@@ -53,7 +53,7 @@ pub(super) fn is_wrapper(kind: &str) -> bool {
     )
 }
 
-/// The first line of a log of bare items.
+/// Returns whether an object is the first line of a log of bare items.
 pub(super) fn is_header(object: &Object<'_>) -> bool {
     object.text("id").is_some()
         && object.text("timestamp").is_some()
@@ -61,7 +61,7 @@ pub(super) fn is_header(object: &Object<'_>) -> bool {
         && !object.has("type")
 }
 
-/// A log that is one JSON value.
+/// Returns whether an object is a log that is one JSON value.
 pub(super) fn is_whole(object: &Object<'_>) -> bool {
     object.object("session").is_some_and(|session| session.has("id"))
         && object.get("items").is_some_and(|items| items.get().starts_with('['))

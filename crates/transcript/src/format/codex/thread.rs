@@ -266,7 +266,7 @@ impl<'e, 'r> Thread<'e, 'r> {
         self.active.push(Said { turn: Turn { draft, calls: Vec::new(), answers }, injected });
     }
 
-    /// A turn begins with what the client wrote directly before the user's message, but never
+    /// Begins a turn with what the client wrote directly before the user's message, but never
     /// before the log says that it does. What is before the first turn belongs to none.
     fn begin_turn(&mut self) {
         let end = self.active.len();
