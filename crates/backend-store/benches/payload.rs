@@ -1,11 +1,11 @@
-//! What does it cost to put a payload of a megabyte aside, to get it back, and to get a little of it?
+//! Measures the cost of storing a payload of a megabyte, reading it back, and reading a part of it.
 //! (P10: a put at most one fsync and 2 ms, a get at most 1 ms.)
 //!
 //! The baseline of a put is `fsyncs`: a file of the same size, written and synced, and its folder
-//! synced, which is what no durable store does without. Records go to memory here, so that the
-//! figures are this crate's own.
+//! synced, which no durable store can avoid. Records go to memory here, so that the figures are
+//! those of this crate alone.
 
-#![expect(clippy::unwrap_used, reason = "a bench that cannot go on stops")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot continue stops")]
 
 use divan::{Bencher, counter::BytesCount};
 use foldback_backend_store::{BackendConfig, BackendStore, kind_of, preview};
@@ -41,7 +41,7 @@ fn put(bencher: Bencher<'_, '_>) {
         .bench_local_values(|bytes| world.put(&bytes));
 }
 
-/// Bytes that the todo holds already.
+/// Bytes that the todo already holds.
 #[divan::bench]
 fn put_again(bencher: Bencher<'_, '_>) {
     let world = World::new();
@@ -70,7 +70,7 @@ fn range(bencher: Bencher<'_, '_>) {
         .bench_local(|| world.store.read_range(&world.todo, n, range.clone()).unwrap());
 }
 
-/// A search that goes through everything and finds nothing.
+/// A search through everything that finds nothing.
 #[divan::bench]
 fn matching(bencher: Bencher<'_, '_>) {
     let world = World::new();
@@ -90,7 +90,7 @@ fn kind_and_preview(bencher: Bencher<'_, '_>) {
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// A megabyte of a log, another one each time.
+/// A megabyte of a log, different each time.
 fn log(seed: &mut u64) -> Vec<u8> {
     *seed += 1;
     let line = |i: u64| {

@@ -1,4 +1,4 @@
-//! The bytes of one payload, wherever they are.
+//! The bytes of one payload, wherever they are stored.
 
 use crate::{
     Fault,
@@ -6,7 +6,7 @@ use crate::{
 };
 use std::{io::BufRead, ops::Range};
 
-/// The bytes of one payload, wherever they are. Every byte that comes out of it was checked.
+/// The bytes of one payload, wherever they are stored. Every byte that it returns was checked.
 pub(crate) enum Body {
     /// From a record, checked as a whole when it was read.
     Record(Vec<u8>),
@@ -22,7 +22,7 @@ impl Body {
         }
     }
 
-    /// Bytes from `at` on, at least one unless `at` is the end or behind it.
+    /// Returns bytes from `at` on, at least one unless `at` is at or after the end.
     pub(crate) fn fill(&mut self, at: u64) -> Result<&[u8], Fault> {
         match self {
             Self::Record(bytes) => Ok(bytes.get(at as usize..).unwrap_or_default()),
@@ -30,7 +30,7 @@ impl Body {
         }
     }
 
-    /// The bytes of a range, cut at the end.
+    /// Returns the bytes of a range, cut at the end.
     pub(crate) fn range(&mut self, range: Range<u64>) -> Result<Vec<u8>, Fault> {
         let mut out = Vec::new();
         let mut at = range.start;
@@ -47,7 +47,7 @@ impl Body {
         Ok(out)
     }
 
-    /// Where a line begins, counted from 1. `None` when there is no line feed before it.
+    /// Returns where a line begins, counted from 1. `None` when there is no line feed before it.
     pub(crate) fn line_start(&mut self, line: u64) -> Result<Option<u64>, Fault> {
         let feeds = line.saturating_sub(1);
         match self {
@@ -57,7 +57,7 @@ impl Body {
         }
     }
 
-    /// The line feeds before `at`.
+    /// Returns the number of line feeds before `at`.
     pub(crate) fn feeds_before(&mut self, at: u64) -> Result<u64, Fault> {
         match self {
             Self::Record(bytes) => Ok(count_feeds(bytes.get(..at as usize).unwrap_or(bytes))),
@@ -87,7 +87,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) start: u64,
     /// Its bytes, with the line feed if it has one.
     pub(crate) bytes: &'a [u8],
-    /// Whether the line is over with it.
+    /// Whether the line ends with it.
     pub(crate) ends: bool,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Lines<'a> {
     /// No piece is longer than this.
     pub(crate) const PIECE: usize = 64 << 10;
 
-    /// Walks from `at`, which is in this line, which begins at `line_start`.
+    /// Walks from `at`, which is in the line `line` that begins at `line_start`.
     pub(crate) fn new(body: &'a mut Body, text: bool, at: u64, line: u64, line_start: u64) -> Self {
         Self { body, text, at, line, line_start, buffer: Vec::new() }
     }
@@ -122,7 +122,7 @@ impl<'a> Lines<'a> {
             self.buffer.truncate(whole);
         }
         let length = self.buffer.len() as u64;
-        // What ends at the end of the payload ends its line too.
+        // The end of the payload also ends its line.
         let ends = ends || self.at + length == self.body.len();
         let (line, start) = (self.line, self.at);
         let skip = start - self.line_start;
@@ -135,8 +135,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The greatest cut of UTF-8 bytes at or before `at` that is inside no character. Never moves by
-/// more than three bytes, whatever the bytes are.
+/// Returns the greatest cut of UTF-8 bytes at or before `at` that is not inside a character. It
+/// never moves by more than three bytes, whatever the bytes are.
 pub(crate) fn floor_char(bytes: &[u8], at: usize) -> usize {
     let at = at.min(bytes.len());
     for back in 0..4.min(at) {
@@ -149,13 +149,13 @@ pub(crate) fn floor_char(bytes: &[u8], at: usize) -> usize {
             0xf0..=0xff => 4,
             _ => 1,
         };
-        // The character that begins before the cut either ends here or is left out whole.
+        // The character that begins before the cut either ends here or is left out entirely.
         return if needs <= back + 1 { at } else { cut - 1 };
     }
     at
 }
 
-/// The smallest cut at or after `at` that is inside no character.
+/// Returns the smallest cut at or after `at` that is not inside a character.
 pub(crate) fn ceil_char(bytes: &[u8], at: usize) -> usize {
     let ahead = bytes.iter().skip(at).take(3).take_while(|byte| matches!(byte, 0x80..=0xbf));
     (at + ahead.count()).min(bytes.len())

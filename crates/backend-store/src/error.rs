@@ -1,36 +1,36 @@
-//! What can go wrong, cut by what the caller can do about it.
+//! The crate's error, divided by what the caller can do about it.
 
 use foldback_core::PayloadRef;
 use std::{io, path::PathBuf};
 
-/// The error of every function in this crate.
+/// The error that every function of this crate returns.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such payload, or it belongs to another todo: the two are told alike.
+    /// There is no such payload, or it belongs to another todo: the error does not distinguish the two.
     #[error("nothing is stored under {reference} in this todo; use a reference as it was shown")]
     NotFound {
-        /// What was asked for.
+        /// The requested reference.
         reference: String,
     },
-    /// The number exists in this todo, but the check after it is another one: the reference was
-    /// mistyped or made up.
+    /// The number exists in this todo, but with a different check: the reference was mistyped or
+    /// made up.
     #[error("{reference} has a wrong check; payload {} of this todo is {meant}", meant.n)]
     WrongCheck {
-        /// What was asked for.
+        /// The requested reference.
         reference: PayloadRef,
         /// The reference with that number.
         meant: PayloadRef,
     },
-    /// More was asked for than the payload holds.
-    #[error("{asked} was asked for, and the payload has {has}")]
+    /// The request goes beyond the payload.
+    #[error("{asked} was requested, but the payload has {has}")]
     BadRange {
-        /// What was asked for, for example `line 900`.
+        /// The request, for example `line 900`.
         asked: String,
         /// What there is, for example `120 lines`.
         has: String,
     },
-    /// The pattern is no regular expression, or one that is too costly.
+    /// The pattern is not a valid regular expression, or is too costly.
     #[error("the pattern {pattern:?} cannot be used: {why}")]
     BadPattern {
         /// The pattern, shortened.
@@ -38,15 +38,15 @@ pub enum Error {
         /// Why, and what to do instead.
         why: String,
     },
-    /// A payload is larger than this store takes.
-    #[error("a payload of {bytes} bytes or more is larger than this store takes: {most} bytes")]
+    /// A payload is larger than this store accepts.
+    #[error("a payload of {bytes} bytes or more exceeds this store's limit of {most} bytes")]
     TooLarge {
         /// Its size, as far as it was read.
         bytes: u64,
-        /// The greatest size.
+        /// The maximum size.
         most: u64,
     },
-    /// What is stored of one payload is damaged. Every other payload stays readable.
+    /// The stored data of one payload is damaged. All other payloads stay readable.
     #[error("payload {n} is damaged: {what}")]
     Corrupt {
         /// Its number in its todo.
@@ -54,7 +54,7 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// A file or folder of the store is not what this store makes, such as a link.
+    /// A file or folder is not of a kind that this store creates: a link, for example.
     #[error("{} is not used: {what}", path.display())]
     Refused {
         /// The file or folder.
@@ -62,28 +62,28 @@ pub enum Error {
         /// Why.
         what: &'static str,
     },
-    /// The disk refused.
+    /// A disk operation failed.
     #[error("could not {doing} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
     /// The reader that a payload came from, or the writer that it went to, failed.
-    #[error("could not {doing} while a payload was passed on: {source}")]
+    #[error("could not {doing} while transferring a payload: {source}")]
     Stream {
         /// `read` or `write`.
         doing: &'static str,
-        /// Its own error.
+        /// The error of the reader or writer.
         source: io::Error,
     },
-    /// A setting that makes no sense.
-    #[error("a setting of the payload store is wrong: {what}")]
+    /// A setting is invalid.
+    #[error("a setting of the payload store is invalid: {what}")]
     Config {
-        /// Which, and what was expected.
+        /// The setting, and what was expected.
         what: String,
     },
     /// The transactional store failed.
@@ -92,7 +92,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the payload is damaged by being gone: its record, its file, or its bytes.
+    /// Returns whether the damage is that the payload's record, file or bytes are missing.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {
@@ -107,16 +107,16 @@ impl Error {
     }
 }
 
-/// What is said of a payload whose file is gone, and of one whose bytes are.
+/// The details for a payload whose file is missing, and for one whose bytes are.
 pub(crate) const NO_FILE: &str = "its file is missing";
 pub(crate) const NO_BYTES: &str = "its bytes are missing";
 
-/// What went wrong inside one payload's stored bytes, before it is known which payload it is.
+/// A fault in one payload's stored bytes, before it is known which payload it is.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The disk refused.
+    /// A disk operation failed.
     Io(io::Error),
-    /// The bytes are not what was written.
+    /// The bytes are not those that were written.
     Damaged(String),
 }
 
@@ -125,7 +125,7 @@ impl Fault {
         Err(Self::Damaged(what.into()))
     }
 
-    /// Says which payload it was.
+    /// Adds which payload it was.
     pub(crate) fn of(self, n: u64, path: impl Into<PathBuf>) -> Error {
         match self {
             Self::Io(source) => Error::io("read", path, source),

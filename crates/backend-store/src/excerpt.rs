@@ -18,25 +18,25 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Excerpt {
-    /// Contiguous parts of the payload, ascending; nothing is in two of them.
+    /// Contiguous parts of the payload, ascending, which do not overlap.
     pub runs: Vec<Run>,
-    /// Where to go on for the rest of what was asked for. `None` when this was all of it.
+    /// Where the rest of the request continues. `None` when this is all of it.
     pub next: Option<Position>,
-    /// The lines of the whole payload.
+    /// The number of lines of the whole payload.
     pub total_lines: u64,
-    /// How many matches of a pattern are in it, each line (or each cut of a very long one) counted
-    /// once. With no match and a `next`, the search stopped at its limit and can go on there.
+    /// How many matches of a pattern are in it; each line (or each part of a very long one) counts
+    /// once. With no match and a `next`, the search stopped at its limit and can continue there.
     pub matches: u64,
 }
 
 impl Excerpt {
-    /// The first line shown, counted from 1; 0 when none is.
+    /// Returns the first line shown, counted from 1; 0 when none is.
     #[must_use]
     pub fn first_line(&self) -> u64 {
         self.runs.first().map_or(0, |run| run.first_line)
     }
 
-    /// The last line shown; 0 when none is.
+    /// Returns the last line shown; 0 when none is.
     #[must_use]
     pub fn last_line(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.last_line)
@@ -51,25 +51,25 @@ pub struct Run {
     pub first_line: u64,
     /// The line of its last byte.
     pub last_line: u64,
-    /// Where it stands in the payload.
+    /// Its place in the payload.
     pub bytes: Range<u64>,
-    /// The bytes themselves, line feeds included. Of a payload that is text, no character is cut.
+    /// The bytes themselves, including line feeds. In a text payload no character is cut.
     pub content: Vec<u8>,
     /// Whether the first line began before it.
     pub starts_inside: bool,
-    /// Whether the last line goes on behind it.
+    /// Whether the last line continues after it.
     pub ends_inside: bool,
 }
 
 impl Run {
-    /// The content as text; what is not UTF-8 is shown as U+FFFD.
+    /// Returns the content as text; bytes that are not UTF-8 are shown as U+FFFD.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.content)
     }
 }
 
-/// The lines from `first` to `last`, as far as the budget goes.
+/// Returns the lines from `first` to `last`, as far as the budget goes.
 pub(crate) fn lines(
     meta: &Meta,
     body: &mut Body,
@@ -111,7 +111,7 @@ pub(crate) fn lines(
 
 /// Why there is no excerpt.
 pub(crate) enum Failure {
-    /// More was asked for than there is.
+    /// The request goes beyond the payload.
     Range {
         asked: String,
     },
@@ -124,14 +124,14 @@ impl From<Fault> for Failure {
     }
 }
 
-/// With less than this, no excerpt would get anywhere.
+/// With less than this, no excerpt would make progress.
 const LEAST_TOKENS: usize = 8;
 
 fn empty(meta: &Meta) -> Excerpt {
     Excerpt { runs: Vec::new(), next: None, total_lines: meta.lines, matches: 0 }
 }
 
-/// Where a position is, and where its line begins. `None` for the beginning of an empty payload.
+/// Returns where a position is, and where its line begins. `None` for the beginning of an empty payload.
 fn find(meta: &Meta, body: &mut Body, at: Position) -> Result<Option<(u64, u64)>, Failure> {
     if meta.lines == 0 && at == Position::from(1) {
         return Ok(None);
@@ -147,7 +147,7 @@ fn find(meta: &Meta, body: &mut Body, at: Position) -> Result<Option<(u64, u64)>
             return Err(wrong());
         }
         if meta.kind != PayloadKind::Binary {
-            // A position that somebody made up is moved to the beginning of its character.
+            // A position inside a character is moved to the beginning of that character.
             let near = start.saturating_sub(3).max(line_start);
             let bytes = body.range(near..start + 1)?;
             let inside = bytes.iter().rev().take_while(|byte| matches!(byte, 0x80..=0xbf)).count();
@@ -157,12 +157,12 @@ fn find(meta: &Meta, body: &mut Body, at: Position) -> Result<Option<(u64, u64)>
     Ok(Some((start, line_start)))
 }
 
-/// Adds a window of a piece, to the last run when it goes on there.
+/// Adds a window of a piece, to the last run if it continues that run.
 fn show(runs: &mut Vec<Run>, piece: &Piece<'_>, window: Range<usize>) {
     Seen::of(piece, window).show(runs);
 }
 
-/// A part of a piece that is shown, or may come to be.
+/// A part of a piece that is shown, or may be shown later.
 struct Seen(Run);
 
 impl Seen {
@@ -195,7 +195,7 @@ impl Seen {
     }
 }
 
-/// The piece, if it is at most `size` bytes long, or so much of it around what was found.
+/// Returns the piece, if it is at most `size` bytes long, or that much of it around the match.
 fn around(bytes: &[u8], found: Range<usize>, size: usize, text: bool) -> Range<usize> {
     if bytes.len() <= size {
         return 0..bytes.len();

@@ -1,4 +1,4 @@
-//! What a check of everything found, and how much there is.
+//! The findings of a check of all payloads, and how much a todo holds.
 
 use std::fmt;
 
@@ -18,16 +18,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How much a todo has in payloads.
+/// How much a todo holds in payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// How many payloads.
+    /// The number of payloads.
     pub payloads: u64,
-    /// How many of them are files.
+    /// The number of them that are files.
     pub files: u64,
-    /// Their bytes as they are read.
+    /// Their size in bytes when read.
     pub bytes: u64,
-    /// Their bytes as they are stored.
+    /// Their size in bytes as stored.
     pub stored: u64,
 }

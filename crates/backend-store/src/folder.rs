@@ -1,7 +1,7 @@
 //! The folder of payload files.
 //!
-//! A path is made of the todo's number and the hexadecimal digits of a hash, and of nothing else,
-//! so no text that a model or a user wrote ever reaches the file system:
+//! A path consists only of the todo's number and the hexadecimal digits of a hash, so no text that
+//! a model or a user wrote ever reaches the file system:
 //!
 //! ```text
 //! <root>/<todo number>/lock               held while a file takes its name or is swept
@@ -9,7 +9,7 @@
 //! <root>/<todo number>/<2 hex>/<64 hex>   the payload of this hash
 //! ```
 //!
-//! Below the root nothing that is a link is followed.
+//! Below the root no link is followed.
 
 mod plain;
 mod temp;
@@ -47,7 +47,7 @@ impl Folder {
         self.todo(todo).join(shard).join(&name)
     }
 
-    /// The file of a payload, if there is one.
+    /// Opens the file of a payload, if there is one.
     pub(crate) fn open(&self, todo: u32, hash: &[u8; 32]) -> Result<Option<File>, Error> {
         let path = self.path(todo, hash);
         for folder in path.ancestors().skip(1).take(2) {
@@ -60,7 +60,7 @@ impl Folder {
         open_file(&path, OpenOptions::new().read(true))
     }
 
-    /// A new file to write, gone again unless it is published.
+    /// Creates a new file for writing, which is removed unless it is published.
     pub(crate) fn temp(&self, todo: u32) -> Result<Temp, Error> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = self.todo(todo);
@@ -73,7 +73,7 @@ impl Folder {
                     foldback_core::failpoint!("backend-store.temp.created");
                     return Ok(Temp { file: Some(file), path, kept: false });
                 }
-                // Left by a process that had the same number.
+                // Left by a process that had the same id.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::io("create", path, error)),
             }
@@ -81,7 +81,7 @@ impl Folder {
     }
 
     /// Makes the written file durable under the name of its hash. If there is a file of that name
-    /// that `good` takes, that one stays, and what `good` said of it is given back.
+    /// that `good` accepts, that one stays, and the result of `good` is returned.
     ///
     /// When this returns, the file and its name survive a loss of power.
     pub(crate) fn publish<T>(
@@ -100,14 +100,14 @@ impl Folder {
         let Some(shard) = path.parent() else { return Ok(None) };
         self.make(shard)?;
         let _lock = self.lock(todo)?;
-        // What is no plain file is replaced, and not followed.
+        // Anything but a plain file is replaced, and not followed.
         let there = match self.open(todo, hash) {
             Err(Error::Refused { .. }) => None,
             other => other?,
         };
         if let Some(said) = there.and_then(good) {
-            // Left by a writer that did not come to its commit. It is young again, so that it is
-            // not swept before this one does, and durable, whatever that writer came to.
+            // Left by a writer that did not reach its commit. Its time is renewed, so that it is
+            // not swept before this writer commits, and it is synced, whatever that writer did.
             let open = OpenOptions::new().read(true).write(true).to_owned();
             if let Some(file) = open_file(&path, &open)? {
                 file.set_modified(SystemTime::now())
@@ -121,8 +121,8 @@ impl Folder {
         temp.kept = true;
         foldback_core::failpoint!("backend-store.payload.renamed");
         if let Err(error) = sync_folder(shard) {
-            // A second sync may answer well without having done anything, so the next try has
-            // to find nothing here and write anew.
+            // A second sync may succeed without having done anything, so the next attempt must find
+            // nothing here and write the file again.
             fs::remove_file(&path).ok();
             return Err(error);
         }
@@ -130,8 +130,8 @@ impl Folder {
         Ok(None)
     }
 
-    /// Removes files that were left unfinished, and payloads for which `wanted` says no, when
-    /// they are older than `age`. Says how many.
+    /// Removes unfinished files, and payloads for which `wanted` returns `false`, when they are
+    /// older than `age`. Returns how many.
     pub(crate) fn sweep(
         &self,
         todo: u32,
@@ -177,7 +177,7 @@ impl Folder {
         sync_folder(&self.root)
     }
 
-    /// The numbers of the todos that have a folder, ascending.
+    /// Returns the numbers of the todos that have a folder, ascending.
     pub(crate) fn todos(&self) -> Result<Vec<u32>, Error> {
         if !self.root.is_dir() {
             return Ok(Vec::new());
@@ -191,7 +191,7 @@ impl Folder {
         Ok(todos)
     }
 
-    /// Copies the payload files of every todo into another folder. Says how many.
+    /// Copies the payload files of every todo into another folder. Returns how many.
     pub(crate) fn copy(&self, to: PathBuf) -> Result<u64, Error> {
         let to = Self::new(to);
         let mut copied = 0;
@@ -202,7 +202,7 @@ impl Folder {
                 }
                 for (_, name, found) in list(&shard)? {
                     let Some(hash) = unhex(&name).filter(|_| found.is_file()) else { continue };
-                    // Forgotten or swept meanwhile: then the copy does not need it either.
+                    // Forgotten or swept meanwhile, so the copy does not need it either.
                     let Some(mut from) = self.open(todo, &hash)? else { continue };
                     let mut temp = to.temp(todo)?;
                     let path = temp.path.clone();
@@ -220,7 +220,7 @@ impl Folder {
         self.root.join(todo.to_string())
     }
 
-    /// Makes a folder below the root and everything above it, durable each.
+    /// Creates a folder below the root and all folders above it, each durably.
     fn make(&self, folder: &Path) -> Result<(), Error> {
         let inside: Vec<&Path> =
             folder.ancestors().take_while(|path| path.starts_with(&self.root)).collect();
@@ -230,8 +230,8 @@ impl Folder {
             #[cfg(unix)]
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
             let made = match builder.create(path) {
-                // A recursive builder is content with what it finds. The root may be wherever the
-                // caller likes, and may be a link that they made.
+                // A recursive builder accepts what it finds. The root may be wherever the caller
+                // likes, and may be a link that they made.
                 Ok(()) => path != self.root,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
                 Err(error) => return Err(Error::io("create", path, error)),
@@ -241,8 +241,8 @@ impl Folder {
                     .map_err(|error| Error::io("look at", path, error))?;
                 real_folder(path, &found)?;
             }
-            // Whoever made it may have died before making it durable, so it is not enough to
-            // look at what was made here.
+            // The process that created it may have died before making it durable, so it is not
+            // enough to sync what was created here.
             let known = self.synced.lock().unwrap_or_else(PoisonError::into_inner).contains(path);
             if (made || !known)
                 && let Some(above) = path.parent()
@@ -259,7 +259,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Keeps other writers and sweepers of the todo out, of this and of other processes.
+    /// Keeps out other writers and sweepers of the todo, in this and in other processes.
     fn lock(&self, todo: u32) -> Result<File, Error> {
         let path = self.todo(todo).join("lock");
         loop {
@@ -275,7 +275,7 @@ impl Folder {
             };
             match file.lock() {
                 Ok(()) => {}
-                // Without locks, the age that sweeping waits for has to be enough.
+                // Without locks, the age that sweeping waits for must be enough.
                 Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(file),
                 Err(error) => return Err(Error::io("lock", path, error)),
             }
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_gone_holds_nothing() {
-        // As a copy meets it when a todo is forgotten after its folder was seen.
+        // As a copy finds it when a todo is forgotten after its folder was seen.
         let dir = tempfile::tempdir().unwrap();
         assert!(list(&dir.path().join("7")).unwrap().is_empty());
         let file = dir.path().join("file");

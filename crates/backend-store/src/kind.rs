@@ -1,15 +1,15 @@
-//! What a payload holds, told from its content.
+//! Detects what a payload holds from its content.
 
 use crate::{names::defined_name, sniff::Sniffer};
 use foldback_core::PayloadKind;
 use serde::de::IgnoredAny;
 
-/// What these bytes hold.
+/// Returns what these bytes hold.
 ///
 /// Bytes that are not UTF-8 are [`PayloadKind::Binary`]. One JSON object or array is
 /// [`PayloadKind::Json`]: up to 64 KiB by parsing it, above by parsing the first 64 KiB and looking
-/// at the last character. Log and code are told by how many of the first lines look like it. The
-/// answer depends on the bytes alone, however they arrive.
+/// at the last character. Logs and code are recognised by how many of the first lines look like
+/// them. The answer depends only on the bytes, however they arrive.
 #[must_use]
 pub fn kind_of(bytes: &[u8]) -> PayloadKind {
     let mut sniffer = Sniffer::new();
@@ -17,7 +17,7 @@ pub fn kind_of(bytes: &[u8]) -> PayloadKind {
     sniffer.kind()
 }
 
-/// The kind of a text that begins with `head`, which is the whole text if `whole`.
+/// Returns the kind of a text that begins with `head`, which is the whole text if `whole`.
 pub(crate) fn kind_of_head(head: &str, whole: bool, last_ink: Option<u8>) -> PayloadKind {
     if is_json(head, whole, last_ink) {
         return PayloadKind::Json;
@@ -34,10 +34,9 @@ pub(crate) fn kind_of_head(head: &str, whole: bool, last_ink: Option<u8>) -> Pay
         certain += usize::from(firm);
         code += usize::from(firm || is_code_like(line));
     }
-    // A third of the lines is what separated files and test runs from prose and listings on
-    // recorded tool outputs. Indented prose and YAML look a little like code, so at least one line
-    // has to be code beyond doubt.
-    // A trace of a crash says more than the lines around it.
+    // On recorded tool outputs, a third of the lines separated files and test runs from prose and
+    // listings. Indented prose and YAML look a little like code, so at least one line must be code
+    // beyond doubt. A crash trace says more than the lines around it.
     let crashed =
         head.contains("Traceback (most recent call last)") || head.contains("' panicked at ");
     if (log * 3 >= lines || crashed) && log >= code.max(1) {
@@ -67,7 +66,7 @@ fn is_json(head: &str, whole: bool, last_ink: Option<u8>) -> bool {
     }
 }
 
-/// Whether a program may have written this line while it ran.
+/// Returns whether a program may have written this line while it ran.
 fn is_log_line(line: &str) -> bool {
     const STARTS: [&str; 26] = [
         "Traceback (most",
@@ -99,14 +98,14 @@ fn is_log_line(line: &str) -> bool {
     ];
     let line = line.trim_start();
     if STARTS.iter().any(|start| line.starts_with(start)) {
-        // `test` begins prose too.
+        // Prose may begin with `test` too.
         return !line.starts_with("test ") || line.contains(" ... ");
     }
     let start: Vec<u8> = line.bytes().take(60).collect();
     has_time(&start) || has_level(&start) || line.starts_with("at ") && line.ends_with(')')
 }
 
-/// Whether a time or a date stands near the start: `12:34:56`, `2024-01-31`.
+/// Returns whether there is a time or a date near the start: `12:34:56`, `2024-01-31`.
 fn has_time(start: &[u8]) -> bool {
     let shape: Vec<u8> = start
         .iter()
@@ -119,7 +118,7 @@ fn has_time(start: &[u8]) -> bool {
         })
 }
 
-/// Whether the name of a level stands near the start, apart from other letters.
+/// Returns whether the name of a level is near the start, separate from other letters.
 fn has_level(start: &[u8]) -> bool {
     const LEVELS: [&[u8]; 9] = [
         b"ERROR",
@@ -135,7 +134,7 @@ fn has_level(start: &[u8]) -> bool {
     start.split(|byte| !byte.is_ascii_alphabetic()).any(|word| LEVELS.contains(&word))
 }
 
-/// Whether the line is code beyond doubt.
+/// Returns whether the line is code beyond doubt.
 fn is_firm_code(line: &str) -> bool {
     const STARTS: [&str; 14] = [
         "#include",
@@ -161,7 +160,7 @@ fn is_firm_code(line: &str) -> bool {
         || defined_name(line).is_some()
 }
 
-/// Whether the line looks more like code than like prose.
+/// Returns whether the line looks more like code than like prose.
 fn is_code_like(line: &str) -> bool {
     const STARTS: [&str; 20] = [
         "//", "/*", "* ", "*/", "#", "return", "if (", "if(", "for (", "while (", "else", "elif ",
@@ -177,7 +176,7 @@ fn is_code_like(line: &str) -> bool {
         || line.split_once(" = ").is_some_and(|(left, _)| !left.contains(' '))
 }
 
-/// The line without the number that a viewer put before it: `12<tab>x`, `12:x`, `12|x`.
+/// Returns the line without the number that a viewer put before it: `12<tab>x`, `12:x`, `12|x`.
 pub(crate) fn without_number(line: &str) -> &str {
     let rest = line.trim_start();
     let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -235,7 +234,7 @@ mod tests {
         check(&format!("[{items}]\n"), PayloadKind::Json);
         check(&format!("[{items}"), PayloadKind::Text);
         assert_ne!(kind_of(format!("[{items}] tail").as_bytes()), PayloadKind::Json);
-        // The depth costs no stack.
+        // Depth does not use up the stack.
         check(&"[".repeat(200_000), PayloadKind::Text);
         check(&format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)), PayloadKind::Json);
     }

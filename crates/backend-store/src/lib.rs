@@ -1,18 +1,18 @@
 //! Keeps large tool inputs and outputs outside the conversation, byte for byte.
 //!
-//! A **payload** is a run of bytes that is too large to stand in a conversation. It belongs to one
-//! todo, has a number there and a [`PayloadRef`](foldback_core::PayloadRef) by which a model asks
-//! for it, and comes back whole, by range, by lines or around a pattern, within a budget and with
-//! a place to go on. Every byte is verified on every read; damage is an error of that one payload.
-//! Small payloads are records of the transactional store, larger ones are files of their own.
-//! Equal bytes of one todo are stored once; between todos nothing is shared.
+//! A **payload** is a run of bytes that is too large for a conversation. It belongs to one todo,
+//! has a number there and a [`PayloadRef`](foldback_core::PayloadRef) by which a model asks for it,
+//! and can be read whole, by range, by lines or around a pattern, within a budget and with a place
+//! to continue from. Every byte is verified on every read; damage is an error of that one payload.
+//! Small payloads are records of the transactional store, larger ones are files of their own. Equal
+//! bytes of one todo are stored once; between todos nothing is shared.
 //!
-//! It is **not** the one who decides what is large, and it commits nothing: it makes payloads
-//! durable and hands over the records, which the caller commits together with the message that
-//! refers to them. So a crash leaves a file that is swept later, and never a reference to nothing.
+//! It does **not** decide what is large, and it commits nothing: it makes payloads durable and
+//! returns the records, which the caller commits together with the message that refers to them. So
+//! a crash may leave a file that is swept later, but never a dangling reference.
 //!
-//! The nouns are [`BackendStore`], [`Meta`], what is known of a payload without reading it, and
-//! [`Excerpt`], a part of one. [`kind_of`] and [`preview`] are pure functions beside them.
+//! The main types are [`BackendStore`], [`Meta`], which describes a payload without reading it, and
+//! [`Excerpt`], a part of one. [`kind_of`] and [`preview`] are pure functions.
 //!
 //! ```
 //! use foldback_backend_store::{BackendConfig, BackendStore, kind_of, preview};

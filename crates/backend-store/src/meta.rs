@@ -1,10 +1,10 @@
-//! What is known of a payload without reading it.
+//! The description of a payload, which is known without reading it.
 
 use crate::Fault;
 use foldback_core::{Check, PayloadKind, PayloadRef};
 use serde::{Deserialize, Serialize};
 
-/// What is known of a payload without reading it.
+/// The description of a payload, which is known without reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meta {
@@ -14,7 +14,7 @@ pub struct Meta {
     pub check: Check,
     /// The BLAKE3 hash of its bytes.
     pub hash: [u8; 32],
-    /// What it holds.
+    /// The kind of its content.
     pub kind: PayloadKind,
     /// Its size in bytes.
     pub bytes: u64,
@@ -22,28 +22,28 @@ pub struct Meta {
     pub lines: u64,
     /// The bytes that it takes on disk.
     pub stored: u64,
-    /// Where its bytes came from first, as the number that
-    /// [`Pending::set_origin`](crate::Pending::set_origin) was told; `None` where it was told of none.
+    /// Where its bytes first came from: the number that was passed to
+    /// [`Pending::set_origin`](crate::Pending::set_origin); `None` if there was none.
     pub origin: Option<u64>,
-    /// Of a payload in a file: the hash that binds the file's table, so that a part of it is as
-    /// well checked as the whole.
+    /// For a payload in a file: the hash that binds the file's table, so that a part of it is
+    /// checked as well as the whole.
     pub(crate) seal: Option<[u8; 32]>,
 }
 
 impl Meta {
-    /// The reference by which the payload is loaded, inside its own todo.
+    /// Returns the reference by which the payload is loaded, inside its own todo.
     #[must_use]
     pub fn reference(&self) -> PayloadRef {
         PayloadRef::local(self.n, self.check)
     }
 
-    /// Whether it is a file of its own, rather than a record.
+    /// Returns whether it is a separate file, rather than a record.
     #[must_use]
     pub fn in_file(&self) -> bool {
         self.seal.is_some()
     }
 
-    /// Its record.
+    /// Encodes its record.
     pub(crate) fn write(&self) -> Result<Vec<u8>, Fault> {
         let record = Record {
             hash: self.hash,
@@ -67,8 +67,8 @@ impl Meta {
     }
 }
 
-/// The record as MessagePack: an array of these in this order. New fields come last and have a
-/// default.
+/// The record as MessagePack: an array of these fields in this order. New fields come last and have
+/// a default.
 #[derive(Serialize, Deserialize)]
 struct Record {
     #[serde(with = "serde_bytes")]

@@ -1,6 +1,6 @@
-//! The names that source code defines, told line by line.
+//! Recognises the names that source code defines, line by line.
 
-/// The name that this line defines, with the word that defines it: `fn parse`, `class Order`.
+/// Returns the name that this line defines, with the word that defines it: `fn parse`, `class Order`.
 pub(crate) fn defined_name(line: &str) -> Option<(&str, &str)> {
     const BEFORE: [&str; 17] = [
         "pub ",
@@ -47,11 +47,11 @@ pub(crate) fn defined_name(line: &str) -> Option<(&str, &str)> {
     if *word == "func"
         && let Some(receiver) = after.strip_prefix('(')
     {
-        // A method in Go names its receiver first.
+        // A Go method names its receiver first.
         after = receiver.split_once(')')?.1.trim_start();
     }
     if *word == "impl" {
-        // `impl Trait for Type {`: the whole of it is the name.
+        // `impl Trait for Type {`: all of it is the name.
         let name = after.split(['{', '<']).next().unwrap_or_default().trim();
         return (line.contains('{') && !name.is_empty()).then_some((*word, name));
     }
@@ -59,7 +59,7 @@ pub(crate) fn defined_name(line: &str) -> Option<(&str, &str)> {
         .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')))
         .unwrap_or(after.len());
     let (name, tail) = after.split_at(end);
-    // Prose says `class of` and `type a`; code goes on with a bracket, a colon or the like, or
+    // Prose says `class of` and `type a`; code continues with a bracket, a colon or the like, or
     // ends there.
     let goes_on = match tail.trim_start().chars().next() {
         None => !matches!(*word, "type" | "function" | "class") || tail.is_empty() && end > 2,

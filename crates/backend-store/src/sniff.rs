@@ -1,19 +1,19 @@
-//! What can be told of a payload while it passes by.
+//! Detects what a payload holds while it is streamed.
 
 use crate::{file::reader::count_feeds, kind::kind_of_head};
 use foldback_core::PayloadKind;
 
-/// How much of the beginning decides about the kind.
+/// How much of the beginning decides the kind.
 pub(crate) const HEAD: usize = 64 << 10;
 
-/// Sees a payload in pieces of any size, and remembers only its beginning.
+/// A detector that sees a payload in pieces of any size and remembers only its beginning.
 pub(crate) struct Sniffer {
     head: Vec<u8>,
     utf8: Utf8,
     bytes: u64,
     feeds: u64,
     last: Option<u8>,
-    /// The last byte that is no white space.
+    /// The last byte that is not white space.
     last_ink: Option<u8>,
 }
 
@@ -61,9 +61,9 @@ impl Sniffer {
     }
 }
 
-/// Whether a text that comes in pieces is UTF-8.
+/// A check whether a text that comes in pieces is UTF-8.
 struct Utf8 {
-    /// The bytes of a character that is not over yet: at most three.
+    /// The bytes of an unfinished character: at most three.
     open: Vec<u8>,
     valid: bool,
 }

@@ -29,11 +29,11 @@ pub struct BackendStore {
 }
 
 impl BackendStore {
-    /// The payloads of this store. Large ones become files in the folder `files`, which is made
-    /// with the first of them; without a folder all of them live in `kv`.
+    /// Opens the payloads of this store. Large ones become files in the folder `files`, which is
+    /// created with the first of them; without a folder all of them are kept in `kv`.
     ///
     /// # Errors
-    /// [`Error::Config`] for a setting that makes no sense.
+    /// [`Error::Config`] for an invalid setting.
     pub fn open(
         kv: Arc<dyn Kv>,
         files: Option<PathBuf>,
@@ -43,8 +43,8 @@ impl BackendStore {
         Ok(Self { kv, files: files.map(Folder::new), config })
     }
 
-    /// Begins a commit that may bring payloads. What a todo is numbered with next is read here, so
-    /// the batch has to expect the todo's head as it was **before** this call.
+    /// Begins a commit that may add payloads. The todo's next payload number is read here, so the
+    /// batch must expect the todo's head as it was **before** this call.
     ///
     /// # Errors
     /// When the store fails.
@@ -52,7 +52,7 @@ impl BackendStore {
         Ok(Pending::new(todo, self.last(todo)? + 1))
     }
 
-    /// What is known of the payload with this number.
+    /// Returns the description of the payload with this number.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none, [`Error::Corrupt`] when its record is damaged.
@@ -60,8 +60,8 @@ impl BackendStore {
         self.find(todo, n)?.ok_or_else(|| Error::NotFound { reference: format!("payload {n}") })
     }
 
-    /// Up to `limit` payloads with numbers above `after`, ascending. One whose record is damaged is
-    /// left out; [`verify`](Self::verify) names it.
+    /// Returns up to `limit` payloads with numbers above `after`, ascending. One whose record is
+    /// damaged is left out; [`verify`](Self::verify) reports it.
     ///
     /// # Errors
     /// When the store fails.
@@ -90,20 +90,20 @@ impl BackendStore {
         Ok(metas)
     }
 
-    /// All bytes of a payload.
+    /// Returns all bytes of a payload.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Corrupt`] when what is stored is not what was prepared.
+    /// [`Error::NotFound`]; [`Error::Corrupt`] when the stored bytes are not those that were prepared.
     pub fn get(&self, todo: &Todo, n: u64) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         self.write_to(todo, n, &mut out)?;
         Ok(out)
     }
 
-    /// The bytes of a range, reading no more of the payload than that takes.
+    /// Returns the bytes of a range, reading no more of the payload than necessary.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when the range is backward or ends behind the payload, and like
+    /// [`Error::BadRange`] when the range is backward or ends beyond the payload, and the errors of
     /// [`get`](Self::get).
     pub fn read_range(&self, todo: &Todo, n: u64, range: Range<u64>) -> Result<Vec<u8>, Error> {
         let meta = self.meta(todo, n)?;
@@ -117,12 +117,12 @@ impl BackendStore {
         body.range(range).map_err(|fault| self.blame(todo, &meta, fault))
     }
 
-    /// Writes a payload to `out`, each part after it was checked, and says how many bytes. This
-    /// takes a few megabytes of memory, whatever the size.
+    /// Writes a payload to `out`, each part after it was checked, and returns the number of bytes.
+    /// This takes a few megabytes of memory, whatever the size.
     ///
     /// # Errors
-    /// [`Error::Stream`] when `out` fails, and like [`get`](Self::get). When the damage is found in
-    /// a later part, the ones before it are written already.
+    /// [`Error::Stream`] when `out` fails, and the errors of [`get`](Self::get). When damage is
+    /// found in a later part, the parts before it are already written.
     pub fn write_to(&self, todo: &Todo, n: u64, mut out: impl Write) -> Result<u64, Error> {
         let meta = self.meta(todo, n)?;
         let write_error = |source| Error::Stream { doing: "write", source };
@@ -138,12 +138,12 @@ impl BackendStore {
         Ok(meta.bytes)
     }
 
-    /// The payload that a reference names, as seen from inside `todo`.
+    /// Returns the payload that a reference names, as seen from inside `todo`.
     ///
     /// # Errors
     /// [`Error::NotFound`] for a number that does not exist and for any reference into another
-    /// todo, whether that exists or not, with the same words; [`Error::WrongCheck`] when the number
-    /// exists in this todo and the check is another one.
+    /// todo, whether that exists or not, with the same text; [`Error::WrongCheck`] when the number
+    /// exists in this todo but the check differs.
     pub fn resolve(&self, todo: &Todo, reference: &PayloadRef) -> Result<Meta, Error> {
         let not_found = || Error::NotFound { reference: reference.to_string() };
         if reference.todo.as_ref().is_some_and(|named| named != todo.id()) {
@@ -157,13 +157,13 @@ impl BackendStore {
         }
     }
 
-    /// The lines from `first` to `last`, counted from 1, as far as `budget_tokens` go; the rest by
-    /// the excerpt's `next`. A `last` behind the end means the end. The runs of successive excerpts
-    /// joined are the payload's bytes.
+    /// Returns the lines from `first` to `last`, counted from 1, as far as `budget_tokens` go; the
+    /// rest follows from the excerpt's `next`. A `last` beyond the end means the end. The joined
+    /// runs of successive excerpts are the payload's bytes.
     ///
     /// # Errors
-    /// [`Error::BadRange`] when there is no line `first` or `last` comes before it, and like
-    /// [`get`](Self::get).
+    /// [`Error::BadRange`] when there is no line `first` or `last` comes before it, and the errors
+    /// of [`get`](Self::get).
     pub fn lines(
         &self,
         todo: &Todo,
@@ -178,15 +178,15 @@ impl BackendStore {
             .map_err(|failure| self.failed(todo, &meta, failure))
     }
 
-    /// The lines that a regular expression matches, from `from` on, with up to 100 lines of context
-    /// around each, as far as `budget_tokens` go; the rest by the excerpt's `next`.
+    /// Returns the lines that a regular expression matches, from `from` on, with up to 100 lines of context around
+    /// each, as far as `budget_tokens` go; the rest follows from the excerpt's `next`.
     ///
     /// The pattern is matched line by line, without the line's end. A line of more than 64 KiB is
-    /// cut into parts of that size that are matched each alone, and of any line over 2 KiB only the
-    /// part around the match is shown.
+    /// cut into parts of that size, each of which is matched separately; of any line over 2 KiB
+    /// only the part around the match is shown.
     ///
     /// # Errors
-    /// [`Error::BadPattern`], [`Error::BadRange`] when there is no line `from`, and like
+    /// [`Error::BadPattern`], [`Error::BadRange`] when there is no line `from`, and the errors of
     /// [`get`](Self::get).
     pub fn matching(
         &self,
@@ -213,7 +213,7 @@ impl BackendStore {
         value.map(|value| Meta::read(n, &value).map_err(|fault| fault.of(n, "record"))).transpose()
     }
 
-    /// A record of one payload, whose damage is that payload's.
+    /// Returns a record of one payload; damage to it is damage to that payload.
     fn record(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         self.kv.get(key).map_err(|error| match error {
             foldback_kv::Error::Corrupt { .. } => {
@@ -223,7 +223,7 @@ impl BackendStore {
         })
     }
 
-    /// The greatest number that the todo has given out; 0 for none.
+    /// Returns the greatest number that the todo has assigned; 0 for none.
     pub(crate) fn last(&self, todo: &Todo) -> Result<u64, Error> {
         match self.kv.last(Space::Payload, todo.no()) {
             Ok(last) => Ok(last.map_or(0, |(n, _)| n)),
@@ -270,14 +270,14 @@ impl BackendStore {
         }
     }
 
-    /// What the todo's files are sealed with, where the store is encrypted.
+    /// Returns what seals the todo's files, if the store is encrypted.
     pub(crate) fn sealing(&self, todo: u32) -> Result<Option<Sealing>, Error> {
         Ok(self.kv.cipher(todo)?.map(|cipher| Sealing::new(cipher, todo)))
     }
 
-    /// The greatest payload.
+    /// Returns the maximum size of a payload.
     fn most(&self) -> u64 {
-        // One byte of a record says how the others are packed.
+        // One byte of a record says how the rest is packed.
         let record = foldback_kv::MAX_VALUE_BYTES as u64 - 1;
         if self.files.is_some() { self.config.max_bytes } else { self.config.max_bytes.min(record) }
     }
@@ -288,12 +288,12 @@ impl BackendStore {
     }
 }
 
-/// What the file of a payload of this hash is named by.
+/// Returns the bytes by which the file of a payload with this hash is named.
 pub(crate) fn name_of(sealing: Option<&Sealing>, hash: &[u8; 32]) -> [u8; 32] {
     sealing.map_or(*hash, |sealing| sealing.name(hash))
 }
 
-/// Why a payload could not be passed on.
+/// Why a payload could not be transferred.
 enum Trouble {
     Out(Error),
     Fault(Fault),

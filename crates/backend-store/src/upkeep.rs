@@ -1,4 +1,4 @@
-//! Checking payloads, removing what nobody names, forgetting, copying.
+//! Checks payloads, removes unreferenced files, forgets and copies.
 
 use crate::store::{PAGE, name_of};
 use crate::{BackendStore, Error, Finding, Meta, Usage};
@@ -11,12 +11,12 @@ use std::{
 };
 
 impl BackendStore {
-    /// Reads every payload of the todo and checks it, and that no number is missing. Damage is a
-    /// finding and not an error, and so is a file that cannot be read; an empty answer means that
-    /// all of them are sound.
+    /// Reads and checks every payload of the todo, and checks that no number is missing. Damage is
+    /// a finding and not an error, and so is a file that cannot be read; an empty answer means that
+    /// all payloads are sound.
     ///
     /// # Errors
-    /// When the store fails otherwise than by damage.
+    /// When the store fails other than by damage.
     pub fn verify(&self, todo: &Todo) -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
         for n in 1..=self.last(todo)? {
@@ -24,7 +24,7 @@ impl BackendStore {
                 Ok(_) => continue,
                 Err(Error::Corrupt { what, .. }) => what,
                 Err(Error::NotFound { .. }) => "it is missing".to_owned(),
-                // What hides one payload says nothing of the others.
+                // A failure to read one payload says nothing about the others.
                 Err(
                     error @ (Error::Refused { .. }
                     | Error::Io { .. }
@@ -37,14 +37,14 @@ impl BackendStore {
         Ok(findings)
     }
 
-    /// Removes files that no commit came to: what a crash left unfinished, and payloads that no
-    /// record names. Only those last written at least `older_than` before `now` are taken, which
-    /// has to be longer than any writer takes from [`prepare`](Self::prepare) to its commit; an
-    /// hour is plenty. Says how many files are gone.
+    /// Removes files without a commit: those that a crash left unfinished, and payloads that no
+    /// record names. It removes only files last written at least `older_than` before `now`. That
+    /// must be longer than any writer takes from [`prepare`](Self::prepare) to its commit; an hour
+    /// is plenty. Returns how many files were removed.
     ///
     /// # Errors
-    /// When a record is damaged, because what it names is not known then; and when the store or
-    /// the disk fails.
+    /// When a record is damaged, because the file that it names is then unknown; and when the store
+    /// or the disk fails.
     pub fn sweep(&self, todo: &Todo, older_than: Duration, now: SystemTime) -> Result<u64, Error> {
         let Some(files) = &self.files else { return Ok(0) };
         let sealing = self.sealing(todo.no())?;
@@ -64,12 +64,12 @@ impl BackendStore {
         files.sweep(todo.no(), older_than, now, |name| wanted.contains(name))
     }
 
-    /// Removes the folders of todos that are no more, which a writer may leave behind whose todo
-    /// was forgotten under it. `lives` says whether a todo of this number exists, and is asked
-    /// after the folder was seen. Says how many todos that were.
+    /// Removes the folders of todos that no longer exist, which a writer may leave if its todo is
+    /// forgotten while it writes. `lives` returns whether a todo of this number exists, and is
+    /// called after the folder was seen. Returns how many todos this concerned.
     ///
     /// # Errors
-    /// What `lives` says, and when the disk fails.
+    /// The errors of `lives`, and when the disk fails.
     pub fn sweep_forgotten(
         &self,
         mut lives: impl FnMut(u32) -> Result<bool, Error>,
@@ -85,17 +85,17 @@ impl BackendStore {
         Ok(gone)
     }
 
-    /// The deletions that belong into the batch that forgets the rest of the todo. Its files stay
-    /// until [`remove_files`](Self::remove_files), so that a batch that does not come costs nothing.
+    /// Returns the deletions that belong in the batch that forgets the rest of the todo. Its files stay until
+    /// [`remove_files`](Self::remove_files), so that nothing is lost if the batch is not committed.
     #[must_use]
     pub fn forget(&self, todo: &Todo) -> Vec<Delete> {
         let spaces = [Space::Payload, Space::PayloadBytes, Space::PayloadHash];
         spaces.map(|space| Delete::todo(space, todo.no())).to_vec()
     }
 
-    /// Removes all payload files of the todo for good. To be called **after** the batch with the
+    /// Removes all payload files of the todo permanently. Call it **after** the batch with the
     /// deletions of [`forget`](Self::forget) is committed. Files that a crash in between leaves
-    /// behind go with [`sweep_forgotten`](Self::sweep_forgotten).
+    /// behind are removed by [`sweep_forgotten`](Self::sweep_forgotten).
     ///
     /// # Errors
     /// When the disk fails; then some of the files may be gone.
@@ -103,10 +103,10 @@ impl BackendStore {
         self.files.as_ref().map_or(Ok(()), |files| files.forget(todo.no()))
     }
 
-    /// Copies the payload files of all todos into another folder, durably, and says how many. A
+    /// Copies the payload files of all todos into another folder, durably, and returns how many. A
     /// backup copies the records **first**: every file that they name exists by then. Only the
-    /// files of a todo that is forgotten between the two may be left out; its payloads are damaged
-    /// in the copy then, and nothing else is.
+    /// files of a todo that is forgotten between the two may be left out; then its payloads are
+    /// damaged in the copy, and nothing else is.
     ///
     /// # Errors
     /// When the disk fails.
@@ -114,7 +114,7 @@ impl BackendStore {
         self.files.as_ref().map_or(Ok(0), |files| files.copy(folder.to_owned()))
     }
 
-    /// How much the todo has in payloads. Reads every payload's record.
+    /// Returns how much the todo holds in payloads. Reads every payload's record.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,34 +1,34 @@
-//! What seals and opens.
+//! The cipher that seals and opens bytes.
 
 use crate::Error;
 use chacha20::{R20, hchacha};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use std::fmt;
 
-/// The bytes of the nonce that sealed bytes begin with.
+/// The length of the nonce with which sealed bytes begin.
 pub const NONCE_BYTES: usize = 24;
 
-/// The bytes of the tag that sealed bytes end with.
+/// The length of the tag with which sealed bytes end.
 const TAG_BYTES: usize = 16;
 
-/// By how many bytes sealed bytes are longer.
+/// How many bytes sealing adds.
 pub const OVERHEAD_BYTES: usize = NONCE_BYTES + TAG_BYTES;
 
-/// How the derivation of keys is bound to this program.
+/// The context that binds the derivation of keys to this program.
 const CONTEXT: &str = "foldback 2026-11-26 encryption at rest";
 
-/// A key at work, for one purpose.
+/// A key in use, for one purpose.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cipher([u8; 32]);
 
 impl Cipher {
-    /// A cipher of this key.
+    /// Creates a cipher from this key.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self(key)
     }
 
-    /// A cipher of a key that nobody has had before.
+    /// Creates a cipher with a new random key.
     ///
     /// # Errors
     /// [`Error::Random`].
@@ -38,13 +38,13 @@ impl Cipher {
         Ok(Self(key))
     }
 
-    /// The key, to be sealed with another.
+    /// Returns the key, to be sealed with another one.
     #[must_use]
     pub fn key(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The cipher of this key for one purpose.
+    /// Derives the cipher of this key for one purpose.
     #[must_use]
     pub fn derive(&self, purpose: &str) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
@@ -52,7 +52,7 @@ impl Cipher {
         Self(*hasher.finalize().as_bytes())
     }
 
-    /// A keyed digest (BLAKE3): nobody without the key knows of which bytes it is, or can make it.
+    /// Returns a keyed digest (BLAKE3): without the key, nobody can tell which bytes it is of, or compute it.
     #[must_use]
     pub fn digest(&self, bytes: &[u8]) -> [u8; 32] {
         *blake3::keyed_hash(&self.derive("digests").0, bytes).as_bytes()
@@ -85,7 +85,7 @@ impl Cipher {
         Ok(sealed)
     }
 
-    /// What was sealed for this place; `None` for anything else.
+    /// Opens bytes that were sealed for this place; `None` for anything else.
     #[must_use]
     pub fn open(&self, place: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
@@ -96,7 +96,7 @@ impl Cipher {
         Some(bytes)
     }
 
-    /// The key that belongs to a nonce, and what is left of the nonce for it.
+    /// Returns the key that belongs to a nonce, and the rest of the nonce to use with it.
     fn of_nonce(&self, nonce: &[u8; NONCE_BYTES]) -> Option<(LessSafeKey, Nonce)> {
         let (first, last) = nonce.split_first_chunk::<16>()?;
         let key = hchacha::<R20>(&self.0.into(), &(*first).into());
@@ -107,7 +107,7 @@ impl Cipher {
     }
 }
 
-/// Never the key itself.
+/// Never prints the key itself.
 impl fmt::Debug for Cipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Cipher(..)")

@@ -10,20 +10,20 @@ use std::str::FromStr;
 pub struct EncryptionKey([u8; 32]);
 
 impl EncryptionKey {
-    /// The key of these bytes, which nobody can guess.
+    /// Creates a key from these bytes, which must be unguessable.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// A cipher for one purpose. Those of other purposes open nothing that it seals.
+    /// Returns the cipher for one purpose. Ciphers for other purposes cannot open what it seals.
     #[must_use]
     pub fn cipher(&self, purpose: &str) -> Cipher {
         Cipher::new(self.0).derive(purpose)
     }
 }
 
-/// Never the key itself.
+/// Never prints the key itself.
 impl fmt::Debug for EncryptionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EncryptionKey(..)")
@@ -39,7 +39,7 @@ impl FromStr for EncryptionKey {
     }
 }
 
-/// The 32 bytes of a key that is written as 64 hexadecimal digits or in base64; `None` for anything else.
+/// Returns the 32 bytes of a key that is written as 64 hexadecimal digits or in base64; `None` for anything else.
 #[must_use]
 pub fn read_key(text: &str) -> Option<[u8; 32]> {
     let text = text.trim().as_bytes();

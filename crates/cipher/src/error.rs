@@ -1,21 +1,21 @@
-//! What can go wrong.
+//! The crate's error.
 
-/// The error of every function in this crate.
+/// The error that every function of this crate returns.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A text is no key.
+    /// The text is not a key.
     #[error(
         "an encryption key has 32 bytes, as 64 hexadecimal digits or in base64 (`openssl rand -hex 32` makes one)"
     )]
     NoKey,
-    /// The system gave no random bytes.
-    #[error("the system gives no random bytes: {0}")]
+    /// The system returned no random bytes.
+    #[error("the system returned no random bytes: {0}")]
     Random(getrandom::Error),
-    /// More is to be sealed at once than the cipher takes, 256 GiB.
+    /// The data is larger than the cipher can seal at once, 256 GiB.
     #[error("{bytes} bytes are more than can be sealed at once")]
     TooLong {
-        /// How many there are.
+        /// The size of the data, in bytes.
         bytes: usize,
     },
 }

@@ -1,11 +1,11 @@
-//! Bytes sealed at rest: only who has the key reads them, and nobody changes them unnoticed.
+//! Seals bytes at rest: only the holder of the key can read them, and any change is noticed.
 //!
 //! A [`Cipher`] seals with XChaCha20-Poly1305. Each sealing draws a nonce of 24 random bytes, so that no two share one:
-//! after 2^64 sealings with one key the chance that any two do is below 2^-64. What is sealed is bound to a *place*,
-//! bytes that the caller chooses, and opens there alone. An [`EncryptionKey`] is what a person keeps.
+//! after 2^64 sealings with one key the chance that any two do is below 2^-64. Sealed bytes are bound to a *place*,
+//! bytes that the caller chooses, and open only there. An [`EncryptionKey`] is the key that a person keeps.
 //!
-//! It is **not** a store of keys, and it does not know what it seals, or where that is kept. It reads no file and no
-//! environment.
+//! It is **not** a key store, and it does not know what it seals or where that is kept. It reads neither files nor
+//! the environment.
 //!
 //! ```
 //! use foldback_cipher::{Cipher, EncryptionKey};

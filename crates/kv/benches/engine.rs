@@ -1,13 +1,12 @@
-//! What does a durable commit cost on each engine, what do reading and opening cost?
+//! Measures the cost of a durable commit on each engine, and that of reading and opening.
 //!
-//! The baseline of a commit is `fsync`: as many bytes, written behind a file's end and synced, which
-//! is what no durable engine does without. A test counts the syncs
-//! (`cargo test -p foldback-kv p1_ -- --nocapture`), another one measures the disk
-//! (`cargo test -p foldback-kv r7_ -- --nocapture`). How many syncs a commit takes when 64 threads commit at
-//! once (P2) is counted by `strace`, where it is installed:
-//! `cargo bench -p foldback-kv --bench engine -- 64_writers`.
+//! The baseline of a commit is `fsync`: as many bytes, appended to a file and synced, which no durable
+//! engine can avoid. A test counts the syncs (`cargo test -p foldback-kv p1_ -- --nocapture`), another one
+//! measures the disk (`cargo test -p foldback-kv r7_ -- --nocapture`). How many syncs a commit takes when 64
+//! threads commit at once (P2) is counted by `strace`, if it is installed: `cargo bench -p foldback-kv
+//! --bench engine -- 64_writers`.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot continue stops")]
 
 use std::fs::File;
 use std::io::Write;
@@ -57,7 +56,7 @@ fn main() {
     divan::main();
 }
 
-/// The syncs of a process in which so many threads commit so often each.
+/// Counts the syncs of a process in which that many threads each commit that often.
 fn syncs(engine: Engine, commits: u64) -> Option<u64> {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("trace");
@@ -69,7 +68,7 @@ fn syncs(engine: Engine, commits: u64) -> Option<u64> {
         .status();
     traced.ok().filter(ExitStatus::success)?;
     let calls = std::fs::read_to_string(trace).unwrap();
-    // A call that another thread interrupts stands there twice: begun and resumed.
+    // A call that another thread interrupts appears twice: begun and resumed.
     Some(calls.lines().filter(|line| !line.contains("resumed>")).count() as u64)
 }
 
@@ -83,7 +82,7 @@ fn commit_beside_each_other(kv: &dyn Kv, commits: u64) {
     });
 }
 
-/// Bytes that no engine can make smaller, and the same in every run.
+/// Bytes that no engine can compress, the same in every run.
 fn bytes(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -95,7 +94,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// What recording `count` messages at once commits.
+/// The batch that recording `count` messages at once commits.
 fn append(todo: u32, head: u64, count: u64) -> Batch {
     let message = |n| (Key { space: Space::Message, todo, n }, bytes(n, MESSAGE_BYTES));
     let state = (Key { space: Space::Session, todo, n: 0 }, bytes(!head, STATE_BYTES));
@@ -180,7 +179,7 @@ fn commit_by_64_writers(bencher: Bencher<'_, '_>, engine: Engine) {
     });
 }
 
-/// A payload of 48 KiB, with what is kept of it; larger than 64 KiB it would be a file.
+/// A payload of 48 KiB with its records; above 64 KiB it would be a file.
 fn payload(n: u64) -> Batch {
     let record = |space, len| (Key { space, todo: 1, n }, bytes(n, len));
     let put = vec![
@@ -202,7 +201,7 @@ fn commit_payload(bencher: Bencher<'_, '_>, engine: Engine) {
         .bench_local_values(|batch| kv.commit(batch).unwrap());
 }
 
-/// One message and the session's state, beside 2,000 such payloads.
+/// One message and the session's state, in a store with 2,000 such payloads.
 #[divan::bench(args = ENGINES, sample_count = 200, sample_size = 1)]
 fn commit_one_beside_payloads(bencher: Bencher<'_, '_>, engine: Engine) {
     let dir = tempfile::tempdir().unwrap();
@@ -231,7 +230,7 @@ fn scan_1000(bencher: Bencher<'_, '_>, engine: Engine) {
     });
 }
 
-/// Opening the filled store and reading its last message; closing is not in it.
+/// Opening the filled store and reading its last message, without closing it.
 #[divan::bench(args = ENGINES, sample_count = 20, sample_size = 1)]
 fn open_10k(bencher: Bencher<'_, '_>, engine: Engine) {
     let dir = filled(engine);

@@ -1,8 +1,8 @@
-//! What was acknowledged, beside what an engine holds: one promise for every engine.
+//! Compares the acknowledged commits with those that an engine holds: one promise for every engine.
 //!
-//! An engine writes the [`Link`] of each commit as a part of it, and comes here before the commit, which is refused where
-//! earlier ones are gone, and after it, once it is durable. What is written into files that nobody will find again is
-//! not acknowledged.
+//! An engine writes the [`Link`] of each commit as part of it, and calls this module twice: before the commit, which is
+//! refused if earlier ones are gone, and after it, once it is durable. Writes into files that nobody will find again
+//! are not acknowledged.
 
 #[cfg(any(feature = "sqlite", feature = "redb"))]
 use crate::Batch;
@@ -12,41 +12,41 @@ use crate::{Error, Lost};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 
-/// What a writer knows of the commits before its own.
+/// A writer's knowledge of the commits before its own.
 pub(crate) struct Acknowledged {
     dir: PathBuf,
-    /// `None` where its file cannot be opened: then nothing is witnessed.
+    /// `None` if the witness's file cannot be opened: then nothing is witnessed.
     witness: Option<Witness>,
-    /// The engine's files that must still be those that others open.
+    /// The engine's files, which must still be those that others open.
     places: Mutex<Vec<Place>>,
 }
 
-/// The last commit that an engine holds, or why what it stored of it is none.
+/// The last commit that an engine holds, or why the stored one is not valid.
 pub(crate) type Held = Result<Link, String>;
 
 impl Acknowledged {
-    /// Opens the witness. Done before the engine's files are opened: one that is replaced meanwhile is noticed with the first
-    /// commit.
+    /// Opens the witness. This happens before the engine's files are opened, so that a file that is replaced meanwhile
+    /// is noticed at the first commit.
     pub(crate) fn open(dir: &Path, places: Vec<Place>) -> Self {
         Self { dir: dir.to_owned(), witness: Witness::open(dir).ok(), places: Mutex::new(places) }
     }
 
-    /// The commit behind which the next one may be written. [`Error::Lost`] where the engine does not hold the last that was
-    /// acknowledged.
+    /// Returns the commit after which the next one may be written; [`Error::Lost`] if the engine does not hold the last
+    /// acknowledged one.
     pub(crate) fn last(&self, held: Held) -> Result<Link, Error> {
-        // One that cannot be read says nothing.
+        // A witness that cannot be read says nothing.
         let last = self.witness.as_ref().and_then(|witness| witness.last().ok()?);
-        // A damaged number is mended by the next one.
+        // The next commit repairs a damaged number.
         let held = held.unwrap_or_else(|_| last.unwrap_or_default());
         refuse(&self.dir, last.and_then(|last| last.lost_by(held)))?;
         Ok(held)
     }
 
-    /// Acknowledges a commit that is durable. [`Error::Gone`] where nobody will find it.
+    /// Acknowledges a durable commit; [`Error::Gone`] if nobody will find it.
     pub(crate) fn add(&self, link: Link) -> Result<(), Error> {
         foldback_core::failpoint!("kv.commit.durable");
         self.find_places()?;
-        // The commit is durable whatever becomes of this; a witness that is behind says less.
+        // The commit is durable even if this fails; a witness that is behind says less.
         if let Some(witness) = &self.witness {
             let _ = witness.write(link);
         }
@@ -54,43 +54,43 @@ impl Acknowledged {
         Ok(())
     }
 
-    /// [`Error::Gone`] where the engine's files are no longer those that others open.
+    /// Returns [`Error::Gone`] if the engine's files are no longer those that others open.
     pub(crate) fn find_places(&self) -> Result<(), Error> {
         let are_kept = self.places.lock().iter_mut().all(Place::is_kept);
         if are_kept { Ok(()) } else { Err(Error::Gone { path: self.dir.clone() }) }
     }
 
-    /// Takes what the paths lead to now for the engine's files: it has put new ones there.
+    /// Accepts the files at the paths as the engine's: it has put new ones there.
     #[cfg(any(feature = "redb", feature = "sled"))]
     pub(crate) fn renew_places(&self) {
         self.places.lock().iter_mut().for_each(Place::renew);
     }
 }
 
-/// The acknowledged commits that the engine does not hold.
+/// Returns the acknowledged commits that the engine does not hold.
 pub(crate) fn find_loss(
     dir: &Path,
     held: impl FnOnce() -> Result<Held, Error>,
 ) -> Result<Option<Lost>, Error> {
-    // The witness first: what others commit meanwhile is then in the store.
+    // The witness is read first, so that commits made meanwhile are in the store by then.
     let Some(acknowledged) = witness::read(dir)? else { return Ok(None) };
-    // A damaged number is a finding of its own, and says nothing of what is lost.
+    // A damaged number is a finding of its own, and says nothing about losses.
     Ok(held()?.ok().and_then(|held| acknowledged.lost_by(held)))
 }
 
-/// Lets the witness know of what is held, and of nothing more.
+/// Sets the witness to the commit that the store holds.
 pub(crate) fn accept_loss(dir: &Path, held: Held) -> Result<(), Error> {
     Witness::open(dir)?.accept(held.unwrap_or_default())
 }
 
-/// [`Error::Lost`] where anything is.
+/// Returns [`Error::Lost`] if anything is lost.
 pub(crate) fn refuse(dir: &Path, lost: Option<Lost>) -> Result<(), Error> {
     lost.map_or(Ok(()), |lost| Err(Error::Lost { path: dir.to_owned(), lost }))
 }
 
-/// Commits batches together, in one transaction of an engine, and each by itself where that failed without a change: what
-/// keeps one of them from being written, as a disk that is too full for all of them, need not keep the others. `commit` gives
-/// an answer for each batch of its transaction.
+/// Commits batches together, in one transaction of an engine. If that fails without a change, it commits each by
+/// itself: what prevents one from being written, such as a disk that is too full for all of them, need not prevent the
+/// others. `commit` returns an answer for each batch of its transaction.
 #[cfg(any(feature = "sqlite", feature = "redb"))]
 pub(crate) fn settle(
     dir: &Path,
@@ -112,7 +112,7 @@ pub(crate) fn settle(
     std::iter::once(Err(error)).chain(for_others).collect()
 }
 
-/// What became of each batch of a transaction.
+/// The outcome of each batch of a transaction.
 #[cfg(any(feature = "sqlite", feature = "redb"))]
 pub(crate) type Answers = Vec<Result<(), Error>>;
 
@@ -137,7 +137,8 @@ mod tests {
         answers.iter().map(word).collect()
     }
 
-    /// R3: where a transaction of several failed without a change, each batch is committed by itself, and has its own answer.
+    /// R3: when a transaction of several batches fails without a change, each batch is committed by itself, and gets
+    /// its own answer.
     #[test]
     fn r3_what_fails_together_is_tried_alone() {
         let batches = vec![Batch::default(); 3];
@@ -148,14 +149,14 @@ mod tests {
             || false,
             |batches| {
                 calls.set(calls.get() + 1);
-                // Together there is no room, and none for the second alone.
+                // There is no room for both together, and none for the second alone.
                 if batches.len() > 1 || calls.get() == 3 { Err(full()) } else { Ok(vec![Ok(())]) }
             },
         );
         assert_eq!((said(&answers), calls.get()), (vec!["ok", "full", "ok"], 4));
     }
 
-    /// R3: where it is not known what became of a transaction, each batch has the same error, and none is tried again.
+    /// R3: when the outcome of a transaction is unknown, each batch gets the same error, and none is tried again.
     #[test]
     fn r3_what_may_be_durable_is_not_tried_again() {
         let (is_poisoned, calls) = (Cell::new(false), Cell::new(0));
@@ -172,7 +173,7 @@ mod tests {
         let batches = vec![Batch::default(); 3];
         let answers = settle(Path::new("store"), &batches, || is_poisoned.get(), commit);
         assert_eq!((said(&answers), calls.get()), (vec!["io"; 3], 1));
-        // One that is poisoned half way answers the rest as the engine does.
+        // If the store is poisoned half way, the remaining batches get the engine's answer.
         let calls = Cell::new(0);
         let answers = settle(
             Path::new("store"),

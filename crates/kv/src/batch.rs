@@ -1,4 +1,4 @@
-//! What a commit holds.
+//! The contents of a commit.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ pub const MAX_VALUE_BYTES: usize = 512 << 20;
 pub struct Batch {
     /// The head that a todo must have for the batch to be taken, if any.
     pub expect: Option<Expect>,
-    /// Records to write, in place of what the keys held.
+    /// Records to write, replacing the previous values of their keys.
     pub put: Vec<(Key, Vec<u8>)>,
-    /// Ranges to delete. What is not there is deleted without a word.
+    /// Ranges to delete. Deleting what does not exist is not an error.
     pub delete: Vec<Delete>,
 }
 
 impl Batch {
-    /// Whether the batch changes and expects nothing.
+    /// Returns whether the batch changes and expects nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.expect.is_none() && self.put.is_empty() && self.delete.is_empty()
@@ -35,7 +35,7 @@ impl Batch {
     pub fn check(&self) -> Result<(), Error> {
         if let Some(expect) = self.expect {
             Key { space: Space::Todo, todo: expect.todo, n: 0 }.check()?;
-            // What was forgotten takes nothing more, also of a writer that has seen as much.
+            // A forgotten todo accepts no more writes, even from a writer that knows that it was forgotten.
             let (todo, head) = (expect.todo, expect.head);
             if head == FORGOTTEN_HEAD && self.put.iter().any(|(key, _)| key.todo == todo) {
                 return Err(Error::Conflict { todo, expected: head, found: head });
@@ -65,24 +65,25 @@ impl crate::group::Weight for Batch {
     }
 }
 
-/// Compare-and-set of one todo's head.
+/// A compare-and-set of one todo's head.
 ///
-/// The batch is taken only if the head is `head`, and makes it `next`. A head is whatever number
-/// the caller orders a todo's writes by; 0 is the head of a todo that has none, and setting it to
-/// 0 forgets it.
+/// The batch is accepted only if the head is `head`, and sets it to `next`. A head is any number by
+/// which the caller orders a todo's writes; 0 is the head of a todo that has none, and setting the
+/// head to 0 removes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expect {
     /// The todo whose head is compared.
     pub todo: u32,
     /// The head that the writer has seen; 0 for a new todo. A forgotten one has [another](crate::FORGOTTEN_HEAD).
     pub head: u64,
-    /// The head after the batch. One that makes it that of a forgotten todo takes the todo out of the registry as well.
+    /// The head after the batch. A batch that sets it to that of a forgotten todo must also remove the todo from the
+    /// registry.
     pub next: u64,
 }
 
 impl Expect {
-    /// The head that an engine stores with the batch; `None` where there is none afterwards. What was
-    /// [forgotten](crate::FORGOTTEN_HEAD) is known without one.
+    /// Returns the head that an engine stores with the batch; `None` if there is none afterwards. A
+    /// [forgotten](crate::FORGOTTEN_HEAD) todo is recognised without a stored head.
     #[must_use]
     pub fn stored(&self) -> Option<u64> {
         Some(self.next).filter(|next| !matches!(*next, 0 | FORGOTTEN_HEAD))
@@ -101,13 +102,13 @@ pub struct Delete {
 }
 
 impl Delete {
-    /// Deletes one record.
+    /// Returns the range that holds one record.
     pub const fn one(key: Key) -> Self {
-        // Saturating: a key that is out of range is refused by the store, with its own words.
+        // Saturating, because the store refuses a key that is out of range with its own error.
         Self { space: key.space, todo: key.todo, range: key.n..key.n.saturating_add(1) }
     }
 
-    /// Deletes everything that a todo has in a space.
+    /// Returns the range of everything that a todo has in a space.
     pub const fn todo(space: Space, todo: u32) -> Self {
         Self { space, todo, range: 0..Key::N_END }
     }

@@ -11,25 +11,26 @@ pub enum Engine {
     /// One SQLite file; any number of processes. The default.
     #[default]
     Sqlite,
-    /// One redb file, without any C; one writing process at a time, or any number that read.
+    /// One redb file, without any C code; one writing process at a time, or any number of readers.
     Redb,
-    /// A sled folder; one writing process at a time. For stores that were made with it: it is copied whenever it is opened.
+    /// A sled folder; one writing process at a time. For existing sled stores: the folder is copied whenever it is
+    /// opened.
     Sled,
-    /// Nothing on disk; gone with the last handle. For tests.
+    /// Nothing on disk; gone when the last handle is dropped. For tests.
     Memory,
 }
 
 impl Engine {
-    /// Every engine.
+    /// All engines.
     pub const ALL: [Self; 4] = [Self::Sqlite, Self::Redb, Self::Sled, Self::Memory];
 
-    /// Whether a process that writes has the store to itself.
+    /// Returns whether a process that writes has the store to itself.
     #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
     pub(crate) const fn is_exclusive(self) -> bool {
         matches!(self, Self::Redb | Self::Sled)
     }
 
-    /// The engine's name, as in the command line and in the store's format file.
+    /// Returns the engine's name, as on the command line and in the store's format file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
@@ -57,12 +58,12 @@ impl FromStr for Engine {
     }
 }
 
-/// What a store is opened for.
+/// Whether a store is opened for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Reading and writing. The store is created if the folder has none.
     #[default]
     ReadWrite,
-    /// Reading. The store must exist; every write answers [`Error::ReadOnly`].
+    /// Reading only. The store must exist; every write returns [`Error::ReadOnly`].
     ReadOnly,
 }

@@ -1,22 +1,22 @@
-//! What can go wrong, cut by what the caller can do about it.
+//! The crate's error, divided by what the caller can do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::{Engine, Key, Lost, Space};
 
-/// The error of every function in this crate.
+/// The error that every function of this crate returns.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another writer came first. Read the todo's tail again and retry with its head.
+    /// Another writer came first. Read the end of the todo again and retry with its new head.
     #[error("todo {todo} has moved on: its head is {found}, and the batch expected {expected}")]
     Conflict {
         /// The todo.
         todo: u32,
         /// The head that the batch expected.
         expected: u64,
-        /// The head that the store has.
+        /// The head in the store.
         found: u64,
     },
     /// One record is damaged. Others stay readable.
@@ -35,12 +35,12 @@ pub enum Error {
         /// What is wrong with it.
         detail: String,
     },
-    /// The engine's own structures are damaged, so what was asked for could not be reached.
+    /// The engine's own structures are damaged, so the requested data could not be reached.
     #[error("the store at {} is damaged: {detail}", path.display())]
     Damaged {
         /// The damaged file or folder.
         path: PathBuf,
-        /// The engine's words.
+        /// The engine's message.
         detail: String,
     },
     /// Another program's file could not be read.
@@ -48,10 +48,10 @@ pub enum Error {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// The engine's words.
+        /// The engine's message.
         detail: String,
     },
-    /// A key has a number that no store can hold.
+    /// A number in the key is too large for any store.
     #[error(
         "the key {space} {todo}/{n} is out of range: the todo must be below {}, the number below {}",
         Key::TODO_END,
@@ -68,45 +68,45 @@ pub enum Error {
     /// A value is larger than a record may be.
     #[error("the value of {key} has {bytes} bytes, and a record holds at most {most}")]
     ValueTooLarge {
-        /// The key it was for.
+        /// The key that the value was for.
         key: Key,
-        /// Its length.
+        /// Its length in bytes.
         bytes: usize,
-        /// The greatest length.
+        /// The maximum length in bytes.
         most: usize,
     },
-    /// Another process has the store, and this engine serves one at a time.
+    /// Another process has the store open, and this engine allows one process at a time.
     #[error(
-        "the store at {} is in use by another process, and its engine serves one at a time; try again \
-         when that one has ended",
+        "the store at {} is in use by another process, and its engine allows one at a time; try again \
+         when that process has ended",
         path.display()
     )]
     Locked {
         /// The store's folder.
         path: PathBuf,
     },
-    /// Others kept the store busy for too long. Nothing was changed; try again.
+    /// Other processes kept the store busy for too long. Nothing was changed; try again.
     #[error("the store at {} stayed busy while {doing}", path.display())]
     Busy {
         /// The store's folder.
         path: PathBuf,
-        /// What was waited for.
+        /// What the store was waiting for.
         doing: &'static str,
     },
-    /// Commits that were acknowledged are gone, so nothing may be written behind what is left until that is
-    /// [accepted](crate::Kv::accept_loss). Reading goes on.
+    /// Acknowledged commits are gone, so nothing may be written after what is left until the loss is
+    /// [accepted](crate::Kv::accept_loss). Reading still works.
     #[error(
-        "the store at {} has lost writes: {lost}; it can be read, and takes no writes until the loss is accepted",
+        "the store at {} has lost writes: {lost}; it can be read, but takes no writes until the loss is accepted",
         path.display()
     )]
     Lost {
         /// The store's folder.
         path: PathBuf,
-        /// What is gone.
+        /// The commits that are gone.
         lost: Lost,
     },
-    /// The store was deleted, moved or replaced while it was open. What was acknowledged before went with it;
-    /// this write may have, too, and is not acknowledged.
+    /// The store was deleted, moved or replaced while it was open. Earlier commits went with it. This write
+    /// may have gone too, and is not acknowledged.
     #[error(
         "the store at {} was deleted, moved or replaced while it was in use, so this write is not acknowledged",
         path.display()
@@ -121,35 +121,36 @@ pub enum Error {
         /// The store's folder.
         path: PathBuf,
     },
-    /// A database of sled is copied before it is opened, and there is no room for the copy.
+    /// A sled database is copied before it is opened, and there is no room for the copy.
     #[error(
-        "opening a sled store takes a copy of it, and {} has {free} bytes free where {needed} are needed",
+        "a sled store is copied before it is opened, and there is no room for the copy at {}: \
+         it needs {needed} bytes, and {free} are free",
         path.display()
     )]
     NoRoom {
-        /// The copy.
+        /// Where the copy was to be written.
         path: PathBuf,
-        /// How much it takes, in bytes.
+        /// The size of the copy, in bytes.
         needed: u64,
-        /// How much is free, in bytes.
+        /// The free space, in bytes.
         free: u64,
     },
-    /// An earlier write failed in the disk, so what it left is unknown until the store is opened
-    /// again. Reading goes on.
-    #[error("the store at {} takes no writes after a failed one; open it again", path.display())]
+    /// The disk failed during an earlier write, so what that write left is unknown until the store
+    /// is opened again. Reading still works.
+    #[error("the store at {} takes no more writes after one that failed; open it again", path.display())]
     Poisoned {
         /// The store's folder.
         path: PathBuf,
     },
-    /// The store is open for reading only, or its folder cannot be written.
+    /// The store was opened for reading only, or its folder cannot be written.
     #[error("the store at {} can only be read", path.display())]
     ReadOnly {
         /// The store's folder.
         path: PathBuf,
     },
-    /// The store has commits in its log that a reader without write access cannot reach.
+    /// The store's log holds commits that a reader without write access cannot reach.
     #[error(
-        "the store at {} has commits in its log that cannot be read without write access; open it once for writing",
+        "the log of the store at {} holds commits that cannot be read without write access; open it once for writing",
         path.display()
     )]
     PendingLog {
@@ -158,16 +159,16 @@ pub enum Error {
     },
     /// The store is encrypted, and was opened without its key.
     #[error(
-        "the store at {} is encrypted; the key that it was encrypted with was expected, and none is given",
+        "the store at {} is encrypted, and no key was given; give the key that it was encrypted with",
         path.display()
     )]
     NoKey {
         /// The store's folder.
         path: PathBuf,
     },
-    /// The store is encrypted with another key than the one that was given.
+    /// The store is encrypted with a different key from the one that was given.
     #[error(
-        "the store at {} is encrypted with another key than the one that is given, or the record of its key is damaged",
+        "the store at {} is encrypted with a different key from the one given, or the record of its key is damaged",
         path.display()
     )]
     WrongKey {
@@ -176,7 +177,7 @@ pub enum Error {
     },
     /// A key was given for a store that is not encrypted.
     #[error(
-        "the store at {} is not encrypted, and a key is given; open it without one, or export its todos and import them \
+        "the store at {} is not encrypted, but a key was given; open it without one, or export its todos and import them \
          into a new store, which is encrypted from the beginning",
         path.display()
     )]
@@ -184,53 +185,53 @@ pub enum Error {
         /// The store's folder.
         path: PathBuf,
     },
-    /// Something could not be sealed.
+    /// A record could not be sealed.
     #[error("a record could not be sealed: {0}")]
     Cipher(#[from] foldback_cipher::Error),
-    /// There is no store in the folder, and it was opened for reading.
+    /// The folder was opened for reading and holds no store.
     #[error("there is no store at {}", path.display())]
     NotFound {
         /// The folder.
         path: PathBuf,
     },
-    /// The store has a format that this program does not know.
+    /// The store's format is unknown to this program.
     #[error(
-        "the store at {} has format version {found}, and this program reads versions 1 to {expected}",
+        "the store at {} has format version {found}, but this program reads versions 1 to {expected}",
         path.display()
     )]
     FormatVersion {
         /// The store's folder.
         path: PathBuf,
-        /// The version that the folder states.
+        /// The version stated in the folder.
         found: u64,
         /// The version that this program writes; it reads the earlier ones too.
         expected: u64,
     },
-    /// The store was made with another engine.
-    #[error("the store at {} was made with the engine {found}, and {expected} was asked for", path.display())]
+    /// The store was created with another engine.
+    #[error("the store at {} was created with the engine {found}, but {expected} was requested", path.display())]
     FormatEngine {
         /// The store's folder.
         path: PathBuf,
-        /// The engine that the folder states.
+        /// The engine stated in the folder.
         found: String,
-        /// The engine that was asked for.
+        /// The requested engine.
         expected: Engine,
     },
-    /// The folder's format file is missing beside a database, or is not one.
-    #[error("the folder {} is not a whole store: {detail}", path.display())]
+    /// The folder holds a database whose format file is missing or invalid.
+    #[error("the folder {} is not a complete store: {detail}", path.display())]
     Format {
         /// The folder.
         path: PathBuf,
         /// What is wrong.
         detail: String,
     },
-    /// A backup was asked for into a folder that has something in it.
+    /// The folder for a backup is not empty.
     #[error("the folder {} is not empty", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
-    /// This engine cannot do that, or was left out of this build.
+    /// The engine cannot do this, or was left out of this build.
     #[error("the engine {engine} {what}")]
     Unsupported {
         /// The engine's name.
@@ -238,37 +239,38 @@ pub enum Error {
         /// What it cannot do, as the rest of a sentence.
         what: &'static str,
     },
-    /// A name that is no engine's.
+    /// The name is not that of an engine.
     #[error("{name:?} is not an engine; expected sqlite, redb, sled or memory")]
     UnknownEngine {
         /// The name.
         name: String,
     },
-    /// The file system refused.
+    /// The file system refused an operation.
     #[error("could not {doing} {}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
-    /// The engine failed in a way that none of the others describes.
+    /// The engine failed in a way that no other variant describes.
     #[error("the engine {engine} failed at {}", path.display())]
     Engine {
         /// The engine's name.
         engine: &'static str,
         /// The store's folder.
         path: PathBuf,
-        /// The engine's words.
+        /// The engine's message.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 #[cfg(any(feature = "sqlite", feature = "redb"))]
 impl Error {
-    /// The error once more, for another batch of the transaction that failed: what the store holds of it is not known.
+    /// Repeats the error for another batch of the transaction that failed, when it is unknown what the store holds of
+    /// that batch.
     pub(crate) fn repeated(&self, dir: &Path) -> Self {
         match self {
             Self::Io { doing, path, source } => {
@@ -283,7 +285,7 @@ impl Error {
             }
             Self::Gone { path } => Self::Gone { path: path.clone() },
             Self::Full { path } => Self::Full { path: path.clone() },
-            // No other one poisons.
+            // No other error poisons the store.
             _ => Self::Poisoned { path: dir.to_owned() },
         }
     }
@@ -306,7 +308,7 @@ pub(crate) fn writing<'a>(
 }
 
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
-/// Names what could not be read.
+/// Turns a failed read of the file system into an error that names the file.
 pub(crate) fn reading<'a>(
     doing: &'static str,
     path: &'a Path,

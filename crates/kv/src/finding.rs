@@ -1,4 +1,4 @@
-//! What a check of a store can find.
+//! The findings of a check of a store.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use crate::{Key, Lost};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Finding {
-    /// A record whose version or checksum does not hold.
+    /// A record whose version or checksum is wrong.
     Record {
-        /// The key under which the engine has it.
+        /// The key under which the engine holds it.
         key: Key,
         /// What is wrong.
         detail: String,
     },
-    /// The head of a todo whose version or checksum does not hold.
+    /// The head of a todo whose version or checksum is wrong.
     Head {
         /// The todo.
         todo: u32,
@@ -25,21 +25,21 @@ pub enum Finding {
     },
     /// The engine's own structures are damaged.
     Engine {
-        /// The engine's words.
+        /// The engine's message.
         detail: String,
     },
-    /// Commits that were acknowledged are gone.
+    /// Acknowledged commits are gone.
     Lost(Lost),
-    /// The engine's log is damaged before its end, so commits that were acknowledged are gone.
+    /// The engine's log is damaged before its end, so acknowledged commits are gone.
     Log {
         /// The log's file.
         path: PathBuf,
-        /// Where, and what lies behind it.
+        /// Where it is damaged, and what follows the damage.
         detail: String,
     },
 }
 
-/// Whether the engine's own structures hold. Where they do not, a write may damage what is still whole.
+/// Returns whether the engine's own structures are sound. If they are not, a write may damage what is still whole.
 #[must_use]
 pub fn is_sound(findings: &[Finding]) -> bool {
     !findings.iter().any(|found| matches!(found, Finding::Engine { .. }))

@@ -1,10 +1,10 @@
-//! The folder of a store: its format file, and how it comes to be.
+//! The folder of a store: its format file, and how a store is created.
 //!
-//! `FORMAT` is a text of three lines, the first thing written: the words `foldback store`,
-//! `version 4`, and `engine` with a name. While the engine's files are being made it has a fourth
-//! line, `unfinished`; the next opener for writing then makes them again. A store that is encrypted states `version 5` and
-//! has the fourth line `encrypted`, so that programs which know of no encryption refuse it; the rest of it is of version 4. A folder whose format
-//! file is whole and whose database is missing is damaged, and is never filled with an empty one.
+//! `FORMAT` is a text of three lines and is written first: the words `foldback store`, `version 4`, and `engine` with a
+//! name. While the engine's files are being made it has a fourth line, `unfinished`; the next process that opens the
+//! store for writing then creates them again. An encrypted store states `version 5` and has the fourth line
+//! `encrypted`, so that programs that do not know encryption refuse it; in all else it is of version 4. A folder with a
+//! complete format file and no database is damaged, and never gets a new, empty database.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -19,22 +19,22 @@ const MAGIC: &str = "foldback store";
 const FORMAT: &str = "FORMAT";
 const UNFINISHED: &str = "unfinished";
 const ENCRYPTED: &str = "encrypted";
-/// The version that an encrypted store states.
+/// The version stated by an encrypted store.
 const ENCRYPTED_VERSION: u64 = 5;
-/// How long one creator waits for another.
+/// How long a process that creates a store waits for another one.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long one waits for a process that has the whole store to itself.
+/// How long to wait for a process that has the whole store to itself.
 const OWNER_PATIENCE: Duration = Duration::from_millis(700);
-/// What an engine calls its database in the folder.
+/// The names of the engines' databases in the folder.
 pub(crate) const SQLITE_FILE: &str = "store.sqlite";
 pub(crate) const REDB_FILE: &str = "store.redb";
 pub(crate) const SLED_FOLDER: &str = "store.sled";
 const DATABASES: [&str; 3] = [SQLITE_FILE, REDB_FILE, SLED_FOLDER];
 
-/// Checks the folder's format, and for writing makes the store if there is none and brings one of an
-/// earlier format up to the present one. `make` builds the engine's files; it may find the remains of
-/// an earlier try. `upgrade` adds to them what later versions have; it may find that it is there
-/// already. Gives the version that the store has now.
+/// Checks the folder's format. For writing, it also creates the store if there is none, and upgrades
+/// one of an earlier format to the present one. `make` builds the engine's files; it may find the
+/// remains of an earlier attempt. `upgrade` adds what later versions have; it may find that it is
+/// there already. Returns the version that the store now has.
 pub(crate) fn open(
     dir: &Path,
     engine: Engine,
@@ -52,7 +52,7 @@ pub(crate) fn open(
         (Some((_, State::Unfinished)), Mode::ReadOnly) => {
             return Err(Error::Format {
                 path: dir.to_owned(),
-                detail: "its creation has not finished; open it once for writing".to_owned(),
+                detail: "it was not completely created; open it once for writing".to_owned(),
             });
         }
         (_, Mode::ReadWrite) => {}
@@ -64,7 +64,7 @@ pub(crate) fn open(
     match read(dir, engine)? {
         Some((FORMAT_VERSION, State::Finished)) => return Ok(FORMAT_VERSION),
         Some((version, State::Finished)) => match upgrade() {
-            // What can be read of a damaged store is read; it stays of its version.
+            // A damaged store keeps its version, and is read as far as it can be.
             Err(Error::Damaged { .. }) => return Ok(version),
             upgraded => {
                 upgraded?;
@@ -85,7 +85,7 @@ pub(crate) fn open(
     Ok(version)
 }
 
-/// [`Error::Format`] where a folder without a format file holds a database.
+/// Returns [`Error::Format`] if a folder without a format file holds a database.
 fn check_bare(dir: &Path) -> Result<(), Error> {
     match DATABASES.iter().find(|name| dir.join(name).exists()) {
         Some(name) => {
@@ -96,27 +96,27 @@ fn check_bare(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// The version that the folder states now: another process may have brought the store up to date.
+/// Reads the version in the format file again: another process may have upgraded the store.
 #[cfg(feature = "sqlite")]
 pub(crate) fn version(dir: &Path, engine: Engine) -> Result<u64, Error> {
     let found = read(dir, engine)?;
     found.map(|(version, _)| version).ok_or_else(|| Error::NotFound { path: dir.to_owned() })
 }
 
-/// Waits for the folder. Who has a store of an exclusive engine open holds it all the time.
+/// Waits for the folder's lock. A process that has a store of an exclusive engine open holds it all the time.
 fn take(lock: &Lock, dir: &Path, engine: Engine) -> Result<(), Error> {
     let path = dir.to_owned();
     let is_whole = matches!(read(dir, engine)?, Some((_, State::Finished)));
     let (patience, refused) = if engine.is_exclusive() && is_whole {
         (OWNER_PATIENCE, Error::Locked { path })
     } else {
-        (PATIENCE, Error::Busy { path, doing: "another process created it" })
+        (PATIENCE, Error::Busy { path, doing: "another process was creating it" })
     };
     if lock.take(patience, Duration::from_millis(2))? { Ok(()) } else { Err(refused) }
 }
 
-/// Fills an empty folder with a copy of a store. The format file comes last, so that a copy that
-/// was cut short is not a store.
+/// Fills an empty folder with a copy of a store. The format file comes last, so that an incomplete
+/// copy is not a store.
 pub(crate) fn fill(
     dir: &Path,
     engine: Engine,
@@ -131,7 +131,7 @@ pub(crate) fn fill(
     write(dir, engine, FORMAT_VERSION, State::Finished).map(drop)
 }
 
-/// Makes what was renamed, made or removed in a folder durable.
+/// Makes renamed, created and removed entries of a folder durable.
 pub(crate) fn sync(dir: &Path) -> Result<(), Error> {
     File::open(dir).and_then(|file| file.sync_all()).map_err(writing("sync", dir))
 }
@@ -142,7 +142,8 @@ enum State {
     Finished,
 }
 
-/// Whether the store in a folder says that it is encrypted. What is wrong with its format file is for who opens it to say.
+/// Returns whether the format file of a folder says that the store is encrypted. Faults in that file are reported when
+/// the store is opened.
 ///
 /// # Errors
 ///
@@ -152,7 +153,7 @@ pub fn is_encrypted(dir: &Path) -> Result<bool, Error> {
     Ok(parse(dir, &text).is_ok() && text.lines().nth(3) == Some(ENCRYPTED))
 }
 
-/// Lets the format file of a whole store say that it is encrypted.
+/// Rewrites the format file of a complete store so that it says that the store is encrypted.
 pub(crate) fn mark_encrypted(dir: &Path) -> Result<(), Error> {
     let text = text(dir)?.ok_or_else(|| Error::NotFound { path: dir.to_owned() })?;
     let (_, engine, _) = parse(dir, &text)?;
@@ -160,8 +161,8 @@ pub(crate) fn mark_encrypted(dir: &Path) -> Result<(), Error> {
     if text == marked { Ok(()) } else { replace(dir, &marked) }
 }
 
-/// Whether the folder's format file is sound, whichever engine it states. [`Error::NotFound`] where there is neither
-/// one nor a database.
+/// Checks that the folder's format file is sound, whichever engine it states. Returns [`Error::NotFound`] if there
+/// is neither such a file nor a database.
 pub(crate) fn judge(dir: &Path) -> Result<(), Error> {
     match text(dir)? {
         Some(text) => parse(dir, &text).map(drop),
@@ -179,9 +180,9 @@ pub(crate) fn restore(dir: &Path, engine: Engine, version: u64) -> Result<(), Er
 }
 
 /// What to do about a format file that is damaged beside a database.
-const MENDED: &str = "`doctor --repair` writes that file again";
+const MENDED: &str = "`doctor --repair` rewrites that file";
 
-/// The version and the state of the store in a folder, if there is one.
+/// Returns the version and the state of the store in a folder, if there is one.
 fn read(dir: &Path, engine: Engine) -> Result<Option<(u64, State)>, Error> {
     let Some(text) = text(dir)? else { return Ok(None) };
     let has_database = || DATABASES.iter().any(|name| dir.join(name).exists());
@@ -198,12 +199,12 @@ fn read(dir: &Path, engine: Engine) -> Result<Option<(u64, State)>, Error> {
     Ok(Some((version, state)))
 }
 
-/// What stands in the format file, if there is one.
+/// Returns the contents of the format file, if there is one.
 fn text(dir: &Path) -> Result<Option<String>, Error> {
     let path = dir.join(FORMAT);
     let mut text = Vec::new();
     match File::open(&path) {
-        // A bound, because a file of this name may be anything.
+        // Bounded, because a file of this name may be anything.
         Ok(file) => file.take(4096).read_to_end(&mut text).map_err(reading("read", &path))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(reading("open", &path)(error)),
@@ -220,7 +221,7 @@ fn parse(dir: &Path, text: &str) -> Result<(u64, Engine, State), Error> {
     let version = lines.next().and_then(|line| line.strip_prefix("version ")?.parse().ok());
     let stated: u64 =
         version.ok_or_else(|| wrong(format!("its {FORMAT} file states no version")))?;
-    // Such a store is one of the version before but for its values.
+    // Apart from its values, such a store is one of the version before.
     let is_encrypted = stated == ENCRYPTED_VERSION && text.lines().nth(3) == Some(ENCRYPTED);
     let version = if is_encrypted { FORMAT_VERSION } else { stated };
     if !(1..=FORMAT_VERSION).contains(&version) {
@@ -229,18 +230,18 @@ fn parse(dir: &Path, text: &str) -> Result<(u64, Engine, State), Error> {
     }
     let found = lines.next().and_then(|line| line.strip_prefix("engine "));
     let found = found.ok_or_else(|| wrong(format!("its {FORMAT} file states no engine")))?;
-    let engine = found.parse().map_err(|_| {
-        wrong(format!("its {FORMAT} file states the engine {found:?}, which there is not"))
-    })?;
+    let engine = found
+        .parse()
+        .map_err(|_| wrong(format!("its {FORMAT} file names the unknown engine {found:?}")))?;
     match (lines.next(), lines.next()) {
         (None, None) => Ok((version, engine, State::Finished)),
         (Some(ENCRYPTED), None) if is_encrypted => Ok((version, engine, State::Finished)),
         (Some(UNFINISHED), None) => Ok((version, engine, State::Unfinished)),
-        _ => Err(wrong(format!("its {FORMAT} file has lines of no meaning in this version"))),
+        _ => Err(wrong(format!("its {FORMAT} file has lines that this version does not know"))),
     }
 }
 
-/// States a version; gives it.
+/// Writes a format file that states a version, and returns that version.
 fn write(dir: &Path, engine: Engine, version: u64, state: State) -> Result<u64, Error> {
     let mut text = format!("{MAGIC}\nversion {version}\nengine {engine}\n");
     if state == State::Unfinished {
@@ -251,7 +252,7 @@ fn write(dir: &Path, engine: Engine, version: u64, state: State) -> Result<u64, 
     Ok(version)
 }
 
-/// Puts a format file in the place of the one that is there.
+/// Replaces the format file.
 fn replace(dir: &Path, text: &str) -> Result<(), Error> {
     let new = dir.join("FORMAT.new");
     let mut file = File::create(&new).map_err(writing("create", &new))?;
@@ -262,7 +263,7 @@ fn replace(dir: &Path, text: &str) -> Result<(), Error> {
     sync(dir)
 }
 
-/// Makes the folder if there is none, and closes it to everybody but its owner.
+/// Creates the folder if there is none, and closes it to everybody but its owner.
 fn make_private(dir: &Path) -> Result<(), Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -274,7 +275,7 @@ fn make_private(dir: &Path) -> Result<(), Error> {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         fs::set_permissions(dir, mode).map_err(writing("close to others", dir))?;
     }
-    // Best effort: the folder above may be one that this user cannot open.
+    // Best effort: this user may not be able to open the folder above.
     if let Some(parent) = dir.parent() {
         let _ = sync(parent);
     }
@@ -306,23 +307,23 @@ mod tests {
         }
         check(
             "",
-            r#"the folder /s is not a whole store: its FORMAT file does not begin with "foldback store""#,
+            r#"the folder /s is not a complete store: its FORMAT file does not begin with "foldback store""#,
         );
         check(
             "foldback store\nversion 5\nanything",
-            "the store at /s has format version 5, and this program reads versions 1 to 4",
+            "the store at /s has format version 5, but this program reads versions 1 to 4",
         );
         check(
             "foldback store\nversion 1\nengine sqlkte\n",
-            r#"the folder /s is not a whole store: its FORMAT file states the engine "sqlkte", which there is not"#,
+            r#"the folder /s is not a complete store: its FORMAT file names the unknown engine "sqlkte""#,
         );
         check(
             "foldback store\nversion x\n",
-            "the folder /s is not a whole store: its FORMAT file states no version",
+            "the folder /s is not a complete store: its FORMAT file states no version",
         );
         check(
             "foldback store\nversion 1\nengine sqlite\nmore\n",
-            "the folder /s is not a whole store: its FORMAT file has lines of no meaning in this version",
+            "the folder /s is not a complete store: its FORMAT file has lines that this version does not know",
         );
     }
 

@@ -1,4 +1,4 @@
-//! Another program's SQLite file, read as it stands. Nothing is written to it, and its program may go on writing.
+//! Reads the SQLite file of another program as it is. Nothing is written to it, and that program may keep writing.
 
 use crate::Error;
 use rusqlite::types::ValueRef;
@@ -6,29 +6,29 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long its program is waited for.
+/// How long to wait for the program that owns the file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Another program's SQLite file. Everything that is read of it is of one moment.
+/// Another program's SQLite file. All reads see one snapshot.
 pub struct ForeignFile {
     connection: Connection,
     path: PathBuf,
 }
 
 impl ForeignFile {
-    /// How such a file begins.
+    /// The first bytes of such a file.
     pub const MAGIC: &[u8] = b"SQLite format 3\0";
 
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// When it cannot be read, or is no such file.
+    /// When the file cannot be read, or is not an SQLite file.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let open = || {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags)?;
             connection.busy_timeout(PATIENCE)?;
-            // What the file holds runs nothing, and a damaged page is noticed before it is followed.
+            // Nothing in the file's schema can run, and a damaged page is noticed before it is followed.
             connection.pragma_update(None, "trusted_schema", false)?;
             connection.pragma_update(None, "cell_size_check", true)?;
             connection.execute_batch("BEGIN")?;
@@ -41,11 +41,11 @@ impl ForeignFile {
         }
     }
 
-    /// The rows that a query gives, each column as its name and its value as text: `None` for NULL and for bytes
-    /// that are no text.
+    /// Passes the rows of a query to `take`, each column as its name and its value as text: `None` for NULL and
+    /// for bytes that are not text.
     ///
     /// # Errors
-    /// When the file is damaged, or has no such tables and columns; and what `take` fails with.
+    /// When the file is damaged or has no such tables and columns, and any error of `take`.
     pub fn rows<E: From<Error>>(
         &self,
         query: &str,
@@ -110,7 +110,7 @@ mod tests {
         let rows = read(&file);
         assert_eq!(rows[0], ["id=Some(\"一\")", "n=Some(\"1\")", "x=None"]);
         writer.execute_batch("INSERT INTO t VALUES ('三', 3, NULL)").unwrap();
-        // It stays at its moment; opened again it is at another.
+        // It keeps its snapshot; opened again it gets a new one.
         assert_eq!(read(&file), rows);
         assert_eq!(read(&ForeignFile::open(&path).unwrap()).len(), 3);
         let none = |_: &[(&str, Option<String>)]| Ok::<_, Error>(());

@@ -1,4 +1,4 @@
-//! A format file that is damaged or gone, written again.
+//! Restores a format file that is damaged or missing.
 
 use crate::error::reading;
 use crate::folder::{self, REDB_FILE, SLED_FOLDER, SQLITE_FILE};
@@ -7,14 +7,14 @@ use crate::sealed::is_sealed;
 use crate::{Engine, Error, FORMAT_VERSION, Mode};
 use std::path::Path;
 
-/// Writes the format file of a store again where it is damaged or gone, and what stands beside it says itself what
-/// it is: SQLite's file by its application id and version, redb's by its header, sled's by its folder. Gives the engine where
-/// that was done; `None` where the format file is sound, or there is no store.
+/// Rewrites the format file of a store if it is damaged or missing and the database beside it identifies itself:
+/// SQLite's file by its application id and version, redb's by its header, sled's by its folder. Returns the engine if
+/// the file was rewritten; `None` if the format file is sound, or there is no store.
 ///
 /// # Errors
 ///
-/// [`Error::Format`] when the format file is damaged and what stands beside it does not say what it is;
-/// [`Error::ReadOnly`] and [`Error::Full`] when it cannot be written.
+/// [`Error::Format`] when the format file is damaged and the files beside it do not identify
+/// themselves; [`Error::ReadOnly`] and [`Error::Full`] when it cannot be written.
 pub fn repair_format(dir: &Path) -> Result<Option<Engine>, Error> {
     let dir = &std::path::absolute(dir).map_err(reading("find", dir))?;
     let (sqlite, redb, sled) = (dir.join(SQLITE_FILE), dir.join(REDB_FILE), dir.join(SLED_FOLDER));
@@ -25,7 +25,7 @@ pub fn repair_format(dir: &Path) -> Result<Option<Engine>, Error> {
     };
     let damage = match folder::judge(dir) {
         Ok(()) | Err(Error::NotFound { .. }) => return Ok(None),
-        // Only a database that has its version in itself tells a later one from a damaged number.
+        // Only a database that states its own version can tell a later version from a damaged number.
         Err(Error::FormatVersion { .. }) if own()?.is_none() => return Ok(None),
         Err(error @ Error::FormatVersion { .. }) => error.to_string(),
         Err(Error::Format { detail, .. }) => detail,
@@ -34,24 +34,24 @@ pub fn repair_format(dir: &Path) -> Result<Option<Engine>, Error> {
     let wrong = |detail: String| Error::Format { path: dir.clone(), detail };
     let (engine, version) = match (own()?, says_redb(&redb), sled.join("db").is_file()) {
         (Some(version), false, false) if !redb.exists() => (Engine::Sqlite, version),
-        // One table, and one tree, holds all spaces of all versions.
+        // One table (redb) or one tree (sled) holds all spaces of all versions.
         (None, true, false) if !sqlite.exists() => (Engine::Redb, FORMAT_VERSION),
         (None, false, true) if !sqlite.exists() && !redb.exists() => (Engine::Sled, FORMAT_VERSION),
         _ => {
             return Err(wrong(format!(
-                "{damage}, and no single database beside it says that it is a store's"
+                "{damage}, and no single database beside it identifies itself as a store's"
             )));
         }
     };
     folder::restore(dir, engine, version)?;
-    // Whether it is encrypted is said by its records alone.
+    // Only its records show whether it is encrypted.
     if open_engine(dir, engine, Mode::ReadOnly).is_ok_and(|kv| is_sealed(kv.as_ref())) {
         folder::mark_encrypted(dir)?;
     }
     Ok(Some(engine))
 }
 
-/// Whether a file has the header of a store of redb.
+/// Returns whether a file has the header of a redb store.
 fn says_redb(file: &Path) -> bool {
     match file.exists() {
         #[cfg(feature = "redb")]

@@ -1,11 +1,12 @@
-//! Commits of several threads at once, made durable together.
+//! Makes commits of several threads durable together.
 //!
-//! A thread that finds nobody at work leads: it takes what others have brought meanwhile along with its own, does all of it
-//! at once, and gives each its answer. A thread that comes while another leads waits. When the leader is done, the first that
-//! still waits leads next. So a lone thread waits for nobody, and each of many pays its share of one sync.
+//! A thread that finds no other at work leads: it takes the items that others have submitted meanwhile along with its
+//! own, does all of them at once, and gives each its answer. A thread that arrives while another leads waits. When the
+//! leader is done, the first thread that still waits leads next. So a lone thread waits for nobody, and each of many
+//! pays its share of one sync.
 //!
-//! Nothing here knows what is done: a leader gets items, and gives back one answer for each. `super::sync` has the locks, so
-//! that a test can put others in their place and try out schedules.
+//! Nothing here depends on what is done: a leader gets items, and returns one answer for each. `super::sync` has the
+//! locks, so that a test can replace them and try out schedules.
 
 use super::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -15,33 +16,33 @@ use std::time::{Duration, Instant};
 
 /// The most items that are done at once.
 pub(crate) const MOST_ITEMS: usize = 128;
-/// The most bytes that are done at once, unless one item has more. SQLite's log is copied after about as many.
+/// The most bytes that are done at once, unless a single item has more. SQLite's log is copied after about this many.
 const MOST_BYTES: usize = 4 << 20;
 
-/// How large an item is.
+/// The size of an item.
 pub(crate) trait Weight {
-    /// About how many bytes.
+    /// Returns the approximate size in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// Threads that have items `T` to be done, each of which has an answer `A`.
+/// Threads that submit items `T`, each of which gets an answer `A`.
 pub(crate) struct Group<T, A> {
     queue: Mutex<Queue<T, A>>,
 }
 
 struct Queue<T, A> {
     waiting: VecDeque<(T, Arc<Seat<T, A>>)>,
-    /// Nobody waits where nobody leads.
+    /// If no thread leads, none waits.
     is_led: bool,
 }
 
-/// Where a thread waits.
+/// The place of a waiting thread.
 struct Seat<T, A> {
     call: Mutex<Call<T, A>>,
     called: Condvar,
 }
 
-/// What a waiting thread is to do.
+/// What a waiting thread must do.
 enum Call<T, A> {
     Wait,
     Lead(T),
@@ -51,9 +52,9 @@ enum Call<T, A> {
 /// Why an item has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// It waited for as long as it was to wait, and was not begun.
+    /// Its patience ran out before it was begun.
     Late,
-    /// Its leader took it and did not come to an end with it. What became of it is not known.
+    /// Its leader took it and did not finish it. The outcome is unknown.
     Abandoned,
 }
 
@@ -69,8 +70,8 @@ impl<T: Weight, A> Group<T, A> {
         Self { queue: Mutex::new(Queue { waiting: VecDeque::new(), is_led: false }) }
     }
 
-    /// Has an item done, by this thread or by another that leads. Where this one leads, `lead` gives the item's answer; it may
-    /// fail before it [takes](Turn::take) anything, which concerns nobody else.
+    /// Has an item done, by this thread or by another one that leads. If this thread leads, `lead` returns the item's
+    /// answer; it may fail before it [takes](Turn::take) anything, which does not affect the others.
     pub(crate) fn submit(
         &self,
         item: T,
@@ -91,7 +92,7 @@ impl<T: Weight, A> Group<T, A> {
         led.map_err(|panic| panic::resume_unwind(panic))
     }
 
-    /// The item back, where this thread leads, and otherwise where it waits.
+    /// Returns the item if this thread leads, and otherwise the place where it waits.
     fn come(&self, item: T) -> Result<T, Arc<Seat<T, A>>> {
         let mut queue = unpoisoned(self.queue.lock());
         if !queue.is_led {
@@ -103,13 +104,13 @@ impl<T: Weight, A> Group<T, A> {
         Err(seat)
     }
 
-    /// The item back, where this thread leads now, and otherwise its answer.
+    /// Returns the item if this thread leads now, and otherwise its answer.
     fn wait(
         &self,
         seat: &Arc<Seat<T, A>>,
         patience: Option<Duration>,
     ) -> Result<T, Result<A, Unanswered>> {
-        // Time without an end for what is too far off.
+        // A deadline that is too far off counts as none.
         let mut end = patience.and_then(|patience| Instant::now().checked_add(patience));
         let mut call = unpoisoned(seat.call.lock());
         loop {
@@ -131,21 +132,21 @@ impl<T: Weight, A> Group<T, A> {
                 if self.leave(seat) {
                     return Err(Err(Unanswered::Late));
                 }
-                // Somebody has begun with it, or calls for this thread.
+                // Another thread has begun it, or calls for this thread.
                 end = None;
                 call = unpoisoned(seat.call.lock());
             }
         }
     }
 
-    /// Whether nobody had begun with what waits there, and nobody will.
+    /// Withdraws a waiting item. Returns whether nobody had begun it, so that nobody will.
     fn leave(&self, seat: &Arc<Seat<T, A>>) -> bool {
         let mut queue = unpoisoned(self.queue.lock());
         let at = queue.waiting.iter().position(|(_, other)| Arc::ptr_eq(other, seat));
         at.and_then(|at| queue.waiting.remove(at)).is_some()
     }
 
-    /// Lets the first that waits lead.
+    /// Lets the first waiting thread lead.
     fn hand_on(&self) {
         let next = {
             let mut queue = unpoisoned(self.queue.lock());
@@ -160,8 +161,8 @@ impl<T: Weight, A> Group<T, A> {
 }
 
 impl<T: Weight, A> Turn<'_, T, A> {
-    /// The leader's own item, and behind it what others wait for, in the order in which they came. Each of these needs an
-    /// [answer](Self::answer).
+    /// Returns the leader's own item, followed by those of the waiting threads in the order of their arrival. Each of
+    /// these needs an [answer](Self::answer).
     pub(crate) fn take(&mut self) -> Vec<T> {
         let mut taken: Vec<T> = self.own.take().into_iter().collect();
         let mut bytes = taken.iter().map(T::bytes).sum::<usize>();
@@ -179,7 +180,8 @@ impl<T: Weight, A> Turn<'_, T, A> {
         taken
     }
 
-    /// Gives the others what was taken for them, in its order: `answers` has the leader's own first, which comes back.
+    /// Gives the others their answers, in the order in which the items were taken. `answers` begins with the leader's
+    /// own, which is returned.
     pub(crate) fn answer(&mut self, answers: Vec<A>) -> Option<A> {
         let mut answers = answers.into_iter();
         let own = answers.next();
@@ -197,7 +199,7 @@ impl<T, A> Seat<T, A> {
     }
 }
 
-/// Nothing is left half done under a lock.
+/// Ignores poisoning: nothing is left half done under a lock.
 fn unpoisoned<T>(locked: LockResult<T>) -> T {
     locked.unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Engines that stop by a panic when they meet damage.
+//! Guards against engines that panic when they meet damage.
 
 use foldback_core::panic_text;
 use std::cell::Cell;
@@ -9,8 +9,8 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Asks an engine. Its panic is an answer like others, its words as an error, and is not printed: the caller
-/// says what it means.
+/// Calls an engine. A panic becomes an error with the panic's message, and is not printed: the caller says
+/// what it means.
 pub(crate) fn unpanicked<T>(ask: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -35,7 +35,7 @@ mod tests {
     fn a_panic_is_an_answer() {
         assert_eq!(unpanicked(|| 3), Ok(3));
         assert_eq!(unpanicked(|| panic!("page {}", 7)), Err::<(), _>("page 7".to_owned()));
-        // One inside of another ends the inner one alone.
+        // A nested guard ends only itself.
         let nested = unpanicked(|| {
             assert!(unpanicked(|| panic!("inner")).is_err());
             IS_GUARDED.get()

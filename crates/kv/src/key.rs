@@ -1,4 +1,4 @@
-//! Where a record lives.
+//! The address of a record.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -7,9 +7,9 @@ use crate::Error;
 
 /// The address of a record.
 ///
-/// The fields are plain data; the limits are checked by the store, which answers
-/// [`Error::KeyOutOfRange`]. They come from SQLite's fastest table, whose key is one signed
-/// 64-bit integer: `todo << 32 | n`.
+/// The fields are plain data; the store checks the limits and returns [`Error::KeyOutOfRange`]. The
+/// limits come from SQLite's fastest kind of table, whose key is one signed 64-bit integer:
+/// `todo << 32 | n`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The kind of record.
@@ -39,8 +39,8 @@ impl Key {
         }
     }
 
-    /// A range of one todo's numbers with both ends inclusive, which no bound can make overflow.
-    /// `None` when nothing can be in it.
+    /// Returns a range of one todo's numbers with both ends inclusive, so that no bound can
+    /// overflow. `None` when nothing can be in it.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Key {
 }
 
 impl fmt::Display for Key {
-    /// For people: `message 7/42`.
+    /// Formats the key for people: `message 7/42`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.space, self.todo, self.n)
     }
@@ -69,8 +69,8 @@ impl fmt::Display for Key {
 
 /// A kind of record, from a closed set.
 ///
-/// The number is the SQLite table and the first byte of a key of redb and sled. It is never used again for
-/// something else: a retired space keeps its number.
+/// The number identifies the SQLite table, and is the first byte of a key in redb and sled. It is never
+/// reused: a retired space keeps its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "what a space holds is for the crate above to say")]
@@ -114,17 +114,17 @@ impl Space {
         Self::Parked,
     ];
 
-    /// The space's number.
+    /// Returns the space's number.
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// The space of a number, or `None` for one that is not (or no longer) in use.
+    /// Returns the space with this number, or `None` if the number is not in use (any more).
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|space| space.number() == number)
     }
 
-    /// The space's name: kebab, lower case.
+    /// Returns the space's name, in kebab case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Meta => "meta",
@@ -146,7 +146,7 @@ impl Space {
         }
     }
 
-    /// The first format version whose stores have the space.
+    /// Returns the first format version whose stores have the space.
     pub const fn since(self) -> u64 {
         match self {
             Self::Sent | Self::Parked => 3,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::{Batch, Cipher, Error, FORGOTTEN_HEAD, Finding, Key, Lost, Space};
 
-/// Stands for a head that is damaged. No batch sets a head to it.
+/// The value that represents a damaged head. No batch sets a head to it.
 pub const DAMAGED_HEAD: u64 = u64::MAX;
 
 /// A transactional store of records, shared by any number of threads.
@@ -16,26 +16,25 @@ pub const DAMAGED_HEAD: u64 = u64::MAX;
 /// Ranges are half open and in ascending order of `n`. A bound above [`Key::N_END`] means
 /// [`Key::N_END`]; an empty or backward range holds nothing and is not an error.
 pub trait Kv: Send + Sync {
-    /// Makes all of the batch durable, or none of it.
+    /// Commits all of the batch durably, or none of it.
     ///
-    /// Deletions come first, then the puts in their order, so one batch can replace a range; of
-    /// two puts of one key the later one stays. An empty batch is a no-op. Batches that threads commit at once may be
-    /// made durable together; each is taken or refused by itself.
+    /// Deletions come first, then the puts in their order, so one batch can replace a range; of two puts of one key
+    /// the later one stays. An empty batch is a no-op. Batches that threads commit concurrently may be made durable
+    /// together; each is accepted or refused individually.
     ///
     /// # Errors
     ///
     /// [`Error::Conflict`] when the todo's head is not the expected one; nothing was written.
-    /// [`Error::KeyOutOfRange`] and [`Error::ValueTooLarge`] before anything is written.
-    /// [`Error::Busy`] when other writers held the store for half a minute. [`Error::Full`] when
-    /// the disk is full; nothing was written. After an IO error, whether the batch is durable is
-    /// unknown until the store is opened again, and until then every write answers
-    /// [`Error::Poisoned`]. [`Error::Lost`] when commits of before are gone, and [`Error::Gone`] when the store is no
-    /// longer where it was opened.
+    /// [`Error::KeyOutOfRange`] and [`Error::ValueTooLarge`] before anything is written. [`Error::Busy`] when other
+    /// writers held the store for half a minute. [`Error::Full`] when the disk is full; nothing was written. After an
+    /// I/O error, it is unknown whether the batch is durable until the store is opened again; until then every write
+    /// returns [`Error::Poisoned`]. [`Error::Lost`] when earlier commits are gone, and [`Error::Gone`] when the store
+    /// is no longer where it was opened.
     fn commit(&self, batch: Batch) -> Result<(), Error>;
 
-    /// As [`commit`](Self::commit), for a batch that makes room: it deletes more than it puts. Where the disk
-    /// is too full to do that at once, it may be done in steps, and cut short only some of it is gone; do it
-    /// again then. An engine without such steps commits.
+    /// Like [`commit`](Self::commit), for a batch that frees space: it deletes more than it puts. If the disk
+    /// is too full to do that at once, it may be done in steps; if it is interrupted, only some of the
+    /// records are gone, and it must be repeated. An engine without such steps commits the batch.
     ///
     /// # Errors
     ///
@@ -44,17 +43,17 @@ pub trait Kv: Send + Sync {
         self.commit(batch)
     }
 
-    /// The todo's head as the last batch that named it left it; for a todo that has none, and for what a batch
-    /// expects of it, [`missing_head`](crate::missing_head): 0, unless it was forgotten.
+    /// Returns the todo's head as the last batch that named it left it. For a todo that has none, and when a
+    /// batch expects its head, [`missing_head`](crate::missing_head) applies: 0, unless it was forgotten.
     ///
     /// # Errors
     ///
     /// [`Error::CorruptHead`] when its checksum does not hold.
     fn head(&self, todo: u32) -> Result<u64, Error>;
 
-    /// The heads of the todos in a range that have one, ascending. The place of one that is damaged is
-    /// taken by [`DAMAGED_HEAD`], so that its todo is there all the same. The engines of this crate read
-    /// them in one go, however many there are.
+    /// Returns the heads of the todos in a range that have one, ascending. A damaged head is returned as
+    /// [`DAMAGED_HEAD`], so that its todo is still listed. The engines of this crate read all of them at
+    /// once, however many there are.
     ///
     /// # Errors
     ///
@@ -72,19 +71,19 @@ pub trait Kv: Send + Sync {
         Ok(found)
     }
 
-    /// The value of a key, verified.
+    /// Returns the value of a key, verified.
     ///
     /// # Errors
     ///
     /// [`Error::Corrupt`] when the record's checksum does not hold.
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error>;
 
-    /// At most `limit` records of a todo with `n` in `range`, ascending, each verified.
+    /// Returns at most `limit` records of a todo with `n` in `range`, ascending, each verified.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] naming the first bad record of what would have been returned. The rest
-    /// stays readable: scan up to the key, then from the one after it.
+    /// [`Error::Corrupt`], which names the first bad record of those that would have been returned.
+    /// The others stay readable: scan up to that key, then from the one after it.
     fn scan(
         &self,
         space: Space,
@@ -93,22 +92,22 @@ pub trait Kv: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error>;
 
-    /// The record with the greatest `n` of a todo, verified.
+    /// Returns the record with the greatest `n` of a todo, verified.
     ///
     /// # Errors
     ///
     /// [`Error::Corrupt`] when that record's checksum does not hold.
     fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error>;
 
-    /// A number that is another one whenever any process, this one included, has committed.
+    /// Returns a number that changes whenever any process, this one included, commits.
     ///
-    /// Only equality means something, and only between two answers of the same open store. It
-    /// may move when nothing was committed, and costs a few microseconds. Ask it before reading:
-    /// what is read afterwards is at least as new.
+    /// Only equality is meaningful, and only between two answers of the same open store. The number
+    /// may change although nothing was committed. A call costs a few microseconds. Call it before
+    /// reading: what is read afterwards is at least as new.
     fn changed(&self) -> Result<u64, Error>;
 
-    /// The acknowledged commits that are gone, where anything outside of the engine remembers them. Of engines of other
-    /// crates nothing is known.
+    /// Returns the acknowledged commits that are gone, if anything outside the engine remembers them. By default, for
+    /// engines of other crates, nothing is known.
     ///
     /// # Errors
     ///
@@ -117,8 +116,8 @@ pub trait Kv: Send + Sync {
         Ok(None)
     }
 
-    /// Takes what is there for all that there is: [`lost`](Self::lost) commits are no longer reported, and writes are taken
-    /// again.
+    /// Accepts the present contents as complete: [`lost`](Self::lost) commits are no longer reported, and writes are
+    /// accepted again.
     ///
     /// # Errors
     ///
@@ -127,34 +126,35 @@ pub trait Kv: Send + Sync {
         Ok(())
     }
 
-    /// Returns unused space to the file system. Bytes that were deleted or overwritten before the
-    /// call are in none of the store's files afterwards.
+    /// Returns unused space to the file system. Afterwards, none of the store's files holds bytes
+    /// that were deleted or overwritten before the call.
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] when another connection kept old pages in use, so that the promise could
-    /// not be kept; nothing is lost, call it again.
+    /// [`Error::Busy`] when another connection kept old pages in use, so that this could not be
+    /// guaranteed; nothing is lost, and the call can be repeated.
     fn compact(&self) -> Result<(), Error>;
 
     /// Writes a consistent copy into `dir`, which is created, or must be empty.
     ///
-    /// The copy is made by the engine's own means while other threads and processes go on
-    /// reading, and with SQLite and redb writing. It is durable when the call returns and opens as a
-    /// store. A copy that was cut short does not open.
+    /// The engine makes the copy by its own means, while other threads and processes continue to
+    /// read and, with SQLite and redb, to write. When the call returns, the copy is durable and
+    /// opens as a store. An incomplete copy does not open.
     fn backup(&self, dir: &Path) -> Result<(), Error>;
 
     /// Checks the engine's structures and the checksum of every record and head.
     ///
-    /// Damage is a [`Finding`], not an error: the call goes on past it as far as it can. An empty
-    /// answer means that everything that is there is sound, and that no commit is [`lost`](Self::lost).
+    /// Damage is a [`Finding`], not an error: the check continues past it as far as it can. An empty
+    /// answer means that everything in the store is sound, and that no commit is [`lost`](Self::lost).
     fn check(&self) -> Result<Vec<Finding>, Error>;
 
-    /// What seals the files that are kept beside the records of a todo, and hides what they are named by; of what is not one
-    /// todo's, that of todo 0. `None` where the store is not encrypted, as none is that another crate's engine keeps.
+    /// Returns the cipher that seals the files kept beside the records of a todo, and that hides the names of those
+    /// files; for files of no single todo, that of todo 0. `None` if the store is not encrypted; stores of other
+    /// crates' engines never are.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read, or the todo was forgotten, with its key.
+    /// When the store cannot be read, or the todo was forgotten together with its key.
     fn cipher(&self, todo: u32) -> Result<Option<Cipher>, Error> {
         let _ = todo;
         Ok(None)

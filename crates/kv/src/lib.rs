@@ -1,30 +1,30 @@
-//! One door to the storage engines: SQLite, redb, sled and memory behind one narrow trait.
+//! The one door to the storage engines: SQLite, redb, sled and memory behind one narrow trait.
 //!
 //! A store is a folder that holds records. A record is found by a [`Key`] (a [`Space`] from a
-//! closed set, the number of a todo, and a number inside the todo) and is a run of bytes that
-//! this crate does not interpret. Everything that changes is a [`Batch`]: it is committed whole or
-//! not at all, is durable when [`Kv::commit`] returns, and may name the head of the todo that it
-//! [`Expect`]s, so that two processes can write one todo and the one that came second is told.
-//! Every record carries a version and a checksum over its key and its value, verified each time
-//! it is read.
+//! closed set, the number of a todo, and a number inside the todo) and is a run of bytes that this
+//! crate does not interpret. Every change is a [`Batch`]: it is committed whole or not at all, is
+//! durable when [`Kv::commit`] returns, and may name the head of the todo that it [`Expect`]s, so
+//! that two processes can write one todo and the one that comes second gets an error. Every record
+//! carries a version and a checksum over its key and its value, which is verified on each read.
 //!
-//! It is **not** a query language, not a cache, and not a place for large files: a value is
-//! copied whole on its way in and out. It reads no message and no block, starts no async runtime,
-//! and holds no read transaction while its caller works.
+//! It is **not** a query language, not a cache, and not a place for large files: a value is copied
+//! whole on its way in and out. The crate interprets no message and no block, starts no async
+//! runtime, and holds no read transaction while its caller works.
 //!
-//! Two things here are named for what they mean above, on purpose. A [`Space`] is a table on disk, so
-//! the set of them is a part of the format, and the format is this crate's. And the [`Registry`] of
-//! todos is here because the number of a todo is a part of every key: only the registry makes a
-//! [`Todo`], so that no record can be read without the todo's id, and it gives out and retires the
-//! numbers in the same transactions as any writer. Its own records are all that it reads.
+//! Two things here are deliberately named for their meaning in the crates above. A [`Space`] is a
+//! table on disk, so the set of spaces is part of the format, which belongs to this crate. The
+//! [`Registry`] of todos is here because the number of a todo is part of every key: only the registry
+//! makes a [`Todo`], so that no record can be read without the todo's id, and it assigns and retires
+//! the numbers in transactions like any other writer. It reads only its own records.
 //!
-//! Where the caller gives a key ([`open_with`]), every value is sealed before an engine has it, and opened behind it.
+//! If the caller gives a key ([`open_with`]), every value is sealed before an engine gets it, and opened after the
+//! engine returns it.
 //!
-//! [`ForeignFile`] is beside all that: it reads the SQLite file of another program, because SQLite enters here and
-//! nowhere else.
+//! [`ForeignFile`] is separate from all that: it reads the SQLite file of another program. It is here because
+//! SQLite enters the workspace through this crate alone.
 //!
-//! The nouns are [`Kv`], [`Key`] and [`Batch`]; [`open`] chooses the engine, and [`retry`] repeats a write
-//! that came second.
+//! The main types are [`Kv`], [`Key`] and [`Batch`]. [`open`] chooses the engine, and [`retry`] repeats a
+//! write that came second.
 //!
 //! ```
 //! use foldback_kv::{Batch, Error, Expect, Key, Space};
@@ -78,7 +78,7 @@ mod lock;
 mod place;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod record;
-/// The locks of `group`.
+/// The locks that `group` uses.
 #[cfg(any(feature = "sqlite", feature = "redb"))]
 mod sync {
     pub(crate) use std::sync::{Condvar, Mutex};

@@ -1,8 +1,8 @@
 //! The lock file of a store's folder.
 //!
-//! It is held while a store is created, by SQLite's writers while they wait for their turn, and by
-//! the other engines for as long as the store is open: alone, or shared by those who only read. The kernel gives
-//! it back when its holder dies, so a lock that was left by a killed process never blocks.
+//! It is held while a store is created, by SQLite's writers while they wait for their turn, and by the other
+//! engines for as long as the store is open: exclusively, or shared by readers. The kernel releases it when its
+//! holder dies, so a killed process never leaves a lock that blocks.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use crate::Error;
 use crate::Mode;
 use crate::error::writing;
 
-/// How long an opener waits for the process that has a store to itself; the promise is an answer within a second.
+/// How long opening a store waits for the process that has it to itself; an answer is promised within a second.
 #[cfg(any(feature = "redb", feature = "sled"))]
 const PATIENCE: Duration = Duration::from_millis(700);
 #[cfg(any(feature = "redb", feature = "sled"))]
 const STEP: Duration = Duration::from_millis(10);
 
-/// The lock file, open. Dropping it gives the lock back.
+/// The lock file, open. Dropping it releases the lock.
 pub(crate) struct Lock {
     file: File,
     path: PathBuf,
 }
 
 impl Lock {
-    /// Opens the lock file of a folder, and makes it if there is none. Takes no lock yet.
+    /// Opens the lock file of a folder, and creates it if there is none. Takes no lock yet.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("LOCK");
         let mut options = OpenOptions::new();
@@ -38,8 +38,8 @@ impl Lock {
         Ok(Self { file, path })
     }
 
-    /// Takes the lock of a store that belongs to the process that writes it, or shares it with others who only
-    /// read; [`Error::Locked`] within a second. `None` where a folder that cannot be written has no lock file.
+    /// Takes the exclusive lock of a store for writing, or shares it with other readers; returns
+    /// [`Error::Locked`] within a second. `None` if a folder that cannot be written has no lock file.
     #[cfg(any(feature = "redb", feature = "sled"))]
     pub(crate) fn hold(dir: &Path, mode: Mode) -> Result<Option<Self>, Error> {
         let (lock, taken) = match mode {
@@ -58,8 +58,8 @@ impl Lock {
         if taken { Ok(lock) } else { Err(Error::Locked { path: dir.to_owned() }) }
     }
 
-    /// Opens the lock file to share it. `None` where there is none and none can be made: who can write
-    /// here makes it first.
+    /// Opens the lock file to share it. `None` if there is none and none can be created: a process
+    /// that can write here creates it first.
     #[cfg(any(feature = "redb", feature = "sled"))]
     fn open_shared(dir: &Path) -> Result<Option<Self>, Error> {
         match Self::open(dir) {
@@ -72,10 +72,10 @@ impl Lock {
         }
     }
 
-    /// Takes the lock, asking again every `step` until `patience` is over. Says whether it has it.
+    /// Tries to take the lock every `step` until `patience` is over. Returns whether it was taken.
     ///
-    /// Asking, unlike waiting in the kernel, has an end: a holder that was stopped must not stop
-    /// everybody else for ever.
+    /// Unlike waiting in the kernel, polling has an end: a stopped process that holds the lock must
+    /// not stop everybody else forever.
     pub(crate) fn take(&self, patience: Duration, step: Duration) -> Result<bool, Error> {
         self.ask(File::try_lock, patience, step)
     }
@@ -97,7 +97,7 @@ impl Lock {
         }
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     #[cfg(feature = "sqlite")]
     pub(crate) fn give(&self) -> Result<(), Error> {
         self.file.unlock().map_err(writing("unlock", &self.path))

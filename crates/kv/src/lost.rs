@@ -1,4 +1,4 @@
-//! What a store has lost.
+//! The commits that a store has lost.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use std::fmt;
 pub struct Lost {
     /// The number of the last commit that was acknowledged.
     pub acknowledged: u64,
-    /// The number of the last commit that is there. With the same number it is another commit.
+    /// The number of the last commit that the store holds. If it equals `acknowledged`, the store holds another commit
+    /// under that number.
     pub held: u64,
 }
 

@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 
 use crate::{Batch, Engine, Error, Finding, Key, Kv, Mode, Space, missing_head};
 
-/// A new, empty store that lives in memory and goes with its last handle.
+/// Returns a new, empty store in memory, which is gone when its last handle is dropped.
 pub fn memory() -> Arc<dyn Kv> {
     Arc::new(Memory::new(Mode::ReadWrite))
 }

@@ -1,17 +1,18 @@
-//! What a todo without a head is: new, or forgotten.
+//! Tells whether a todo without a head is new or forgotten.
 
 use crate::Key;
 use crate::registry::{REGISTRY, own_key};
 
-/// The head of a todo that is no more, which no writer expects.
+/// The head of a forgotten todo, which no writer expects.
 ///
-/// Nothing is stored of it: a todo without a head whose number was given out, and which is no longer
-/// registered, was forgotten. (Stores in which a todo was forgotten before that was so have the head itself.)
+/// It is not stored: a todo that has no head, whose number was assigned and which is no longer registered,
+/// was forgotten. (Stores in which a todo was forgotten by an earlier version do hold this head.)
 pub const FORGOTTEN_HEAD: u64 = 1 << 62;
 
-/// The head of a todo that has none of its own: 0, or [`FORGOTTEN_HEAD`]. An engine asks this wherever it finds
-/// no head, and where it compares heads, in the same transaction. `head` gives the head of a number as it is stored, 0
-/// for none and [`DAMAGED_HEAD`](crate::DAMAGED_HEAD) for a damaged one; `has` says whether there is a record, damaged or not.
+/// Returns the head of a todo that has no stored one: 0, or [`FORGOTTEN_HEAD`]. An engine calls this whenever it finds
+/// no head; when it compares heads, it does so in the same transaction. `head` returns the head of a number as it is
+/// stored, 0 for none and [`DAMAGED_HEAD`](crate::DAMAGED_HEAD) for a damaged one; `has` returns whether there is a
+/// record, damaged or not.
 ///
 /// # Errors
 /// Those of `head` and `has`.

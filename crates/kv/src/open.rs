@@ -10,39 +10,39 @@ use crate::{EncryptionKey, Engine, Error, Kv, Mode};
 /// The version of the store's layout on disk that this crate writes. It reads every earlier one, and
 /// brings a store that it opens for writing up to this one.
 ///
-/// | version | what came with it |
+/// | version | what it added |
 /// |---|---|
 /// | 1 | the first |
 /// | 2 | the spaces `grant` and `plan` |
 /// | 3 | the spaces `sent` and `parked` |
 /// | 4 | the number and digest of the last commit, in the engine and in the file `WITNESS`; the engine `redb` |
-/// | 5 | of encrypted stores alone: the line `encrypted`, and sealed values |
+/// | 5 | only for encrypted stores: the line `encrypted`, and sealed values |
 pub const FORMAT_VERSION: u64 = 4;
 
 /// Opens the store in a folder, and with [`Mode::ReadWrite`] creates it if there is none.
 ///
-/// Any number of processes may create and open one SQLite store at once. The folder is made for
+/// Any number of processes may create and open one SQLite store at once. The folder is created for
 /// its owner alone (mode 0700). For [`Engine::Memory`] the folder is not touched, and every call
-/// gives a new, empty store.
+/// returns a new, empty store.
 ///
-/// A store of an earlier format is read as it is, and brought up to the present one when it is
-/// opened for writing. That adds and rewrites nothing that was there, so cut short at any point it is
-/// done again by the next opener; programs of the earlier format refuse the store from then on.
+/// A store of an earlier format is read as it is, and upgraded to the present format when it is opened for writing. The
+/// upgrade only adds and rewrites no existing data, so if it is interrupted, the next process that opens the store
+/// repeats it. From then on, programs of the earlier format refuse the store.
 ///
 /// # Errors
 ///
-/// [`Error::FormatVersion`] and [`Error::FormatEngine`] when the folder's store is not one that
-/// was asked for, naming both; [`Error::Format`] when the folder is not a whole store;
-/// [`Error::NotFound`] when there is none to read; [`Error::Locked`] within a second when a store of
-/// redb or sled is in use; [`Error::ReadOnly`] when the folder cannot be written and
-/// [`Mode::ReadWrite`] was asked for; [`Error::Unsupported`] when the engine was left out of this
-/// build; [`Error::NoKey`] when the store is encrypted.
+/// [`Error::FormatVersion`] and [`Error::FormatEngine`] when the folder's store is not the expected
+/// one, naming both; [`Error::Format`] when the folder is not a complete store; [`Error::NotFound`]
+/// when there is none to read; [`Error::Locked`] within a second when a store of redb or sled is in
+/// use; [`Error::ReadOnly`] when the folder cannot be written and [`Mode::ReadWrite`] was asked for;
+/// [`Error::Unsupported`] when the engine was left out of this build; [`Error::NoKey`] when the
+/// store is encrypted.
 pub fn open(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
     open_with(dir, engine, mode, None)
 }
 
-/// As [`open`], with the key of an encrypted store. A new store is encrypted where a key is given; one that is there stays what
-/// it is.
+/// Like [`open`], with the key of an encrypted store. A new store is encrypted if a key is given; an existing store
+/// stays as it is.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub fn open_with(
         None if says == Some(true) => Err(Error::NoKey { path: dir.to_owned() }),
         None => {
             let kv = open_engine(dir, engine, mode)?;
-            // Its records say so even where its folder does not.
+            // Its records show it even if its folder does not.
             match says.is_some() && crate::sealed::is_sealed(kv.as_ref()) {
                 true => Err(Error::NoKey { path: dir.to_owned() }),
                 false => Ok(kv),
@@ -76,13 +76,13 @@ pub fn open_with(
     }
 }
 
-/// Seals the keys of an encrypted store with another key of the caller's. What is sealed with those keys stays as it is, and
-/// nobody who has the store open is disturbed. [Compact](Kv::compact) it then, so that what the old key opened is in none of its
-/// files.
+/// Seals the keys of an encrypted store with a new key of the caller. Data that is sealed with those keys stays as it
+/// is, and processes that have the store open are not disturbed. [Compact](Kv::compact) it afterwards, so that none of
+/// its files holds anything that the old key opens.
 ///
 /// # Errors
 ///
-/// As [`open_with`]; [`Error::Conflict`] when another process changes the key at once.
+/// As [`open_with`]; [`Error::Conflict`] when another process changes the key at the same time.
 pub fn rekey(
     dir: &Path,
     engine: Engine,
@@ -93,7 +93,7 @@ pub fn rekey(
     crate::sealed::change_key(kv.as_ref(), dir, key, new)
 }
 
-/// What an engine keeps, sealed or not.
+/// Opens the store of an engine, sealed or not.
 pub(crate) fn open_engine(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
     match engine {
         #[cfg(feature = "sqlite")]

@@ -1,7 +1,7 @@
-//! Keys as bytes whose order is ours, for engines that hold one ordered map of bytes.
+//! Keys as bytes in our order, for engines that hold one ordered map of bytes.
 //!
 //! A key is nine bytes: the space's number, the todo and `n`, the last two big-endian. Heads have 255
-//! in place of a space, and the last commit 254.
+//! in place of a space, and the last commit has 254.
 
 use std::ops::RangeInclusive;
 
@@ -10,36 +10,36 @@ use crate::record::{self, HEAD_NUMBER, LINK_NUMBER};
 use crate::witness::Link;
 use crate::{DAMAGED_HEAD, Error, Finding, Key, Space};
 
-/// A key as the map has it.
+/// A key as the map holds it.
 pub(crate) type Bytes = [u8; 9];
 
 /// The key of the last commit.
 pub(crate) const LINK: Bytes = [LINK_NUMBER, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// The bytes of a record's key, which was checked.
+/// Returns the bytes of a record's key, which was checked.
 pub(crate) fn of(key: Key) -> Bytes {
-    // Its number is below 2^32.
+    // `n` is below 2^32.
     bytes(key.space.number(), key.todo, u32::try_from(key.n).unwrap_or(u32::MAX))
 }
 
-/// The bytes of a todo's head.
+/// Returns the key of a todo's head.
 pub(crate) fn head(todo: u32) -> Bytes {
     bytes(HEAD_NUMBER, todo, 0)
 }
 
-/// A range of a todo's records.
+/// Returns the range of a todo's records.
 pub(crate) fn span(space: Space, todo: u32, span: &RangeInclusive<u32>) -> RangeInclusive<Bytes> {
     let number = space.number();
     bytes(number, todo, *span.start())..=bytes(number, todo, *span.end())
 }
 
-/// The todo and the value of a head, as a scan of heads finds it.
+/// Returns the todo and the value of a head that a scan of heads found.
 pub(crate) fn open_head(key: &[u8], stored: &[u8]) -> Option<(u32, u64)> {
     let (_, todo, _) = parts(key)?;
     Some((todo, record::open_head(todo, stored).unwrap_or(DAMAGED_HEAD)))
 }
 
-/// A record of a todo, as a scan finds it, verified.
+/// Returns a record that a scan of a todo found, verified.
 pub(crate) fn open(
     space: Space,
     todo: u32,
@@ -53,16 +53,16 @@ pub(crate) fn open(
     Ok((n, value))
 }
 
-/// The last commit, as it is stored, if it is.
+/// Returns the stored last commit, if there is one.
 pub(crate) fn open_link(stored: Option<&[u8]>) -> Held {
-    // A store from before there were numbers has none.
+    // A store from before commits had numbers has none.
     stored.map_or(Ok(Link::default()), Link::open)
 }
 
-/// What is wrong with a record, a head or the last commit, if anything.
+/// Returns what is wrong with a record, a head or the last commit, if anything.
 pub(crate) fn judge(found: &[u8], stored: &[u8]) -> Option<Finding> {
     let Some((number, todo, n)) = parts(found) else {
-        return Some(Finding::Engine { detail: format!("{found:02x?} is no key") });
+        return Some(Finding::Engine { detail: format!("{found:02x?} is not a key") });
     };
     if found == LINK {
         return Link::judge(Ok(stored));
@@ -72,7 +72,7 @@ pub(crate) fn judge(found: &[u8], stored: &[u8]) -> Option<Finding> {
         return head.err().map(|detail| Finding::Head { todo, detail });
     }
     let Some(space) = Space::from_number(number) else {
-        return Some(Finding::Engine { detail: format!("{number} is no space") });
+        return Some(Finding::Engine { detail: format!("{number} is not a space") });
     };
     let key = Key { space, todo, n: u64::from(n) };
     record::check(key, stored).err().map(|detail| Finding::Record { key, detail })

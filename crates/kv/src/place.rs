@@ -1,7 +1,7 @@
-//! The place of an open file: whether its path still leads to it.
+//! The place of an open file, to check whether its path still leads to that file.
 //!
-//! A file that was deleted, moved or replaced can be written for as long as it is open, and nothing of that is ever
-//! found again.
+//! A file that was deleted, moved or replaced can still be written while it is open, but what is written can never
+//! be found again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// What the path leads to now; where there is nothing, the first that is found there.
+    /// Remembers the file that the path leads to now; if there is none, the first one that is found there.
     pub(crate) fn of(path: &Path) -> Self {
         Self { path: path.to_owned(), file: FileId::of(path).ok() }
     }
 
-    /// What is found first where the path leads.
+    /// Remembers the first file that is found at the path.
     #[cfg(feature = "sqlite")]
     pub(crate) fn yet_to_be(path: PathBuf) -> Self {
         Self { path, file: None }
     }
 
-    /// Whether the path leads to the same file.
+    /// Returns whether the path still leads to the same file.
     pub(crate) fn is_kept(&mut self) -> bool {
         let Ok(found) = FileId::of(&self.path) else { return false };
         *self.file.get_or_insert(found) == found
     }
 
-    /// Forgets the file for the one that the path leads to now.
+    /// Replaces the remembered file with the one that the path leads to now.
     #[cfg(any(feature = "redb", feature = "sled"))]
     pub(crate) fn renew(&mut self) {
         self.file = FileId::of(&self.path).ok();
@@ -52,7 +52,7 @@ impl FileId {
         Ok(Self { device: found.dev(), inode: found.ino() })
     }
 
-    /// Where files have no numbers, only that there is one is known.
+    /// On systems where files have no numbers, only the existence of a file is known.
     #[cfg(not(unix))]
     fn of(path: &Path) -> io::Result<Self> {
         std::fs::metadata(path).map(|_| Self { device: 0, inode: 0 })
@@ -80,7 +80,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert!(!place.is_kept());
         drop(held);
-        // Nothing is no file, and the first that comes counts.
+        // A missing file does not count; the first one that appears does.
         let mut place = Place::of(&path);
         assert!(!place.is_kept());
         fs::write(&path, "1").unwrap();

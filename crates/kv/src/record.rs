@@ -6,8 +6,8 @@
 //! | 8 | xxh3-64, little endian, over version, space, todo, n (the last two little endian, 4 and 8 bytes), value |
 //! | rest | value |
 //!
-//! The key is under the checksum so that a record that the engine hands out under another key is
-//! as bad as one whose bytes changed.
+//! The checksum covers the key, so that a record that the engine returns under the wrong key counts
+//! as damaged, like one whose bytes changed.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -15,45 +15,45 @@ use crate::Key;
 
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 9;
-/// Heads are kept apart from the spaces; their checksum takes this in place of a space.
+/// Heads are kept apart from the spaces; their checksum uses this number in place of a space.
 pub(crate) const HEAD_NUMBER: u8 = 255;
-/// So is the last commit.
+/// The same for the last commit.
 pub(crate) const LINK_NUMBER: u8 = 254;
 
-/// A value as it is stored under a key.
+/// Encodes a value as it is stored under a key.
 pub(crate) fn seal(key: Key, value: &[u8]) -> Vec<u8> {
     seal_as(key.space.number(), key.todo, key.n, value)
 }
 
-/// The value of a stored record, or why it is not one.
+/// Decodes the value of a stored record, or says why it is not a valid record.
 pub(crate) fn open(key: Key, record: &[u8]) -> Result<Vec<u8>, String> {
     verify(key.space.number(), key.todo, key.n, record).map(<[u8]>::to_vec)
 }
 
-/// Whether a stored record is sound, without copying it.
+/// Checks whether a stored record is sound, without copying it.
 pub(crate) fn check(key: Key, record: &[u8]) -> Result<(), String> {
     verify(key.space.number(), key.todo, key.n, record).map(|_| ())
 }
 
-/// A todo's head as it is stored.
+/// Encodes a todo's head as it is stored.
 pub(crate) fn seal_head(todo: u32, head: u64) -> Vec<u8> {
     seal_as(HEAD_NUMBER, todo, 0, &head.to_le_bytes())
 }
 
-/// The head in a stored one, or why it is not one.
+/// Decodes a stored head, or says why it is not valid.
 pub(crate) fn open_head(todo: u32, record: &[u8]) -> Result<u64, String> {
     let value = verify(HEAD_NUMBER, todo, 0, record)?;
     let bytes = <[u8; 8]>::try_from(value)
-        .map_err(|_| format!("a head has 8 bytes, and this one has {}", value.len()))?;
+        .map_err(|_| format!("a head has 8 bytes, but this one has {}", value.len()))?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// The last commit as it is stored.
+/// Encodes the last commit as it is stored.
 pub(crate) fn seal_link(link: &[u8]) -> Vec<u8> {
     seal_as(LINK_NUMBER, 0, 0, link)
 }
 
-/// The last commit in a stored one, or why it is not one.
+/// Decodes a stored last commit, or says why it is not valid.
 pub(crate) fn open_link(record: &[u8]) -> Result<&[u8], String> {
     verify(LINK_NUMBER, 0, 0, record)
 }
@@ -69,10 +69,10 @@ fn seal_as(number: u8, todo: u32, n: u64, value: &[u8]) -> Vec<u8> {
 fn verify(number: u8, todo: u32, n: u64, record: &[u8]) -> Result<&[u8], String> {
     let Some((&[version, ref stored @ ..], value)) = record.split_first_chunk::<HEADER_BYTES>()
     else {
-        return Err(format!("it has {} bytes, and a header has {HEADER_BYTES}", record.len()));
+        return Err(format!("it has {} bytes, but a header has {HEADER_BYTES}", record.len()));
     };
     if version != VERSION {
-        return Err(format!("it has record version {version}, and this program reads {VERSION}"));
+        return Err(format!("it has record version {version}, but this program reads {VERSION}"));
     }
     let found = checksum(number, todo, n, value);
     if u64::from_le_bytes(*stored) != found {

@@ -3,10 +3,10 @@
 //! Records and heads are in one table, under the keys of `ordered`. A commit is one transaction of redb,
 //! durable with one sync; the head is compared inside it. Readers see the last commit and wait for nobody.
 //!
-//! What redb takes for its file is ours (`blocks`): each page carries a checksum that is verified whenever it
-//! is read. A store that is opened for reading is never written: what redb would write, such as its repair
-//! after a crash, is kept in memory. redb leaves what was deleted in its free pages, so compacting writes a
-//! new file and puts it in the old one's place.
+//! The file that redb uses has our own format (`blocks`): each page carries a checksum that is verified on
+//! each read. A store that is opened for reading is never written: what redb would write, such as its repair
+//! after a crash, is kept in memory. redb leaves deleted data in its free pages, so compacting writes a new
+//! file and puts it in the old one's place.
 
 mod blocks;
 mod changes;
@@ -34,23 +34,23 @@ pub(crate) use blocks::are_in as is_store;
 use changes::{Written, change, head_in, last_commit};
 use database::{RECORDS, Records, close, connect, copy, create, guarded, remove};
 
-/// What a compaction writes, until it is renamed into the place of the old file.
+/// The file that a compaction writes, until it is renamed into the place of the old one.
 const NEW_FILE: &str = "store.redb.new";
 
 pub(crate) struct Redb {
     dir: PathBuf,
     file: PathBuf,
-    /// Empty only when it was closed for good: after a failure that left nothing to be opened.
+    /// Empty only after it was closed permanently, by a failure that left nothing to open.
     database: RwLock<Option<Database>>,
     /// Batches that are committed together.
     group: Group<Batch, Result<(), Error>>,
-    /// Writers take turns, and so does what must not have writers beside it.
+    /// Writers take turns, and so does anything that excludes writers.
     turn: Mutex<()>,
     commits: AtomicU64,
     poisoned: AtomicBool,
     /// `None` for a store that is only read.
     acknowledged: Option<Acknowledged>,
-    /// Given back after the database is closed: fields are dropped in their order.
+    /// Released after the database is closed: fields are dropped in their order.
     _lock: Option<Lock>,
 }
 
@@ -84,7 +84,7 @@ impl Redb {
         })
     }
 
-    /// Asks the records as the last commit left them.
+    /// Reads the records as the last commit left them.
     fn read<T>(&self, ask: impl Fn(&Records) -> Result<T, ::redb::Error>) -> Result<T, Error> {
         let look = || {
             let slot = self.database.read();
@@ -92,7 +92,7 @@ impl Redb {
             guarded(&self.file, || ask(&database.begin_read()?.open_table(RECORDS)?))
         };
         match look() {
-            // redb answers nothing after an error of the disk, which may have passed.
+            // redb answers nothing after a disk error, which may have been temporary.
             Err(Error::Poisoned { .. }) => {
                 self.reopen(Mode::ReadOnly)?;
                 look()
@@ -101,13 +101,13 @@ impl Redb {
         }
     }
 
-    /// Closes the database and opens it again: as it is on the disk.
+    /// Closes the database and opens it again as it is on the disk.
     fn reopen(&self, mode: Mode) -> Result<(), Error> {
         let mut slot = self.database.write();
         if mode == Mode::ReadOnly {
             self.poisoned.store(true, Ordering::Release);
         }
-        // Not one of another's.
+        // Never a database of another process.
         self.acknowledged.as_ref().map_or(Ok(()), Acknowledged::find_places)?;
         // Closed before it is opened again.
         if let Some(database) = slot.take() {
@@ -117,7 +117,7 @@ impl Redb {
         Ok(())
     }
 
-    /// What a writer knows of the commits before, where writing is allowed.
+    /// Returns a writer's knowledge of earlier commits, if writing is allowed.
     fn writable(&self) -> Result<&Acknowledged, Error> {
         match &self.acknowledged {
             None => Err(Error::ReadOnly { path: self.dir.clone() }),
@@ -135,8 +135,8 @@ impl Redb {
         self.read(last_commit)
     }
 
-    /// Commits the batch of the thread whose turn it is, and with it what others brought meanwhile. Gives the answer for its
-    /// own.
+    /// Commits the batch of the thread whose turn it is, together with those that others submitted meanwhile. Returns
+    /// the answer for its own.
     fn lead(&self, turn: &mut Turn<'_, Batch, Result<(), Error>>) -> Result<(), Error> {
         let _turn = self.turn.lock();
         self.writable()?;
@@ -162,7 +162,7 @@ impl Redb {
                 let mut records = transaction.open_table(RECORDS)?;
                 let changed = change(&mut records, acknowledged, batches)?;
                 drop(records);
-                // Without a commit it is undone.
+                // Without a commit the transaction is undone.
                 if matches!(changed, Ok((Some(_), _))) {
                     transaction.commit()?;
                 }
@@ -172,7 +172,7 @@ impl Redb {
         match written {
             Ok(changed) => changed,
             Err(full @ Error::Full { .. }) => {
-                // Nothing of it is durable: the header comes last.
+                // Nothing is durable yet: the header is written last.
                 self.reopen(Mode::ReadWrite).inspect_err(|_| drop(self.poison()))?;
                 Err(full)
             }
@@ -269,7 +269,7 @@ impl Kv for Redb {
     }
 
     fn changed(&self) -> Result<u64, Error> {
-        // One process at a time: nobody else can have written.
+        // One process at a time: no other can have written.
         Ok(self.commits.load(Ordering::Acquire))
     }
 
@@ -315,7 +315,7 @@ impl Kv for Redb {
     }
 
     fn check(&self) -> Result<Vec<Finding>, Error> {
-        // Without writers what is in memory and what is on the disk are the same.
+        // Without writers, memory and disk hold the same.
         let _turn = self.turn.lock();
         let mut findings = self.read(|records| Ok(check::judge(records)))?;
         findings.extend(self.read(|records| Ok(check::compare(records, &self.file)))??);

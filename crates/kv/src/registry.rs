@@ -1,10 +1,10 @@
-//! Which todos a store holds, and the small number that each one's records are keyed by.
+//! The todos that a store holds, each with the small number that its records are keyed by.
 
 use crate::{Batch, Delete, Error, Expect, FORGOTTEN_HEAD, Key, Kv, Space, retry};
 use foldback_core::TodoId;
 use std::sync::Arc;
 
-/// A todo that exists in a store. Only a [`Registry`] makes one, so that no record can be read
+/// A todo that exists in a store. Only a [`Registry`] creates one, so that no record can be read
 /// without the todo's id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Todo {
@@ -13,14 +13,14 @@ pub struct Todo {
 }
 
 impl Todo {
-    /// The todo's id.
+    /// Returns the todo's id.
     #[must_use]
     pub fn id(&self) -> &TodoId {
         &self.id
     }
 
-    /// The number that the todo's records are keyed by. It is never given out again, not even when
-    /// the todo is forgotten and another of the same id begins.
+    /// Returns the number that the todo's records are keyed by. It is never assigned again, even if
+    /// the todo is forgotten and another one with the same id is created.
     #[must_use]
     pub fn no(&self) -> u32 {
         self.no
@@ -29,27 +29,27 @@ impl Todo {
 
 /// The todos of one store.
 ///
-/// A todo is found by a hash of its id, so the cost does not grow with the number of todos, and
-/// nothing of the registry is held in memory.
+/// A todo is found by a hash of its id, so the cost does not grow with the number of todos, and the
+/// registry keeps nothing in memory.
 #[derive(Clone)]
 pub struct Registry {
     kv: Arc<dyn Kv>,
 }
 
-/// The registry's own records are keyed by this number; its head counts the todos ever made.
+/// The registry's own records are keyed by this number; its head counts the todos ever created.
 pub(crate) const REGISTRY: u32 = 0;
 
-/// What is attached to a todo stands in pieces of this many bytes, so that no value is large.
+/// Attached data is split into pieces of this many bytes, so that no value is large.
 const PIECE: usize = 1 << 20;
 
 impl Registry {
-    /// The registry of this store.
+    /// Returns the registry of this store.
     #[must_use]
     pub fn new(kv: Arc<dyn Kv>) -> Self {
         Self { kv }
     }
 
-    /// The todo with this id, if there is one.
+    /// Returns the todo with this id, if there is one.
     ///
     /// # Errors
     /// When the store fails or the record is damaged.
@@ -58,8 +58,8 @@ impl Registry {
         Ok(names.into_iter().find(|todo| todo.id == *id))
     }
 
-    /// The todo with this id, made now if there is none. `info` is kept with a new one; an existing
-    /// one keeps its own. Safe when several processes ask at once.
+    /// Returns the todo with this id, and creates it if there is none. `info` is stored with a new
+    /// todo; an existing one keeps its own. Several processes may call this at once.
     ///
     /// # Errors
     /// When the store fails or is full.
@@ -67,8 +67,8 @@ impl Registry {
         self.create_with(id, info, |_| Vec::new())
     }
 
-    /// As [`create`](Self::create); the records that `begin` gives for the number of a new todo are
-    /// written in the same transaction.
+    /// Like [`create`](Self::create); the records that `begin` returns for the number of a new todo
+    /// are written in the same transaction.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -78,13 +78,13 @@ impl Registry {
         info: &[u8],
         begin: impl Fn(u32) -> Vec<(Key, Vec<u8>)>,
     ) -> Result<Todo, Error> {
-        // Another process may make a todo meanwhile, perhaps this one.
+        // Another process may create a todo meanwhile, perhaps the same one.
         retry(|| {
             let head = self.kv.head(REGISTRY)?;
             if let Some(todo) = self.find(id)? {
                 return Ok(todo);
             }
-            // The greatest number that a key takes bounds the todos of a store.
+            // The greatest number that fits a key limits the todos of a store.
             let no = u32::try_from(head + 1).unwrap_or(u32::MAX);
             let todo = Todo { no, id: id.clone() };
             let mut names = self.names(id)?;
@@ -104,7 +104,7 @@ impl Registry {
         })
     }
 
-    /// What was kept with the todo.
+    /// Returns the info that is stored with the todo.
     ///
     /// # Errors
     /// When the store fails, or the record is missing or damaged.
@@ -117,8 +117,8 @@ impl Registry {
         }
     }
 
-    /// What is attached to the todo; empty for nothing. Unlike its info it may be large, and no
-    /// [`list`](Self::list) reads it.
+    /// Returns the data attached to the todo, or an empty value. Unlike the info it may be large,
+    /// and [`list`](Self::list) does not read it.
     ///
     /// # Errors
     /// When the store fails or a record is damaged.
@@ -129,17 +129,16 @@ impl Registry {
         Ok(attached)
     }
 
-    /// Keeps `info` and `attached` with the todo from now on, in place of what was there, in one
-    /// transaction.
+    /// Replaces the todo's `info` and `attached` in one transaction.
     ///
     /// # Errors
-    /// When the store fails, and [`Error::Conflict`] when the todo's head is not `head`, because it
-    /// was written to or forgotten meanwhile; then everything stays as it was.
+    /// When the store fails, and [`Error::Conflict`] when the todo's head is not `head`, because
+    /// the todo was written to or forgotten meanwhile; then nothing changes.
     pub fn set(&self, todo: &Todo, head: u64, info: &[u8], attached: &[u8]) -> Result<(), Error> {
         self.set_with(todo, head, info, attached, Batch::default())
     }
 
-    /// As [`set`](Self::set), with what `beside` puts and deletes in the same transaction.
+    /// Like [`set`](Self::set), with the puts and deletions of `beside` in the same transaction.
     ///
     /// # Errors
     /// As [`set`](Self::set).
@@ -167,7 +166,7 @@ impl Registry {
         })
     }
 
-    /// Up to `limit` todos with numbers above `after`, in the order of their making.
+    /// Returns up to `limit` todos with numbers above `after`, in the order of their creation.
     ///
     /// # Errors
     /// When the store fails or a record is damaged.
@@ -185,15 +184,15 @@ impl Registry {
             .collect()
     }
 
-    /// The todos that hold anything, each by its number, with its head or
-    /// [`DAMAGED_HEAD`](crate::DAMAGED_HEAD): one read, however many there are. What was forgotten is not
-    /// among them.
+    /// Returns the number of each todo that holds anything, with its head or
+    /// [`DAMAGED_HEAD`](crate::DAMAGED_HEAD), in one read, however many there are. Forgotten todos are
+    /// not included.
     ///
     /// # Errors
     /// When the store fails.
     pub fn heads(&self) -> Result<Vec<(u32, u64)>, Error> {
         let made = match self.kv.head(REGISTRY) {
-            // Then the last that is registered is the last.
+            // In that case the last registered todo is the last one.
             Err(Error::CorruptHead { .. }) => match self.kv.last(Space::Todo, REGISTRY) {
                 Err(Error::Corrupt { key, .. }) => key.n,
                 last => last?.map_or(0, |(n, _)| n),
@@ -206,18 +205,18 @@ impl Registry {
         Ok(heads)
     }
 
-    /// Takes the todo out of the registry, together with `delete` (its records elsewhere), in one
-    /// transaction. What is left has the [head](FORGOTTEN_HEAD) that no writer expects, so that one that still
+    /// Removes the todo from the registry, together with `delete` (its records elsewhere), in one transaction.
+    /// Its number then has the [head](FORGOTTEN_HEAD) that no writer expects, so that a writer that still
     /// holds the todo gets a conflict.
     ///
     /// # Errors
-    /// When the store fails; then nothing is gone, or where the [disk is full](Kv::erase) some of the records:
-    /// the todo is there by half, and can be removed again.
+    /// When the store fails; then nothing is gone, or, if the [disk is full](Kv::erase), only some of the
+    /// records: the todo is half deleted, and can be removed again.
     pub fn remove(&self, todo: &Todo, mut delete: Vec<Delete>) -> Result<(), Error> {
         let name = name_key(self.kv.as_ref(), &todo.id)?;
         delete.push(Delete::one(own_key(todo.no)));
         delete.push(Delete::todo(Space::Todo, todo.no));
-        // What somebody writes to the todo meanwhile goes too.
+        // Records that others write to the todo meanwhile are deleted too.
         retry(|| {
             let head = self.kv.head(todo.no)?;
             let mut names = self.names(&todo.id)?;
@@ -233,7 +232,7 @@ impl Registry {
         })
     }
 
-    /// The todos whose ids share a hash with `id`: hardly ever more than one.
+    /// Returns the todos whose ids share a hash with `id`: hardly ever more than one.
     fn names(&self, id: &TodoId) -> Result<Vec<Todo>, Error> {
         let key = name_key(self.kv.as_ref(), id)?;
         let Some(value) = self.kv.get(key)? else { return Ok(Vec::new()) };
@@ -241,12 +240,12 @@ impl Registry {
     }
 }
 
-/// The registry's record of a todo.
+/// Returns the key of the registry's record of a todo.
 pub(crate) fn own_key(todo: u32) -> Key {
     Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo) }
 }
 
-/// 63 bits of the id's hash; where the store is encrypted, of one that says nothing of the id.
+/// Returns 63 bits of the id's hash; in an encrypted store, of a keyed hash that reveals nothing about the id.
 fn name_key(kv: &dyn Kv, id: &TodoId) -> Result<Key, Error> {
     let id = id.as_str().as_bytes();
     let hash = match kv.cipher(REGISTRY)? {
@@ -260,7 +259,7 @@ fn name_key(kv: &dyn Kv, id: &TodoId) -> Result<Key, Error> {
     Ok(Key { space: Space::Name, todo, n: hash & 0xffff_ffff })
 }
 
-/// Whether a todo is found by the id that it is registered with.
+/// Returns whether a todo is found by the id that it is registered with.
 pub(crate) fn is_found(kv: &dyn Kv, no: u32, record: &[u8]) -> Result<bool, Error> {
     let Some((id, _)) = parse(record) else { return Ok(false) };
     let names = kv.get(name_key(kv, &id)?)?.unwrap_or_default();
@@ -286,7 +285,7 @@ fn read_names(value: &[u8]) -> Option<Vec<Todo>> {
         .collect()
 }
 
-/// A todo's record: its id, a line break, and what is kept with it.
+/// Encodes a todo's record: its id, a line break, and its info.
 fn record(id: &TodoId, info: &[u8]) -> Vec<u8> {
     let mut out = id.as_str().as_bytes().to_vec();
     out.push(b'\n');
@@ -301,7 +300,7 @@ fn parse(value: &[u8]) -> Option<(TodoId, &[u8])> {
 }
 
 fn corrupt(key: Key) -> Error {
-    Error::Corrupt { key, detail: "it is no record of a todo".to_owned() }
+    Error::Corrupt { key, detail: "it is not the record of a todo".to_owned() }
 }
 
 #[cfg(test)]
@@ -339,11 +338,11 @@ mod tests {
         assert_eq!(registry.attached(&a).unwrap(), large);
         let pieces = |todo: &Todo| registry.kv.scan(Space::Todo, todo.no(), 0..9, 9).unwrap().len();
         assert_eq!(pieces(&a), 3);
-        // Whoever has not seen the latest write changes nothing.
+        // A writer that has not seen the latest write changes nothing.
         let late = registry.set(&a, 7, b"late", b"late");
         assert!(matches!(late, Err(Error::Conflict { .. })), "{late:?}");
         assert_eq!((registry.info(&a).unwrap(), pieces(&a)), (b"info".to_vec(), 3));
-        // What is shorter leaves nothing of what was longer.
+        // A shorter value leaves nothing of a longer one.
         registry.set(&a, 0, b"info", &large[..PIECE]).unwrap();
         assert_eq!((registry.attached(&a).unwrap(), pieces(&a)), (large[..PIECE].to_vec(), 1));
         registry.remove(&a, Vec::new()).unwrap();

@@ -1,10 +1,10 @@
-//! Optimistic writes, repeated until one comes first.
+//! Optimistic writes, repeated until one succeeds.
 
 use crate::Error;
 
 /// An error that may say that another writer came first.
 pub trait Contended {
-    /// Whether another writer came first, so that what was read is out of date and nothing was written.
+    /// Returns whether another writer came first, so that what was read is out of date and nothing was written.
     fn is_conflict(&self) -> bool;
 }
 
@@ -14,16 +14,16 @@ impl Contended for Error {
     }
 }
 
-/// After so many conflicts in a row it is not others who are at work: each conflict is somebody's progress,
-/// and eight processes that write one todo without a pause lose a handful of times.
+/// After this many conflicts in a row, other writers are not the cause: each conflict is progress for one
+/// of them, and eight processes that write one todo without a pause lose only a handful of times.
 const MOST_ATTEMPTS: usize = 1_000;
 
-/// Makes `attempt` until no other writer comes first. An attempt reads where the todo stands, builds its
-/// [`Batch`](crate::Batch) on that, and commits; a conflict leaves nothing behind, and the next attempt
-/// reads again.
+/// Repeats `attempt` until no other writer comes first. An attempt reads the state of the todo, builds
+/// its [`Batch`](crate::Batch) on that, and commits; a conflict leaves nothing behind, and the next
+/// attempt reads again.
 ///
 /// # Errors
-/// Any error of an attempt but a conflict; and the conflict itself when a thousand attempts have met one.
+/// Any error of an attempt except a conflict, and the conflict itself when a thousand attempts have met one.
 pub fn retry<T, E: Contended>(mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     for _ in 1..MOST_ATTEMPTS {
         match attempt() {
@@ -52,7 +52,7 @@ mod tests {
         retry(|| {
             let head = kv.head(7)?;
             heads.push(head);
-            // Twice another writer comes first.
+            // Another writer comes first twice.
             if heads.len() < 3 {
                 move_on(head)?;
             }

@@ -1,10 +1,10 @@
-//! A store that seals what another store keeps.
+//! A store that seals the values in another store.
 //!
-//! Every value is sealed with the key of its todo (`foldback-cipher`) and opens under its own [`Key`] alone, so a record
-//! that was changed, cut short or put in another's place is damaged. What is written once cannot be replaced by what it
-//! was before. Of a record that was written over, a *ledger* knows which writing was the last: each todo has one, with
-//! the head that it had then, and one sum goes over all ledgers. So an older value in the place of a newer one, and a record
-//! that was taken away, are damage for who reads them; a whole todo of an earlier time is a finding of
+//! Every value is sealed with the key of its todo (`foldback-cipher`) and opens only under its own [`Key`], so a record
+//! that was changed, truncated or moved counts as damaged. A record that is written once has no earlier value that
+//! could replace it. For a record that was overwritten, a *ledger* knows which write was the last: each todo has a
+//! ledger, which also holds its head at that time, and one sum covers all ledgers. So an older value in the place of a
+//! newer one, and a removed record, are damage to a reader; a whole todo from an earlier time is a finding of
 //! [`check`](Kv::check).
 //!
 //! ```text
@@ -14,8 +14,8 @@
 //! meta TODO_END-15/T   the ledger of todo T, sealed with the store's; deleted with it
 //! ```
 //!
-//! Numbers of keys and heads of todos stand in the engine as they are: how many todos there are, and how many records each
-//! has of which length, is not hidden.
+//! The engine holds the numbers in keys and the heads of todos unencrypted: the number of todos, and the number and
+//! length of each one's records, are not hidden.
 
 mod check;
 mod draft;
@@ -37,7 +37,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// From this todo on, records are the sealing's own, or of no todo.
+/// From this todo number on, records belong to the sealing itself, or to no todo.
 const RESERVED: u32 = KEYS;
 /// The keys of todos, by their numbers.
 const KEYS: u32 = Key::TODO_END - 16;
@@ -54,7 +54,7 @@ pub(crate) struct Sealed {
     keys: Keys,
     mode: Mode,
     turn: Turn,
-    /// Whether its folder says that it is encrypted. Then that of a copy has to say so, too.
+    /// Whether its folder says that it is encrypted. If so, the folder of a copy must say so, too.
     is_marked: bool,
 }
 
@@ -68,7 +68,8 @@ impl Sealed {
         if batch.is_empty() {
             return self.inner.commit(batch);
         }
-        // What is read of the ledgers here holds until it is written. A store that can only be read refuses below.
+        // While this turn is held, no other process changes the ledgers that are read here. A read-only store refuses
+        // below.
         let _turn = match self.mode {
             Mode::ReadWrite => Some(self.turn.take()?),
             Mode::ReadOnly => None,
@@ -80,8 +81,8 @@ impl Sealed {
         Ok(())
     }
 
-    /// Reads something of a domain that must agree with its ledger. Where it does not, and the ledger is another one by then,
-    /// it was written meanwhile, and is read again.
+    /// Reads something of a domain that must agree with its ledger. If it does not, but the ledger has changed by then,
+    /// it was written meanwhile and is read again.
     fn settled<T>(
         &self,
         domain: u32,
@@ -99,10 +100,10 @@ impl Sealed {
         }
     }
 
-    /// Opens a record; `None` where it is gone by now, with the key of its todo.
+    /// Opens a record; `None` if it has been deleted meanwhile, together with the key of its todo.
     fn open(&self, key: Key, sealed: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let keys = self.keys.of(self.inner.as_ref(), domain_of(key));
-        // It is this record that cannot be read, and others may be.
+        // The error is that of this record, because others may be readable.
         let keys = keys.map_err(|error| match error {
             Error::Corrupt { detail, .. } => {
                 corrupt(key, &format!("the key of its todo is damaged: {detail}"))
@@ -118,7 +119,7 @@ impl Sealed {
         keys.open(&self.keys, key, sealed).map(Some).ok_or_else(|| corrupt(key, NOT_OPENED))
     }
 
-    /// Records that an engine gave, opened.
+    /// Opens records that an engine returned.
     fn open_all(
         &self,
         space: Space,
@@ -134,7 +135,7 @@ impl Sealed {
         Ok(opened)
     }
 
-    /// The todos that are registered, each held against its own ledger.
+    /// Opens the records of registered todos, each checked against its own ledger.
     fn open_registered(&self, found: &[(u64, Vec<u8>)]) -> Result<Vec<(u64, Vec<u8>)>, Error> {
         let mut opened = Vec::with_capacity(found.len());
         for (n, _) in found {
@@ -161,7 +162,7 @@ impl Kv for Sealed {
         self.settled(todo, |ledger| {
             let head = self.inner.head(todo)?;
             let wrong = || Error::CorruptHead { todo, detail: NOT_LAST.to_owned() };
-            // Of one that was forgotten neither has anything.
+            // For a forgotten todo, neither holds anything.
             let is_last = head == ledger.head || ledger.head == 0 && head == FORGOTTEN_HEAD;
             Ok(if is_last { Ok(head) } else { Err(wrong()) })
         })
@@ -183,7 +184,7 @@ impl Kv for Sealed {
             let found = self.inner.get(key)?;
             Ok(ledger.judge(key, found.as_deref()).map(|()| found))
         });
-        // A damaged ledger is damage of what is read, and others may be read.
+        // A damaged ledger damages what is read here, but others may be readable.
         let sealed = sealed.map_err(|error| match error {
             Error::CorruptHead { detail, .. } => corrupt(key, &detail),
             error => error,
@@ -270,19 +271,20 @@ impl Kv for Sealed {
         let keys = self.keys.of(self.inner.as_ref(), todo)?;
         let missing = || {
             let key = Key { space: Space::Meta, todo: KEYS, n: u64::from(todo) };
-            corrupt(key, "there is no key of this todo")
+            corrupt(key, "this todo has no key")
         };
         keys.map(|keys| Some(keys.files().clone())).ok_or_else(missing)
     }
 }
 
-/// What is said of a record that no key opens.
+/// The detail for a record that no key opens.
 const NOT_OPENED: &str =
     "it was not sealed for this place with the key of its todo, or was changed since";
-/// What is said of a record that is not the last one that was written in its place.
-const NOT_LAST: &str = "it is not what was written last in its place";
+/// The detail for a record that is not the last one written in its place.
+const NOT_LAST: &str = "it is not the last record written in this place";
 
-/// The error of a ledger: it is damaged for the whole todo, as its head is.
+/// Turns the error of a ledger into that of the todo's head: a damaged ledger affects the whole todo, as a damaged head
+/// does.
 fn of_head(todo: u32, error: Error) -> Error {
     match error {
         Error::Corrupt { detail, .. } => Error::CorruptHead { todo, detail },

@@ -1,15 +1,15 @@
-//! The third engine: a sled folder, for one process at a time, and for stores that were made with it.
+//! The third engine: a sled folder, for one process at a time, kept for existing sled stores.
 //!
 //! Records and heads are in one tree, under the keys of `ordered`. sled acknowledges nothing by itself:
-//! every commit ends with a flush and a sync of our own, and readers wait until it is durable, so
-//! that nothing is seen that a crash could take back. It keeps what was deleted in its segments, so
-//! compacting writes a new database and puts it in the old one's place.
+//! every commit ends with our own flush and sync, and readers wait until it is durable, so that nothing
+//! is seen that a crash could undo. It keeps deleted data in its segments, so compacting writes a new
+//! database and puts it in the old one's place.
 //!
-//! It repairs a database whenever it opens one, and takes a read that failed for the end of its log, over which it
-//! writes. So it never opens a folder of which there is no copy (`copies`), and every commit says how much there is
-//! (`contents`). Damage that looks like the end of the log still takes whole commits at the end: the witness tells, and until
-//! the loss is accepted the store is read from a copy. A write that the disk refuses may leave a commit waiting for ever.
-//! Much else it refuses by panicking, which becomes [`Error::Damaged`] here.
+//! It repairs a database whenever it opens one, and takes a failed read for the end of its log, which it then
+//! overwrites. So it never opens a folder that has no copy (`copies`), and every commit records how much there is
+//! (`contents`). Damage that looks like the end of the log still loses whole commits at the end: the witness shows
+//! that, and until the loss is accepted the store is read from a copy. A write that the disk refuses may leave a commit
+//! waiting forever. sled refuses much else by panicking, which becomes [`Error::Damaged`] here.
 
 mod compaction;
 mod contents;
@@ -35,13 +35,13 @@ use compaction::{NEW_FOLDER, OLD_FOLDER, mend, remove};
 use copies::{Missing, PrivateCopy, connect_for_reading, connect_for_writing, connect_whole};
 use database::{Database, connect, guarded, until_closed};
 
-/// How many records a check looks at before it lets writers in.
+/// How many records a check reads before it lets writers in.
 const CHECK_STEP: usize = 1000;
 
 pub(crate) struct Sled {
     dir: PathBuf,
-    /// Readers share it; a commit has it alone, until it is durable. Empty only when a compaction
-    /// could not open what it had written.
+    /// Readers share it; a commit has exclusive use of it until it is durable. Empty only when a
+    /// compaction could not open what it had written.
     database: RwLock<Option<Database>>,
     /// Writers take turns: the head is compared and changed under it.
     turn: Mutex<()>,
@@ -49,10 +49,10 @@ pub(crate) struct Sled {
     poisoned: AtomicBool,
     /// `None` for a store that is only read.
     acknowledged: Option<Acknowledged>,
-    /// What is read, in place of a store that is only read, or that has lost commits. Removed after the database is closed:
-    /// fields are dropped in their order.
+    /// The copy that is read in place of a store that is only read, or that has lost commits. Removed after the
+    /// database is closed: fields are dropped in their order.
     copy: Mutex<Option<PrivateCopy>>,
-    /// Given back after the database is closed.
+    /// Released after the database is closed.
     _lock: Option<Lock>,
 }
 
@@ -60,7 +60,7 @@ impl Sled {
     pub(crate) fn open(dir: &Path, mode: Mode) -> Result<Self, Error> {
         let dir = std::path::absolute(dir).map_err(reading("find", dir))?;
         let make = || {
-            // sled makes its files when it opens; what an earlier try left is not trusted.
+            // sled creates its files when it opens; the remains of an earlier attempt are not trusted.
             remove(&dir.join(SLED_FOLDER))?;
             let database = connect(&dir.join(SLED_FOLDER))?;
             let begun = guarded(&dir, || database.apply(BTreeMap::new()));
@@ -77,7 +77,7 @@ impl Sled {
         let (database, copy) = match writing {
             Some(Ok(database)) => (database, None),
             Some(Err(error)) if !matches!(error, Error::Lost { .. }) => return Err(error),
-            // What remains of lost commits stays as it is until the loss is accepted.
+            // The remains of lost commits stay as they are until the loss is accepted.
             _ => connect_for_reading(&dir).map(|(database, copy)| (database, Some(copy)))?,
         };
         let acknowledged = (mode == Mode::ReadWrite)
@@ -103,14 +103,14 @@ impl Sled {
         guarded(&self.dir, || ask(&database.sled))
     }
 
-    /// Applies a batch and makes it durable, before anybody reads it.
+    /// Applies a batch and makes it durable before anything reads it.
     fn write(&self, changes: BTreeMap<ordered::Bytes, Option<Vec<u8>>>) -> Result<(), Error> {
         let slot = self.database.write();
         let database = slot.as_ref().ok_or_else(|| self.poison())?;
         guarded(&self.dir, || database.apply(changes))
     }
 
-    /// What a writer knows of the commits before, where writing is allowed.
+    /// Returns a writer's knowledge of earlier commits, if writing is allowed.
     fn writable(&self) -> Result<&Acknowledged, Error> {
         match &self.acknowledged {
             None => Err(Error::ReadOnly { path: self.dir.clone() }),
@@ -121,7 +121,7 @@ impl Sled {
 
     /// Checks that it is the store itself that is open.
     fn is_own(&self) -> Result<(), Error> {
-        // Of a copy in which nothing is missing: what the first opening did not read, a later one did.
+        // A copy that lacks nothing is refused too: a later opening read what the first one did not.
         if self.copy.lock().is_some() { Err(self.poison()) } else { Ok(()) }
     }
 
@@ -255,7 +255,7 @@ impl Kv for Sled {
     }
 
     fn changed(&self) -> Result<u64, Error> {
-        // One process at a time: nobody else can have written.
+        // One process at a time: no other can have written.
         Ok(self.commits.load(Ordering::Acquire))
     }
 
@@ -322,7 +322,7 @@ impl Kv for Sled {
 
     fn backup(&self, dir: &Path) -> Result<(), Error> {
         let dir = std::path::absolute(dir).map_err(reading("find", dir))?;
-        // Without writers the copy is of one moment.
+        // Without writers the copy is a snapshot.
         let _turn = self.turn.lock();
         folder::fill(&dir, Engine::Sled, || {
             self.read_copy(&dir.join(SLED_FOLDER))?;
@@ -350,12 +350,12 @@ impl Kv for Sled {
     }
 }
 
-/// The file that is open for as long as the database is.
+/// Returns the file that is open for as long as the database is.
 fn log(dir: &Path) -> PathBuf {
     dir.join(SLED_FOLDER).join("db")
 }
 
-/// The last commit of a database.
+/// Returns the last commit of a database.
 fn last_commit(database: &::sled::Db) -> Result<Held, ::sled::Error> {
     Ok(ordered::open_link(database.get(ordered::LINK)?.as_deref()))
 }
@@ -369,7 +369,7 @@ impl Drop for Sled {
 }
 
 impl Sled {
-    /// Walks the records in steps, so that writers wait for none but the present one.
+    /// Reads the records in steps, so that writers wait only for the present step.
     fn check_records(&self, findings: &mut Vec<Finding>) -> Result<(), Error> {
         let mut from = Bound::Unbounded;
         loop {

@@ -1,9 +1,9 @@
 //! The default engine: one SQLite file in WAL mode, for any number of processes.
 //!
-//! What is relied on: `synchronous=FULL` syncs the log before a commit returns; a writer begins
-//! with `BEGIN IMMEDIATE`, so it never finds out half way that another was first; readers see a
-//! whole commit or nothing and never wait for a writer. Inside a process one connection writes,
-//! others read, and one only watches; each is opened when it is first needed.
+//! The engine relies on this: `synchronous=FULL` syncs the log before a commit returns; a writer
+//! begins with `BEGIN IMMEDIATE`, so it never finds out half way that another was first; readers
+//! see a whole commit or nothing and never wait for a writer. Inside a process one connection
+//! writes, others read, and one only watches; each is opened when it is first needed.
 //!
 //! The database file is never opened by other means while it is in use: closing such a handle
 //! would drop the locks of the whole process. The log may be (SQLite holds no locks on it).
@@ -45,7 +45,7 @@ use crate::{acknowledged, record, witness};
 
 pub(crate) use self::identity::version_of;
 
-/// How many idle readers are kept.
+/// How many idle readers' connections are kept.
 const IDLE_READERS: usize = 4;
 
 pub(crate) struct Sqlite {
@@ -64,10 +64,10 @@ pub(crate) struct Sqlite {
     commits: AtomicU64,
     poisoned: Arc<AtomicBool>,
     checkpointer: Checkpointer,
-    /// What the log showed before anything else looked at it. A later commit may write over the
-    /// damage, so it is remembered.
+    /// The damage that the log showed before anything else looked at it. It is remembered because a
+    /// later commit may write over it.
     log_at_open: Option<Finding>,
-    /// Of a frozen file, what was lost when it was opened.
+    /// For a frozen file: what was lost when it was opened.
     frozen_loss: OnceLock<Option<Lost>>,
 }
 
@@ -75,7 +75,7 @@ impl Sqlite {
     pub(crate) fn open(dir: &Path, mode: Mode) -> Result<Self, Error> {
         let dir = std::path::absolute(dir).map_err(crate::error::reading("find", dir))?;
         let file = dir.join(SQLITE_FILE);
-        // Before a connection, which may bring the log in.
+        // Before any connection, which may copy the log into the file.
         let suspected = log::damage(&connection::log_of(&file));
         let has_witness = witness::is_there(&dir);
         let make_tables =
@@ -113,21 +113,21 @@ impl Sqlite {
             frozen_loss: OnceLock::new(),
         };
         if format < FORMAT_VERSION {
-            // The file is brought up to date before the folder says so.
+            // The file is upgraded before the folder says so.
             if let Ok(Some(own)) = store.read(identity::version) {
                 store.format.fetch_max(own, Ordering::AcqRel);
             }
         }
         store.log_at_open = store.log_at_opening(suspected, has_witness);
         if store.access == Access::Frozen {
-            // What cannot be read now is an error of who asks.
+            // If this fails now, the caller that asks for it later gets the error.
             let _ = store.find_loss();
         }
         Ok(store)
     }
 
     /// Opens a connection that reads. In a store that is open for writing it is opened like the
-    /// writer's (the log's index must be writable to be shared) and told to refuse changes.
+    /// writer's (the log's index must be writable to be shared) and set to refuse changes.
     fn connect(&self) -> Result<Connection, Error> {
         connection::open(&self.file, self.access, PATIENCE)
             .and_then(|connection| {
@@ -137,7 +137,7 @@ impl Sqlite {
             .map_err(|error| self.fault(error))
     }
 
-    /// Lends a reader's connection. Reads run beside each other and beside the writer.
+    /// Lends a reader's connection. Reads run in parallel with each other and with the writer.
     fn read<T>(
         &self,
         ask: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
@@ -147,7 +147,7 @@ impl Sqlite {
             Some(reader) => reader,
             None => self.connect()?,
         };
-        // A connection that failed is closed rather than lent again.
+        // A failed connection is closed rather than lent again.
         let answer = ask(&reader).map_err(|error| self.fault(error))?;
         let mut readers = self.readers.lock();
         if readers.len() < IDLE_READERS {
@@ -156,7 +156,7 @@ impl Sqlite {
         Ok(answer)
     }
 
-    /// Whether the file has a table for the space. Another process may have made it meanwhile.
+    /// Returns whether the file has a table for the space. Another process may have created it meanwhile.
     fn has(&self, space: Space) -> Result<bool, Error> {
         if space.since() > self.format.load(Ordering::Acquire) {
             let now = folder::version(&self.dir, Engine::Sqlite)?;
@@ -165,7 +165,7 @@ impl Sqlite {
         Ok(space.since() <= self.format.load(Ordering::Acquire))
     }
 
-    /// The records of a span, in the order of the statement, each verified.
+    /// Returns the records of a span, in the order of the statement, each verified.
     fn select(
         &self,
         sql: &'static str,
@@ -277,7 +277,7 @@ impl Kv for Sqlite {
     }
 
     fn changed(&self) -> Result<u64, Error> {
-        // Read first: a commit between the two then shows in the next answer at the latest.
+        // This is read first, so that a commit between the two reads shows in the next answer at the latest.
         let own = self.commits.load(Ordering::Acquire);
         let mut slot = self.watcher.lock();
         let watcher = match slot.take() {
@@ -324,7 +324,7 @@ impl Kv for Sqlite {
             publish(&dir, |target| {
                 let fault = |error| fault::of(&dir, error);
                 let copy = Backup::new(&source, target).map_err(fault)?;
-                // All pages in one step: one snapshot, however much is written meanwhile.
+                // All pages in one step, which gives one snapshot, however much is written meanwhile.
                 match copy.step(-1).map_err(fault)? {
                     StepResult::Done => {}
                     _ => {
@@ -332,7 +332,7 @@ impl Kv for Sqlite {
                     }
                 }
                 drop(copy);
-                // The folder will say the present version, whatever version this one is of.
+                // The copy's folder will state the present version, whatever version this store is of.
                 table::create(target).map_err(fault)
             })
         })
@@ -349,8 +349,8 @@ impl Kv for Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// Brings the log into the file and empties it: damage to a log silently drops commits, damage
-    /// to the file is noticed. After a failed write everything is left as the disk has it.
+    /// Copies the log into the file and empties it: damage to a log silently drops commits, while
+    /// damage to the file is noticed. After a failed write everything is left as it is on the disk.
     fn drop(&mut self) {
         self.checkpointer.stop();
         let poisoned = self.poisoned.load(Ordering::Acquire);

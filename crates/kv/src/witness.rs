@@ -1,18 +1,18 @@
 //! A witness of the last commits, outside the engine.
 //!
-//! An engine whose log has lost its end answers from what is left: to it, the commits that are gone never were. So every
-//! commit has a number, and a digest that is chained over all commits. Both are kept twice: in the transaction of the
-//! commit itself and, once that is durable, in the file `WITNESS` of the store's folder. A witness that is ahead of the
-//! engine says that acknowledged commits are gone.
+//! An engine whose log has lost its end answers from what is left, as if the missing commits had never been made. So
+//! every commit has a number, and a digest that is chained over all commits. Both are kept twice: in the transaction of
+//! the commit itself and, once that is durable, in the file `WITNESS` of the store's folder. A witness that is ahead of
+//! the engine shows that acknowledged commits are gone.
 //!
-//! The file is not synced, so it costs microseconds. After a power cut it may be behind or torn; then it says less, and
-//! nothing wrong. It is 64 slots of 24 bytes, and a commit goes into the slot of its number modulo 64: two processes that
-//! write their numbers in the other order overwrite nothing of each other.
+//! The file is not synced, so it costs microseconds. After a power cut it may be behind or torn; then it says less, but
+//! nothing wrong. It is 64 slots of 24 bytes, and a commit goes into the slot of its number modulo 64, so two processes
+//! that write their numbers out of order do not overwrite each other.
 //!
 //! | bytes of a slot | what |
 //! |---|---|
-//! | 8 | the commit's number, little endian, from 1 on; 0 in a slot that was not used yet |
-//! | 8 | its digest: xxh3-64 over the digest before it and the batch |
+//! | 8 | the commit's number, little endian, from 1; 0 in an unused slot |
+//! | 8 | its digest: xxh3-64 over the previous digest and the batch |
 //! | 8 | xxh3-64 over the first 16 bytes |
 
 use crate::error::{reading, writing};
@@ -35,9 +35,9 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Opens the file in the store's folder, and makes it where there is none, durably: what a power cut leaves of the
-    /// first commit is then known not to be acknowledged. All of its room is taken at once, so that a disk that is
-    /// full later does not matter; on one that is full already there is just no witness.
+    /// Opens the file in the store's folder, and creates it durably if there is none: what a power cut leaves of the
+    /// first commit is then known not to be acknowledged. All of its space is allocated at once, so that a disk that
+    /// fills up later does not matter; on one that is already full, there is no witness.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join(FILE);
         let mut options = OpenOptions::new();
@@ -54,14 +54,14 @@ impl Witness {
         Ok(Self { file, path })
     }
 
-    /// The last commit that the file knows of; `None` where it knows of none.
+    /// Returns the last commit that the file knows of, or `None`.
     pub(crate) fn last(&self) -> Result<Option<Link>, Error> {
         let mut file = &self.file;
         let read = file.rewind().and_then(|()| newest(file));
         read.map_err(reading("read", &self.path))
     }
 
-    /// Keeps a commit that is durable.
+    /// Records a durable commit.
     pub(crate) fn write(&self, link: Link) -> Result<(), Error> {
         let mut slot = [0; SLOT_BYTES];
         slot[..LINK_BYTES].copy_from_slice(&link.bytes());
@@ -83,7 +83,7 @@ impl Witness {
     }
 }
 
-/// The last commit that the witness in a folder knows of; `None` where there is no witness, or it knows of none.
+/// Returns the last commit that the witness in a folder knows of; `None` if there is no witness, or it knows of none.
 pub(crate) fn read(dir: &Path) -> Result<Option<Link>, Error> {
     let path = dir.join(FILE);
     let found = match File::open(&path) {
@@ -93,7 +93,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Link>, Error> {
     found.map_err(reading("read", &path))
 }
 
-/// Whether a folder has a witness, which may know of no commit yet.
+/// Returns whether a folder has a witness, which may know of no commit yet.
 #[cfg(feature = "sqlite")]
 pub(crate) fn is_there(dir: &Path) -> bool {
     std::fs::metadata(dir.join(FILE)).is_ok_and(|file| file.len() >= FILE_BYTES as u64)
@@ -101,7 +101,7 @@ pub(crate) fn is_there(dir: &Path) -> bool {
 
 fn newest(file: &File) -> io::Result<Option<Link>> {
     let mut slots = Vec::new();
-    // A bound, because a file of this name may be anything.
+    // Bounded, because a file of this name may be anything.
     file.take(FILE_BYTES as u64).read_to_end(&mut slots)?;
     let sound = slots.chunks_exact(SLOT_BYTES).filter_map(|slot| {
         let (link, sum) = slot.split_at(LINK_BYTES);
@@ -110,16 +110,16 @@ fn newest(file: &File) -> io::Result<Option<Link>> {
     Ok(sound.filter(|link| link.number > 0).max_by_key(|link| link.number))
 }
 
-/// One commit in the chain of all commits of a store. The default comes before the first.
+/// One commit in the chain of all commits of a store. The default precedes the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Link {
-    /// Counted from 1 on, over all todos.
+    /// Counted from 1, over all todos.
     pub(crate) number: u64,
     digest: u64,
 }
 
 impl Link {
-    /// The commit of this batch behind this one.
+    /// Returns the link for a commit of this batch after this one.
     pub(crate) fn next(self, batch: &Batch) -> Self {
         let mut hash = Xxh3::new();
         hash.update(&self.bytes());
@@ -142,26 +142,26 @@ impl Link {
         Self { number: self.number + 1, digest: hash.digest() }
     }
 
-    /// What is lost in a store whose last commit is `held`, when this one was acknowledged before.
+    /// Returns what is lost in a store whose last commit is `held`, if this one was acknowledged before.
     pub(crate) fn lost_by(self, held: Self) -> Option<Lost> {
         let is_there = self.number < held.number || self == held;
         (!is_there).then_some(Lost { acknowledged: self.number, held: held.number })
     }
 
-    /// The link as the engine keeps it.
+    /// Encodes the link as the engine stores it.
     pub(crate) fn seal(self) -> Vec<u8> {
         record::seal_link(&self.bytes())
     }
 
-    /// The link in what an engine kept, or why it is none.
+    /// Decodes the link that an engine stored, or says why it is not valid.
     pub(crate) fn open(stored: &[u8]) -> Result<Self, String> {
         let value = record::open_link(stored)?;
         Self::of(value).ok_or_else(|| {
-            format!("the last commit has {LINK_BYTES} bytes, and this one has {}", value.len())
+            format!("the last commit has {LINK_BYTES} bytes, but this one has {}", value.len())
         })
     }
 
-    /// What is wrong with what an engine kept, if anything.
+    /// Returns what is wrong with the link that an engine stored, if anything.
     pub(crate) fn judge(stored: Result<&[u8], String>) -> Option<Finding> {
         let wrong = stored.and_then(Self::open).err()?;
         Some(Finding::Engine {
@@ -203,7 +203,7 @@ mod tests {
         for n in 0..200 {
             links.push(links[n].next(&batch(&n.to_string())));
         }
-        // Two neighbours in the other order: the greater number is believed.
+        // Two neighbours out of order: the greater number counts.
         for number in [199, 200, 198] {
             witness.write(links[number]).unwrap();
         }

@@ -1,25 +1,25 @@
-//! The messages that a store has acknowledged.
+//! Tracks the messages that a store has acknowledged.
 
 use crate::work::{self, SHARED, Setup, TOKEN, own_name, shared_message, todo};
 use foldback::{AuditFilter, ErrorKind, Memory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What a store has acknowledged to its writers.
+/// Everything that a store has acknowledged to its writers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// How many messages of each writer's own todo.
+    /// The number of messages in each writer's own todo.
     kept: BTreeMap<u32, u64>,
-    /// How many messages of each writer in the shared todo.
+    /// The number of messages of each writer in the shared todo.
     shared: BTreeMap<u32, u64>,
     /// The todos that were forgotten.
     forgotten: BTreeSet<String>,
-    /// How many look-ups were noted.
+    /// The number of look-ups that were noted.
     noted: u64,
 }
 
 impl Acknowledged {
-    /// Takes a line that a child has printed. A line that the child's end cut off is passed over.
+    /// Takes a line that a child has printed. A line that the child's end cut off is skipped.
     pub fn hear(&mut self, line: &str) {
         let mut words = line.split(' ');
         let number = |words: &mut std::str::Split<'_, char>| words.next()?.parse::<u64>().ok();
@@ -38,20 +38,21 @@ impl Acknowledged {
         }
     }
 
-    /// How many messages of a writer the shared todo holds at least.
+    /// Returns the minimum number of messages of a writer in the shared todo.
     #[must_use]
     pub fn shared_of(&self, writer: u32) -> u64 {
         self.shared.get(&writer).copied().unwrap_or(0)
     }
 
-    /// How many messages were acknowledged in all.
+    /// Returns how many messages were acknowledged in total.
     #[must_use]
     pub fn messages(&self) -> u64 {
         self.kept.values().chain(self.shared.values()).sum()
     }
 
-    /// Opens the store for writing and looks for everything that was acknowledged. Anything beyond that was written, but its
-    /// writer ended before the acknowledgement; it counts as acknowledged from now on. Returns what breaks a promise.
+    /// Opens the store for writing and looks for everything that was acknowledged. Anything beyond that was written by
+    /// a writer that ended before the acknowledgement; it counts as acknowledged from now on. Returns what breaks a
+    /// promise.
     pub fn check(&mut self, store: &Path, setup: Setup) -> Vec<String> {
         let memory = match setup.options().and_then(|options| Memory::open(store, options)) {
             Ok(memory) => memory,
@@ -65,7 +66,7 @@ impl Acknowledged {
         match memory.audit().read(&AuditFilter::default(), |_| {}) {
             Ok(report) if report.lines < self.noted => {
                 let (noted, lines) = (self.noted, report.lines);
-                findings.push(format!("{noted} look-ups were noted, and {lines} are in the log"));
+                findings.push(format!("{noted} look-ups were noted, but {lines} are in the log"));
             }
             Ok(report) => self.noted = report.lines,
             Err(error) => findings.push(format!("the audit log: {error}")),
@@ -73,7 +74,7 @@ impl Acknowledged {
         findings
     }
 
-    /// As [`check`](Self::check), of a store that a power cut left: its audit log, which is not synced, may end before
+    /// Like [`check`](Self::check), for a store after a power cut: its audit log, which is not synced, may end before
     /// what was noted.
     pub fn check_after_power_cut(&mut self, store: &Path, setup: Setup) -> Vec<String> {
         self.noted = 0;
@@ -87,7 +88,7 @@ impl Acknowledged {
         match memory.maintenance().lost() {
             Ok(None) => {}
             Ok(Some(lost)) => findings.push(format!("a loss is reported: {lost}")),
-            Err(error) => findings.push(format!("no loss can be looked for: {error}")),
+            Err(error) => findings.push(format!("the check for losses fails: {error}")),
         }
         for (writer, acknowledged) in &mut self.kept {
             let name = own_name(*writer);
@@ -103,7 +104,7 @@ impl Acknowledged {
             match memory.find(&todo(name)) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => findings.push(format!("{name}: {error}")),
-                Ok(_) => findings.push(format!("{name} was forgotten and is there")),
+                Ok(_) => findings.push(format!("{name} was forgotten, but is there")),
             }
         }
         findings
@@ -129,7 +130,9 @@ impl Acknowledged {
         for (writer, acknowledged) in &self.shared {
             let found = held.get(writer).copied().unwrap_or(0);
             if found < *acknowledged {
-                return Err(format!("{SHARED}: {acknowledged} of {writer}, and {found} are there"));
+                return Err(format!(
+                    "{SHARED}: {acknowledged} of {writer} were acknowledged, but {found} are there"
+                ));
             }
         }
         // A writer that was killed before it acknowledged its first message may be among them.
@@ -138,22 +141,22 @@ impl Acknowledged {
     }
 }
 
-/// How many messages a todo holds; an error if one is missing or different.
+/// Returns how many messages a todo holds; an error if one is missing or different.
 fn held(memory: &Memory, setup: Setup, name: &str, acknowledged: u64) -> Result<u64, String> {
     let read = |error: foldback::Error| format!("{name}: {error}");
     let found = setup.messages(memory, name).map_err(read)?;
     let len = found.len() as u64;
     if len < acknowledged {
-        return Err(format!("{name}: {acknowledged} were acknowledged, and {len} are there"));
+        return Err(format!("{name}: {acknowledged} were acknowledged, but {len} are there"));
     }
     for (n, found) in (0..).zip(found) {
         if found != work::message(name, n) {
-            return Err(format!("{name}: message {n} is another one: {:?}", found.text()));
+            return Err(format!("{name}: message {n} is a different one: {:?}", found.text()));
         }
     }
     let kept = memory.messages(&todo(name), 0..len).map_err(read)?;
     match kept.iter().find(|kept| setup.is_guarded && kept.json().contains(TOKEN)) {
-        Some(kept) => Err(format!("{name}: a secret is kept: {:?}", kept.text())),
+        Some(kept) => Err(format!("{name}: a secret is stored: {:?}", kept.text())),
         None => Ok(len),
     }
 }

@@ -1,7 +1,8 @@
-//! System calls that fail: each one of a run, once or from then on, as on a full disk, on a broken disk, or by a signal.
+//! Makes system calls fail: each one of a run, once or from then on, as on a full disk, on a broken disk, or by a
+//! signal.
 //!
-//! With `strace -e inject` a call fails without being made. A short write is not among the faults: an injected result would
-//! claim bytes that were never written.
+//! With `strace -e inject` a call fails without being executed. Short writes are not among the faults: an injected
+//! result would claim bytes that were never written.
 
 use crate::kill::{Program, folder, listen};
 use crate::work::{Setup, Work};
@@ -23,7 +24,7 @@ const PANIC: i32 = 101;
 /// Makes the system calls of a run of `steps` steps fail, one in each trial: all of them, or `most` of them.
 ///
 /// # Errors
-/// When `strace` is not there, or a folder cannot be made.
+/// When `strace` is missing, or a folder cannot be created.
 pub fn calls(
     program: Program<'_>,
     engine: Engine,
@@ -43,7 +44,7 @@ pub fn calls(
         faults
             .extend(each.filter(|(_, e, end)| *e != "EINTR" || end.is_empty()).map(|f| (call, f)));
     }
-    report.counts.insert("faults that the run offers".to_owned(), faults.len() as u64);
+    report.counts.insert("possible faults of the run".to_owned(), faults.len() as u64);
     let mut dice = Random::new(seed);
     while let Some(most) = most.filter(|most| *most < faults.len()) {
         let gone = dice.below(faults.len());
@@ -69,7 +70,7 @@ pub fn calls(
         let ended = child.wait().map_err(doing("wait for a child"))?;
         let trial = format!("{call} number {n}{end} with {error}");
         match ended.code() {
-            Some(0) => report.count("runs that went on"),
+            Some(0) => report.count("runs that continued"),
             Some(PANIC) | None => report.found(seed, &trial, vec![format!("it ended: {ended}")]),
             Some(_) => report.count("runs that ended with an error"),
         }
@@ -83,13 +84,13 @@ pub fn calls(
     Ok(report)
 }
 
-/// How often a run makes a call.
+/// Returns how often a run makes a call.
 fn counted(program: Program<'_>, work: Work, call: &str) -> Result<u64, Error> {
     let dir = folder()?;
     let log = dir.path().join("trace");
     let [mut command, work] = strace(program, &dir.path().join("store"), work);
     command.args(["-e", &format!("trace={call}"), "-e", "signal=none"]);
-    // Of an option that is given twice the last counts.
+    // Of an option that is given twice, the last one counts.
     command.arg("-o").arg(&log).arg(work.get_program()).args(work.get_args());
     let ended = command.stdout(Stdio::null()).status();
     let ended = ended.map_err(|error| Error::Strace(error.to_string()))?;
@@ -100,7 +101,7 @@ fn counted(program: Program<'_>, work: Work, call: &str) -> Result<u64, Error> {
     Ok(text.lines().filter(|line| !line.contains("resumed>")).count() as u64)
 }
 
-/// The tracer, without the command that it traces, and that command.
+/// Returns the tracer without the command that it traces, and that command.
 fn strace(program: Program<'_>, store: &std::path::Path, work: Work) -> [Command; 2] {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null"]).stdin(Stdio::null());

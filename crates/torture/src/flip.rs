@@ -1,4 +1,4 @@
-//! Flipped bits: in the database, in payload files, indexes, and every other file of a store.
+//! Flips bits: in the database, in payload files, indexes, and every other file of a store.
 
 use crate::kill::folder;
 use crate::work::{Setup, Work, own_name};
@@ -9,13 +9,13 @@ use foldback_testkit::Random;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How often each kind of file is hit at least.
+/// The minimum number of hits for each kind of file.
 const OF_EACH: usize = 3;
 
 /// Flips `flips` bits, one at a time, in copies of one store.
 ///
 /// # Errors
-/// When the store to be broken cannot be made.
+/// When the store to be broken cannot be created.
 pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
     let dir = folder()?;
     let whole = dir.path().join("whole");
@@ -33,7 +33,7 @@ pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
     let mut one_of_each: Vec<&PathBuf> = files.iter().collect();
     one_of_each.sort_by_key(|file| kind(file));
     one_of_each.dedup_by_key(|file| kind(file));
-    // Each kind of file is hit a few times, whatever the dice say.
+    // Each kind of file is hit a few times, whatever the random numbers are.
     let first = one_of_each.iter().copied().cycle().take(one_of_each.len() * OF_EACH);
     let first: Vec<&PathBuf> = first.collect();
     for flip_number in 0..flips as usize {
@@ -54,7 +54,7 @@ pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// The messages that a store of these trials holds.
+/// Returns the messages that a store of these trials holds.
 fn read(store: &Path, setup: Setup) -> Result<Vec<Message>, foldback::Error> {
     setup.messages(&open(store, setup, Mode::ReadOnly)?, &own_name(0))
 }
@@ -63,8 +63,8 @@ fn open(store: &Path, setup: Setup, mode: Mode) -> Result<Memory, foldback::Erro
     Memory::open(store, setup.options()?.with_mode(mode))
 }
 
-/// What became of a damaged store, and what breaks a promise: a message that is different or missing, which neither
-/// reading nor `doctor` notices; or a repair that makes things worse.
+/// Returns the outcome for a damaged store, and what breaks a promise: a different or missing message that neither
+/// reading nor `doctor` notices, or a repair that makes things worse.
 fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec<String>) {
     let mut findings = Vec::new();
     let found = read(store, setup);
@@ -79,14 +79,15 @@ fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec
     let is_sound = memory.maintenance().is_sound().unwrap_or(false);
     drop(memory);
     if !is_same && !is_noticed {
-        findings.push("what is read is not what was recorded, and nothing notices".to_owned());
+        findings
+            .push("what is read differs from what was recorded, and nothing reports it".to_owned());
     }
     let outcome = match (is_same, is_noticed) {
         (true, false) => "nothing lost, nothing found",
         (true, true) => "nothing lost, found",
         (false, _) => "something lost, noticed",
     };
-    // A repair need not bring anything back, but it must not lose more. As the command does, it begins with a look.
+    // A repair need not restore anything, but it must not lose more. Like the command, it begins with a check.
     if is_same
         && is_noticed
         && is_sound
@@ -97,13 +98,13 @@ fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec
         drop(memory);
         let after = read(store, setup);
         if !after.is_ok_and(|after| after == expected) {
-            findings.push("what was whole is not after a repair".to_owned());
+            findings.push("a repair lost what was whole before".to_owned());
         }
     }
     (outcome, findings)
 }
 
-/// The files of a store that are not empty, by their paths in it.
+/// Returns the files of a store that are not empty, by their paths in it.
 fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -126,7 +127,7 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The kind of a file of a store.
+/// Returns the kind of a file of a store.
 fn kind(file: &Path) -> &'static str {
     match file.iter().next().and_then(|first| first.to_str()) {
         Some("payloads") => "payload",

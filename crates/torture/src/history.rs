@@ -1,9 +1,9 @@
-//! Histories of processes beside each other, and whether one order of all that was done explains what each of them saw.
+//! Records histories of concurrent processes, and checks whether one order of all calls explains what each of them saw.
 //!
-//! Writers append to one todo and make and forget others; readers count, search and look for todos. Each notes when a call
-//! began and ended, by the machine's monotonic clock. The store is linearizable (Herlihy and Wing, TOPLAS 1990) when every
-//! call seems to happen at one moment between the two. In general that is hard to decide; here each message has a place
-//! that everybody sees afterwards, so it takes a few comparisons a call.
+//! Writers append to one todo and create and forget others; readers count, search and look for todos. Each notes when a
+//! call began and ended, by the machine's monotonic clock. The store is linearizable (Herlihy and Wing, TOPLAS 1990) if
+//! every call seems to happen at one moment between the two. In general that is hard to decide; here each message has a
+//! place that everybody sees afterwards, so it takes a few comparisons per call.
 
 mod judge;
 mod worker;
@@ -27,7 +27,7 @@ struct Span {
     end: u64,
 }
 
-/// What one call did or saw. A message is named by its writer and its number among those.
+/// What one call did or saw. A message is identified by its writer and its number among that writer's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Appended { writer: u32, n: u64 },

@@ -1,4 +1,4 @@
-//! Processes that are killed: at any time, and at each named point of the write route.
+//! Kills processes: at any time, and at each named point of the write path.
 
 use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Every named point of the source. Tests hold that it is, and that each is reached.
+/// Every named point in the source. Tests check that the list is complete and that each point is reached.
 pub const POINTS: [&str; 27] = [
     "backend-store.temp.created",
     "backend-store.payload.written",
@@ -45,7 +45,7 @@ pub const POINTS: [&str; 27] = [
 pub struct Program<'a>(pub &'a Path);
 
 impl Program<'_> {
-    /// The command of a child that does this work on a store.
+    /// Returns the command of a child that does this work on a store.
     pub(crate) fn work(self, store: &Path, work: Work) -> Command {
         let mut command = Command::new(self.0);
         command.arg("child").arg("--store").arg(store).stdin(Stdio::null());
@@ -63,7 +63,7 @@ impl Program<'_> {
         command
     }
 
-    /// The command of a child that works for a time and says what it saw.
+    /// Returns the command of a child that works for a time and reports what it saw.
     pub(crate) fn observe(
         self,
         store: &Path,
@@ -84,14 +84,14 @@ impl Program<'_> {
     }
 }
 
-/// How many kills are made of one store before the next begins.
+/// How many kills one store gets before the next begins.
 const OF_ONE_STORE: u64 = 20;
 
 /// The longest time that children work before they are killed, in microseconds.
 const LONGEST: usize = 200_000;
 
-/// Kills two writers of one store at random times, `kills` times: in turns some time after they were started, and after the
-/// first has acknowledged something, however slow the machine is.
+/// Kills two writers of one store at random times, `kills` times: alternately some time after they were started, and
+/// after the first has acknowledged something, however slow the machine is.
 ///
 /// # Errors
 /// When a child cannot be started.
@@ -138,7 +138,7 @@ pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, 
     Ok(report)
 }
 
-/// Ends a writer when it reaches this point for the first, second, .. and `times`-th time, each on a store of its own.
+/// Ends a writer when it reaches this point for the first, second, .. and `times`-th time, each time on a new store.
 ///
 /// # Errors
 /// When a child cannot be started.
@@ -174,7 +174,7 @@ pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Res
     Ok(report)
 }
 
-/// A child, and what it prints.
+/// A child process and its output.
 struct Heard {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -185,7 +185,7 @@ impl Heard {
         let child = command.stdout(Stdio::piped()).spawn();
         let mut child = child.map_err(doing("start a child"))?;
         let out = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe.into());
-        Ok(Self { child, out: BufReader::new(out.map_err(doing("hear a child"))?) })
+        Ok(Self { child, out: BufReader::new(out.map_err(doing("read from a child"))?) })
     }
 
     /// Waits for one line, or for the end of the child.
@@ -200,17 +200,17 @@ impl Heard {
     }
 }
 
-/// Takes all that a process prints.
+/// Takes everything that a process prints.
 pub(crate) fn listen(mut out: impl BufRead, acknowledged: &mut Acknowledged) -> Result<(), Error> {
     while hear_line(&mut out, acknowledged)? {}
     Ok(())
 }
 
-/// Takes a line; `false` where there is none any more. The end of the process may have cut the last one short, which is
-/// passed over.
+/// Takes a line; `false` if there is no more. The end of the process may have cut the last line short; then it is
+/// skipped.
 fn hear_line(out: &mut impl BufRead, acknowledged: &mut Acknowledged) -> Result<bool, Error> {
     let mut line = String::new();
-    let read = out.read_line(&mut line).map_err(doing("read what a child says"))?;
+    let read = out.read_line(&mut line).map_err(doing("read the output of a child"))?;
     if let Some(whole) = line.strip_suffix('\n') {
         acknowledged.hear(whole);
     }
@@ -218,5 +218,5 @@ fn hear_line(out: &mut impl BufRead, acknowledged: &mut Acknowledged) -> Result<
 }
 
 pub(crate) fn folder() -> Result<tempfile::TempDir, Error> {
-    tempfile::Builder::new().prefix("torture-").tempdir().map_err(doing("make a folder"))
+    tempfile::Builder::new().prefix("torture-").tempdir().map_err(doing("create a folder"))
 }

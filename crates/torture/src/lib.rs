@@ -1,17 +1,17 @@
 //! Breaks stores on purpose, and compares what is left with what was acknowledged.
 //!
-//! A child process [works](work) on a store and says each thing once it is durable. It is ended at random, at a
+//! A child process [works](work) on a store and reports each change once it is durable. It is ended at random, at a
 //! [named point](kill), by a [power cut](power_cut) or by [failing system calls](fault), or its files are
-//! [damaged](flip) afterwards. Then [`Acknowledged::check`] opens the store: everything that was acknowledged is there
-//! word for word, nothing that was forgotten is, nothing else is, and `doctor` finds nothing.
+//! [damaged](flip) afterwards. Then [`Acknowledged::check`] opens the store: everything that was acknowledged must be
+//! there word for word, nothing that was forgotten, and nothing else, and `doctor` must find nothing.
 //!
-//! What several processes see of a store beside each other is [recorded and judged](history). Histories of processes
-//! that fail and end are [simulated](simulation) without files: a seed determines all that happens in them.
+//! What several concurrent processes see of a store is [recorded and judged](history). Histories of processes that
+//! fail and end are [simulated](simulation) without files: a seed determines everything that happens in them.
 //!
-//! Every trial is determined by its seed. `cargo run -p xtask -- torture --minutes N` runs all kinds for a time; a failure
-//! names the seed that repeats it.
+//! Every trial is determined by its seed. `cargo run -p xtask -- torture --minutes N` runs all kinds for a time; a
+//! failure reports the seed that repeats it.
 //!
-//! It is **not** linked into any program that ships: it is beside the floors, as the tests are.
+//! It is **not** linked into any program that ships: it is outside the floors, like the tests.
 
 mod acknowledged;
 mod report;
@@ -27,29 +27,29 @@ pub mod work;
 pub use acknowledged::Acknowledged;
 pub use report::{Failure, Report};
 
-/// What keeps a trial from being made at all.
+/// The error that prevents a trial.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file, a folder or a process of the trial itself.
+    /// An operation on a file, a folder or a process of the trial itself failed.
     #[error("could not {doing}: {source}")]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// The system's words.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A store failed before it was broken.
     #[error(transparent)]
     Memory(#[from] foldback::Error),
-    /// `strace` is missing, or its output is not what was expected.
+    /// `strace` is missing, or its output is unexpected.
     #[error("strace: {0}")]
     Strace(String),
-    /// A child on a whole store ended with an error.
+    /// A child on an undamaged store ended with an error.
     #[error("a child failed: {0}")]
     Child(String),
 }
 
-/// Names what was tried.
+/// Adds the operation that failed to an error.
 pub(crate) fn doing(doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::Io { doing, source }
 }

@@ -1,4 +1,4 @@
-//! `torture`: runs the trials for a time, and is also the child process that they end.
+//! `torture` runs the trials for a time, and is also the child process that they end.
 
 use clap::{Args, Parser, Subcommand};
 use foldback::Engine;
@@ -20,25 +20,25 @@ struct Torture {
     #[command(subcommand)]
     child: Option<Child>,
 
-    /// How long to go on, in minutes
+    /// How long to run, in minutes
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
 
-    /// The first seed; a failure names the one that repeats it
+    /// The first seed; a failure reports the seed that repeats it
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Only trials of this kind
+    /// Run only trials of this kind
     #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(KINDS.map(|(kind, _)| kind)))]
     only: Option<String>,
 }
 
 #[derive(Subcommand)]
 enum Child {
-    /// Works on a store, and prints each thing once it is durable
+    /// Works on a store, and prints each change once it is durable
     #[command(hide = true, name = "child")]
     Work(ChildArgs),
-    /// Works on a store for a time beside others, and prints what it saw
+    /// Works on a store for a time, concurrently with others, and prints what it saw
     #[command(hide = true)]
     Observe(ObserverArgs),
 }
@@ -55,7 +55,7 @@ struct ChildArgs {
     shared: u64,
     #[arg(long)]
     steps: u64,
-    /// Opens the store with redaction, an audit log and bounds
+    /// Opens the store with redaction, an audit log and quotas
     #[arg(long)]
     guarded: bool,
     /// Opens the store with a key
@@ -63,7 +63,7 @@ struct ChildArgs {
     encrypted: bool,
     #[arg(long)]
     engine: Engine,
-    /// POINT:N ends the process when it comes to the point for the Nth time
+    /// POINT:N ends the process when it reaches the point for the Nth time
     #[arg(long)]
     end_at: Option<String>,
 }
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            // Standard error may be what fails.
+            // Standard error itself may be what fails.
             let _ = writeln!(std::io::stderr(), "error: {error}");
             ExitCode::from(3)
         }
@@ -132,7 +132,7 @@ impl Torture {
         loop {
             for (kind, run) in KINDS.into_iter().filter(|(kind, _)| wanted(kind)) {
                 let report = match run(Program(&program), seed) {
-                    // A kind that cannot run here is named, and the others go on.
+                    // A kind that cannot run here is reported, and the others continue.
                     Err(Error::Strace(why)) => {
                         eprintln!("SKIPPED: {kind}: strace: {why}");
                         continue;
@@ -182,11 +182,11 @@ impl ObserverArgs {
     fn run(self) -> Result<ExitCode, Error> {
         let Self { store, worker: number, writers, milliseconds, seed, encrypted } = self;
         let setup = Setup { is_encrypted: encrypted, ..Setup::of(0) };
-        // In one piece at the end: a pipe that is full would make others wait.
+        // In one piece at the end, because a full pipe would make others wait.
         let mut said = Vec::new();
         Worker { number, writers, seed, milliseconds, setup }.run(&store, &mut said)?;
         let written = std::io::stdout().write_all(&said);
-        written.map_err(|source| Error::Io { doing: "say what was seen", source })?;
+        written.map_err(|source| Error::Io { doing: "report what was seen", source })?;
         Ok(ExitCode::SUCCESS)
     }
 }

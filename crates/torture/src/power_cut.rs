@@ -1,10 +1,11 @@
-//! Power cuts: what a disk may hold when the power fails at any moment of a run.
+//! Power cuts: checks what a disk may hold when the power fails at any moment of a run.
 //!
-//! A run is traced: each write, each sync, each change of a name, and each line that is printed (the acknowledgements). From
-//! the trace come images of the store as a disk may hold it at some moment: everything that was synced; of the other
-//! writes some, in any order, the last of them torn at a sector of 512 bytes; and of the other changes of names some, in
-//! their order. That is the method of CrashMonkey (Mohan et al., OSDI 2018) and ALICE (Pillai et al., OSDI 2014). The disk
-//! has a file system that journals names: no rename or removal survives if an earlier one of the same run is lost.
+//! A run is traced: each write, each sync, each change of a name, and each line that is printed (the acknowledgements).
+//! The trace gives images of the store as a disk may hold it at some moment: everything that was synced; some of the
+//! other writes, in any order, the last of them torn at a sector of 512 bytes; and some of the other changes of names,
+//! in their order. That is the method of CrashMonkey (Mohan et al., OSDI 2018) and ALICE (Pillai et al., OSDI 2014).
+//! The disk has a file system that journals names: no rename or removal survives if an earlier one of the same run is
+//! lost.
 
 mod disk;
 mod trace;
@@ -21,7 +22,7 @@ use trace::Event;
 /// Traces a run of `steps` steps and checks `images` images of it.
 ///
 /// # Errors
-/// When `strace` is not there, or a folder cannot be made.
+/// When `strace` is missing, or a folder cannot be created.
 pub fn images(
     program: Program<'_>,
     engine: Engine,
@@ -61,7 +62,7 @@ pub fn images(
     Ok(report)
 }
 
-/// The moments to look at: two in three just before or behind a sync, the others anywhere.
+/// Returns the moments to check: two in three just before or after a sync, the others anywhere.
 fn moments(events: &[Event], images: u64, dice: &mut Random) -> Vec<usize> {
     let is_sync = |at: &usize| matches!(events[*at], Event::Sync { .. });
     let syncs: Vec<usize> = (0..events.len()).filter(is_sync).collect();
@@ -84,7 +85,7 @@ fn check(
     let store = dir.path().join("store");
     disk.write_image(dir.path(), dice).map_err(doing("write an image"))?;
     if !is_store(&store) {
-        // Before the store was made, nothing can have been acknowledged.
+        // Before the store was created, nothing can have been acknowledged.
         let nothing = acknowledged.messages() == 0;
         return Ok(if nothing { vec![] } else { vec!["the store is gone".to_owned()] });
     }

@@ -1,4 +1,4 @@
-//! How many trials were made, and what they found.
+//! The results of trials.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 /// The outcome of the trials of one kind.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many trials were made.
+    /// The number of trials.
     pub trials: u64,
-    /// How often each thing happened, by name.
+    /// How often each event happened, by name.
     pub counts: BTreeMap<String, u64>,
     /// The trials in which a promise was broken.
     pub failures: Vec<Failure>,
@@ -24,12 +24,12 @@ pub struct Failure {
 }
 
 impl Report {
-    /// Counts one thing.
+    /// Counts one event.
     pub fn count(&mut self, what: &str) {
         *self.counts.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// How often this happened.
+    /// Returns how often this event happened.
     #[must_use]
     pub fn counted(&self, what: &str) -> u64 {
         self.counts.get(what).copied().unwrap_or(0)

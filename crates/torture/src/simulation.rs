@@ -1,12 +1,14 @@
-//! Histories of several processes, simulated in one: a seed decides who does what, when, and what fails.
+//! Simulates histories of several processes in one: a seed decides who does what, when, and what fails.
 //!
-//! Three processes share a store in memory. Each sees it through an engine of its own that [fails](Faulty) as a disk does:
-//! a commit is refused, or fails before or behind the moment at which it is durable, or a read fails. A process that ends takes
-//! with it what it had not committed, and another begins. The clock goes on by a moment or by a day. After each step a process
-//! without failures compares the store with what was acknowledged; the others may answer with an error, but never wrongly.
+//! Three processes share a store in memory. Each accesses it through its own engine, which [fails](Faulty) as a disk
+//! does: a commit is refused, or fails before or after the moment at which it is durable, or a read fails. When a
+//! process ends, what it had not committed is lost, and another begins. The clock advances by a moment or by a day.
+//! After each step a process without failures compares the store with what was acknowledged; the others may answer with
+//! an error, but never wrongly.
 //!
-//! Everything happens in one thread, in the order of the seed, and so happens again with it. The method is that of
-//! FoundationDB (Zhou et al., SIGMOD 2021, section 4). Threads and files are not simulated: other trials break those.
+//! Everything happens in one thread, in an order that the seed determines, so the seed repeats it. The method is that
+//! of FoundationDB (Zhou et al., SIGMOD 2021, section 4). Threads and files are not simulated: other trials break
+//! those.
 
 use crate::work::{Setup, message, todo, word};
 use crate::{Error, Report};
@@ -23,13 +25,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 const PROCESSES: usize = 3;
 const TODOS: usize = 3;
 
-/// The longest time that passes between two steps, in milliseconds: now and then, so that pauses close blocks.
+/// The longest time between two steps, in milliseconds. It is used now and then, so that pauses close blocks.
 const LONGEST_PAUSE: usize = 86_400_000;
 
 /// Simulates `histories` histories of `steps` steps each.
 ///
 /// # Errors
-/// When a store without failures cannot be made.
+/// When a store without failures cannot be created.
 pub fn histories(seed: u64, histories: u64, steps: u64) -> Result<Report, Error> {
     let mut report = Report::default();
     let mut dice = Random::new(seed);
@@ -59,11 +61,11 @@ struct Simulation {
     clock: Arc<AtomicI64>,
     dice: Random,
     processes: Vec<Process>,
-    /// It never fails, and never ends.
+    /// The process that never fails and never ends.
     witness: Memory,
-    /// What each todo holds, as far as it is acknowledged.
+    /// The acknowledged contents of each todo.
     todos: Vec<Held>,
-    /// Failures that processes saw which have ended.
+    /// Failures seen by processes that have ended.
     faults: u64,
 }
 
@@ -76,7 +78,7 @@ struct Process {
 #[derive(Default)]
 struct Held {
     messages: Vec<Message>,
-    /// How often the todo was forgotten. Each time its messages are other ones.
+    /// How often the todo was forgotten. Its messages differ each time.
     round: u64,
     /// The number of the next exchange.
     next: u64,
@@ -104,7 +106,7 @@ impl Simulation {
         Ok(Self { truth, setup, clock, dice, processes, witness, todos, faults: 0 })
     }
 
-    /// Does one thing. Gives its name, and what is wrong after it.
+    /// Makes one step. Returns its name, and what is wrong after it.
     fn step(&mut self) -> Result<(&'static str, Vec<String>), Error> {
         let pause = if self.dice.below(20) == 0 { LONGEST_PAUSE } else { 2_000 };
         self.clock.fetch_add(self.dice.below(pause) as i64, Ordering::Relaxed);
@@ -129,16 +131,16 @@ impl Simulation {
     fn record(&mut self, process: usize, todo: usize) -> Vec<String> {
         let held = &mut self.todos[todo];
         let (first, label) = (held.next * 4, held.label(todo));
-        // An exchange is four messages; some of them are recorded by its first alone.
+        // An exchange has four messages; of some only the first is recorded.
         let count = if self.dice.below(3) == 0 { 4 } else { 1 };
         held.next += 1;
         let word = word(todo as u32, held.round << 32 | held.next);
-        // The first of an exchange ends with a word that nothing else has.
+        // The first message of an exchange ends with a word that nothing else has.
         let question = Message::user(&format!("{label}: please look at {word}"));
         let mut messages = vec![question];
         messages.extend((first + 1..first + count).map(|n| message(&label, n)));
         let recorded = self.processes[process].record(todo, messages.clone());
-        // What failed is there whole, or not at all.
+        // A failed commit is there completely, or not at all.
         let is_there = match (recorded, self.len(todo)) {
             (Ok(()), _) => true,
             (Err(_), Ok(len)) => len != self.todos[todo].messages.len(),
@@ -161,7 +163,7 @@ impl Simulation {
         let held = &mut self.todos[number];
         *held = Held { round: held.round + 1, ..Held::default() };
         match self.witness.find(&id) {
-            Ok(_) => vec![format!("{id} was forgotten and is there")],
+            Ok(_) => vec![format!("{id} was forgotten, but is there")],
             Err(_) => self.compare(number),
         }
     }
@@ -171,13 +173,13 @@ impl Simulation {
         (0..TODOS).flat_map(|todo| self.compare(todo)).collect()
     }
 
-    /// A process that fails answers rightly or not at all.
+    /// Reads a todo: a process that fails answers correctly or not at all.
     fn read(&mut self, process: usize, todo: usize) -> Vec<String> {
         let memory = &self.processes[process].memory;
         match read_all(memory, todo) {
             Ok(messages) if messages == self.todos[todo].messages => Vec::new(),
             Ok(messages) => vec![format!(
-                "a process reads {} messages of {}, and {} were acknowledged",
+                "a process reads {} messages of {}, but {} were acknowledged",
                 messages.len(),
                 name(todo),
                 self.todos[todo].messages.len()
@@ -186,7 +188,7 @@ impl Simulation {
         }
     }
 
-    /// What was acknowledged is found by a word that nothing else holds.
+    /// Searches: what was acknowledged is found by a word that nothing else holds.
     fn search(&mut self, process: usize, number: usize) -> Vec<String> {
         let held = &self.todos[number];
         if held.messages.is_empty() {
@@ -217,12 +219,12 @@ impl Simulation {
         findings
     }
 
-    /// The view holds the newest message.
+    /// Shows a todo: the view holds the newest message.
     fn show(&mut self, process: usize, number: usize) -> Vec<String> {
         let Some(newest) = self.todos[number].messages.last() else { return Vec::new() };
         let newest = newest.text();
         let Ok(shown) = self.processes[process].prompt(number) else { return Vec::new() };
-        // Of a large one its beginning.
+        // Of a large message, its beginning.
         let begins = newest.lines().next().unwrap_or_default();
         let is_shown = shown.iter().any(|message| message.text().contains(begins));
         if is_shown { Vec::new() } else { vec![format!("the view does not show {begins:?}")] }
@@ -236,7 +238,7 @@ impl Simulation {
         }
     }
 
-    /// Whether a todo holds what was acknowledged, and its blocks leave nothing out.
+    /// Checks that a todo holds what was acknowledged, and that its blocks leave nothing out.
     fn compare(&self, number: usize) -> Vec<String> {
         let held = &self.todos[number];
         let found = match read_all(&self.witness, number) {
@@ -246,7 +248,7 @@ impl Simulation {
         if found != held.messages {
             let (found, held) = (found.len(), held.messages.len());
             return vec![format!(
-                "{}: {held} were acknowledged, and {found} are there",
+                "{}: {held} were acknowledged, but {found} are there",
                 name(number)
             )];
         }

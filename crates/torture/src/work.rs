@@ -1,9 +1,9 @@
-//! What a child process does with a store, determined by its seed.
+//! The work of a child process on a store, determined by its seed.
 //!
-//! It appends to a todo of its own and to a shared one, in single messages and in whole exchanges. Some results are stored
-//! as files. It makes todos and forgets them, compacts and indexes. Each message is determined by its todo and its number, so
-//! a check needs to know only how many there are. Some messages hold made-up secrets, which a [guarded](Setup) store keeps
-//! sealed.
+//! It appends to a todo of its own and to a shared one, in single messages and in whole exchanges. Some results are
+//! stored as files. It creates todos and forgets them, compacts and indexes. Each message is determined by its todo and
+//! its number, so a check only needs to know how many there are. Some messages hold made-up secrets, which a
+//! [guarded](Setup) store keeps sealed.
 
 use crate::{Error, doing};
 use foldback::core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
@@ -15,8 +15,8 @@ use foldback_testkit::Random;
 use std::io::Write;
 use std::path::Path;
 
-/// Of 100 things that are done, how many are appends of a single message, appends of a whole exchange, and todos that are
-/// forgotten; the rest compacts or indexes.
+/// Of 100 steps, how many append a single message, append a whole exchange, and forget a todo; the rest compact or
+/// index.
 const APPENDS: usize = 70;
 const EXCHANGES: usize = 15;
 const FORGETS: usize = 10;
@@ -27,39 +27,39 @@ pub const SHARED: &str = "shared";
 /// How the store of a trial is opened, by its writers and by the check. The seed of the trial determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
-    /// Whether secrets are replaced and sealed, look-ups are noted in the audit log, a todo's size is bounded (by
-    /// bounds that are never reached), and the store has a secret of its own.
+    /// Whether secrets are replaced and sealed, look-ups are noted in the audit log, a todo's size is limited (by
+    /// quotas that are never reached), and the store has a secret of its own.
     pub is_guarded: bool,
     /// Whether everything is encrypted.
     pub is_encrypted: bool,
-    /// What keeps the records.
+    /// The engine that keeps the records.
     pub engine: Engine,
 }
 
 impl Setup {
-    /// Of four seeds in a row each has another one: plain, guarded, encrypted, both.
+    /// Returns the setup of a seed. Four seeds in a row have different ones: plain, guarded, encrypted, both.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let (is_guarded, is_encrypted) = (seed & 1 != 0, seed & 2 != 0);
         Self { is_guarded, is_encrypted, engine: Engine::Sqlite }
     }
 
-    /// The same without what guards it.
+    /// Returns the same setup without its guards.
     #[must_use]
     pub fn unguarded(self) -> Self {
         Self { is_guarded: false, ..self }
     }
 
-    /// The same on another engine.
+    /// Returns the same setup on another engine.
     #[must_use]
     pub fn on(self, engine: Engine) -> Self {
         Self { engine, ..self }
     }
 
-    /// The options. Indexes begin early, so that they are written at all.
+    /// Returns the options. Indexes begin early, so that they are written at all.
     ///
     /// # Errors
-    /// Never: the key is one.
+    /// Never, because the key is valid.
     pub fn options(self) -> Result<Options, foldback::Error> {
         let index = IndexConfig::default().with_index_after_blocks(6).with_batch_blocks(3);
         let options = Options::default().with_engine(self.engine).with_index(index);
@@ -77,10 +77,10 @@ impl Setup {
         Ok(options.with_quota(quota).with_audit(Audit::new("torture")))
     }
 
-    /// The messages of a todo as they were recorded: what was sealed of them is opened.
+    /// Returns the messages of a todo as they were recorded: their sealed parts are opened.
     ///
     /// # Errors
-    /// As [`Memory::messages`]; and where something sealed cannot be opened.
+    /// Those of [`Memory::messages`], and when a sealed part cannot be opened.
     pub fn messages(self, memory: &Memory, name: &str) -> Result<Vec<Message>, foldback::Error> {
         let id = todo(name);
         match self.is_guarded {
@@ -90,23 +90,23 @@ impl Setup {
     }
 }
 
-/// What one writer does.
+/// The work of one writer.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
     /// Its number. Its todos are named after it.
     pub writer: u32,
-    /// What determines its work.
+    /// The seed that determines its work.
     pub seed: u64,
-    /// How many things it does.
+    /// How many steps it makes.
     pub steps: u64,
-    /// How many messages it has in the shared todo already.
+    /// How many messages it already has in the shared todo.
     pub shared: u64,
     /// How the store is opened.
     pub setup: Setup,
 }
 
 impl Work {
-    /// Does the work, and prints each thing to `out` once it is durable.
+    /// Does the work, and prints each change to `out` once it is durable.
     ///
     /// # Errors
     /// When the store fails.
@@ -162,7 +162,7 @@ impl Work {
     }
 }
 
-/// Returns space, unless another process keeps old pages in use.
+/// Returns space to the file system, unless another process keeps old pages in use.
 fn compact(memory: &Memory) -> Result<(), Error> {
     match memory.maintenance().compact() {
         Err(error) if error.kind() == foldback::ErrorKind::Locked => Ok(()),
@@ -176,13 +176,13 @@ fn append(session: &mut Session, name: &str, count: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The name of a writer's own todo.
+/// Returns the name of a writer's own todo.
 #[must_use]
 pub fn own_name(writer: u32) -> String {
     format!("kept-{writer}")
 }
 
-/// The message of this number in a todo of this name: a request, a call, its result and a reply take turns.
+/// Returns the message of this number in a todo of this name: a request, a call, its result and a reply alternate.
 #[must_use]
 pub fn message(name: &str, n: u64) -> Message {
     let (exchange, id) = (n / 4, format!("call_{}", n / 4));
@@ -200,16 +200,16 @@ pub fn message(name: &str, n: u64) -> Message {
     }
 }
 
-/// A made-up token, another one for each of 10,000 numbers.
+/// Returns a made-up token, a different one for each of 10,000 numbers.
 fn token(n: u64) -> String {
     format!("{TOKEN}{:04}", n % 10_000)
 }
 
-/// What each token begins with.
+/// The beginning of each token.
 pub(crate) const TOKEN: &str = "ghp_0aZ9bY8cX7dW6eV5fU4gT3hS2iR1jQ0k";
 
-/// Every third result is stored outside its message, and every ninth, of more than 64 KiB, in a file of its own. All are
-/// different.
+/// Returns a result. Every third one is stored outside its message, and every ninth, of more than 64 KiB, in a separate
+/// file. All are different.
 fn result(name: &str, exchange: u64) -> String {
     let lines = match exchange % 9 {
         0 => 2_600,
@@ -220,7 +220,7 @@ fn result(name: &str, exchange: u64) -> String {
     (0..lines).map(line).collect()
 }
 
-/// The `n`-th message of one writer in the shared todo.
+/// Returns the `n`-th message of one writer in the shared todo.
 #[must_use]
 pub fn shared_message(writer: u32, n: u64) -> Message {
     match n % 8 {
@@ -229,13 +229,13 @@ pub fn shared_message(writer: u32, n: u64) -> Message {
     }
 }
 
-/// A name of these trials is a todo's id.
+/// Returns the todo id for a name of these trials.
 #[expect(clippy::expect_used, reason = "the names are made of letters, digits and hyphens")]
 pub(crate) fn todo(name: &str) -> TodoId {
     TodoId::new(name).expect("a name of these trials is an id")
 }
 
-/// A word of 12 letters that no other message has.
+/// Returns a word of 12 letters that no other message has.
 pub(crate) fn word(writer: u32, n: u64) -> String {
     // An odd multiplier, so that different numbers give different words.
     let mut mixed = (n << 8 | u64::from(writer)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;

@@ -1,4 +1,4 @@
-//! What stands beside the file of an agent of Claude Code: which kind it is, and who called it.
+//! Reads the file beside the log of a Claude Code agent: which kind it is, and who called it.
 
 use crate::Limits;
 use crate::Place;
@@ -8,11 +8,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The most that is read of it, in bytes; it is a few short texts.
+/// How much of it is read at most, in bytes; it is a few short texts.
 const MOST: u64 = 1 << 16;
 
-/// The JSON object in `agent-7.meta.json`, of the file `agent-7.jsonl` or `agent-7.jsonl.zst`
-/// beside it; `None` where there is none.
+/// Returns the JSON object in `agent-7.meta.json`, for the file `agent-7.jsonl` or
+/// `agent-7.jsonl.zst` beside it; `None` if there is none.
 pub(crate) fn beside(path: &Path, limits: &Limits) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     let stem = name.strip_suffix(".zst").unwrap_or(name).strip_suffix(".jsonl")?;

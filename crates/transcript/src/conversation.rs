@@ -17,24 +17,24 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation made of its parts. `Envelope::default()` is the envelope of one that comes
-    /// from nowhere.
+    /// Creates a conversation from its parts. `Envelope::default()` is the envelope of one that was
+    /// not read from a source.
     #[must_use]
     pub fn from_parts(id: Option<String>, messages: Vec<Message>, envelope: Envelope) -> Self {
         Self { id, messages, envelope }
     }
 
-    /// The text that was read, byte for byte, in the format that it came in; of a conversation that
-    /// was converted, what it was converted into: a line of foldback JSON Lines.
+    /// Returns the text that was read, byte for byte, in its original format; for a converted
+    /// conversation, the line of foldback JSON Lines that it was converted into.
     #[must_use]
     pub fn to_original(&self) -> String {
         self.envelope.wrap(self.messages.iter().map(Message::json))
     }
 
-    /// One line of foldback JSON Lines, without the newline behind it. Each message is its exact
-    /// text, the other keys keep their order and their exact values, and the id stands first
-    /// where the envelope has none. Line breaks of pretty-printed JSON become spaces, because a
-    /// line is one line.
+    /// Returns one line of foldback JSON Lines, without the newline after it. Each message is its
+    /// exact text, the other keys keep their order and their exact values, and the id comes first
+    /// if the envelope has none. Line breaks of pretty-printed JSON become spaces, because a line
+    /// is one line.
     #[must_use]
     pub fn to_json_line(&self) -> String {
         let fields = self.envelope.fields();
@@ -75,8 +75,8 @@ impl Conversation {
         out
     }
 
-    /// How many of its first messages stay as they are while its log grows: those before a response that is not
-    /// finished, and of those behind the last response the results of its calls, until all are there.
+    /// Returns how many of its first messages stay as they are while its log grows: those before an unfinished
+    /// response, and, of those after the last response, the results of its calls until all are there.
     #[must_use]
     pub fn settled(&self) -> usize {
         let all = self.messages.len();
@@ -98,14 +98,14 @@ impl Conversation {
         if results < calls { last + 1 + results } else { end }
     }
 
-    /// What is stated of the file or session that it was converted from, as JSON.
+    /// Returns a fact about the file or session that it was converted from, as JSON.
     pub(crate) fn fact(&self, key: &str) -> Option<String> {
         let source = self.envelope.get("source")?;
         Some(object_of(&source)?.get(key)?.get().to_owned())
     }
 
-    /// What is odd about the conversation, in the order of its messages: each with what a view of
-    /// it does about that. An empty list says that it is a valid request as it stands but for the
+    /// Returns what is odd about the conversation, in the order of its messages, each with how a
+    /// view handles it. An empty list means that it is a valid request as it is, except for the
     /// place of its instructions.
     #[must_use]
     pub fn check(&self) -> Vec<Finding> {
@@ -113,12 +113,12 @@ impl Conversation {
     }
 }
 
-/// The line of its log on which a converted message begins.
+/// Returns the line of its log on which a converted message begins.
 pub(crate) fn line_of(message: &Message) -> Option<u64> {
     object_of(message.json())?.object("source")?.get("line")?.get().parse().ok()
 }
 
-/// The id in a JSON value: a string, or a number as it is written.
+/// Returns the id in a JSON value: a string, or a number as it is written.
 pub(crate) fn id_of(json: &str) -> Option<String> {
     let json = json.trim();
     if let Some(inside) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {

@@ -1,4 +1,4 @@
-//! Conversations, one after the other.
+//! Reads conversations, one after the other.
 
 use crate::conversion::Conversion;
 use crate::draft::{list_of, quoted};
@@ -13,25 +13,25 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The conversations of one input. Where each line is one, they are read as they are asked for.
-/// Anything else is read as a whole: one JSON value, or a session log, which may hold several.
+/// The conversations of one input. If each line is one, they are read on demand. Anything else is
+/// read as a whole: one JSON value, or a session log, which may hold several.
 ///
-/// A line that cannot be read is an error, and the next call goes on behind it
+/// A line that cannot be read is an error, and the next call continues after it
 /// ([`Error::is_damage`]). After an error of the input itself (reading, unpacking) there is nothing
 /// more. An input without any conversation gives one error that says so. The last line of a session
-/// log may be half-written, because the session is still going on: that is no error but a
+/// log may be half-written, because the session is still running: that is not an error but a
 /// [finding](Conversation::check).
 pub struct Conversations<'a> {
     input: Input<'a>,
     state: State,
     line: u64,
-    /// Lines that were read to see what the input is.
+    /// Lines that were read to detect what the input is.
     seen: VecDeque<Line>,
-    /// What is read already.
+    /// The results that are already read.
     ready: VecDeque<Ready>,
-    /// What stands beside the file of an agent.
+    /// The metadata from the file beside an agent's log.
     meta: Option<String>,
-    /// The format whose lines belong together, where it is one.
+    /// The format, if it is one whose lines belong together.
     log: Option<&'static Log>,
     /// Whether the input is one JSON value over several lines.
     is_one_value: bool,
@@ -42,25 +42,25 @@ struct Ready(u64, Result<Conversation, Error>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It is not known yet what the input is.
+    /// It is not yet known what the input is.
     Fresh,
     /// There is one conversation on each line.
     Lines,
-    /// As far as was seen, no line is one: the first that is foreign stands for all of them.
+    /// So far no line is one: the first foreign line stands for all of them.
     Foreign,
     Done,
 }
 
-/// What an input is: each line a conversation, or not, or all lines together.
+/// The nature of an input: each line is a conversation, or none is, or all lines belong together.
 enum Nature {
     Lines(State),
     Log(&'static Log),
 }
 
-/// So many lines are looked at to tell what an input is.
+/// How many lines are examined to detect what an input is.
 const LOOK: usize = 64;
 
-/// Opens a file; `.zst` or not is told from its first bytes.
+/// Opens a file; whether it is packed with zstd is detected from its first bytes.
 ///
 /// # Errors
 /// When the file cannot be opened, or its beginning cannot be read.
@@ -77,7 +77,7 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Conversations<'_>, Error> {
 }
 
 impl<'a> Conversations<'a> {
-    /// Reads from anything that gives bytes, plain or packed; errors call it `name`.
+    /// Reads from any reader, plain or packed; errors call it `name`.
     ///
     /// # Errors
     /// When its beginning cannot be read.
@@ -92,33 +92,33 @@ impl<'a> Conversations<'a> {
         Ok(Self { input, state, line: 0, seen, ready, meta, log, is_one_value })
     }
 
-    /// The same with what stands beside the file of an agent.
+    /// Adds the metadata from the file beside an agent's log.
     pub(crate) fn with_meta(self, meta: Option<String>) -> Self {
         Self { meta, ..self }
     }
 
-    /// The same, where the input is the rest of a file, behind so many bytes and lines.
+    /// States that the input is the rest of a file, after this many bytes and lines.
     pub(crate) fn behind(mut self, bytes: u64, lines: u64) -> Self {
         self.input.stands_behind(bytes, lines);
         self
     }
 
-    /// The input, as far as it was read.
+    /// Returns the input, as far as it was read.
     pub(crate) fn input(&self) -> &Input<'a> {
         &self.input
     }
 
-    /// The format whose lines belong together, where the input was found to be of one.
+    /// Returns the format, if the input was found to be of one whose lines belong together.
     pub(crate) fn log(&self) -> Option<&'static Log> {
         self.log
     }
 
-    /// Whether the input was found to be one JSON value over several lines.
+    /// Returns whether the input was found to be one JSON value over several lines.
     pub(crate) fn is_one_value(&self) -> bool {
         self.is_one_value
     }
 
-    /// The line on which the conversation given last begins, counted from 1; 0 before the first.
+    /// Returns the line on which the last returned conversation begins, counted from 1; 0 before the first.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.line
@@ -126,7 +126,7 @@ impl<'a> Conversations<'a> {
 
     fn read(&mut self) -> Result<Option<Conversation>, Error> {
         if self.state == State::Fresh {
-            // Whatever fails below, fails for good.
+            // Any failure below is final.
             self.state = State::Done;
             self.begin()?;
         }
@@ -155,14 +155,14 @@ impl<'a> Conversations<'a> {
         let read = text_of(&line, &place)
             .and_then(|text| check_depth(text, &place, context.limits).map(|()| text))
             .and_then(|text| format::read(text, context));
-        // Lines that look like nothing are all the same foreign text; one error says it.
+        // Lines of no known format are all the same foreign text; one error is enough.
         if state == State::Foreign && matches!(read, Err(Error::Unknown { .. })) {
             self.state = State::Done;
         }
         read.map(Some)
     }
 
-    /// Finds out what the input is, and reads it where it has to be read as a whole.
+    /// Detects what the input is, and reads it if it has to be read as a whole.
     fn begin(&mut self) -> Result<(), Error> {
         if let Some(found) = describe_bytes(self.input.peek()?) {
             return Err(Error::Unknown { place: self.place(1), found: found.to_owned() });
@@ -177,7 +177,7 @@ impl<'a> Conversations<'a> {
         Ok(())
     }
 
-    /// Looks at the first lines.
+    /// Examines the first lines.
     fn look(&mut self) -> Result<Nature, Error> {
         let (mut maybe, mut looked) = (None, Vec::new());
         let mut nature = Nature::Lines(State::Foreign);
@@ -186,7 +186,7 @@ impl<'a> Conversations<'a> {
             let mut line = match self.next_line() {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
-                // Whatever comes behind a line that is too large is seen when its turn comes.
+                // What follows a line that is too large is examined in its turn.
                 Err(error) if error.is_damage() => {
                     self.ready.push_back(Ready(self.input.lines(), Err(error)));
                     continue;
@@ -203,7 +203,7 @@ impl<'a> Conversations<'a> {
             }
             let found = match json_of(&line, &self.place(line.number), self.input.limits()) {
                 Ok(text) => Some(what_is(text, first)),
-                // What is damaged tells nothing, and gives its error when its turn comes.
+                // A damaged line shows nothing, and gives its error in its turn.
                 Err(_) => None,
             };
             looked.push(line);
@@ -233,7 +233,7 @@ impl<'a> Conversations<'a> {
         })
     }
 
-    /// Reads all lines together. Each that is damaged is an error by itself, before the
+    /// Reads all lines together. Each damaged line is an error of its own, returned before the
     /// conversations that the others make.
     fn read_log(&mut self, log: &'static Log) -> Result<(), Error> {
         let (mut records, mut bytes) = (Vec::new(), 0);
@@ -284,7 +284,7 @@ impl<'a> Conversations<'a> {
         conversions.iter_mut().for_each(|conversion| conversion.drain(context, &mut bad));
         conversions.retain(|conversion| bad.is_empty() || !conversion.is_empty());
         for error in bad {
-            // A record that cannot be read as what it is, is damaged like any other.
+            // A record that does not have the shape of its kind counts as damaged like any other.
             let line = error.record().unwrap_or(begin);
             damaged.push(line);
             self.ready.push_back(Ready(line, Err(error)));
@@ -311,8 +311,8 @@ impl<'a> Conversations<'a> {
 }
 
 impl Conversations<'static> {
-    /// Opens a file within limits of one's own. Beside the file of an agent of Claude Code
-    /// (`agent-7.jsonl`) may stand what it was started for (`agent-7.meta.json`), which is read too.
+    /// Opens a file within the given limits. Beside the log of a Claude Code agent (`agent-7.jsonl`) there may be a
+    /// file that says what it was started for (`agent-7.meta.json`), which is read too.
     ///
     /// # Errors
     /// When the file cannot be opened, or its beginning cannot be read.
@@ -336,7 +336,7 @@ impl Iterator for Conversations<'_> {
     }
 }
 
-/// States how the file of a conversation was read.
+/// Records how the file of a conversation was read.
 fn state_reading(damaged: &[u64], unfinished: Option<&Line>, conversion: &mut Conversion) {
     if !damaged.is_empty() {
         let lines: Vec<_> = damaged.iter().map(u64::to_string).collect();

@@ -1,4 +1,4 @@
-//! A conversation of another format, on its way to ours.
+//! The conversion of a conversation from another format to ours.
 
 use crate::draft::{Draft, line_of, list_of, push_member, quoted};
 use crate::format::{Context, Format};
@@ -7,10 +7,10 @@ use crate::{Conversation, Envelope, Error};
 use foldback_core::Message;
 use std::collections::BTreeMap;
 
-/// A conversation that is put together message by message. What is no message is kept beside them,
-/// under the conversation's key `source`: facts of the file, the exact text of every record that is
-/// no message, and how many of each kind there were. So is whatever of a message is large
-/// (`{"line", "message", "key", "record"}`, the message counted from 0), and what may still grow.
+/// A conversation that is built message by message. Everything that is not a message is kept under the conversation's
+/// key `source`: facts about the file, the exact text of every record that is not a message, and how many of each kind
+/// there were. Large values of messages are also kept there (`{"line", "message", "key", "record"}`, the message
+/// counted from 0), and so is what may still grow.
 pub(crate) struct Conversion {
     format: Format,
     id: Option<String>,
@@ -37,29 +37,29 @@ impl Conversion {
         }
     }
 
-    /// States something of the file or of the session, as exact JSON.
+    /// Adds a fact about the file or the session, as exact JSON.
     pub(crate) fn fact(&mut self, key: &str, json: &str) {
         self.facts.push((key.to_owned(), line_of(json)));
     }
 
-    /// States something that is a text.
+    /// Adds a fact that is a text.
     pub(crate) fn fact_text(&mut self, key: &str, text: &str) {
         self.facts.push((key.to_owned(), quoted(text)));
     }
 
-    /// States that the message of this line may still change, because the log does not say that it
+    /// Records that the message of this line may still change, because the log does not say that it
     /// is complete.
     pub(crate) fn unfinished_response(&mut self, line: Option<u64>) {
         self.facts.extend(line.map(|line| ("unfinished_response".to_owned(), line.to_string())));
     }
 
-    /// Keeps a record that is no message, and counts it among those of its kind.
+    /// Keeps a record that is not a message, and counts it by its kind.
     pub(crate) fn record(&mut self, kind: &str, line: u64, json: &str) {
         self.push_record(&format!("{{\"line\":{line}"), json);
         *self.counts.entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// Keeps a record behind the members that say where it stood.
+    /// Keeps a record after the members that say where it was.
     fn push_record(&mut self, begin: &str, json: &str) {
         if !self.records.is_empty() {
             self.records.push(',');
@@ -73,7 +73,7 @@ impl Conversion {
     /// Adds a message.
     ///
     /// # Errors
-    /// When it is too large, or is none.
+    /// When it is too large, or is not a message.
     pub(crate) fn push(&mut self, mut draft: Draft, context: Context<'_>) -> Result<(), Error> {
         let (line, index) = (draft.line(), self.messages.len());
         let (large, further) = (draft.take_large(), draft.take_further());
@@ -87,10 +87,10 @@ impl Conversion {
         Ok(())
     }
 
-    /// Adds a message that is in our shape already.
+    /// Adds a message that already has our shape.
     ///
     /// # Errors
-    /// When it is too large, or is none.
+    /// When it is too large, or is not a message.
     pub(crate) fn push_json(
         &mut self,
         json: &str,
@@ -113,21 +113,21 @@ impl Conversion {
         Ok(())
     }
 
-    /// Puts a message behind those that wait for [`drain`](Self::drain). They hold what they need, so
-    /// that the records they came from can be freed before that.
+    /// Queues a message for [`drain`](Self::drain). Queued messages hold what they need, so that the
+    /// records they came from can be freed before that.
     pub(crate) fn add(&mut self, draft: Draft) {
         self.waiting.push(draft);
     }
 
-    /// Makes messages of all that wait, each freed as it becomes one. One that is too large, or is
-    /// none, is added to `damage` and left out.
+    /// Turns all queued drafts into messages, and frees each draft as it becomes one. One that is
+    /// too large or not a message is added to `damage` and left out.
     pub(crate) fn drain(&mut self, context: Context<'_>, damage: &mut Vec<Error>) {
         for draft in std::mem::take(&mut self.waiting) {
             damage.extend(self.push(draft, context).err());
         }
     }
 
-    /// Whether it has no message.
+    /// Returns whether it has no message.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }

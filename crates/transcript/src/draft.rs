@@ -1,10 +1,10 @@
-//! A message of another format, on its way to ours.
+//! A message that is being converted from another format to ours.
 
 use crate::format::Format;
 use crate::object::{push_one_line, push_string};
 
-/// A message that is put together piece by piece. Values are taken as exact JSON, but for line
-/// breaks between them, which become spaces. What a message has no place for is kept under its key
+/// A message that is built piece by piece. Values are taken as exact JSON, except that line breaks
+/// between them become spaces. Data for which a message has no place is kept under its key
 /// `source`.
 pub(crate) struct Draft {
     role: String,
@@ -16,11 +16,11 @@ pub(crate) struct Draft {
     further: Vec<String>,
 }
 
-/// Larger values than this are kept beside the conversation and not in its messages, so that
-/// messages stay about as large as what they say.
+/// Values larger than this are kept with the conversation and not in its messages, so that messages
+/// stay about as large as what they say.
 const LARGE: usize = 4096;
 
-/// What the way back to Anthropic's API reads, and needs in the message.
+/// The keys that the conversion back to Anthropic's API needs in the message.
 const NEEDED: [&str; 3] = ["calls_at", "calls", "block"];
 
 enum Body {
@@ -30,7 +30,7 @@ enum Body {
 }
 
 impl Draft {
-    /// A message of this role, found on this line of its source.
+    /// Creates a message of this role, found on this line of its source.
     pub(crate) fn new(role: &str, line: u64) -> Self {
         Self {
             role: role.to_owned(),
@@ -43,7 +43,7 @@ impl Draft {
         }
     }
 
-    /// The line that it was found on.
+    /// Returns the line that it was found on.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
@@ -67,7 +67,7 @@ impl Draft {
         }
     }
 
-    /// Adds a call. Arguments that are a JSON string are taken as they stand; anything else becomes
+    /// Adds a call. Arguments that are a JSON string are taken as they are; anything else becomes
     /// the text of its JSON.
     pub(crate) fn call(&mut self, id: &str, name: &str, arguments: &str) {
         let mut call = String::from("{\"id\":");
@@ -84,7 +84,7 @@ impl Draft {
         self.calls.push(call);
     }
 
-    /// Says which call this message answers.
+    /// Sets the call that this message answers.
     pub(crate) fn answers(&mut self, id: &str) {
         self.field("tool_call_id", &quoted(id));
     }
@@ -94,7 +94,7 @@ impl Draft {
         self.fields.push((key.to_owned(), line_of(json)));
     }
 
-    /// Keeps what the message has no place for.
+    /// Keeps a value that the message has no place for.
     pub(crate) fn keep(&mut self, key: &str, json: &str) {
         self.source.push((key.to_owned(), line_of(json)));
     }
@@ -104,9 +104,9 @@ impl Draft {
         self.source.push((key.to_owned(), quoted(text)));
     }
 
-    /// States what a further line of the source says of this message: members of an object, with a
-    /// comma before each. The log may get more of them while the message stays as it is, so they are
-    /// kept beside the conversation.
+    /// Records what a further line of the source says about this message: members of an object, with
+    /// a comma before each. The log may get more of them while the message stays as it is, so they
+    /// are kept with the conversation.
     pub(crate) fn further_line(&mut self, line: u64, members: &str) {
         let of = self.line;
         self.further.push(line_of(&format!("{{\"line\":{line},\"of\":{of}{members}}}")));
@@ -117,7 +117,7 @@ impl Draft {
         std::mem::take(&mut self.further)
     }
 
-    /// Takes out what is too large to be kept in the message, by key. The message says which.
+    /// Takes out the values that are too large for the message, by key. The message names the keys.
     pub(crate) fn take_large(&mut self) -> Vec<(String, String)> {
         let source = std::mem::take(&mut self.source).into_iter();
         let is_large =
@@ -131,18 +131,18 @@ impl Draft {
         large
     }
 
-    /// Whether it says nothing and calls nothing so far.
+    /// Returns whether it says nothing and calls nothing so far.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self.content, Body::None) && self.calls.is_empty()
     }
 
-    /// The message's JSON, with where it came from.
+    /// Returns the message's JSON, with where it came from.
     pub(crate) fn to_json(&self, format: Format) -> String {
         let mut out = String::from("{\"role\":");
         push_string(&self.role, &mut out);
         out.push_str(",\"content\":");
         match &self.content {
-            // A message that calls nothing has a text, if an empty one.
+            // A message that calls nothing has a text, even if it is empty.
             Body::None if self.calls.is_empty() => out.push_str("\"\""),
             Body::None => out.push_str("null"),
             Body::Whole(json) => out.push_str(json),
@@ -166,26 +166,26 @@ impl Draft {
     }
 }
 
-/// A text as a JSON string.
+/// Returns a text as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     push_string(text, &mut out);
     out
 }
 
-/// A JSON text on one line.
+/// Returns a JSON text on one line.
 pub(crate) fn line_of(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     push_one_line(json, &mut out);
     out
 }
 
-/// A list of JSON values.
+/// Returns a list of JSON values.
 pub(crate) fn list_of(values: &[String]) -> String {
     format!("[{}]", values.join(","))
 }
 
-/// Writes one more member of an object that has some.
+/// Writes a further member of an object that already has one.
 pub(crate) fn push_member(key: &str, json: &str, out: &mut String) {
     out.push(',');
     push_string(key, out);

@@ -1,14 +1,14 @@
-//! Everything around the messages of a conversation, as it stood.
+//! Everything around the messages of a conversation, verbatim.
 
 use crate::format::Format;
 use crate::object::{Object, push_string};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The exact text of a conversation but for its messages: what stands before the first, between
-/// them and after the last. With the messages it is the original, byte for byte.
+/// The exact text of a conversation except for its messages: what is before the first, between them
+/// and after the last. With the messages it gives the original, byte for byte.
 ///
-/// It can be kept in a store (it serialises), and asked for the other keys of the conversation.
+/// It can be kept in a store (it serialises), and gives access to the other keys of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
     format: Format,
@@ -17,17 +17,17 @@ pub struct Envelope {
     after: String,
 }
 
-/// What stands between neighbouring messages.
+/// The text between neighbouring messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Between {
     /// The same everywhere.
     Same(String),
-    /// Something else each time.
+    /// A different text each time.
     Each(Vec<String>),
 }
 
 impl Default for Envelope {
-    /// The envelope of a line of foldback JSON Lines that holds nothing but messages.
+    /// Returns the envelope of a line of foldback JSON Lines that holds nothing but messages.
     fn default() -> Self {
         Self {
             format: Format::FoldbackJsonLines,
@@ -39,8 +39,8 @@ impl Default for Envelope {
 }
 
 impl Envelope {
-    /// Takes what is around `messages` in `text`. The messages are slices of `text`, in order;
-    /// `array` is the slice that holds them all, brackets included.
+    /// Takes the text around `messages` in `text`. The messages are slices of `text`, in order;
+    /// `array` is the slice that holds them all, including its brackets.
     pub(crate) fn around(format: Format, text: &str, array: &str, messages: &[&str]) -> Self {
         let at = |slice: &str| (slice.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
         let cut = |from: usize, to: usize| text.get(from..to).unwrap_or("").to_owned();
@@ -63,8 +63,8 @@ impl Envelope {
         Self { format, before, between, after }
     }
 
-    /// The envelope of a conversation that was converted from another format. `after` is the text
-    /// behind the messages, which holds what they do not: `],"source":{..}}`.
+    /// Returns the envelope of a conversation that was converted from another format. `after` is
+    /// the text after the messages, which holds what they do not: `],"source":{..}}`.
     pub(crate) fn converted(format: Format, id: Option<&str>, after: String) -> Self {
         let mut before = String::from("{");
         if let Some(id) = id {
@@ -76,14 +76,14 @@ impl Envelope {
         Self { format, before, between: Between::Same(",".to_owned()), after }
     }
 
-    /// The format that the conversation came in.
+    /// Returns the format of the conversation's source.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The exact JSON of another key of the conversation (`boundaries`, `qa`, `tools`, ...); of
-    /// one that stands twice, the last. `None` where there is no such key.
+    /// Returns the exact JSON of another key of the conversation (`boundaries`, `qa`, `tools`,
+    /// ...); the last value of a repeated key. `None` if there is no such key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<String> {
         let text = self.without_messages();
@@ -91,8 +91,8 @@ impl Envelope {
         fields.get(key).map(|value| value.get().to_owned())
     }
 
-    /// The keys of the conversation and their exact values, in order, `messages` among them with
-    /// an empty list. A bare array has that one alone.
+    /// Returns the keys of the conversation and their exact values, in order, including `messages`
+    /// with an empty list. A bare array has only that one.
     #[must_use]
     pub fn fields(&self) -> Vec<(String, String)> {
         let text = self.without_messages();
@@ -105,7 +105,8 @@ impl Envelope {
         }
     }
 
-    /// The same with `change` of each of its texts; every text is a piece of the conversation's JSON.
+    /// Returns the same envelope with `change` applied to each of its texts; every text is a piece of the
+    /// conversation's JSON.
     #[must_use]
     pub fn with_texts<'t>(&'t self, mut change: impl FnMut(&'t str) -> Cow<'t, str>) -> Self {
         let between = match &self.between {
@@ -122,7 +123,7 @@ impl Envelope {
         }
     }
 
-    /// The original text, around these messages.
+    /// Returns the original text, around these messages.
     pub(crate) fn wrap<'m>(&self, messages: impl Iterator<Item = &'m str>) -> String {
         let mut out = self.before.clone();
         for (i, message) in messages.enumerate() {

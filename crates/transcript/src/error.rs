@@ -1,4 +1,4 @@
-//! What can be wrong with an input.
+//! The errors of reading an input.
 
 use crate::Format;
 use foldback_core::MessageError;
@@ -13,7 +13,7 @@ pub enum Error {
     Io {
         /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: std::io::Error,
     },
@@ -22,10 +22,10 @@ pub enum Error {
     Packed {
         /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The file unpacks to far more than text does.
+    /// The file unpacks to far more than recorded text does.
     #[error(
         "{file} unpacks to over {ratio} times its size ({unpacked} bytes so far), which no recorded \
          conversation does"
@@ -33,7 +33,7 @@ pub enum Error {
     Bomb {
         /// The file.
         file: String,
-        /// The ratio that is allowed.
+        /// The maximum ratio.
         ratio: u64,
         /// How many bytes were unpacked when reading stopped.
         unpacked: u64,
@@ -41,7 +41,7 @@ pub enum Error {
     /// The bytes are not text.
     #[error("{place}: byte {offset} of the text is not valid UTF-8; conversations are UTF-8 text")]
     Utf8 {
-        /// Where.
+        /// The place in the input.
         place: Place,
         /// The first bad byte, counted from 0 at the beginning of the (unpacked) text.
         offset: u64,
@@ -49,7 +49,7 @@ pub enum Error {
     /// The text is not JSON.
     #[error("{place}, column {column}: {reason}")]
     Json {
-        /// Where.
+        /// The place in the input.
         place: Place,
         /// The byte in the line, counted from 1.
         column: usize,
@@ -57,13 +57,13 @@ pub enum Error {
         reason: String,
     },
     /// Objects and arrays are nested too deeply.
-    #[error("{place}: objects and arrays are nested {depth} deep; at most {limit} are read")]
+    #[error("{place}: objects and arrays are nested {depth} deep; at most {limit} levels are read")]
     TooDeep {
-        /// Where.
+        /// The place in the input.
         place: Place,
-        /// How deep.
+        /// The depth.
         depth: usize,
-        /// How deep they may be.
+        /// The maximum depth.
         limit: usize,
     },
     /// One message is too large.
@@ -72,57 +72,59 @@ pub enum Error {
         of(conversation)
     )]
     LargeMessage {
-        /// Where.
+        /// The place in the input.
         place: Place,
-        /// The conversation, where it has an id.
+        /// The conversation's id, if it has one.
         conversation: Option<String>,
-        /// Which message of the conversation, counted from 0.
+        /// The index of the message in the conversation, counted from 0.
         index: usize,
-        /// Its size.
+        /// Its size in bytes.
         bytes: u64,
-        /// What is allowed.
+        /// The limit in bytes.
         limit: u64,
     },
     /// A line that should hold one message is longer than a message may be.
-    #[error("{place}: the line is longer than the {limit} bytes that a message may have at most")]
+    #[error(
+        "{place}: the line is longer than {limit} bytes, which is the most that a message may have"
+    )]
     LongLine {
-        /// Where.
+        /// The place in the input.
         place: Place,
-        /// What is allowed.
+        /// The limit in bytes.
         limit: u64,
     },
     /// One line, or one file that is a single JSON value, is too large.
-    #[error("{place}: a conversation of over {limit} bytes; this many are read at most")]
+    #[error("{place}: the conversation has over {limit} bytes; at most that many are read")]
     LargeConversation {
         /// Where it begins.
         place: Place,
-        /// What is allowed.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// One message is not in the shape of chat-completions.
-    #[error("{place}: message {index}{} is not one: {source}", of(conversation))]
+    /// A message does not have the shape of chat-completions.
+    #[error("{place}: message {index}{} is invalid: {source}", of(conversation))]
     Message {
-        /// Where.
+        /// The place in the input.
         place: Place,
-        /// The conversation, where it has an id.
+        /// The conversation's id, if it has one.
         conversation: Option<String>,
-        /// Which message of the conversation, counted from 0.
+        /// The index of the message in the conversation, counted from 0.
         index: usize,
         /// What is wrong with it.
         #[source]
         source: MessageError,
     },
-    /// A record of a known format is not in its shape.
+    /// A record of a known format does not have its shape.
     #[error("{place}: {what}")]
     Shape {
-        /// Where.
+        /// The place in the input.
         place: Place,
         /// What was found, and what was expected.
         what: String,
     },
-    /// The format is known, and no message is there.
+    /// The format is known, but there is no message.
     #[error(
-        "{place}: this is {format} that holds no message; expected was at least one. Found were \
+        "{place}: this is {format} that holds no message; expected at least one. Found: \
          {seen}"
     )]
     NoMessages {
@@ -130,20 +132,20 @@ pub enum Error {
         place: Place,
         /// The format.
         format: Format,
-        /// What is there instead, by kind.
+        /// What it holds instead, by kind.
         seen: String,
     },
-    /// The text is none of the formats that are read.
+    /// The text is in none of the formats that are read.
     #[error("{place}: {found}. {}", crate::format::TRIED)]
     Unknown {
-        /// Where.
+        /// The place in the input.
         place: Place,
-        /// What it is instead, as far as can be told: a sentence without its full stop.
+        /// What it is instead, as far as is known: a sentence without its full stop.
         found: String,
     },
     /// The input holds no conversation at all.
     #[error(
-        "{file} holds no conversation: it is empty or blank. Expected was at least one line \
+        "{file} holds no conversation: it is empty or blank. Expected at least one line \
          {{\"id\": ..., \"messages\": [...]}}"
     )]
     Nothing {
@@ -153,14 +155,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the error is about one line, or about what a file holds, so that whoever is lenient
-    /// may pass over it. An input that cannot be read or unpacked is another matter.
+    /// Returns whether the error is about one line or about the contents of a file, so that a
+    /// lenient caller may skip it. This does not hold for an input that cannot be read or unpacked.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         !matches!(self, Self::Io { .. } | Self::Packed { .. } | Self::Bomb { .. })
     }
 
-    /// The line of the record that the error is about, where it is about one.
+    /// Returns the line of the record that the error is about, if it is about one.
     pub(crate) fn record(&self) -> Option<u64> {
         match self {
             Self::LargeMessage { place, .. }
@@ -178,10 +180,10 @@ fn of(conversation: &Option<String>) -> String {
     }
 }
 
-/// Where in an input something stands.
+/// A place in an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, or what the input is called.
+    /// The file, or the name of the input.
     pub file: String,
     /// The line, counted from 1.
     pub line: u64,

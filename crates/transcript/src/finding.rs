@@ -1,4 +1,4 @@
-//! What is odd about a conversation.
+//! Findings: what is odd about a conversation.
 
 use crate::Envelope;
 use crate::object::Object;
@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
-/// Something odd in a conversation. It was read and is kept as it is; the sentence of a finding
-/// says what a view of the conversation does about it.
+/// Something odd in a conversation. It was read and is kept as it is; the text of the finding says
+/// how a view of the conversation handles it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The message, counted from 0; `None` for the conversation as a whole.
@@ -23,16 +23,16 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// There is no message.
+    /// The conversation has no message.
     NoMessage,
     /// The last line of the session log was half-written when it was read.
     Unfinished {
         /// The line, counted from 1.
         line: u64,
     },
-    /// The source holds a part of the conversation only.
+    /// The source holds only a part of the conversation.
     Partial {
-        /// Which, or why.
+        /// Which part, or why.
         why: String,
     },
     /// A call has the id of an earlier call.
@@ -40,17 +40,17 @@ pub enum FindingKind {
         /// The id.
         id: String,
     },
-    /// A call has no result before the conversation goes on, or ends.
+    /// A call has no result before the conversation continues or ends.
     UnansweredCall {
         /// The id.
         id: String,
     },
-    /// A result answers no call that is open.
+    /// A result answers no open call.
     OrphanResult {
         /// The id that it names, if it names one.
         id: Option<String>,
     },
-    /// A result was too large for the log, and stands in another file.
+    /// A result was too large for the log, and is in another file.
     Spilled {
         /// The file, as the log names it.
         file: String,
@@ -64,23 +64,23 @@ pub enum FindingKind {
         /// Its own time.
         at: Timestamp,
     },
-    /// A key of the message, or of the conversation, stands more than once.
+    /// A key of the message, or of the conversation, appears more than once.
     RepeatedKey {
         /// The key.
         key: String,
     },
-    /// The `timestamp` is no time.
+    /// The `timestamp` is not a time.
     UnreadableTime {
         /// Its beginning, as JSON.
         found: String,
     },
     /// A text holds half a surrogate pair: `\ud83d` without its other half.
     HalfSurrogate,
-    /// The arguments of a call are no string.
+    /// The arguments of a call are not a string.
     ArgumentsNoText {
         /// The call's id.
         id: String,
-        /// Whether there are any.
+        /// Whether there are any arguments.
         missing: bool,
     },
 }
@@ -111,7 +111,7 @@ impl fmt::Display for FindingKind {
             Self::DuplicateCall { id } => write!(
                 f,
                 "the call {id:?} has the id of an earlier call; each result goes to the call \
-                 directly before it, and views give the call an id of its own"
+                 directly before it, and views give the call its own id"
             ),
             Self::UnansweredCall { id } => write!(
                 f,
@@ -128,32 +128,32 @@ impl fmt::Display for FindingKind {
             ),
             Self::Spilled { file } => write!(
                 f,
-                "the log holds the beginning of this result only; the whole stands in {file:?}, \
+                "the log holds only the beginning of this result; all of it is in {file:?}, \
                  which was not read"
             ),
             Self::Empty => f.write_str("the message is empty; views leave it out"),
             Self::TimeRunsBack { after, at } => write!(
                 f,
-                "its time {at} lies before {after}, which an earlier message carries; the order \
+                "its time {at} is earlier than {after}, the time of a message before it; the order \
                  stays that of the file"
             ),
             Self::RepeatedKey { key } => write!(
                 f,
-                "the key {key:?} stands there more than once; the last value counts, and views show \
-                 that one alone"
+                "the key {key:?} appears more than once; the last value counts, and views show \
+                 only that one"
             ),
             Self::UnreadableTime { found } => write!(
                 f,
-                "its timestamp {found} is no time that can be read; views show it as a message \
+                "its timestamp {found} is not a readable time; views show it as a message \
                  without one"
             ),
             Self::HalfSurrogate => f.write_str(
-                "a text of it holds half a surrogate pair, which is read as U+FFFD; views show that \
-                 wherever they write the text anew",
+                "one of its texts holds half a surrogate pair, which is read as U+FFFD; views show that \
+                 wherever they rewrite the text",
             ),
             Self::ArgumentsNoText { id, missing: false } => write!(
                 f,
-                "the arguments of the call {id:?} are no string; views send them as the text of \
+                "the arguments of the call {id:?} are not a string; views send them as the text of \
                  their JSON"
             ),
             Self::ArgumentsNoText { id, missing: true } => {
@@ -213,7 +213,7 @@ pub(crate) fn check(messages: &[Message], envelope: &Envelope) -> Vec<Finding> {
     found
 }
 
-/// What a converted conversation says about its source.
+/// Returns the findings that a converted conversation records about its source.
 fn of_source(envelope: &Envelope) -> Vec<FindingKind> {
     let source = envelope.get("source");
     let Some(source) = source.as_deref().and_then(object_of) else { return Vec::new() };
@@ -227,9 +227,9 @@ fn unanswered(caller: Option<usize>, id: &str) -> Finding {
     Finding { at: caller, kind: FindingKind::UnansweredCall { id: id.to_owned() } }
 }
 
-/// What is odd about how a message is written.
+/// Returns what is odd about how a message is written.
 fn written(message: &Message) -> Vec<FindingKind> {
-    // Whatever was read as a message is an object.
+    // Anything that was read as a message is an object.
     let Ok(object) = serde_json::from_str::<Object<'_>>(message.json()) else { return Vec::new() };
     let mut found: Vec<_> = repeated(object.0.iter().map(|(key, _)| key.as_ref())).collect();
     let time = object.get("timestamp").map(RawValue::get).filter(|time| *time != "null");
@@ -239,7 +239,7 @@ fn written(message: &Message) -> Vec<FindingKind> {
     }
     let spilled = object.object("source").and_then(|source| source.text("spilled"));
     found.extend(spilled.map(|file| FindingKind::Spilled { file: file.into_owned() }));
-    // What is kept of a source is no text of the message.
+    // What is kept of the source is not text of the message.
     let mut said = object.0.iter().filter(|(key, _)| key != "source");
     if said.any(|(_, value)| has_half_surrogate(value.get())) {
         found.push(FindingKind::HalfSurrogate);
@@ -257,7 +257,7 @@ fn written(message: &Message) -> Vec<FindingKind> {
     found
 }
 
-/// The keys that stand more than once, each once.
+/// Returns the keys that appear more than once, each once.
 fn repeated<'a>(keys: impl Iterator<Item = &'a str>) -> impl Iterator<Item = FindingKind> {
     let (mut seen, mut repeated) = (HashSet::new(), BTreeSet::new());
     for key in keys {
@@ -268,7 +268,7 @@ fn repeated<'a>(keys: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Fin
     repeated.into_iter().map(|key| FindingKind::RepeatedKey { key })
 }
 
-/// The arguments of a call, wherever its type has them.
+/// Returns the arguments of a call, wherever its type has them.
 fn arguments(call: &RawValue) -> Option<&RawValue> {
     let call = Object::of(call)?;
     let kind = call.text("type").unwrap_or(Cow::Borrowed("function"));
@@ -276,12 +276,12 @@ fn arguments(call: &RawValue) -> Option<&RawValue> {
     body.get("arguments").or_else(|| body.get("input"))
 }
 
-/// Whether a valid JSON text escapes one half of a surrogate pair without the other. Back slashes
-/// stand in its strings only.
+/// Returns whether a valid JSON text escapes one half of a surrogate pair without the other.
+/// Backslashes occur only in its strings.
 fn has_half_surrogate(json: &str) -> bool {
     let mut rest = json;
     while let Some((_, escape)) = rest.split_once('\\') {
-        // Whatever is escaped takes one character, but for the four digits of a code unit.
+        // An escape takes one character, except for the four digits of a code unit.
         rest = escape.get(1..).unwrap_or_default();
         rest = match (unit(escape), rest.get(4..).and_then(|next| unit(next.strip_prefix('\\')?))) {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => rest.get(10..).unwrap_or_default(),
@@ -292,7 +292,7 @@ fn has_half_surrogate(json: &str) -> bool {
     false
 }
 
-/// The code unit of an escape `uXXXX`.
+/// Returns the code unit of an escape `uXXXX`.
 fn unit(escape: &str) -> Option<u16> {
     u16::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok()
 }

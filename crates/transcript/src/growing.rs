@@ -1,4 +1,4 @@
-//! A file of conversations that is read while another program writes it.
+//! Reads a file of conversations while another program writes it.
 
 mod window;
 
@@ -15,68 +15,68 @@ use window::{End, Source, Window};
 
 /// A file of conversations that is read as it grows, in time proportional to what is new.
 ///
-/// A line counts once it is ended, or is a whole JSON value. Of a session log, only messages are given that stay
-/// as they are ([`Conversation::settled`]). The last lines of a log are held, and read together with what comes behind
-/// them; where that does not make the same messages as before and more behind them (the session went back to an
-/// earlier point, the file was written anew), the file is read from its beginning. So it is, too, when it has
-/// doubled, for what stands around the messages is known only then.
+/// A line counts once it is ended, or is a whole JSON value. From a session log, only messages that stay as they are
+/// ([`Conversation::settled`]) are returned. The last lines of a log are held, and read together with what follows
+/// them. If that does not make the same messages as before with more after them (the session went back to an earlier
+/// point, or the file was rewritten), the file is read from its beginning. The same happens when it has doubled in
+/// size, because what is around the messages is known only then.
 pub struct Growing {
     path: PathBuf,
     limits: Limits,
     known: Option<Known>,
 }
 
-/// What came since a file was read last.
+/// What was added since a file was last read.
 pub enum Grown {
-    /// A conversation as it is by now, and the line on which it begins, counted from 1.
+    /// A conversation as it is now, and the line on which it begins, counted from 1.
     Conversation(Conversation, u64),
-    /// Further messages of the conversation that was given first when conversations were given last.
+    /// Further messages of the first of the conversations that were last returned.
     Messages(Vec<Message>),
-    /// Something that cannot be read, and is passed over.
+    /// Something that cannot be read, and is skipped.
     Damage(Error),
 }
 
 /// How far a file was read.
 struct Known {
-    /// Everything before is read: it ends with a line.
+    /// Everything before this offset is read: it ends with a line.
     offset: u64,
-    /// How many lines that is.
+    /// The number of lines before it.
     lines: u64,
-    /// The first bytes, and the last ones before the offset, by which the file is known again.
+    /// The first bytes, and the last ones before the offset, by which the file is recognised.
     first: Vec<u8>,
     last: Vec<u8>,
-    /// How far it was read when it was read from its beginning.
+    /// How far it was read when it was last read from its beginning.
     whole: u64,
     nature: Nature,
 }
 
-/// How a file goes on.
+/// How a file grows.
 enum Nature {
     /// Each line is a conversation.
     Lines,
     /// All lines belong together.
     Log(Option<Window>),
-    /// It is written anew each time.
+    /// It is rewritten each time.
     Whole,
 }
 
-/// By so many bytes at its beginning, and so many before what is new, a file is known again.
+/// A file is recognised by this many bytes at its beginning, and this many before what is new.
 const KNOWN_BY: u64 = 512;
 
-/// A log is not read from its beginning before it has grown by so much.
+/// A log is not read from its beginning before it has grown by this many bytes.
 const LEAST_GROWTH: u64 = 1 << 20;
 
 impl Growing {
-    /// Follows the file of this path, which need not be there yet.
+    /// Follows the file at this path, which need not exist yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, limits: Limits) -> Self {
         Self { path: path.into(), limits, known: None }
     }
 
-    /// Reads what came, and gives it piece by piece. After an error everything is given anew.
+    /// Reads what was added, and passes it to `take` piece by piece. After an error everything is passed again.
     ///
     /// # Errors
-    /// When the file cannot be read or unpacked, and what `take` fails with.
+    /// When the file cannot be read or unpacked, and any error of `take`.
     pub fn read<E: From<Error>>(
         &mut self,
         mut take: impl FnMut(Grown) -> Result<(), E>,
@@ -98,19 +98,19 @@ impl Growing {
         Ok(())
     }
 
-    /// Has everything read from the beginning the next time.
+    /// Makes the next read begin at the start of the file.
     pub fn forget(&mut self) {
         self.known = None;
     }
 
-    /// Whether what stands around the messages is not known up to where the messages are.
+    /// Returns whether what is around the messages is known less far than the messages.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         let is_log = |known: &Known| matches!(known.nature, Nature::Log(_));
         self.known.as_ref().is_some_and(|known| is_log(known) && known.offset > known.whole)
     }
 
-    /// Drops the lines that are held. What comes next is read with the whole file, and they are held again.
+    /// Drops the lines that are held. The next addition is read with the whole file, and lines are held again.
     pub fn rest(&mut self) {
         if let Some(Known { nature: Nature::Log(window), .. }) = &mut self.known {
             *window = None;
@@ -125,7 +125,7 @@ impl Growing {
         Error::Io { file: self.name(), source }
     }
 
-    /// Takes what stands behind what is known. False says that this cannot be told without the rest.
+    /// Takes what follows the known part. `false` means that it cannot be read without the rest.
     fn goes_on<E: From<Error>>(
         &self,
         known: &mut Known,
@@ -140,7 +140,7 @@ impl Growing {
             return Ok(true);
         }
         match &mut known.nature {
-            // Nothing came, and yet the file was written to.
+            // Nothing was added, and yet the file was written to.
             _ if text.is_empty() => return Ok(false),
             Nature::Lines => {
                 let input = Conversations::from_reader(self.name(), new, self.limits)?;
@@ -184,7 +184,7 @@ impl Growing {
         Ok(true)
     }
 
-    /// The records on these lines; `None` where one is damaged.
+    /// Returns the records on these lines; `None` if one is damaged.
     fn records(&self, text: &[u8], first: u64, offset: u64) -> Option<Vec<Record>> {
         let (mut at, mut records) = (offset, Vec::new());
         for (number, bytes) in (first..).zip(text.split_inclusive(|byte| *byte == b'\n')) {
@@ -222,7 +222,7 @@ impl Growing {
                     }
                     take(Grown::Conversation(conversation, conversations.line()))?;
                 }
-                // No message is there yet.
+                // There is no message yet.
                 Err(Error::Nothing { .. } | Error::NoMessages { .. }) => {}
                 Err(error) if error.is_damage() => damage = Some(error),
                 Err(error) => return Err(error.into()),
@@ -231,15 +231,15 @@ impl Growing {
         let (is_packed, lines) = (conversations.input().is_packed(), conversations.input().lines());
         let (log, is_one) = (conversations.log(), conversations.is_one_value());
         let Some((offset, last)) = end_of_lines(&mut file, len).map_err(failed)? else {
-            // It was cut off meanwhile.
+            // It was truncated meanwhile.
             return Ok(None);
         };
-        // What stands last may be half-written.
+        // The last line may be half-written.
         if let Some(error) = damage.filter(|_| is_packed || offset == len) {
             take(Grown::Damage(error))?;
         }
         if is_first {
-            // What it is, is not known yet.
+            // It is not yet known what it is.
             return Ok(None);
         }
         let nature = match log {
@@ -257,7 +257,7 @@ impl Growing {
 }
 
 impl Known {
-    /// Whether the file still holds what was read of it, as far as its size, the first and the last bytes tell.
+    /// Returns whether the file still holds what was read of it, as far as its size and the first and last bytes show.
     fn stands_in(&self, file: &mut File, len: u64) -> io::Result<bool> {
         if len < self.offset {
             return Ok(false);
@@ -267,7 +267,7 @@ impl Known {
             && bytes_before(file, self.offset, last)?.as_ref() == Some(&self.last))
     }
 
-    /// What stands behind it.
+    /// Returns what follows the known part.
     fn behind(&self, file: &mut File, len: u64) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         file.seek(SeekFrom::Start(self.offset))?;
@@ -288,7 +288,7 @@ fn line_breaks(text: &[u8]) -> u64 {
     text.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// Where the last line ends that is ended, and the last bytes before that; `None` where the file is shorter by now.
+/// Returns where the last ended line ends, and the last bytes before that; `None` if the file is now shorter.
 fn end_of_lines(file: &mut File, len: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
     const STEP: u64 = 1 << 16;
     let mut to = len;
@@ -303,7 +303,7 @@ fn end_of_lines(file: &mut File, len: u64) -> io::Result<Option<(u64, Vec<u8>)>>
     Ok(Some((0, Vec::new())))
 }
 
-/// At most `count` bytes before an offset; `None` where the file is shorter.
+/// Returns at most `count` bytes before an offset; `None` if the file is shorter.
 fn bytes_before(file: &mut File, offset: u64, count: u64) -> io::Result<Option<Vec<u8>>> {
     let from = offset.saturating_sub(count);
     let mut bytes = vec![0; usize::try_from(offset - from).unwrap_or(usize::MAX)];

@@ -1,37 +1,37 @@
-//! Bytes in, plain or packed, whole lines out.
+//! Reads bytes, plain or packed, and returns whole lines.
 
 use crate::{Error, Limits};
 use std::io::{self, BufRead, BufReader, Read};
 use zstd::stream::read::Decoder;
 
-/// An input that gives its lines one by one, within the limits.
+/// An input that returns its lines one by one, within the limits.
 pub(crate) struct Input<'a> {
     name: String,
     limits: Limits,
     reader: BufReader<Unpacked<'a>>,
-    /// Lines that were given out.
+    /// Lines that were returned.
     lines: u64,
-    /// Bytes that were given out.
+    /// Bytes that were returned.
     bytes: u64,
-    /// It stands within a line that was too large, and counted.
+    /// Whether the input is inside a line that was too large, and was counted.
     is_within: bool,
 }
 
 /// One line, or the whole rest.
 pub(crate) struct Line {
-    /// Which line it begins with, counted from 1.
+    /// The number of its first line, counted from 1.
     pub(crate) number: u64,
-    /// Its first byte, counted from 0.
+    /// The offset of its first byte, counted from 0.
     pub(crate) offset: u64,
-    /// The bytes, line break included.
+    /// The bytes, including the line break.
     pub(crate) bytes: Vec<u8>,
 }
 
 /// Hardly any line is longer.
 const SHORT: u64 = 1 << 20;
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// A packed input may ask for a window of 2 to this many bytes (32 MiB), which is set aside before
-/// anything is unpacked. All of zstd's levels up to 20 ask for less.
+/// A packed input may ask for a window of two to the power of this many bytes (32 MiB), which is
+/// allocated before anything is unpacked. All zstd levels up to 20 ask for less.
 const WINDOW_LOG_MOST: u32 = 25;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -74,7 +74,7 @@ impl<'a> Input<'a> {
         &self.limits
     }
 
-    /// Counts lines and bytes from here on, as of a text behind so many.
+    /// Counts lines and bytes from here on, for a text that follows this many.
     pub(crate) fn stands_behind(&mut self, bytes: u64, lines: u64) {
         (self.bytes, self.lines) = (self.bytes + bytes, self.lines + lines);
     }
@@ -83,21 +83,21 @@ impl<'a> Input<'a> {
         matches!(self.reader.get_ref(), Unpacked::Zstd { .. })
     }
 
-    /// How many lines were given out or passed over.
+    /// Returns how many lines were returned or skipped.
     pub(crate) fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// The bytes that come next, at least one unless the input is at its end.
+    /// Returns the next bytes, at least one unless the input is at its end.
     pub(crate) fn peek(&mut self) -> Result<&[u8], Error> {
         match self.reader.fill_buf() {
-            // The borrow of a buffer that is returned early would last too long; ask again.
+            // The borrow of a buffer that is returned early would last too long, so it is fetched again.
             Ok(_) => Ok(self.reader.buffer()),
             Err(source) => Err(self.failed(source)),
         }
     }
 
-    /// The next line that is not blank; `None` at the end.
+    /// Returns the next line that is not blank; `None` at the end.
     pub(crate) fn line(&mut self) -> Result<Option<Line>, Error> {
         loop {
             let mut line = self.begin();
@@ -111,13 +111,13 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// As [`line`](Self::line), for lines of at most so many bytes. Of a longer one no more is read than shows
-    /// that; [`pass_line`](Self::pass_line) passes over the rest.
+    /// Like [`line`](Self::line), for lines of at most `most` bytes. A longer one is read only as far as that
+    /// shows; [`pass_line`](Self::pass_line) skips the rest.
     pub(crate) fn line_within(&mut self, most: u64) -> Result<Option<Line>, Error> {
         loop {
             let mut line = self.begin();
-            // A line break more than allowed. A vector that grows holds, for a while, twice what is in it, so for
-            // a long line there is room at once; what is not written to is no memory yet.
+            // Room for a line break beyond the limit. A growing vector temporarily holds twice its contents, so
+            // the room for a long line is reserved at once; pages that are not written to use no memory yet.
             let whole = most.saturating_add(2);
             for most in [whole.min(SHORT), whole] {
                 if most > SHORT {
@@ -151,7 +151,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Adds everything that comes after it to `line`.
+    /// Adds everything that follows to `line`.
     pub(crate) fn rest(&mut self, line: &mut Line) -> Result<(), Error> {
         self.read(line, false)
     }
@@ -163,7 +163,7 @@ impl<'a> Input<'a> {
     fn read(&mut self, line: &mut Line, one_line: bool) -> Result<(), Error> {
         let limit = self.limits.conversation_bytes;
         let had = line.bytes.len();
-        // One byte more than allowed tells a text of just the allowed size from a larger one.
+        // One byte more than allowed distinguishes a text of just the allowed size from a larger one.
         let left = limit.saturating_add(1).saturating_sub(had as u64);
         let mut reader = self.reader.by_ref().take(left);
         let read = if one_line {
@@ -189,7 +189,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Passes over the rest of a line that was too large, without holding it. Where none was, nothing happens.
+    /// Skips the rest of a line that was too large, without holding it. Does nothing if no line was.
     pub(crate) fn pass_line(&mut self) -> Result<(), Error> {
         while self.is_within {
             let ahead = self.peek()?;
@@ -222,10 +222,10 @@ enum Unpacked<'a> {
     Plain(BufReader<Counted<'a>>),
     Zstd {
         decoder: Box<Decoder<'static, BufReader<Counted<'a>>>>,
-        /// Bytes that came out.
+        /// Bytes that were unpacked.
         bytes: u64,
         limits: Limits,
-        /// Whether reading stopped because too much came out.
+        /// Whether reading stopped because the input unpacked to too much.
         bomb: bool,
     },
 }
@@ -240,7 +240,7 @@ impl Read for Unpacked<'_> {
                 let packed = decoder.get_ref().get_ref().bytes.max(1);
                 if *bytes > limits.ratio_from && *bytes / packed > limits.ratio {
                     *bomb = true;
-                    return Err(io::Error::other("too much came out"));
+                    return Err(io::Error::other("the input unpacked to too much"));
                 }
                 Ok(read)
             }
@@ -248,7 +248,7 @@ impl Read for Unpacked<'_> {
     }
 }
 
-/// Counts what is read, and remembers whether reading itself failed.
+/// A reader that counts what is read, and remembers whether reading itself failed.
 struct Counted<'a> {
     inner: Box<dyn Read + Send + 'a>,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What a line of an input looks like, before it is read.
+//! Detects what a line of an input looks like, before it is read.
 
 use crate::format::{self, Fit, LOGS, Log};
 use crate::input::Line;
@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 /// What one line looks like.
 pub(crate) enum Looks {
     Log(&'static Log),
-    /// What stands in such a log beside its messages.
+    /// A line of such a log that is not a message.
     BesideLog(&'static Log),
     Conversation,
     Foreign,
 }
 
-/// What a JSON text looks like; the flag says that it is the first of its input.
+/// Returns what a JSON text looks like; the flag says that it is the first of its input.
 pub(crate) fn what_is(text: &str, first: bool) -> Looks {
     if let Some(object) = object_of(text).filter(|object| !format::holds_messages(object)) {
         let fits = |fit: Fit| LOGS.iter().find(|log| (log.fit)(&object, first) == fit);
@@ -30,14 +30,14 @@ pub(crate) fn what_is(text: &str, first: bool) -> Looks {
     if format::knows(text) { Looks::Conversation } else { Looks::Foreign }
 }
 
-/// Whether a line is the beginning of a JSON value that goes on behind it.
+/// Returns whether a line is the beginning of a JSON value that continues after it.
 pub(crate) fn is_begun(line: &Line) -> bool {
     let begin = line.bytes.trim_ascii_start().first();
     matches!(begin, Some(b'{' | b'[')) && !scan(&line.bytes).complete
 }
 
-/// The lines of a text that looked like one JSON value, because its first line is cut off, and is
-/// none: its second line is a whole object, or one behind that is of a known format.
+/// Returns the lines of a text that looked like one JSON value because its first line is cut off,
+/// but is not one: its second line is a whole object, or a later one is of a known format.
 pub(crate) fn lines_of(text: &Line) -> Option<Vec<Line>> {
     let is_json = |bytes: &[u8]| serde_json::from_slice::<&RawValue>(bytes).is_ok();
     if is_json(&text.bytes) {
@@ -64,7 +64,7 @@ pub(crate) fn lines_of(text: &Line) -> Option<Vec<Line>> {
     are_lines.then_some(lines)
 }
 
-/// The text of a line, without the white space around it.
+/// Returns the text of a line, without the white space around it.
 pub(crate) fn text_of<'l>(line: &'l Line, place: &Place) -> Result<&'l str, Error> {
     match std::str::from_utf8(&line.bytes) {
         Ok(text) => Ok(text.trim_matches([' ', '\t', '\r', '\n'])),

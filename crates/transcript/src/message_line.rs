@@ -1,4 +1,4 @@
-//! JSON Lines of single messages, as they are recorded one by one.
+//! Reads JSON Lines of single messages, as they are recorded one by one.
 
 use crate::input::Input;
 use crate::looks::text_of;
@@ -11,7 +11,7 @@ use std::io::Read;
 /// Reads one line that holds one message. `n` is the line's number, counted from 1, for the error.
 ///
 /// # Errors
-/// When the line is not JSON, is too large or too deep for the default [`Limits`], or is no
+/// When the line is not JSON, is too large or too deep for the default [`Limits`], or is not a
 /// message.
 pub fn read_message_line(line: &str, n: u64) -> Result<Message, Error> {
     let place = Place { file: "the input".to_owned(), line: n };
@@ -19,10 +19,10 @@ pub fn read_message_line(line: &str, n: u64) -> Result<Message, Error> {
     read(line, n, &place, &Limits::default())
 }
 
-/// The messages of an input that holds one on each line. Blank lines, a byte order mark and CRLF
-/// are passed over. A line is read until it is longer than a message may be, and no further. After an error there is nothing more, because what comes behind a message that
-/// is missing should not be recorded as if it were not; unless [`lenient`](Self::lenient) asks for
-/// it.
+/// The messages of an input that holds one on each line. Blank lines, a byte order mark and CRLF are skipped. A line is
+/// read until it is longer than a message may be, and no further. After an error there is nothing more, because what
+/// follows a missing message should not be recorded as if nothing were missing; [`lenient`](Self::lenient) changes
+/// that.
 pub struct MessageLines<'a> {
     input: Input<'a>,
     done: bool,
@@ -32,8 +32,8 @@ pub struct MessageLines<'a> {
 }
 
 impl<'a> MessageLines<'a> {
-    /// Reads from anything that gives bytes; errors call it `name`. Each message is given as soon
-    /// as its line is there.
+    /// Reads from any reader; errors call it `name`. Each message is returned as soon as its line
+    /// is there.
     ///
     /// # Errors
     /// When the beginning cannot be read.
@@ -46,14 +46,14 @@ impl<'a> MessageLines<'a> {
         Ok(Self { input, done: false, lenient: false, line: 0, messages: 0 })
     }
 
-    /// Goes on behind a line that cannot be read ([`Error::is_damage`]): its error is given in its
-    /// place.
+    /// Continues after a line that cannot be read ([`Error::is_damage`]), and returns its error in
+    /// its place.
     #[must_use]
     pub fn lenient(self) -> Self {
         Self { lenient: true, ..self }
     }
 
-    /// The line of the message or error given last, counted from 1; 0 before the first.
+    /// Returns the line of the last returned message or error, counted from 1; 0 before the first.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.line

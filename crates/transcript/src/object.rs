@@ -1,8 +1,8 @@
-//! JSON values, read one level deep, and written.
+//! Reads JSON values one level deep, and writes them.
 
 pub(crate) use foldback_core::Object;
 
-/// Writes `text` as a JSON string behind what is in `out`.
+/// Appends `text` to `out` as a JSON string.
 pub(crate) fn push_string(text: &str, out: &mut String) {
     out.push('"');
     foldback_core::escape_into(text, foldback_core::Escape::Minimal, out);

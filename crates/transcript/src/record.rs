@@ -1,4 +1,4 @@
-//! Lines of an input whose lines belong together.
+//! The lines of an input whose lines belong together.
 
 use crate::input::Line;
 use crate::looks::text_of;
@@ -11,36 +11,36 @@ use serde_json::value::RawValue;
 /// white space around it.
 #[derive(Clone)]
 pub(crate) struct Record {
-    /// Which line it begins with, counted from 1.
+    /// The number of its first line, counted from 1.
     pub(crate) line: u64,
     /// Its exact text.
     pub(crate) text: String,
 }
 
-/// What is kept raw is nested some levels deeper in the conversation than in its source, and that
-/// has to be readable too.
+/// Raw data is nested some levels deeper in the conversation than in its source, and must still be
+/// readable.
 pub(crate) const ROOM: usize = 8;
 
 impl Record {
-    /// The record on a line.
+    /// Returns the record on a line.
     ///
     /// # Errors
-    /// When the line is no UTF-8, no JSON, or nested too deeply.
+    /// When the line is not UTF-8, not JSON, or nested too deeply.
     pub(crate) fn of(line: &Line, place: &Place, limits: &Limits) -> Result<Self, Error> {
         let text = json_of(line, place, &limits.without_depth(ROOM))?;
         Ok(Self { line: line.number, text: text.to_owned() })
     }
 
-    /// Its fields; `None` where it is no object.
+    /// Returns its fields; `None` if it is not an object.
     pub(crate) fn object(&self) -> Option<Object<'_>> {
         object_of(&self.text)
     }
 }
 
-/// The JSON text of a line.
+/// Returns the JSON text of a line.
 ///
 /// # Errors
-/// When the line is no UTF-8, no JSON, or nested too deeply.
+/// When the line is not UTF-8, not JSON, or nested too deeply.
 pub(crate) fn json_of<'l>(
     line: &'l Line,
     place: &Place,
@@ -52,7 +52,7 @@ pub(crate) fn json_of<'l>(
     Ok(text)
 }
 
-/// The fields of a JSON text that is an object.
+/// Returns the fields of a JSON text that is an object.
 pub(crate) fn object_of(text: &str) -> Option<Object<'_>> {
     if text.starts_with('{') { serde_json::from_str(text).ok() } else { None }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Error, Limits, Place};
 
-/// What one pass over the bytes tells.
+/// The result of one pass over the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scan {
     /// The greatest depth of nested objects and arrays.
@@ -42,16 +42,16 @@ pub(crate) fn check_depth(json: &str, place: &Place, limits: &Limits) -> Result<
     Ok(())
 }
 
-/// The error of a JSON reader, with the place in the file and in words that name the usual causes.
+/// Returns the error of a JSON reader, with the place in the file and a text that names the usual causes.
 pub(crate) fn json_error(error: &serde_json::Error, text: &str, place: &Place) -> Error {
     let row = error.line().saturating_sub(1);
     let line = text.split('\n').nth(row).unwrap_or("");
     let reason = if let Some(word) = not_a_number(line, error.column()) {
-        format!("{word} is not JSON, although Python writes it; expected was a number or null")
+        format!("{word} is not JSON, although Python writes it; expected a number or null")
     } else if error.is_eof() {
-        "the JSON ends too early, as in a file that was cut off; expected was the rest of it".into()
+        "the JSON ends too early, as in a file that was cut off; expected the rest of it".into()
     } else {
-        // The parser's own sentence ends with a place that counts from the wrong beginning.
+        // The parser's own message ends with a place that counts from the wrong beginning.
         let said = error.to_string();
         let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
         format!("this is not JSON: {said}")
@@ -60,7 +60,7 @@ pub(crate) fn json_error(error: &serde_json::Error, text: &str, place: &Place) -
     Error::Json { place, column: error.column().max(1), reason }
 }
 
-/// The word for a special float at this column of `line`, if one stands there.
+/// Returns the special float at this column of `line`, if there is one.
 fn not_a_number(line: &str, column: usize) -> Option<&'static str> {
     let bytes = line.as_bytes();
     let is_part = |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphabetic() || *b == b'-');

@@ -1,10 +1,10 @@
-//! The lines of a log that a converted message was read from.
+//! Compares messages without the lines of the log that they were read from.
 
 use foldback_core::Message;
 use std::borrow::Cow;
 
-/// A message's JSON but for the lines of the log that it was read from: in a copy of the log, which
-/// may begin with other lines, it is the same message.
+/// Returns a message's JSON without the lines of the log that it was read from: in a copy of the
+/// log, which may begin with other lines, it is the same message.
 #[must_use]
 pub fn without_lines(message: &Message) -> Cow<'_, str> {
     let json = message.json();
@@ -23,10 +23,10 @@ pub fn without_lines(message: &Message) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// How what a converted message says of its source begins.
+/// The beginning of what a converted message says about its source.
 const SOURCE: &str = "\"source\":{\"format\":\"";
 
-/// What stands there before the number of a line.
+/// The text before the number of a line there.
 const LINE: &str = "\"line\":";
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ mod tests {
         check(&of("第1", 2, "a"), &of("第1", 30, "a"), true);
         check(&of("第1", 2, "a"), &of("第2", 2, "a"), false);
         check(&of("第1", 2, "a"), &of("第1", 2, "b"), false);
-        // What is said of lines is no line.
+        // Text that looks like a source is not one.
         let said = |n: u32| format!("\\\"source\\\":{{\\\"format\\\":\\\"x\\\",\\\"line\\\":{n}}}");
         check(&of(&said(1), 1, ""), &of(&said(2), 1, ""), false);
         let plain = |n: u32| format!("{{\"role\":\"user\",\"content\":\"x\",\"line\":{n}}}");

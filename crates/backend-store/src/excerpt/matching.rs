@@ -9,13 +9,13 @@ use regex::bytes::{Regex, RegexBuilder};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What a pattern search asks for.
+/// The request of a pattern search.
 pub(crate) struct Matching {
     pattern: Regex,
     context: usize,
-    /// The bytes that one call may go through, each counted as often as it may cost.
+    /// The bytes that one call may search, each weighted by what it may cost.
     work: u64,
-    /// Whether it asks for the borders of words.
+    /// Whether the pattern uses word boundaries.
     borders: bool,
 }
 
@@ -24,21 +24,21 @@ impl Matching {
     const CONTEXT: usize = 100;
     /// A pattern is at most this many bytes long.
     const PATTERN: usize = 1000;
-    /// The compiled pattern's limit in bytes. `[\w-]{36}` takes 1.6 MB, because `\w` knows all
+    /// The compiled pattern's limit in bytes. `[\w-]{36}` takes 1.6 MB, because `\w` covers all
     /// scripts.
     const COMPILED: usize = 2 << 20;
-    /// One call goes through so many bytes before it answers with a place to go on.
+    /// One call searches at most this many bytes before it returns a place to continue from.
     const SCAN: u64 = 32 << 20;
-    /// And it spends at most so much: bytes times the size of the compiled pattern, which is what a
-    /// search costs at worst.
+    /// One call also does at most this much work: bytes times the size of the compiled pattern,
+    /// which is the worst-case cost of a search.
     const WORK: u64 = 1 << 39;
-    /// Where a pattern asks for the borders of words, text beyond ASCII costs this many times as
-    /// much: the engine has no automaton for it. The worst seen was 1.6 s a megabyte, against 2-5
+    /// If a pattern uses word boundaries, text beyond ASCII costs this many times as much, because
+    /// the engine has no automaton for it. The worst case seen was 1.6 s per megabyte, against 2-5
     /// ms for nearly everything else.
     const BORDER: u64 = 32;
-    /// A line up to this length is shown whole, of a longer one the part around the match.
+    /// A line up to this length is shown whole; of a longer one, the part around the match is shown.
     const SHOWN: usize = 2 << 10;
-    /// So much of a longer line is shown where it is only context.
+    /// At most this much of a longer line is shown if it is only context.
     const SHOWN_CONTEXT: usize = 512;
 
     pub(crate) fn new(pattern: &str, context: usize) -> Result<Self, Error> {
@@ -59,7 +59,7 @@ impl Matching {
             let mut builder = RegexBuilder::new(pattern);
             builder.size_limit(limit).dfa_size_limit(2 << 20).nest_limit(50).build()
         };
-        // The engine does not say how large a pattern became, only whether it stayed below.
+        // The engine does not report the size of a pattern, only whether it stayed below a limit.
         let mut size = 1 << 10;
         let built = loop {
             match build(size) {
@@ -79,7 +79,7 @@ impl Matching {
                     .to_owned(),
             ),
             Err(error) => {
-                // The last line says what is wrong, the ones before it draw where.
+                // The last line says what is wrong; the lines before it draw where.
                 let what = error.to_string();
                 let what = what.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 wrong(format!(
@@ -90,7 +90,7 @@ impl Matching {
         }
     }
 
-    /// The lines around matches from `from` on, as far as the budget goes.
+    /// Returns the lines around matches from `from` on, as far as the budget goes.
     pub(crate) fn search(
         &self,
         meta: &Meta,
@@ -102,7 +102,7 @@ impl Matching {
         let Some((from_byte, from_line_start)) = find(meta, body, from)? else {
             return Ok(excerpt);
         };
-        // The context of a match in the first line stands before it.
+        // The context of a match in the first line is before it.
         let (mut start, mut line, mut line_start) = (from_byte, from.line, from_line_start);
         if from.skip == 0 && self.context > 0 {
             line = from.line.saturating_sub(self.context as u64).max(1);
@@ -149,22 +149,22 @@ impl Matching {
 
 /// The matches of a search with the lines around them, as far as the budget goes.
 struct Around {
-    /// So many lines are shown around a match.
+    /// How many lines are shown around a match.
     context: usize,
     measure: Measure,
     /// The tokens that are left.
     left: usize,
-    /// What was seen before a match: the piece's place, and what it costs.
+    /// The pieces seen before a match: the place of each, and its cost.
     before: VecDeque<(Seen, usize)>,
-    /// So many lines are still shown after the last match.
+    /// How many more lines are shown after the last match.
     after: usize,
     excerpt: Excerpt,
 }
 
 impl Around {
-    /// Shows a match and the context before it. `false` where it does not fit, and others were shown.
+    /// Shows a match and the context before it. Returns `false` if it does not fit and others were shown.
     fn take_match(&mut self, piece: &Piece<'_>, found: Range<usize>) -> bool {
-        // The beginning of the line itself is no context of it.
+        // The beginning of the line itself does not count as its context.
         self.before.retain(|(seen, _)| seen.0.last_line != piece.line);
         let window = around(piece.bytes, found.clone(), Matching::SHOWN, self.measure.text);
         let cost = window_cost(&self.measure, piece, &window, self.left);
@@ -190,8 +190,8 @@ impl Around {
         true
     }
 
-    /// What is shown of a first match that is too large: rather a match without its context than none,
-    /// and rather the match itself than what stands around it.
+    /// Returns the part of a first match that is shown if it is too large: a match without its context
+    /// is better than none, and the match itself is better than the text around it.
     fn smaller_window(&self, piece: &Piece<'_>, found: Range<usize>) -> Range<usize> {
         let Self { measure, left, .. } = self;
         let sizes = std::iter::successors(Some(Matching::SHOWN), |size| Some(size / 2));
@@ -207,7 +207,7 @@ impl Around {
 
     /// Shows a line without a match as the context of the match before it, or keeps it for the next.
     fn take_context(&mut self, piece: &Piece<'_>) {
-        // A further part of a long line is no context: it is the same line.
+        // A further part of a long line is not context: it is the same line.
         if piece.skip > 0 || self.context == 0 {
             return;
         }
@@ -220,7 +220,7 @@ impl Around {
                     show(&mut self.excerpt.runs, piece, window);
                     self.left -= cost;
                 }
-                // There may still be a match, and only then is there something to go on to.
+                // There may still be a match, and only then is there something to continue with.
                 None => (self.after, self.left) = (0, 0),
             }
             return;

@@ -1,24 +1,24 @@
-//! What bytes cost in tokens.
+//! The cost of bytes in tokens.
 
 use crate::Meta;
 use crate::body::{Piece, ceil_char, floor_char};
 use foldback_core::{Estimate, PayloadKind, TokenCounter};
 use std::ops::Range;
 
-/// What bytes cost in tokens.
+/// The cost of bytes in tokens.
 pub(super) struct Measure {
     pub(super) text: bool,
 }
 
 impl Measure {
-    /// More bytes than this are never taken for one token, whatever an estimate says.
+    /// One token never stands for more bytes than this, whatever an estimate says.
     const BYTES: usize = 16;
 
     pub(super) fn of(meta: &Meta) -> Self {
         Self { text: meta.kind != PayloadKind::Binary }
     }
 
-    /// The tokens of these bytes, if they are at most `left`.
+    /// Returns the tokens of these bytes, if they are at most `left`.
     pub(super) fn cost(&self, bytes: &[u8], left: usize) -> Option<usize> {
         if bytes.len() > left.saturating_mul(Self::BYTES) {
             return None;
@@ -32,7 +32,7 @@ impl Measure {
         (cost <= left).then_some(cost)
     }
 
-    /// The longest beginning that costs at most `left`; at least one character.
+    /// Returns the length of the longest beginning that costs at most `left`; at least one character.
     pub(super) fn longest(&self, bytes: &[u8], left: usize) -> usize {
         let floor = |at| if self.text { floor_char(bytes, at) } else { at };
         let (mut low, mut high) = (0, bytes.len().min(left.saturating_mul(Self::BYTES)));

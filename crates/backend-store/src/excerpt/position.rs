@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A place in a payload: a line, and for a very long line how far into it. Written as `12`, or
-/// `12+4096` for the byte 4,096 bytes behind the beginning of line 12.
+/// `12+4096` for the byte 4,096 bytes after the beginning of line 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The line, counted from 1.
@@ -14,7 +14,7 @@ pub struct Position {
 }
 
 impl From<u64> for Position {
-    /// The beginning of this line.
+    /// Returns the beginning of this line.
     fn from(line: u64) -> Self {
         Self { line, skip: 0 }
     }
@@ -45,7 +45,7 @@ impl FromStr for Position {
     }
 }
 
-/// A text that is no [`Position`].
+/// The error for a text that is not a [`Position`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no place in a payload: one looks like 12, or 12+4096 inside a long line")]
 pub struct PositionError(String);

@@ -1,8 +1,8 @@
-//! The sizes and fields of the format that the module above draws.
+//! The sizes and fields of the format that the parent module describes.
 
 use crate::Fault;
 
-/// The payload bytes of a chunk, but for the last one.
+/// The payload bytes of a chunk, except for the last one.
 pub(crate) const CHUNK: usize = 256 << 10;
 pub(crate) const HEADER: usize = 16;
 pub(crate) const ENTRY: usize = 24;
@@ -10,11 +10,11 @@ pub(crate) const FOOTER: usize = 96;
 
 const MAGIC: &[u8; 7] = b"FBPAYLD";
 const VERSION: u8 = 1;
-/// The version of a file that is sealed.
+/// The version of a sealed file.
 const SEALED_VERSION: u8 = 2;
 const COMPRESSED: u32 = 1 << 31;
 
-/// How many chunks a payload of this size has.
+/// Returns how many chunks a payload of this size has.
 pub(crate) fn chunks_of(bytes: u64) -> u64 {
     bytes.div_ceil(CHUNK as u64)
 }
@@ -27,7 +27,7 @@ pub(crate) fn header(is_sealed: bool) -> [u8; HEADER] {
     out
 }
 
-/// Refuses a header of another format, naming the version where there is one.
+/// Refuses a header of another format, naming its version if there is one.
 pub(crate) fn check_header(found: &[u8; HEADER], is_sealed: bool) -> Result<(), Fault> {
     let expected = if is_sealed { SEALED_VERSION } else { VERSION };
     match found.strip_prefix(MAGIC) {
@@ -82,7 +82,7 @@ pub(crate) struct Footer {
 }
 
 impl Footer {
-    /// The footer's bytes before the seal.
+    /// Returns the footer's bytes before the seal.
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FOOTER);
         for number in [self.chunks, self.bytes, self.feeds, 0] {
@@ -92,7 +92,7 @@ impl Footer {
         out
     }
 
-    /// The footer and the seal.
+    /// Reads the footer and the seal.
     pub(crate) fn read(mut from: &[u8]) -> Option<(Self, [u8; 32])> {
         let chunks = u64::from_le_bytes(take(&mut from)?);
         let bytes = u64::from_le_bytes(take(&mut from)?);
@@ -104,21 +104,21 @@ impl Footer {
     }
 }
 
-/// The hash that binds everything in the file but the chunks' own bytes.
+/// Returns the hash that covers everything in the file except the chunks' own bytes.
 pub(crate) fn seal(is_sealed: bool, table: &[u8], footer: &[u8]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&header(is_sealed)).update(table).update(footer);
     *hasher.finalize().as_bytes()
 }
 
-/// The check of a chunk's stored bytes.
+/// Returns the check of a chunk's stored bytes.
 pub(crate) fn check_of(stored: &[u8]) -> [u8; 16] {
     let mut check = [0; 16];
     check.iter_mut().zip(blake3::hash(stored).as_bytes()).for_each(|(to, from)| *to = *from);
     check
 }
 
-/// The first `N` bytes, which are taken off the slice.
+/// Removes the first `N` bytes from the slice, and returns them.
 fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = from.split_first_chunk()?;
     *from = rest;

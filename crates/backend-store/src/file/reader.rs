@@ -1,4 +1,4 @@
-//! Reads a payload's file by range, checking what it reads.
+//! Reads a payload's file by range, and checks what it reads.
 
 use super::format::{
     CHUNK, ENTRY, Entry, FOOTER, Footer, HEADER, check_header, check_of, chunks_of, seal,
@@ -10,7 +10,7 @@ use std::{
     io::{Read, Seek, SeekFrom},
 };
 
-/// An open payload file whose table is checked.
+/// An open payload file whose table was checked.
 pub(crate) struct Reader {
     file: File,
     bytes: u64,
@@ -28,14 +28,14 @@ pub(crate) struct Reader {
 #[derive(Clone, Copy)]
 struct Chunk {
     offset: u64,
-    /// The line feeds of all chunks before it.
+    /// The number of line feeds in all chunks before it.
     feeds_before: u64,
     entry: Entry,
 }
 
 impl Reader {
-    /// Opens the file of a payload of this hash and size. With a `seal`, the file must be the one
-    /// that was sealed so.
+    /// Opens the file of a payload of this hash and size. With `sealed`, the file must have that
+    /// seal.
     pub(crate) fn open(
         mut file: File,
         hash: &[u8; 32],
@@ -54,7 +54,7 @@ impl Reader {
         file.read_exact(&mut head)?;
         check_header(&head, sealing.is_some())?;
 
-        // What is allocated follows from the payload's size, and the file was seen to be as long.
+        // The allocation follows from the payload's size, and the file was found to be that long.
         file.seek(SeekFrom::Start(table_at))?;
         let mut end = vec![0; end_size as usize];
         file.read_exact(&mut end)?;
@@ -121,7 +121,7 @@ impl Reader {
         self.seal
     }
 
-    /// The bytes from `at` to the end of its chunk; none at the end of the payload.
+    /// Returns the bytes from `at` to the end of its chunk; none at the end of the payload.
     pub(crate) fn fill(&mut self, at: u64) -> Result<&[u8], Fault> {
         if at >= self.bytes {
             return Ok(&[]);
@@ -131,7 +131,7 @@ impl Reader {
         Ok(raw.get(inside..).unwrap_or_default())
     }
 
-    /// The line feeds before `at`.
+    /// Returns the number of line feeds before `at`.
     pub(crate) fn feeds_before(&mut self, at: u64) -> Result<u64, Fault> {
         let i = (at / CHUNK as u64) as usize;
         let inside = (at % CHUNK as u64) as usize;
@@ -142,7 +142,7 @@ impl Reader {
         Ok(before + count_feeds(raw.get(..inside).unwrap_or_default()))
     }
 
-    /// Where the byte after the `nth` line feed stands, counted from 1.
+    /// Returns the position of the byte after the `nth` line feed, counted from 1.
     pub(crate) fn after_feed(&mut self, nth: u64) -> Result<Option<u64>, Fault> {
         if nth == 0 {
             return Ok(Some(0));
@@ -158,7 +158,7 @@ impl Reader {
         Ok(inside.map(|inside| (i * CHUNK) as u64 + inside as u64 + 1))
     }
 
-    /// Reads everything and compares it with the payload's hash; hands each part to `each` after
+    /// Reads everything and compares it with the payload's hash; passes each part to `each` after
     /// its own check.
     pub(crate) fn whole<E: From<Fault>>(
         &mut self,
@@ -219,7 +219,7 @@ impl Reader {
     }
 }
 
-/// The raw size of chunk `i` of a payload of `bytes` bytes.
+/// Returns the raw size of chunk `i` of a payload of `bytes` bytes.
 fn raw_size(bytes: u64, i: usize) -> usize {
     bytes.saturating_sub((i * CHUNK) as u64).min(CHUNK as u64) as usize
 }
@@ -228,7 +228,7 @@ pub(crate) fn count_feeds(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
-/// Where the `nth` line feed stands, counted from 1.
+/// Returns the position of the `nth` line feed, counted from 1.
 pub(crate) fn nth_feed(bytes: &[u8], nth: u64) -> Option<usize> {
     let nth = usize::try_from(nth).ok()?.checked_sub(1)?;
     bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(i, _)| i).nth(nth)

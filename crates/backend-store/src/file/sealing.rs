@@ -1,4 +1,4 @@
-//! What a payload's file is sealed with, where the store is encrypted.
+//! Seals a payload's file, if the store is encrypted.
 
 use foldback_kv::{Cipher, OVERHEAD_BYTES};
 use std::io;
@@ -14,14 +14,15 @@ pub(crate) struct Sealing {
 const TABLE: u64 = u64::MAX;
 
 impl Sealing {
-    /// By how many bytes a chunk, or the table with the footer, is longer.
+    /// How many bytes sealing adds to a chunk, or to the table with the footer.
     pub(crate) const OVERHEAD: usize = OVERHEAD_BYTES;
 
     pub(crate) fn new(cipher: Cipher, todo: u32) -> Self {
         Self { cipher, todo }
     }
 
-    /// What the file of a payload of this hash is named by: without the key it does not say which bytes are in it.
+    /// Returns the bytes by which the file of a payload with this hash is named: without the key, the name does not
+    /// reveal which bytes are in it.
     pub(crate) fn name(&self, hash: &[u8; 32]) -> [u8; 32] {
         self.cipher.digest(hash)
     }

@@ -4,11 +4,11 @@ use super::format::{CHUNK, ENTRY, Entry, Footer, check_of, header, seal};
 use super::sealing::Sealing;
 use std::io::{self, Write};
 
-/// Takes a payload in pieces of any size and writes its file.
+/// A writer that takes a payload in pieces of any size and writes its file.
 pub(crate) struct Writer<W> {
     out: W,
     compressor: zstd::bulk::Compressor<'static>,
-    /// What does not fill a chunk yet.
+    /// The bytes that do not yet fill a chunk.
     part: Vec<u8>,
     packed: Vec<u8>,
     table: Vec<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Writer<W> {
     written: u64,
 }
 
-/// A file that is written.
+/// A completely written file.
 pub(crate) struct Written {
     pub(crate) hash: [u8; 32],
     pub(crate) seal: [u8; 32],
@@ -68,8 +68,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes what is left, the table and the footer. What `out` did with it is for the caller to
-    /// make durable.
+    /// Writes the remaining bytes, the table and the footer. The caller must make durable what
+    /// `out` received.
     pub(crate) fn finish(mut self) -> io::Result<(W, Written)> {
         if !self.part.is_empty() {
             self.part_chunk()?;
@@ -97,8 +97,8 @@ impl<W: Write> Writer<W> {
     }
 
     fn chunk(&mut self, raw: &[u8]) -> io::Result<()> {
-        // The buffer has room for what would be worth keeping only, so zstd gives up early on
-        // bytes that do not shrink.
+        // The buffer only has room for a result that is worth keeping, so zstd stops early on bytes
+        // that do not shrink.
         let worth = raw.len() - raw.len() / 16;
         self.packed.resize(worth, 0);
         let packed = self.compressor.compress_to_buffer(raw, self.packed.as_mut_slice());

@@ -1,4 +1,4 @@
-//! Plain files and folders, and never what a link points to.
+//! Opens plain files and folders, never what a link points to.
 
 use crate::Error;
 use std::fs;
@@ -17,7 +17,7 @@ pub(super) fn open_file(path: &Path, options: &OpenOptions) -> Result<Option<Fil
         Err(error) => return Err(Error::io("look at", path, error)),
     };
     match options.open(path) {
-        // It may have become a link between the look and the opening.
+        // It may have become a link between the check and the opening.
         Ok(file) if !same_file(&file, &before) => refuse("it changed while it was opened"),
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -50,7 +50,7 @@ pub(super) fn real_folder(path: &Path, found: &Metadata) -> Result<(), Error> {
     }
 }
 
-/// Whether there is a folder. A link is an error.
+/// Returns whether there is a folder. A link is an error.
 pub(super) fn is_real_folder(path: &Path) -> Result<bool, Error> {
     match fs::symlink_metadata(path) {
         Ok(found) => real_folder(path, &found).map(|()| true),
@@ -59,9 +59,9 @@ pub(super) fn is_real_folder(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// What is in a folder, by name; links are not followed. Names that are not Unicode are none that
-/// this store made, and what vanishes meanwhile is left out; when that is the folder itself, as
-/// when its todo is forgotten, nothing is in it.
+/// Returns the entries of a folder, by name; links are not followed. Names that are not Unicode are
+/// not from this store and are left out, as is anything that vanishes meanwhile; if that is the
+/// folder itself, as when its todo is forgotten, there are no entries.
 pub(super) fn list(folder: &Path) -> Result<Vec<(PathBuf, String, Metadata)>, Error> {
     let wrong = |error| Error::io("list", folder, error);
     let mut out = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn older(
     now: SystemTime,
 ) -> Result<bool, Error> {
     let modified = found.modified().map_err(|error| Error::io("look at", path, error))?;
-    // A file from the future is young.
+    // A file with a time in the future counts as young.
     Ok(now.duration_since(modified).is_ok_and(|been| been >= age))
 }
 

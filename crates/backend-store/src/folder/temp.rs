@@ -24,7 +24,7 @@ impl Temp {
 impl Drop for Temp {
     fn drop(&mut self) {
         if !self.kept {
-            // What stays is swept later.
+            // If it stays, it is swept later.
             fs::remove_file(&self.path).ok();
         }
     }

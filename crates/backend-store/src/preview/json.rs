@@ -9,8 +9,8 @@ use serde::{
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// The shape of the value, and its first items as they stand. `None` when it does not parse or is
-/// too large to be worth it.
+/// Returns the shape of the value, and its first items verbatim. `None` when it does not parse or
+/// is too large to be worth it.
 pub(super) fn shape(text: &str, fits: &dyn Fn(&str) -> bool) -> Option<String> {
     if text.len() <= 16 << 10 && fits(text.trim()) {
         return Some(text.trim().to_owned());
@@ -38,7 +38,7 @@ pub(super) fn shape(text: &str, fits: &dyn Fn(&str) -> bool) -> Option<String> {
     Some(out)
 }
 
-/// The greatest text that is parsed for a preview.
+/// The maximum size of a text that is parsed for a preview.
 const MOST: usize = 16 << 20;
 /// How deep the shape is described.
 const DEPTH: usize = 4;
@@ -49,7 +49,7 @@ const ROOM: usize = 60;
 /// At most this many bytes of an item are shown.
 const ITEM: usize = 300;
 
-/// One value in words: `array of 3 (object of 2 keys: a number, b string)`.
+/// Describes one value in words: `array of 3 (object of 2 keys: a number, b string)`.
 fn describe(raw: &str, depth: usize) -> String {
     match raw.as_bytes().first() {
         Some(b'{') => match serde_json::from_str::<Members<'_>>(raw) {
@@ -106,8 +106,8 @@ fn is_nested(raw: &str) -> bool {
     raw.starts_with(['{', '['])
 }
 
-/// The first items of the array, or of the longest array among the members of the object; of an
-/// object without one its first members.
+/// Returns the first items of the array, or of the longest array among the members of the object;
+/// for an object without an array, its first members.
 fn items(raw: &str) -> Vec<(String, String)> {
     let of_array = |path: &str, items: &Items<'_>| {
         let paths = (0..).map(|i| format!("{path}[{i}]"));
@@ -121,7 +121,7 @@ fn items(raw: &str) -> Vec<(String, String)> {
         let items = serde_json::from_str::<Items<'_>>(value.get()).ok()?;
         (!items.first.is_empty()).then_some((key, items))
     });
-    // Of equally long ones the first.
+    // Of equally long arrays, the first.
     match arrays.reduce(|best, next| if next.1.count > best.1.count { next } else { best }) {
         Some((key, items)) => of_array(&shorten(key, 40), &items),
         None => members
@@ -132,8 +132,8 @@ fn items(raw: &str) -> Vec<(String, String)> {
     }
 }
 
-/// The beginning of a value without its line breaks and indents, which are white space outside
-/// of strings: a string has no raw line break.
+/// Returns the beginning of a value without its line breaks and indentation, which are white space
+/// outside strings: a string has no raw line break.
 fn one_line(raw: &str) -> String {
     raw.lines().take(60).map(str::trim).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! The first and the last lines of a text.
+//! Shows the first and the last lines of a text.
 
 use super::shorten;
 use foldback_core::thousands;
@@ -6,8 +6,8 @@ use foldback_core::thousands;
 /// At most this many bytes of a line are shown.
 const WIDTH: usize = 160;
 
-/// `lead`, then as many lines from the beginning and, with `tail`, from the end as fit; twice as
-/// many from the beginning.
+/// Returns `lead`, then as many lines from the beginning and, with `tail`, from the end as fit;
+/// twice as many from the beginning.
 pub(super) fn head_and_tail(
     lead: &str,
     text: &str,
@@ -46,7 +46,7 @@ pub(super) fn head_and_tail(
         list.push(shorten(line, WIDTH));
         if !fits(&show(&head, &end)) {
             let list = if tail && turn % 3 == 1 { &mut end } else { &mut head };
-            // A first line that does not fit is cut by the caller, which beats showing nothing.
+            // The caller cuts a first line that does not fit, which is better than showing nothing.
             if list.len() > 1 || turn > 0 {
                 list.pop();
             }
@@ -56,7 +56,7 @@ pub(super) fn head_and_tail(
     show(&head, &end)
 }
 
-/// The first line of a log that says that something failed, with its number.
+/// Returns the first line of a log that reports a failure, with its number.
 pub(super) fn first_error(text: &str) -> Option<String> {
     let (i, line) = text.lines().enumerate().find(|(_, line)| says_error(line))?;
     Some(format!("line {}: {}\n", thousands(i as u64 + 1), shorten(line.trim(), WIDTH)))
@@ -79,7 +79,7 @@ fn says_error(line: &str) -> bool {
         "错误",
         "失败",
     ];
-    // A run that says that there were none is no error.
+    // A run that reports no errors is not an error.
     WORDS.iter().any(|word| line.contains(word))
         && !["0 error", "no error", "0 failed", "errors: 0", "without error"]
             .iter()

@@ -1,4 +1,4 @@
-//! A short look at a payload, suited to what it holds.
+//! Makes a short preview of a payload, suited to its kind.
 
 mod json;
 mod lines;
@@ -7,7 +7,7 @@ use crate::{kind::without_number, names::defined_name};
 use foldback_core::{PayloadKind, TokenCounter, thousands};
 use std::{borrow::Cow, collections::BTreeSet};
 
-/// A short look at a payload: never more than `max_tokens` of `tokens`.
+/// Returns a short preview of a payload: never more than `max_tokens` by the counter `tokens`.
 ///
 /// | kind | what is shown |
 /// |---|---|
@@ -17,9 +17,9 @@ use std::{borrow::Cow, collections::BTreeSet};
 /// | JSON | the shape (keys, types, lengths), then the first items |
 /// | binary | the size and the first bytes in hexadecimal |
 ///
-/// Long lines are shortened, and what is left out is said. The same bytes give the same text.
-/// [`BackendConfig`](crate::BackendConfig) has no say in it; 200 tokens is what a light message
-/// has room for.
+/// Long lines are shortened, and the preview says what is left out. The same bytes give the same
+/// text. [`BackendConfig`](crate::BackendConfig) has no influence on it; a light message has room
+/// for 200 tokens.
 #[must_use]
 pub fn preview(
     bytes: &[u8],
@@ -47,7 +47,7 @@ pub fn preview(
     clip(&shown, fits)
 }
 
-/// The names that code defines, in their order, in at most half of what fits.
+/// Returns the names that code defines, in their order, in at most half of the available space.
 fn defines(text: &str, fits: &dyn Fn(&str) -> bool) -> String {
     let mut out = String::new();
     let mut left_out = 0;
@@ -55,7 +55,7 @@ fn defines(text: &str, fits: &dyn Fn(&str) -> bool) -> String {
     // A name after the first megabyte is no help in a preview.
     let head = text.get(..floor(text, 1 << 20)).unwrap_or(text);
     for (word, name) in head.lines().filter_map(|line| defined_name(without_number(line))) {
-        // A method of many classes is one name here.
+        // A method that many classes have counts once.
         if !seen.insert((word, name)) {
             continue;
         }
@@ -83,7 +83,7 @@ fn hex_dump(bytes: &[u8]) -> String {
     }
 }
 
-/// The longest beginning that fits, with a mark when it is not the whole.
+/// Returns the longest beginning that fits, with a mark if it is not the whole.
 fn clip(text: &str, fits: impl Fn(&str) -> bool) -> String {
     if fits(text) {
         return text.to_owned();
@@ -101,7 +101,7 @@ fn clip(text: &str, fits: impl Fn(&str) -> bool) -> String {
     cut(low).filter(|cut| fits(cut)).unwrap_or_default()
 }
 
-/// At most `most` bytes of one line, with a mark when it is not the whole.
+/// Returns at most `most` bytes of one line, with a mark if it is not the whole.
 fn shorten(line: &str, most: usize) -> Cow<'_, str> {
     match line.get(..floor(line, most)) {
         Some(head) if head.len() < line.len() => Cow::Owned(format!("{head}{MARK}")),
@@ -109,7 +109,7 @@ fn shorten(line: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// The greatest character boundary at or before `at`.
+/// Returns the greatest character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -118,7 +118,7 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// Says that something was cut.
+/// The mark for text that was cut.
 const MARK: &str = "…";
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
     use foldback_core::Estimate;
     use proptest::prelude::*;
 
-    /// A counter that stays as it is when the estimate is calibrated anew.
+    /// A counter that does not change when the estimate is recalibrated.
     struct Quarters;
 
     impl TokenCounter for Quarters {
@@ -241,7 +241,7 @@ mod tests {
             prop_assert!(Estimate.count(&shown) <= most);
             let shown = preview(&bytes, kind, most, &Characters);
             prop_assert!(Characters.count(&shown) <= most);
-            // A kind that does not fit the bytes is no reason to fail.
+            // A kind that does not match the bytes is no reason to fail.
             for kind in [PayloadKind::Json, PayloadKind::Code, PayloadKind::Log, PayloadKind::Binary] {
                 prop_assert!(Estimate.count(&preview(&bytes, kind, most, &Estimate)) <= most);
             }

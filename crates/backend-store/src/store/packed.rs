@@ -1,9 +1,9 @@
-//! The bytes in a payload's record, or a zstd frame of them.
+//! Packs and unpacks the bytes in a payload's record, which may be a zstd frame.
 
 use crate::{BackendConfig, Fault, Meta};
 
 pub(super) fn pack(bytes: &[u8], level: i32) -> Vec<u8> {
-    // Larger ones are in a record only when the store lives in memory.
+    // Larger ones are in a record only when the store is in memory.
     if (256..=BackendConfig::INLINE_LIMIT).contains(&bytes.len())
         && let Ok(packed) = zstd::bulk::compress(bytes, level)
         && packed.len() < bytes.len() - bytes.len() / 16
@@ -34,7 +34,7 @@ pub(super) fn unpack(mut value: Vec<u8>, meta: &Meta) -> Result<Vec<u8>, Fault> 
     Ok(bytes)
 }
 
-/// The first byte of a payload's record: the rest is the bytes, or a zstd frame of them.
+/// The first byte of a payload's record: whether the rest is the bytes, or a zstd frame of them.
 const PLAIN: u8 = 0;
 
 const PACKED: u8 = 1;

@@ -1,4 +1,4 @@
-//! Bytes made ready to be committed.
+//! Prepares bytes to be committed.
 
 use super::packed::pack;
 use super::{BackendStore, name_of};
@@ -15,13 +15,13 @@ use std::io;
 use std::io::Read;
 
 impl BackendStore {
-    /// Makes bytes ready to be committed: known ones become the payload that the todo has already,
-    /// new ones get the next number. Large ones are in a durable file when this returns; nothing
-    /// is committed. Known bytes whose stored form is gone or visibly damaged are stored anew under
-    /// their number.
+    /// Prepares bytes to be committed: known ones become the payload that the todo already has, new
+    /// ones get the next number. Large ones are in a durable file when this returns; nothing is
+    /// committed. Known bytes whose stored form is missing or visibly damaged are stored again
+    /// under their number.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Io`] and the store's own; then nothing was prepared.
+    /// [`Error::TooLarge`], [`Error::Io`] and errors of the transactional store; then nothing was prepared.
     pub fn prepare(&self, pending: &mut Pending, bytes: &[u8]) -> Result<Prepared, Error> {
         self.check_size(bytes.len() as u64)?;
         let hash = *blake3::hash(bytes).as_bytes();
@@ -47,7 +47,7 @@ impl BackendStore {
         self.keep_file(files, pending, temp, written, &sniffer)
     }
 
-    /// Like [`prepare`](Self::prepare), for bytes that need not fit into memory: with a folder for
+    /// Like [`prepare`](Self::prepare), for bytes that may not fit into memory: with a folder for
     /// files, this takes a few megabytes, whatever the size.
     ///
     /// # Errors
@@ -103,13 +103,13 @@ impl BackendStore {
         self.keep_file(files, pending, temp, written, &sniffer)
     }
 
-    /// The payload of these bytes, if the todo has it and it can still be read.
+    /// Returns the payload of these bytes, if the todo has it and it can still be read.
     fn known(&self, pending: &mut Pending, hash: &[u8; 32]) -> Result<Option<Meta>, Error> {
         if let Some(meta) = pending.by_hash.get(hash) {
             return Ok(Some(meta.clone()));
         }
         let Some(meta) = self.committed(pending, hash)? else { return Ok(None) };
-        // Reads the table of a file, and not all of it: what is missing or was replaced shows.
+        // Reads only the table of a file, which shows whether it is missing or was replaced.
         let sound = match self.body(&pending.todo, &meta) {
             Ok(_) => true,
             Err(Error::Corrupt { .. } | Error::Refused { .. }) => false,
@@ -118,13 +118,13 @@ impl BackendStore {
         Ok(sound.then_some(meta))
     }
 
-    /// What the todo's records say of these bytes.
+    /// Looks these bytes up in the todo's records.
     fn committed(&self, pending: &Pending, hash: &[u8; 32]) -> Result<Option<Meta>, Error> {
         for n in self.bucket(pending, hash)? {
             match self.find(&pending.todo, n) {
                 Ok(Some(meta)) if meta.hash == *hash => return Ok(Some(meta)),
-                // Numbers of this commit are looked up by their whole hash, and a damaged record
-                // is no reason not to store the bytes once more.
+                // Numbers of this commit are looked up by their whole hash, and a damaged record is
+                // no reason not to store the bytes again.
                 Ok(_) | Err(Error::Corrupt { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -132,7 +132,7 @@ impl BackendStore {
         Ok(None)
     }
 
-    /// The numbers that share a hash key with these bytes.
+    /// Returns the numbers that share a hash key with these bytes.
     fn bucket(&self, pending: &Pending, hash: &[u8; 32]) -> Result<Vec<u64>, Error> {
         let key = self.hash_key(&pending.todo, hash)?;
         if let Some(numbers) = pending.buckets.get(&key.n) {
@@ -143,7 +143,7 @@ impl BackendStore {
                 let value = value.unwrap_or_default();
                 Ok(rmp_serde::from_slice(&value).unwrap_or_default())
             }
-            // It costs nothing but the chance to store once what is stored already.
+            // The only cost is that equal bytes may be stored twice.
             Err(foldback_kv::Error::Corrupt { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
@@ -160,7 +160,7 @@ impl BackendStore {
         seal: Option<[u8; 32]>,
         value: Option<Vec<u8>>,
     ) -> Result<Prepared, Error> {
-        // Known bytes come here when they have to be stored anew, and keep their number.
+        // Known bytes reach this point when they must be stored again, and keep their number.
         let known = self.committed(pending, &hash)?.map(|meta| (meta.n, meta.origin));
         let (n, origin) = known.unwrap_or((pending.next_n, pending.origin));
         let meta = Meta {
@@ -233,7 +233,7 @@ impl BackendStore {
         self.keep(pending, sniffer, hash, bytes, stored, Some(seal), None)
     }
 
-    /// Where the numbers stand of the payloads whose hashes begin alike.
+    /// Returns the key of the record with the numbers of the payloads whose hashes begin alike.
     fn hash_key(&self, todo: &Todo, hash: &[u8; 32]) -> Result<Key, Error> {
         let [a, b, c, d, ..] = name_of(self.sealing(todo.no())?.as_ref(), hash);
         let n = u64::from(u32::from_le_bytes([a, b, c, d]));

@@ -6,7 +6,7 @@ use foldback_backend_store::Error;
 use foldback_kv::{Batch, Delete, Key, Space};
 use std::{fs, path::Path};
 
-/// Reads in every way there is; whatever is given back has to be right.
+/// Reads in every way; whatever is returned must be right.
 #[track_caller]
 fn never_wrong(world: &World, n: u64, bytes: &[u8]) -> usize {
     let mut errors = 0;
@@ -122,7 +122,7 @@ fn bs6_cut_swapped_and_foreign_files_are_damage() {
 
 #[test]
 fn bs6_a_file_that_was_sealed_anew_is_refused() {
-    // Somebody who knows the format writes a file whose own checks all hold, under the name and
+    // An attacker who knows the format writes a file whose own checks all match, under the name and
     // with the hash of another payload.
     let world = World::new();
     let meta = world.put(&[b'a'; 100_000]);
@@ -257,7 +257,7 @@ fn bs6_files_that_cannot_be_read_do_not_end_a_check() {
     world.put(&noise(100_000, 1));
     world.put(b"a record");
     world.put(&noise(100_000, 2));
-    // A plain file where the todo's folder was: what is behind it cannot even be looked at.
+    // A plain file where the todo's folder was: nothing below it can be reached.
     let folder = world.dir.path().join("payloads").join(world.todo.no().to_string());
     fs::remove_dir_all(&folder).unwrap();
     fs::write(&folder, "no folder").unwrap();

@@ -6,7 +6,7 @@ use foldback_core::{Estimate, TokenCounter};
 use proptest::prelude::*;
 
 /// An excerpt as a person would read it: `first-last: text`, a mark where a line is cut, and the
-/// place to go on.
+/// place to continue from.
 fn dump(excerpt: &Excerpt) -> String {
     let mut out = String::new();
     for run in &excerpt.runs {
@@ -43,7 +43,7 @@ fn check_matching(text: &str, pattern: &str, context: usize, budget: usize, expe
     check_quotes(text.as_bytes(), &excerpt);
 }
 
-/// A run says exactly which bytes it is, and of text it is text.
+/// A run says exactly which bytes it is, and a run of text is text.
 #[track_caller]
 fn check_quotes(bytes: &[u8], excerpt: &Excerpt) {
     let mut end = 0;
@@ -69,7 +69,7 @@ const TEN: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten";
 fn bs3_a_range_of_lines() {
     check_lines(TEN, "3", 5, 1000, "3-5: three|four|five\nof 10");
     check_lines(TEN, "10", 10, 1000, "10-10: ten\nof 10");
-    // Up to more than exists is up to the end.
+    // A range beyond the end stops at the end.
     check_lines(TEN, "9", 999, 1000, "9-10: nine|ten\nof 10");
     check_lines("第一行\n第二行\r\n\n第四行\n", "2", 4, 1000, "2-4: 第二行\r||第四行\nof 4");
     check_lines("", "1", u64::MAX, 1000, "of 0");
@@ -85,7 +85,7 @@ fn bs3_a_budget_ends_at_a_line_and_says_where_to_go_on() {
     let next = excerpt.next.unwrap();
     assert_eq!((next.line, next.skip), (excerpt.last_line() + 1, 0));
     assert!(Estimate.count(&excerpt.runs[0].text()) <= 50);
-    // The asked range was given whole, so there is no rest of it.
+    // The whole requested range was returned, so nothing is left of it.
     assert_eq!(world.store.lines(&world.todo, meta.n, 100, 101, 50).unwrap().next, None);
 }
 
@@ -109,7 +109,7 @@ fn bs3_a_long_line_is_cut_between_characters() {
         }
     }
     assert_eq!(back, text.lines().nth(1).unwrap().to_owned() + "\n");
-    // A place that somebody made up is moved to the beginning of its character.
+    // A position inside a character is moved to the beginning of that character.
     let excerpt = world
         .store
         .lines(&world.todo, meta.n, "2+3001".parse::<Position>().unwrap(), 2, 10)
@@ -123,12 +123,12 @@ fn bs3_asking_for_more_than_exists_says_what_there_is() {
     let meta = world.put(TEN.as_bytes());
     let asked = |first: Position, last| world.store.lines(&world.todo, meta.n, first, last, 100);
     for (first, last, words) in [
-        ("11", 20, "line 11 was asked for, and the payload has 10 lines"),
-        ("0", 20, "line 0 was asked for, and the payload has 10 lines"),
-        ("5", 4, "line 5 to 4 was asked for, and the payload has 10 lines"),
-        ("3+6", 4, "line 3+6 was asked for, and the payload has 10 lines"),
-        ("10+3", 10, "line 10+3 was asked for, and the payload has 10 lines"),
-        ("3+18446744073709551615", 4, "line 3+18446744073709551615 was asked for"),
+        ("11", 20, "line 11 was requested, but the payload has 10 lines"),
+        ("0", 20, "line 0 was requested, but the payload has 10 lines"),
+        ("5", 4, "line 5 to 4 was requested, but the payload has 10 lines"),
+        ("3+6", 4, "line 3+6 was requested, but the payload has 10 lines"),
+        ("10+3", 10, "line 10+3 was requested, but the payload has 10 lines"),
+        ("3+18446744073709551615", 4, "line 3+18446744073709551615 was requested"),
     ] {
         let error = asked(first.parse().unwrap(), last).unwrap_err();
         assert!(matches!(error, Error::BadRange { .. }));
@@ -265,7 +265,7 @@ fn s12_bad_and_hostile_patterns_are_friendly_errors() {
         assert!(matches!(error, Error::BadPattern { .. }), "{pattern}: {error}");
         assert!(error.to_string().len() < 400, "{error}");
     }
-    // What a model may well ask for is not refused.
+    // Patterns that a model is likely to use are not refused.
     for pattern in [
         "fn \\w+\\(",
         "(?i)error|warning|exception|traceback|failed",
@@ -306,7 +306,7 @@ proptest! {
         let mut back: Vec<u8> = Vec::new();
         for turn in 0.. {
             let excerpt = world.store.lines(&world.todo, meta.n, at, u64::MAX, budget).unwrap();
-            // A small budget takes many turns; a part of the way is proof enough.
+            // A small budget takes many turns; a part of the way is enough proof.
             check_quotes(&bytes, &excerpt);
             for run in &excerpt.runs {
                 back.extend(&run.content);
@@ -372,7 +372,7 @@ fn s12_a_costly_pattern_stops_and_can_go_on() {
     let text = format!("{}边axb", "日志第一行内容很多。\n".repeat(60_000));
     let world = World::new();
     let meta = world.put(text.as_bytes());
-    // The engine has no automaton for the borders of words in Chinese, and takes seconds a megabyte.
+    // The engine has no automaton for word boundaries in Chinese, and takes seconds per megabyte.
     let pattern = "\\b(.*[日a]){20}\\bx|axb$";
     let mut from = Position::from(1);
     let mut calls = 0;
@@ -386,7 +386,7 @@ fn s12_a_costly_pattern_stops_and_can_go_on() {
     };
     assert_eq!((found.matches, found.first_line()), (1, 60_001));
     assert!(calls > 1);
-    // A plain one goes through it at once.
+    // A plain pattern searches it at once.
     let plain = world.store.matching(&world.todo, meta.n, "axb$", 0, 100, 1).unwrap();
     assert_eq!(plain.matches, 1);
 }

@@ -1,5 +1,5 @@
-//! S11: what a hostile file declares is never allocated, and what it decompresses to is bounded by
-//! the size that the payload's record states.
+//! S11: sizes that a hostile file declares are never allocated, and its decompressed size is
+//! bounded by the size that the payload's record states.
 
 use crate::world::{World, noise};
 use foldback_backend_store::Error;
@@ -12,7 +12,7 @@ use std::{fs, io, process::Command};
 const CHUNK: usize = 256 << 10;
 const SIZE: usize = 2 * CHUNK + 1_000;
 
-/// A chunk as a hostile file has it: its stored bytes, and its line in the table.
+/// A chunk of a hostile file: its stored bytes, and its line in the table.
 struct Chunk {
     stored: Vec<u8>,
     declared: u32,
@@ -25,7 +25,7 @@ impl Chunk {
     }
 }
 
-/// What is written in the place of a payload's file and record.
+/// The replacement for a payload's file and record.
 struct Hostile {
     what: &'static str,
     first: Chunk,
@@ -86,7 +86,7 @@ struct Record {
 }
 
 impl Hostile {
-    /// The file, whose own checks all hold, and the seal that its record has to bear.
+    /// Returns the file, whose own checks all match, and the seal that its record must have.
     fn file(&self, hash: &[u8; 32]) -> (Vec<u8>, [u8; 32]) {
         let mut header = b"FBPAYLD\x01".to_vec();
         header.extend((CHUNK as u32).to_le_bytes());
@@ -137,10 +137,10 @@ fn s11_hostile_files_are_errors_in_bounded_memory() {
         fs::write(path.with_extension("file"), file).unwrap();
     }
     let read = grown("hostile::child_that_reads", dir.path());
-    // Where there is no way to see the peak, the files were still read.
+    // If the peak cannot be measured, the files were at least read.
     assert!(read.is_none_or(|kilobytes| kilobytes < 8 << 10), "{read:?} kB");
 
-    // The same scale sees a bomb that does go off.
+    // The same measurement shows a bomb that does go off.
     fs::write(dir.path().join("bomb"), zeros(64)).unwrap();
     let gone_off = grown("hostile::child_that_lets_a_bomb_go_off", dir.path());
     assert!(gone_off.is_none_or(|kilobytes| kilobytes > 60 << 10), "{gone_off:?} kB");
@@ -148,7 +148,7 @@ fn s11_hostile_files_are_errors_in_bounded_memory() {
 
 const CHILD: &str = "FOLDBACK_TEST_HOSTILE";
 
-/// By how many kilobytes the memory of a process grows that runs one of the tests below.
+/// Returns by how many kilobytes the memory of a process that runs one of the tests below grows.
 fn grown(test: &str, dir: &Path) -> Option<u64> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -160,7 +160,7 @@ fn grown(test: &str, dir: &Path) -> Option<u64> {
     said.lines().find_map(|line| line.split_once("grown ")?.1.parse().ok())
 }
 
-/// Runs `work` and says by how much the peak of this process's memory has grown by it.
+/// Runs `work` and returns by how much it has raised the peak of this process's memory.
 fn weigh(work: impl FnOnce()) {
     let before = crate::memory::peak();
     work();

@@ -41,7 +41,7 @@ fn s3_a_reference_of_another_todo_is_like_one_that_never_was() {
         );
     }
 
-    // A slip inside the own todo is told, with the right one.
+    // A mistake inside the own todo is reported, with the right reference.
     let slip = PayloadRef { check: Check::of(b"x"), ..mine.reference() };
     let error = resolve(&slip).unwrap_err();
     assert!(matches!(&error, Error::WrongCheck { meant, .. } if *meant == mine.reference()));
@@ -114,7 +114,7 @@ fn s4_no_text_is_a_path() {
         "/etc/passwd".to_owned(),
         String::new(),
     ];
-    // Names that some system reserves are plain todos of nobody.
+    // Names that some system reserves are just todos that do not exist.
     for name in ["CON", "NUL", "LPT1", "aux", "lock", "..a", "a..", "-rf", "new-1-0", "1"] {
         corpus.push(format!("store://{name}/1-{check}"));
     }
@@ -158,7 +158,7 @@ fn s4_links_are_refused_and_not_followed() {
     let error = world.get(1).unwrap_err();
     assert!(matches!(error, Error::Refused { .. }), "{error}");
     assert_eq!(world.store.verify(&world.todo).unwrap().len(), 1);
-    // The same bytes again replace the link, and leave alone what it points to.
+    // Storing the same bytes again replaces the link, and leaves its target alone.
     let kept = fs::read(&aside).unwrap();
     assert_eq!(world.put(&bytes).n, 1);
     assert!(world.get(1).unwrap() == bytes);
@@ -193,7 +193,7 @@ fn s4_links_are_refused_and_not_followed() {
     assert!(!world.dir.path().join("made").exists());
     fs::remove_file(&lock).unwrap();
 
-    // A pipe in the place of a file is not waited for.
+    // A pipe in the place of a file does not block.
     fs::remove_file(&file).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
     assert!(made.success());

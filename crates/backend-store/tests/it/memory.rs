@@ -33,7 +33,7 @@ fn in_a_child(megabytes: &str, most_kilobytes: u64) {
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let grown = said.lines().find_map(|line| line.split_once("grown ")?.1.parse::<u64>().ok());
     println!("{said}");
-    // Without a way to see the peak, the streaming was still run.
+    // If the peak cannot be measured, the streaming was at least run.
     if let Some(grown) = grown {
         assert!(grown < most_kilobytes, "{grown} kB");
     }
@@ -85,7 +85,7 @@ pub(crate) fn peak() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Lines of a log that compress about as logs do, without ever being in memory as a whole.
+/// Lines of a log that compress about as well as real logs, without ever being in memory as a whole.
 struct Source {
     left: u64,
     block: Vec<u8>,
@@ -123,7 +123,7 @@ impl Read for Source {
     }
 }
 
-/// Takes what comes out and compares it with the source.
+/// A writer that compares the output with the source.
 struct Compare(Source);
 
 impl Write for Compare {

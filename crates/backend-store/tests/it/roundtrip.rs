@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const INLINE: usize = 64 << 10;
 const CHUNK: usize = 256 << 10;
 
-/// Stores, and reads in every way that there is.
+/// Stores bytes, and reads them in every way.
 #[track_caller]
 fn check(bytes: &[u8]) -> Meta {
     let mut stored = None;
@@ -34,7 +34,7 @@ fn check(bytes: &[u8]) -> Meta {
         assert_eq!((&again.meta, again.new), (&meta, false));
         assert!(pending.is_empty());
 
-        // In a todo of its own it is told the same, but for where it is.
+        // In another todo its description is the same, except for its place.
         let other = world.another("other");
         let mut pending = world.store.begin(&other).unwrap();
         let streamed = world.store.prepare_stream(&mut pending, Dribble(bytes, 100_003)).unwrap();
@@ -168,7 +168,7 @@ fn s10_a_payload_has_a_greatest_size() {
     for error in [
         world.store.prepare(&mut pending, &bytes).unwrap_err(),
         world.store.prepare_stream(&mut pending, bytes.as_slice()).unwrap_err(),
-        // What never ends is not read to its end.
+        // An endless reader is not read to its end.
         world.store.prepare_stream(&mut pending, std::io::repeat(1)).unwrap_err(),
     ] {
         assert!(matches!(error, Error::TooLarge { most: 100_000, .. }), "{error}");
@@ -185,7 +185,7 @@ fn a_source_that_fails_leaves_nothing() {
             self.0 += 1;
             match self.0 {
                 100.. => Err(std::io::Error::other("cable pulled")),
-                // An interruption is none.
+                // An interruption is not an error.
                 n if n % 3 == 0 => Err(std::io::ErrorKind::Interrupted.into()),
                 _ => Ok(out.len()),
             }
@@ -284,8 +284,8 @@ proptest! {
     }
 }
 
-/// S5: where bytes came from first is kept with them, however often they come again and also when they are
-/// stored anew.
+/// S5: the first origin of bytes is kept with them, however often they come again, even when they are
+/// stored again.
 #[test]
 fn s5_the_first_origin_is_kept() {
     let world = World::new();

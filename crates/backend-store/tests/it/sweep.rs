@@ -1,4 +1,4 @@
-//! What crashes and forgetting leave behind.
+//! Sweeps what crashes and forgetting leave behind.
 
 use crate::world::{World, noise};
 use foldback_backend_store::{BackendConfig, BackendStore, Error};
@@ -27,7 +27,7 @@ fn p1_3_sweeping_takes_orphans_and_nothing_else() {
     world.put_in(&other, &noise(100_000, 3));
     let all = world.files();
 
-    // Young files belong to a writer that is still at it.
+    // Young files belong to a writer that is still working.
     let now = SystemTime::now();
     assert_eq!(world.store.sweep(&world.todo, HOUR, now).unwrap(), 0);
     assert_eq!(world.files(), all);
@@ -57,7 +57,7 @@ fn p1_3_an_orphan_that_is_used_again_is_young_again() {
     assert_eq!(world.store.sweep(&world.todo, HOUR, SystemTime::now()).unwrap(), 0);
     world.kv.commit(Batch { put: pending.into_puts(), ..Batch::default() }).unwrap();
     assert!(world.get(1).unwrap() == bytes);
-    // Committed, it may be as old as it likes.
+    // Once committed, a file may be of any age.
     fs::File::options().write(true).open(&file).unwrap().set_modified(day).unwrap();
     assert_eq!(world.store.sweep(&world.todo, HOUR, SystemTime::now()).unwrap(), 0);
 }
@@ -72,7 +72,7 @@ fn s9_forgetting_leaves_no_file_and_no_record() {
     }
     world.put_in(&other, &noise(100_000, 1));
     let deletes = world.store.forget(&world.todo);
-    // The batch may not come, so until it does nothing is gone.
+    // The batch may never be committed, so until then nothing is removed.
     assert_eq!(world.store.verify(&world.todo).unwrap(), []);
     Registry::new(world.kv.clone()).remove(&world.todo, deletes).unwrap();
     assert_eq!(world.files().len(), 6);
@@ -81,7 +81,7 @@ fn s9_forgetting_leaves_no_file_and_no_record() {
     assert!(matches!(world.get(1), Err(Error::NotFound { .. })));
     assert_eq!(world.store.verify(&world.todo).unwrap(), []);
     assert!(world.store.get(&other, 1).is_ok());
-    // Forgetting what is forgotten is no error.
+    // Forgetting a forgotten todo is not an error.
     world.store.remove_files(&world.todo).unwrap();
 }
 
@@ -152,7 +152,7 @@ fn a_backup_goes_on_when_a_todo_is_forgotten_under_it() {
     }
     let to = world.dir.path().join("backup");
     std::thread::scope(|scope| {
-        // From the last one on: the copy has seen that folder, and has not come to it.
+        // From the last one on: the copy has seen that folder, but has not reached it.
         scope.spawn(|| {
             for todo in todos.iter().rev() {
                 world.store.remove_files(todo).unwrap();

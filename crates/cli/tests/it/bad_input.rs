@@ -37,9 +37,9 @@ fn a_truncated_or_damaged_zst() {
 
 #[test]
 fn foreign_files() {
-    check("notes.txt", b"Dear diary,\n", &["Tried were foldback JSON Lines"]);
+    check("notes.txt", b"Dear diary,\n", &["Formats tried: foldback JSON Lines"]);
     check("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &["line 1", "UTF-8"]);
-    check("config.json", b"{\"a\": 1}", &["Tried were", "line 1"]);
+    check("config.json", b"{\"a\": 1}", &["Formats tried: ", "line 1"]);
     check("list.json", b"[1, 2]", &["line 1"]);
 }
 

@@ -147,7 +147,7 @@ fn check_in_use(engine: Engine) {
         let ran = run(&shell, name, &args);
         assert_eq!((ran.code, ran.text()), (3, ""), "{command}: {ran:?}");
         let said =
-            "is in use by another process, and its engine serves one at a time; try again when";
+            "is in use by another process, and its engine allows one at a time; try again when";
         assert!(ran.stderr.contains(said), "{command}: {}", ran.stderr);
     }
     let mut record = shell.command();

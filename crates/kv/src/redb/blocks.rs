@@ -1,8 +1,8 @@
-//! The file under redb: blocks that carry checksums, so that no damaged page is ever read as one.
+//! The file under redb: blocks with checksums, so that no damaged page is ever read as valid.
 //!
-//! redb keeps checksums of its pages in the pages above, and looks at them only when it repairs a file. A
-//! flipped bit that it reads in between may lead past records without a word. So what redb takes for its
-//! file stands in ours as blocks:
+//! redb keeps checksums of its pages in their parent pages, and verifies them only when it repairs a
+//! file. A flipped bit that it reads otherwise may silently hide records. So our file stores the contents
+//! of redb's file as blocks:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -11,10 +11,10 @@
 //!
 //! A slot holds the number of the write (8 bytes, little endian), the length of the header (2), the header,
 //! zeros up to 504 bytes, and xxh3-64 of all that. The valid slot with the greatest number counts, so that
-//! a header that was torn is the one before it, and no single flip takes one away.
+//! a torn header falls back to the one before it, and no single flipped bit loses a header.
 //!
-//! A read that meets a block whose checksum does not hold gets zeros, which redb takes for no page and
-//! refuses, each time that it is asked.
+//! A read that meets a block with a wrong checksum gets zeros, which redb does not take for a page and
+//! refuses on each read.
 
 use super::overlay::Overlay;
 use crate::Error;
@@ -27,13 +27,13 @@ use std::io;
 use std::path::Path;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The part of redb's file that one checksum is for: redb's page.
+/// The part of redb's file that one checksum covers: redb's page.
 pub(super) const BLOCK: usize = 4096;
 /// A block and its checksum.
 const SEALED: usize = BLOCK + 8;
-/// Where one of the slots of redb's header ends and the next begins.
+/// The distance between the slots of redb's header.
 const SLOT: u64 = 4096;
-/// The bytes of a slot that are used: less than the smallest sector, so that a slot is written whole.
+/// The used bytes of a slot: fewer than the smallest sector, so that a slot is written whole.
 const SLOT_USED: usize = 512;
 /// The longest header that a slot can hold. redb's has 320 bytes.
 const HEADER_MOST: usize = SLOT_USED - 18;
@@ -44,28 +44,28 @@ thread_local! {
     static DAMAGED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Where in the file the last page is that this thread could not read because a checksum of it does not hold, since
-/// this was asked before.
+/// Returns the offset of the last page that this thread could not read because of a wrong checksum, since the last
+/// call.
 pub(super) fn take_damaged() -> Option<u64> {
     DAMAGED.take()
 }
 
-/// Whether a file has a header of ours.
+/// Returns whether a file has a header of ours.
 pub(crate) fn are_in(file: &Path) -> bool {
     File::open(file).and_then(|file| Header::read(&file)).is_ok_and(|header| header.is_some())
 }
 
-/// The file, as redb is shown it.
+/// The file as redb sees it.
 #[derive(Debug)]
 pub(super) struct Blocks {
     file: File,
     header: Mutex<Header>,
-    /// What was written to a file that is only read.
+    /// What redb wrote to a file that is only read.
     overlay: Option<Mutex<Overlay>>,
 }
 
-/// The newest of redb's headers. It is written last before a sync, so that a process that is killed leaves none
-/// whose pages are not there.
+/// The newest of redb's headers. It is written last before a sync, so that a killed process leaves no header
+/// whose pages are missing.
 #[derive(Debug, Default)]
 struct Header {
     writes: u64,
@@ -74,7 +74,7 @@ struct Header {
 }
 
 impl Blocks {
-    /// A new, empty file, for its owner alone.
+    /// Creates a new, empty file, for its owner alone.
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
@@ -84,8 +84,8 @@ impl Blocks {
         Ok(Self { file, header: Default::default(), overlay: None })
     }
 
-    /// An existing file, to be changed or, with `reading_only`, to be left as it is: what redb writes then
-    /// is kept in memory.
+    /// Opens an existing file. With `reading_only` the file is left as it is, and what redb writes is kept
+    /// in memory.
     pub(super) fn open(path: &Path, reading_only: bool) -> Result<Self, Error> {
         let file = OpenOptions::new().read(true).write(!reading_only).open(path);
         let file = if reading_only {
@@ -97,14 +97,14 @@ impl Blocks {
         let stored = stored_len(&file).map_err(reading("measure", path))?;
         let (Some(header), 1..) = (header, stored) else {
             // redb would begin a new database in an empty file.
-            let detail = "none of the copies of its header holds".to_owned();
+            let detail = "none of the copies of its header is valid".to_owned();
             return Err(Error::Damaged { path: path.to_owned(), detail });
         };
         let overlay = reading_only.then(|| Mutex::new(Overlay::new(stored)));
         Ok(Self { file, header: Mutex::new(header), overlay })
     }
 
-    /// Reads whole blocks; `false` if one of them does not hold, or the file ends before it.
+    /// Reads whole blocks; `false` if one of them has a wrong checksum, or the file ends before it.
     fn read_blocks(&self, first: u64, out: &mut [u8]) -> io::Result<bool> {
         let mut sealed = vec![0; out.len() / BLOCK * SEALED];
         read_at(&self.file, &mut sealed, BLOCKS + first * SEALED as u64)?;
@@ -123,7 +123,7 @@ impl Blocks {
         Ok(sound)
     }
 
-    /// Writes the newest header, if it was not written yet.
+    /// Writes the newest header, if it is not written yet.
     fn write_header(&self) -> io::Result<()> {
         let mut header = self.header.lock();
         if header.is_written || self.overlay.is_some() {
@@ -173,8 +173,8 @@ impl StorageBackend for Blocks {
         match &self.overlay {
             Some(_) => Ok(()),
             None => {
-                // Unlike a write of data, a header that was written by half and a sync that failed leave open whether
-                // the commit is durable.
+                // Unlike a write of data, a half-written header or a failed sync leaves open whether the commit is
+                // durable.
                 self.write_header().and_then(|()| self.file.sync_data()).map_err(io::Error::other)
             }
         }
@@ -232,7 +232,7 @@ impl Header {
         let (length, rest) = rest.split_first_chunk::<2>()?;
         let bytes = rest.get(..u16::from_le_bytes(*length).into())?;
         let writes = u64::from_le_bytes(*writes);
-        // Zeros are no slot, though their checksum might be zero.
+        // Zeros are not a slot, though their checksum might be zero.
         (writes > 0).then(|| Self { writes, bytes: bytes.to_vec(), is_written: true })
     }
 
@@ -248,23 +248,23 @@ impl Header {
     }
 }
 
-/// The number of the block at an offset, for what begins and ends with a block.
+/// Returns the number of the block at an offset, for data that consists of whole blocks.
 fn whole_blocks(offset: u64, length: usize) -> io::Result<u64> {
     let block = BLOCK as u64;
     if !offset.is_multiple_of(block) || !length.is_multiple_of(BLOCK) {
-        return Err(io::Error::other(format!("{length} bytes at {offset} are no whole blocks")));
+        return Err(io::Error::other(format!("{length} bytes at {offset} are not whole blocks")));
     }
     Ok(offset / block)
 }
 
-/// The length of what redb takes for its file: its whole blocks.
+/// Returns the length of the file as redb sees it: its whole blocks.
 fn stored_len(file: &File) -> io::Result<u64> {
     let blocks = file.metadata()?.len().saturating_sub(BLOCKS) / SEALED as u64;
     Ok(blocks * BLOCK as u64)
 }
 
-/// Sets the length of the file. What is new is written rather than left as a hole: a disk that is full says so
-/// here, and a commit that goes there later has nothing to sync but its own bytes.
+/// Sets the length of the file. New space is written rather than left as a sparse hole: a full disk shows
+/// here, and a later commit into that space has only its own bytes to sync.
 fn resize(file: &File, len: u64) -> io::Result<()> {
     static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
     let mut end = file.metadata()?.len();
@@ -279,7 +279,7 @@ fn resize(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads up to the end of the file, and says how much there was.
+/// Reads up to the end of the file, and returns how much was read.
 fn read_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut found = 0;
     while found < out.len() {

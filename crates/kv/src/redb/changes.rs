@@ -1,14 +1,14 @@
-//! What batches change within one transaction of redb.
+//! The changes of batches within one redb transaction.
 
 use crate::acknowledged::{Acknowledged, Answers, Held};
 use crate::witness::Link;
 use crate::{Batch, DAMAGED_HEAD, Delete, Error, Expect, Key, missing_head, ordered, record};
 use ::redb::{ReadableTable, Table};
 
-/// The link of the last batch that was written, where there is any, and what became of each.
+/// The link of the last batch that was written, if there is any, and the outcome of each batch.
 pub(super) type Written = (Option<Link>, Answers);
 
-/// Makes the changes of those batches that find the heads that they expect, if nothing is lost.
+/// Makes the changes of the batches that find the heads that they expect, if nothing is lost.
 pub(super) fn change(
     records: &mut Table<'_, &'static ordered::Bytes, &'static [u8]>,
     acknowledged: &Acknowledged,

@@ -1,11 +1,11 @@
-//! What a check of a redb store looks at.
+//! The check of a redb store.
 
 use super::database::{RECORDS, Records, connect, guarded};
 use crate::{Error, Finding, Mode, ordered};
 use ::redb::{ReadableDatabase, ReadableTable, StorageError};
 use std::path::Path;
 
-/// What is wrong with the records: from the first on, and, where a page cannot be read, from the last back.
+/// Returns what is wrong with the records, from the first on and, if a page cannot be read, from the last back.
 pub(super) fn judge(records: &Records) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !walk(records, false, &mut findings) {
@@ -14,7 +14,7 @@ pub(super) fn judge(records: &Records) -> Vec<Finding> {
     findings
 }
 
-/// Judges one record after the other. Says whether it came to the end.
+/// Checks one record after the other. Returns whether it reached the end.
 fn walk(records: &Records, from_the_last: bool, findings: &mut Vec<Finding>) -> bool {
     let mut look = || -> Result<(), StorageError> {
         let mut rest = records.iter()?;
@@ -29,8 +29,8 @@ fn walk(records: &Records, from_the_last: bool, findings: &mut Vec<Finding>) -> 
     answer.is_ok()
 }
 
-/// Reads the file anew, with the checksums that redb has of its pages, and compares its records with
-/// those that are in use.
+/// Reads the file again, with the checksums that redb has of its pages, and compares its records
+/// with those in use.
 pub(super) fn compare(records: &Records, file: &Path) -> Result<Vec<Finding>, Error> {
     let mut stored = match connect(file, Mode::ReadOnly) {
         Err(Error::Damaged { detail, .. }) => return Ok(vec![Finding::Engine { detail }]),
@@ -49,12 +49,12 @@ pub(super) fn compare(records: &Records, file: &Path) -> Result<Vec<Finding>, Er
             if other.is_none_or(|other| {
                 (other.0.value(), other.1.value()) != (key.value(), value.value())
             }) {
-                findings.push(because("the file has other records than those in use"));
+                findings.push(because("the file's records differ from those in use"));
                 return Ok(findings);
             }
         }
         if others.next().is_some() {
-            findings.push(because("the file has more records than are in use"));
+            findings.push(because("the file has more records than those in use"));
         }
         Ok(findings)
     });

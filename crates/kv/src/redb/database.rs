@@ -1,4 +1,4 @@
-//! The open database: how it is made, opened, copied, and asked.
+//! The open database: how it is created, opened, copied and read.
 
 use super::blocks::{Blocks, take_damaged};
 use crate::error::writing;
@@ -9,17 +9,17 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Everything that a store holds.
+/// The table that holds everything in a store.
 pub(super) const RECORDS: TableDefinition<'_, &ordered::Bytes, &[u8]> =
     TableDefinition::new("records");
 
-/// The records of one moment.
+/// A snapshot of the records.
 pub(super) type Records = ReadOnlyTable<&'static ordered::Bytes, &'static [u8]>;
 
 /// redb's own default is 1 GiB.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// Makes a database without records. What was there under its name is replaced.
+/// Creates a database without records, replacing any file of that name.
 pub(super) fn create(file: &Path) -> Result<Database, Error> {
     remove(file)?;
     let database = open(file, Blocks::create(file)?)?;
@@ -42,7 +42,7 @@ fn open(file: &Path, blocks: Blocks) -> Result<Database, Error> {
     })
 }
 
-/// Closes a database. If that fails, the next opening puts in order what is missing.
+/// Closes a database. If that fails, the next opening repairs what is missing.
 pub(super) fn close(database: Database) {
     let _ = unpanicked(|| database.close());
 }
@@ -50,8 +50,8 @@ pub(super) fn close(database: Database) {
 /// Copies every record of the database in `from`, as it is stored, into a new one, durably.
 pub(super) fn copy(records: &Records, from: &Path, to: &Path) -> Result<(), Error> {
     let mut target = create(to)?;
-    // Whatever the copying meets, the database is closed where a panic of that is caught. A page of the source is read
-    // by itself, so that what is wrong with it is said of the source.
+    // Whatever fails while copying, the database is closed where a panic from that is caught. A page of the source is
+    // read separately, so that a fault in it is reported for the source.
     guarded(to, move || {
         let transaction = target.begin_write()?;
         let mut copied = transaction.open_table(RECORDS)?;
@@ -82,7 +82,7 @@ pub(super) fn remove(file: &Path) -> Result<(), Error> {
     }
 }
 
-/// Asks redb. A panic of its is an error like the others.
+/// Calls redb. Its panics become errors like the others.
 pub(super) fn guarded<T>(
     file: &Path,
     ask: impl FnOnce() -> Result<T, ::redb::Error>,
@@ -92,7 +92,7 @@ pub(super) fn guarded<T>(
     let answer = unpanicked(ask);
     let damaged = |words: String| {
         let place =
-            take_damaged().map(|at| format!("; the page at byte {at} has another checksum"));
+            take_damaged().map(|at| format!("; the page at byte {at} has a different checksum"));
         let detail = format!(
             "one of its pages is not what was written: {words}{}",
             place.unwrap_or_default()

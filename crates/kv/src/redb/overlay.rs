@@ -1,9 +1,9 @@
-//! What redb writes to a file that is only read: its repair after a crash, for one.
+//! Holds what redb writes to a file that is only read, such as its repair after a crash.
 
 use super::blocks::BLOCK;
 use std::collections::HashMap;
 
-/// The blocks that were written, in memory.
+/// The written blocks, in memory.
 #[derive(Debug)]
 pub(super) struct Overlay {
     blocks: HashMap<u64, Box<[u8]>>,
@@ -11,23 +11,23 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
-    /// Over a file of this length, in bytes.
+    /// Creates an overlay over a file of this length, in bytes.
     pub(super) fn new(len: u64) -> Self {
         Self { blocks: HashMap::new(), len }
     }
 
-    /// The length of the file as it would be.
+    /// Returns the length that the file would have.
     pub(super) const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Sets the length. What was beyond it is gone.
+    /// Sets the length. Blocks beyond it are dropped.
     pub(super) fn set_len(&mut self, len: u64) {
         self.len = len;
         self.blocks.retain(|number, _| *number < len / BLOCK as u64);
     }
 
-    /// A block that was written.
+    /// Returns a written block.
     pub(super) fn block(&self, number: u64) -> Option<&[u8]> {
         self.blocks.get(&number).map(|block| &**block)
     }

@@ -1,4 +1,4 @@
-//! Whether everything that is sealed opens, and is what was written last.
+//! Checks that everything that is sealed opens, and is what was written last.
 
 use super::keys::Kind;
 use super::ledger::{self, domain_of, is_noted, key_of};
@@ -9,17 +9,17 @@ use std::collections::BTreeSet;
 /// How many records are read at once.
 const STEP: usize = 256;
 
-/// While others write, the sum is compared again; it is left for the next check when that goes on.
+/// While others write, the sum is compared again; if they keep writing, it is left to the next check.
 const ATTEMPTS: usize = 20;
 
 /// Checks the engine and everything in it.
 pub(super) fn check(store: &Sealed) -> Result<Vec<Finding>, Error> {
     let mut findings: BTreeSet<Finding> = store.inner.check()?.into_iter().collect();
-    // One that is at hand would hide that its record is gone.
+    // A cached key would hide that its record is gone.
     store.keys.drop_all();
     let damaged: BTreeSet<Key> = findings.iter().filter_map(record_of).collect();
     if matches!(store.inner.get(STORE_KEY), Ok(None)) {
-        let detail = "it is gone, and with it the store opens no more".to_owned();
+        let detail = "it is missing, and without it the store no longer opens".to_owned();
         findings.insert(Finding::Record { key: STORE_KEY, detail });
     }
     let domains = sum(store, &mut findings)?;
@@ -52,7 +52,7 @@ fn record_of(finding: &Finding) -> Option<Key> {
     }
 }
 
-/// Holds all ledgers against their sum. Gives the todos that have one.
+/// Compares all ledgers with their sum. Returns the todos that have one.
 fn sum(store: &Sealed, findings: &mut BTreeSet<Finding>) -> Result<BTreeSet<u32>, Error> {
     let keys = &store.keys;
     let get_sum = || match store.inner.get(SUM) {
@@ -65,7 +65,7 @@ fn sum(store: &Sealed, findings: &mut BTreeSet<Finding>) -> Result<BTreeSet<u32>
         let mut from = 0;
         loop {
             let found = match store.inner.scan(Space::Meta, LEDGERS, from..Key::N_END, STEP) {
-                // It is among the engine's findings, and the sum does not hold without it.
+                // It is among the engine's findings, and without it the sum does not match.
                 Err(Error::Corrupt { key, .. }) => {
                     let before = store.inner.scan(Space::Meta, LEDGERS, from..key.n, STEP)?;
                     domains.insert(key.n as u32);
@@ -97,7 +97,7 @@ fn sum(store: &Sealed, findings: &mut BTreeSet<Finding>) -> Result<BTreeSet<u32>
             let detail = match sum {
                 None => "it is missing, or no key opens it",
                 Some(_) => {
-                    "it is not that of the todos that are there: some are of an earlier time, or gone"
+                    "it does not match the todos in the store: some are from an earlier time, or gone"
                 }
             };
             if get_sum()? == before {
@@ -109,7 +109,7 @@ fn sum(store: &Sealed, findings: &mut BTreeSet<Finding>) -> Result<BTreeSet<u32>
     Ok(BTreeSet::new())
 }
 
-/// Opens the records of a todo in a space, and what is registered of it.
+/// Opens the records of a todo in a space, and its record in the registry.
 fn records(
     store: &Sealed,
     space: Space,
@@ -146,7 +146,7 @@ fn records(
     Ok(())
 }
 
-/// Whether a todo is found by its id.
+/// Checks that a todo is found by its id.
 fn name(store: &Sealed, domain: u32, findings: &mut BTreeSet<Finding>) -> Result<(), Error> {
     let key = Key { space: Space::Todo, todo: 0, n: u64::from(domain) };
     let found = match store.get(key) {
@@ -156,7 +156,8 @@ fn name(store: &Sealed, domain: u32, findings: &mut BTreeSet<Finding>) -> Result
     match found {
         Ok(true) => Ok(()),
         Ok(false) => {
-            let detail = "its todo is not found by its id: the record of that is gone".to_owned();
+            let detail =
+                "its todo is not found by its id, because the record for that is gone".to_owned();
             findings.insert(Finding::Record { key, detail });
             Ok(())
         }
@@ -168,7 +169,7 @@ fn name(store: &Sealed, domain: u32, findings: &mut BTreeSet<Finding>) -> Result
     }
 }
 
-/// Whether a todo has as many records as its ledger says.
+/// Checks that a todo has as many records as its ledger says.
 fn count(store: &Sealed, domain: u32, findings: &mut BTreeSet<Finding>) -> Result<(), Error> {
     let counted = store.settled(domain, |ledger| {
         let mut count = 0;
@@ -176,7 +177,7 @@ fn count(store: &Sealed, domain: u32, findings: &mut BTreeSet<Finding>) -> Resul
             if matches!((space, domain), (Space::Meta, super::KEYS..=super::STORE)) {
                 continue;
             }
-            // What has the number of a todo is that todo's.
+            // Records with the number of a todo belong to that todo.
             let from =
                 if (space, domain) == (Space::Todo, 0) { u64::from(Key::TODO_END) } else { 0 };
             let found = match store.inner.scan(space, domain, from..Key::N_END, usize::MAX) {
@@ -193,7 +194,7 @@ fn count(store: &Sealed, domain: u32, findings: &mut BTreeSet<Finding>) -> Resul
             }
         }
         let detail =
-            format!("{NOT_LAST}: {count} records are there, and {} were written", ledger.count);
+            format!("{NOT_LAST}: there are {count} records, but {} were written", ledger.count);
         let wrong = || Error::CorruptHead { todo: domain, detail };
         Ok(if count == ledger.count { Ok(()) } else { Err(wrong()) })
     });

@@ -1,4 +1,4 @@
-//! A batch that is being sealed, with what the ledgers know once it is committed.
+//! A batch that is being sealed, with the ledgers as they are once it is committed.
 
 use super::keys::{Kind, TodoKeys, tag_of};
 use super::ledger::{self, Ledger, domain_of, is_noted};
@@ -31,13 +31,13 @@ impl<'s> Draft<'s> {
         Self { store, ledgers, new, forgotten: None, put }
     }
 
-    /// The batch that an engine is given.
+    /// Returns the batch for the engine.
     pub(super) fn seal(&mut self, batch: Batch) -> Result<Batch, Error> {
         let Batch { expect, put, mut delete } = batch;
         if let Some(expect) = expect {
             let todo = expect.todo;
             let ledger = self.ledger(todo)?;
-            // Whether one without a head was forgotten, the engine knows.
+            // The engine knows whether a todo without a head was forgotten.
             let is_expected =
                 ledger.head == expect.head || ledger.head == 0 && expect.head == FORGOTTEN_HEAD;
             if !is_expected {
@@ -46,7 +46,7 @@ impl<'s> Draft<'s> {
             }
             ledger.head = expect.next;
             if expect.next == FORGOTTEN_HEAD {
-                // The key goes with the records, and nothing that is left of them anywhere can be read.
+                // The key is deleted with the records, so that any remains of them cannot be read.
                 self.forgotten = Some(todo);
                 let key = Key { space: Space::Meta, todo: KEYS, n: u64::from(todo) };
                 delete.extend([Delete::one(key), Delete::one(ledger::key_of(todo))]);
@@ -67,7 +67,7 @@ impl<'s> Draft<'s> {
         Ok(Batch { expect, put: std::mem::take(&mut self.put), delete })
     }
 
-    /// Takes note that the batch is committed.
+    /// Updates the cached keys after the batch is committed.
     pub(super) fn done(self) {
         self.new.into_iter().for_each(|(todo, keys)| self.store.keys.keep(todo, keys));
         self.forgotten.into_iter().for_each(|todo| self.store.keys.drop_of(todo));
@@ -115,7 +115,7 @@ impl<'s> Draft<'s> {
         Ok(())
     }
 
-    /// The numbers of the records in a range, damaged ones among them.
+    /// Returns the numbers of the records in a range, including damaged ones.
     fn numbers(&self, space: Space, todo: u32, range: Range<u64>) -> Result<Vec<u64>, Error> {
         let (mut numbers, mut from) = (Vec::new(), range.start);
         loop {
@@ -171,7 +171,7 @@ impl<'s> Draft<'s> {
         Ok(keys)
     }
 
-    /// Puts the ledgers that are others by now, and their sum.
+    /// Writes the ledgers that have changed, and their sum.
     fn close_ledgers(&mut self) -> Result<(), Error> {
         let keys = &self.store.keys;
         let mut change = [0; 32];
@@ -194,7 +194,7 @@ impl<'s> Draft<'s> {
         if change == [0; 32] {
             return Ok(());
         }
-        // One that is damaged stays so, and is a finding of every check.
+        // A damaged sum stays damaged, and is a finding of every check.
         let sum = match self.kv().get(SUM) {
             Err(Error::Corrupt { .. }) => return Ok(()),
             stored => stored?.and_then(|stored| keys.open(&keys.own, Kind::Sum, SUM, &stored)),

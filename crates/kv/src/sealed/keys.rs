@@ -7,14 +7,14 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The first byte of all that is sealed.
+/// The first byte of everything that is sealed.
 const VERSION: u8 = 1;
 /// The bytes of a store's id.
 pub(super) const ID_BYTES: usize = 16;
-/// So many keys of todos are kept at hand.
+/// How many keys of todos are cached.
 const MOST_AT_HAND: usize = 4_096;
 
-/// What is sealed, as a part of its place.
+/// The kind of a sealed value, which is part of its place.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Record = 1,
@@ -39,7 +39,7 @@ pub(super) struct TodoKeys {
     files: Cipher,
 }
 
-/// New keys of a todo, and the record that they are read from again.
+/// New keys of a todo, and the record from which they are read later.
 type Made = (Arc<TodoKeys>, (Key, Vec<u8>));
 
 impl Keys {
@@ -48,7 +48,7 @@ impl Keys {
         Self { id, own: key.derive("keys and ledgers"), store, at_hand: RwLock::default() }
     }
 
-    /// The keys of a new store, and the record from which they are read again.
+    /// Creates the keys of a new store, and the record from which they are read later.
     pub(super) fn make(key: &EncryptionKey) -> Result<(Self, Vec<u8>), Error> {
         let (own, drawn) = (Cipher::random()?, Cipher::random()?);
         let mut id = [0; ID_BYTES];
@@ -57,13 +57,13 @@ impl Keys {
         Ok((Self::of_store(id, &own), record))
     }
 
-    /// The keys of a store from their record; `None` where this key does not open it.
+    /// Reads the keys of a store from their record; `None` if this key does not open it.
     pub(super) fn read(record: &[u8], key: &EncryptionKey) -> Option<Self> {
         let (id, own) = unwrapped(record, key)?;
         Some(Self::of_store(id, &own))
     }
 
-    /// The keys of a todo, or of what is not one todo's; `None` where it has none.
+    /// Returns the keys of a todo, or of records that belong to no single todo; `None` if there are none.
     pub(super) fn of(&self, kv: &dyn Kv, domain: u32) -> Result<Option<Arc<TodoKeys>>, Error> {
         if domain == 0 || domain >= RESERVED {
             return Ok(Some(self.store.clone()));
@@ -81,7 +81,7 @@ impl Keys {
         Ok(Some(keys))
     }
 
-    /// New keys for a todo that has none, and their record.
+    /// Creates keys for a todo that has none, and their record.
     pub(super) fn make_for(&self, domain: u32) -> Result<Made, Error> {
         let key = Cipher::random()?;
         let at = key_of(domain);
@@ -101,7 +101,7 @@ impl Keys {
         self.at_hand.write().remove(&domain);
     }
 
-    /// Reads the keys of todos again from now on.
+    /// Clears the cache, so that the keys of todos are read again.
     pub(super) fn drop_all(&self) {
         self.at_hand.write().clear();
     }
@@ -153,14 +153,14 @@ impl TodoKeys {
     }
 }
 
-/// Which of the writings of its place a record is: no two have the same.
+/// Returns the tag of a record, which identifies one write in its place: no two writes have the same.
 pub(super) fn tag_of(record: &[u8]) -> u64 {
     let nonce = record.get(1..9).and_then(|nonce| nonce.try_into().ok());
     // 0 stands for none.
     nonce.map_or(1, u64::from_le_bytes).max(1)
 }
 
-/// The record of a store's key: the store's id, and the key, sealed with the caller's.
+/// Returns the record of a store's key: the store's id, and the key, sealed with the caller's.
 fn wrapped(id: [u8; ID_BYTES], own: &Cipher, key: &EncryptionKey) -> Result<Vec<u8>, Error> {
     let place = place(&id, Kind::StoreKey, super::STORE_KEY);
     let sealed = key.cipher("store key").seal(&place, own.key())?;
@@ -177,7 +177,7 @@ fn unwrapped(record: &[u8], key: &EncryptionKey) -> Option<([u8; ID_BYTES], Ciph
     Some((*id, Cipher::new(own.try_into().ok()?)))
 }
 
-/// The record of a store's key, sealed with another one; `None` where the first does not open it.
+/// Returns the record of a store's key, sealed with another key; `None` if the first key does not open it.
 pub(super) fn wrapped_again(
     record: &[u8],
     key: &EncryptionKey,
@@ -191,7 +191,7 @@ fn key_of(domain: u32) -> Key {
     Key { space: Space::Meta, todo: KEYS, n: u64::from(domain) }
 }
 
-/// What sealed bytes are bound to: the store, what they are, and where they stand.
+/// Returns what sealed bytes are bound to: the store, their kind, and their place.
 fn place(id: &[u8; ID_BYTES], kind: Kind, key: Key) -> [u8; ID_BYTES + 14] {
     let mut place = [0; ID_BYTES + 14];
     let numbers = [kind as u8, key.space.number()].into_iter();

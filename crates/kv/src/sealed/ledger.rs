@@ -1,5 +1,5 @@
-//! What is known of a todo's records beside them: its head, how many there are, and of those that were written over or
-//! deleted which writing was the last.
+//! Ledgers: what is known about a todo's records, apart from the records. A ledger holds the todo's head, the number
+//! of its records and, for those that were overwritten or deleted, which write was the last.
 
 use super::keys::{Keys, Kind, tag_of};
 use super::{LEDGERS, NOT_LAST, NOT_OPENED, corrupt};
@@ -11,16 +11,16 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ledger {
     pub(super) head: u64,
-    /// How many records the todo has in the spaces that are noted.
+    /// How many records the todo has in the spaces that are tracked.
     pub(super) count: u64,
-    /// Of each record that was written over, its last writing; 0 of one that was deleted.
+    /// The last write of each record that was overwritten; 0 for a deleted one.
     pub(super) tags: BTreeMap<Key, u64>,
 }
 
 const ENTRY_BYTES: usize = 17;
 
 impl Ledger {
-    /// Whether a record is what the ledger knows, and is there if it knows it.
+    /// Checks that a record is the one that the ledger knows, and exists if the ledger knows it.
     pub(super) fn judge(&self, key: Key, found: Option<&[u8]>) -> Result<(), Error> {
         match self.tags.get(&key) {
             Some(tag) if found.map_or(0, tag_of) != *tag => Err(corrupt(key, NOT_LAST)),
@@ -28,7 +28,7 @@ impl Ledger {
         }
     }
 
-    /// As [`judge`](Self::judge), of all records in a range.
+    /// Like [`judge`](Self::judge), for all records in a range.
     pub(super) fn judge_all(
         &self,
         (space, todo): (Space, u32),
@@ -76,23 +76,23 @@ impl Ledger {
         Some(Self { head: u64::from_le_bytes(*head), count: u64::from_le_bytes(*count), tags })
     }
 
-    /// The ledger as it is stored.
+    /// Returns the ledger as it is stored.
     pub(super) fn seal(&self, keys: &Keys, domain: u32) -> Result<Vec<u8>, Error> {
         keys.seal(&keys.own, Kind::Ledger, key_of(domain), &self.write())
     }
 }
 
-/// Where the ledger of a todo stands.
+/// Returns the key of a todo's ledger.
 pub(super) fn key_of(domain: u32) -> Key {
     Key { space: Space::Meta, todo: LEDGERS, n: u64::from(domain) }
 }
 
-/// The ledger of a todo as it is stored.
+/// Reads the ledger of a todo as it is stored.
 pub(super) fn stored(kv: &dyn Kv, domain: u32) -> Result<Option<Vec<u8>>, Error> {
     kv.get(key_of(domain))
 }
 
-/// A stored ledger, opened; of a todo without one the empty one.
+/// Opens a stored ledger; a todo without one has an empty ledger.
 pub(super) fn open(keys: &Keys, domain: u32, stored: Option<&[u8]>) -> Result<Ledger, Error> {
     let Some(stored) = stored else { return Ok(Ledger::default()) };
     let at = key_of(domain);
@@ -100,18 +100,20 @@ pub(super) fn open(keys: &Keys, domain: u32, stored: Option<&[u8]>) -> Result<Le
     opened.and_then(|bytes| Ledger::read(&bytes)).ok_or_else(|| corrupt(at, NOT_OPENED))
 }
 
-/// What a stored ledger adds to the sum. Nobody without the key knows it, so no other ledgers come to the same sum.
+/// Returns what a stored ledger adds to the sum. Nobody can compute it without the key, so nobody can make other
+/// ledgers with the same sum.
 pub(super) fn part_of_sum(keys: &Keys, domain: u32, stored: &[u8]) -> [u8; 32] {
     let nonce = stored.get(..25).unwrap_or(stored);
     keys.own.digest(&[&domain.to_le_bytes(), nonce].concat())
 }
 
-/// Adds a part to a sum, or takes it away.
+/// Adds a part to a sum, or removes it.
 pub(super) fn add(sum: &mut [u8; 32], part: &[u8; 32]) {
     sum.iter_mut().zip(part).for_each(|(sum, part)| *sum ^= part);
 }
 
-/// The todo whose key seals a record, and whose ledger knows it: what is registered of a todo is its own.
+/// Returns the todo whose key seals a record, and whose ledger knows it. The registry's record of a todo belongs to
+/// that todo.
 pub(super) fn domain_of(key: Key) -> u32 {
     match (key.space, key.todo) {
         (Space::Name, _) => 0,
@@ -120,8 +122,8 @@ pub(super) fn domain_of(key: Key) -> u32 {
     }
 }
 
-/// Whether what is written over in a space is noted. In the others a record is written once, or what is written over it says
-/// the same, or says of which model it is.
+/// Returns whether overwrites in a space are tracked. In the other spaces a record is written once, or a later value
+/// says the same, or says which model it is from.
 pub(super) fn is_noted(space: Space) -> bool {
     match space {
         Space::Name

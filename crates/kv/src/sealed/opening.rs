@@ -1,4 +1,4 @@
-//! Opening a store that is encrypted, making one, and giving one another key.
+//! Opens an encrypted store, creates one, and changes its key.
 
 use super::keys::{Keys, Kind, wrapped_again};
 use super::turn::Turn;
@@ -8,11 +8,11 @@ use foldback_cipher::EncryptionKey;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Seals whatever is kept in `kv` from now on, with keys that `key` opens: see [`open_with`](crate::open_with). `dir` is the
-/// folder that the processes share which have the store open.
+/// Seals everything that is written to `kv` from now on, with keys that `key` opens: see
+/// [`open_with`](crate::open_with). `dir` is the folder shared by the processes that have the store open.
 ///
 /// # Errors
-/// [`Error::WrongKey`] where another key opens it; [`Error::NotEncrypted`] where it holds anything already that is not
+/// [`Error::WrongKey`] if another key opens it; [`Error::NotEncrypted`] if it already holds anything that is not
 /// sealed.
 pub fn seal(
     kv: Arc<dyn Kv>,
@@ -23,7 +23,7 @@ pub fn seal(
     seal_as(kv, dir, mode, key, None)
 }
 
-/// As [`seal`]; `says` is whether the format file of the folder says that the store is encrypted, where there is one.
+/// Like [`seal`]; `says` is whether the format file of the folder, if there is one, says that the store is encrypted.
 pub(crate) fn seal_as(
     kv: Arc<dyn Kv>,
     dir: Option<&Path>,
@@ -36,18 +36,18 @@ pub(crate) fn seal_as(
     let mut record = kv.get(STORE_KEY)?;
     let mut made = None;
     if record.is_none() && mode == Mode::ReadWrite && is_new(kv.as_ref())? {
-        // One process makes it, and the others find it.
+        // One process creates the key, and the others find it.
         let _turn = turn.take()?;
         record = kv.get(STORE_KEY)?;
         if record.is_none() {
-            // The folder says it first, so that nobody takes the store for one that is not.
+            // The folder is marked first, so that nobody takes the store for one that is not encrypted.
             if is_marked {
                 mark(dir)?;
             }
             made = Some(make(kv.as_ref(), key, path)?);
         }
     } else if record.is_none() {
-        // Another process may have made it meanwhile.
+        // Another process may have created it meanwhile.
         record = kv.get(STORE_KEY)?;
     }
     let keys = match (made, record) {
@@ -66,11 +66,12 @@ pub(crate) fn seal_as(
     Ok(Arc::new(Sealed { inner: kv, keys, mode, turn, is_marked }))
 }
 
-/// Seals the keys of a store with another key of the caller's. What is sealed with them stays as it is. [`compact`](Kv::compact) it
-/// then: what the old key opened is in no file afterwards.
+/// Seals the keys of a store with a new key of the caller. Data that is sealed with them stays as it is.
+/// [`compact`](Kv::compact) the store afterwards, so that no file holds anything that the old key opens.
 ///
 /// # Errors
-/// [`Error::WrongKey`], [`Error::NotEncrypted`], and [`Error::Conflict`] when another one changes it at once.
+/// [`Error::WrongKey`], [`Error::NotEncrypted`], and [`Error::Conflict`] when another process changes it at the same
+/// time.
 pub fn change_key(
     kv: &dyn Kv,
     dir: &Path,
@@ -78,7 +79,7 @@ pub fn change_key(
     new: &EncryptionKey,
 ) -> Result<(), Error> {
     let path = || dir.to_owned();
-    // Of two that change it at once the second one's key opens nothing by then.
+    // If two processes change it at once, the second one's old key no longer opens anything.
     let head = kv.head(STORE)?;
     let record = kv.get(STORE_KEY)?.ok_or_else(|| Error::NotEncrypted { path: path() })?;
     let record =
@@ -87,12 +88,12 @@ pub fn change_key(
     kv.commit(Batch { expect, put: vec![(STORE_KEY, record?)], ..Batch::default() })
 }
 
-/// Whether the records of a store are sealed, whatever its folder says.
+/// Returns whether the records of a store are sealed, whatever its folder says.
 pub(crate) fn is_sealed(kv: &dyn Kv) -> bool {
     matches!(kv.get(STORE_KEY), Ok(Some(_)) | Err(Error::Corrupt { .. }))
 }
 
-/// Makes the key of a new store, or takes that of another process which came first.
+/// Creates the key of a new store, or uses that of another process that came first.
 fn make(kv: &dyn Kv, key: &EncryptionKey, path: impl Fn() -> PathBuf) -> Result<Keys, Error> {
     retry(|| {
         let head = kv.head(STORE)?;
@@ -112,7 +113,7 @@ fn read(record: &[u8], key: &EncryptionKey, path: impl Fn() -> PathBuf) -> Resul
     Keys::read(record, key).ok_or_else(|| Error::WrongKey { path: path() })
 }
 
-/// Whether nothing was ever written.
+/// Returns whether nothing was ever written.
 fn is_new(kv: &dyn Kv) -> Result<bool, Error> {
     Ok(kv.head(0)? == 0
         && kv.last(Space::Meta, 0)?.is_none()

@@ -1,4 +1,4 @@
-//! One writer at a time: what a batch makes of the ledgers holds for the ledgers that it read.
+//! One writer at a time, so that a batch changes the same ledgers that it read.
 
 use crate::Error;
 use crate::error::writing;
@@ -18,7 +18,7 @@ pub(super) struct Turn {
     file: Mutex<Option<File>>,
 }
 
-/// The turn of a writer, for as long as it lives.
+/// A writer's turn, which ends when it is dropped.
 pub(super) struct Taken<'t> {
     file: MutexGuard<'t, Option<File>>,
 }
@@ -64,7 +64,7 @@ impl Turn {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         if self.file.as_ref().is_some_and(|file| file.unlock().is_err()) {
-            // Closing it gives it back.
+            // Closing the file releases the lock.
             *self.file = None;
         }
     }

@@ -34,10 +34,9 @@ impl Sled {
     }
 }
 
-/// Finishes or undoes a compaction that was cut short. The old database is moved aside, the new
-/// one is moved in, the old one is removed: so a missing database is the old one's name, and a
-/// present one makes the others remains. An opening that came to nothing ends in the same way with the copy that was made
-/// before it.
+/// Finishes or undoes an interrupted compaction. The old database is moved aside, the new one is moved in, and the old
+/// one is removed. So if the database is missing, the one that was moved aside takes its place, and if it is present,
+/// the others are remains. An opening that failed is undone in the same way, with the copy that was made before it.
 pub(super) fn mend(dir: &Path) -> Result<(), Error> {
     let (place, old) = (dir.join(SLED_FOLDER), dir.join(OLD_FOLDER));
     if !place.exists() {

@@ -1,15 +1,15 @@
-//! What tells whether everything is there: the number of records and a sum over all of them.
+//! Shows whether the database is complete: the number of records and a sum over all of them.
 //!
-//! After damage sled gives what is left, without a word. So every commit writes, in its own batch, how many records
-//! and heads there are behind it, and the sum of their hashes; and each opening of the database reads all of it and
-//! compares. Only whole commits at the end can be missing after that.
+//! After damage sled silently returns what is left. So every commit writes, in its own batch, how many records and
+//! heads there are after it, and the sum of their hashes; each opening of the database reads all of them and
+//! compares. After that, only whole commits at the end can be missing.
 
 use crate::ordered;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The key of the record, beside all spaces, heads and whatever else is about the whole.
+/// The key of the record, outside all spaces and apart from heads and other records about the whole.
 pub(super) const KEY: ordered::Bytes = [253, 0, 0, 0, 0, 0, 0, 0, 0];
-/// Keys from this one on are no records: but for the heads.
+/// Keys from this one on are not records, except for the heads.
 const OTHERS: u8 = 253;
 /// The count, the sum, and the hash of both.
 const BYTES: usize = 8 + 16 + 8;
@@ -22,7 +22,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// Everything that a database holds, read.
+    /// Reads everything that a database holds.
     pub(super) fn of(database: &::sled::Db) -> Result<Self, ::sled::Error> {
         let mut contents = Self::default();
         for item in database.iter() {
@@ -32,25 +32,25 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Says what is wrong with what is there, if the last commit left something else. A database of an earlier version
-    /// does not say what that was.
+    /// Returns how the contents differ from what the last commit left, if they do. A database of an earlier version
+    /// does not record that.
     pub(super) fn missing(self, database: &::sled::Db) -> Result<Option<String>, ::sled::Error> {
         let Some(stored) = database.get(KEY)? else { return Ok(None) };
         let stated = <[u8; BYTES]>::try_from(&*stored).ok().and_then(|bytes| Self::open(&bytes));
         Ok(match stated {
-            None => Some("the record of how many records there are is damaged".to_owned()),
+            None => Some("its count of records is damaged".to_owned()),
             Some(stated) if stated == self => None,
             Some(Self { count, .. }) if count == self.count => {
-                Some("some records are not those that its last commit left".to_owned())
+                Some("some records differ from those that its last commit left".to_owned())
             }
             Some(Self { count, .. }) => {
                 let found = self.count;
-                Some(format!("its last commit left {count} records and heads, and it has {found}"))
+                Some(format!("its last commit left {count} records and heads, but it has {found}"))
             }
         })
     }
 
-    /// Counts a record that is written.
+    /// Adds a record that is written.
     pub(super) fn add(&mut self, key: &[u8], stored: &[u8]) {
         if let Some(hash) = hash(key, stored) {
             self.count = self.count.wrapping_add(1);
@@ -58,7 +58,7 @@ impl Contents {
         }
     }
 
-    /// Leaves out a record that is replaced or deleted.
+    /// Removes a record that is replaced or deleted.
     pub(super) fn take(&mut self, key: &[u8], stored: &[u8]) {
         if let Some(hash) = hash(key, stored) {
             self.count = self.count.wrapping_sub(1);
@@ -66,7 +66,7 @@ impl Contents {
         }
     }
 
-    /// As it is stored.
+    /// Encodes it as it is stored.
     pub(super) fn seal(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend_from_slice(&self.count.to_le_bytes());

@@ -1,7 +1,7 @@
-//! Copies of a database's folder: one for each who only reads, and one to come back to.
+//! Copies of a database's folder: one for each reader, and one to return to.
 //!
-//! sled repairs a database whenever it opens one, and takes a read that failed for the end of its log: what is behind
-//! that it overwrites. So it is never let near a folder of which there is no copy.
+//! sled repairs a database whenever it opens one, and takes a failed read for the end of its log, after which it
+//! overwrites everything. So it never gets a folder of which there is no copy.
 
 use super::compaction::{NEW_FOLDER, OLD_FOLDER, remove};
 use super::database::{Database, connect, guarded, until_closed};
@@ -16,21 +16,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The database as it was before it was opened for writing, for as long as nobody knows what came of that.
+/// The database as it was before it was opened for writing, kept until the outcome of that is known.
 pub(super) const SPARE_FOLDER: &str = "store.sled.spare";
-/// How the folders of those who read begin, in the folder for temporary files.
+/// The prefix of readers' folders in the folder for temporary files.
 const PREFIX: &str = "foldback-sled-";
-/// What sled may write when it opens a copy, beside the copy: a snapshot, a segment.
+/// The space that sled may need besides the copy when it opens one: a snapshot, a segment.
 const ROOM: u64 = 4 << 20;
 
-/// A copy to be read, gone with its value.
+/// A copy for reading, removed when the value is dropped.
 pub(super) struct PrivateCopy {
     folder: PathBuf,
     _lock: Lock,
 }
 
 impl PrivateCopy {
-    /// Copies a database's folder to where temporary files are.
+    /// Copies a database's folder into the folder for temporary files.
     pub(super) fn of(place: &Path) -> Result<Self, Error> {
         static COPIES: AtomicU64 = AtomicU64::new(0);
         let parent = std::env::temp_dir();
@@ -42,7 +42,7 @@ impl PrivateCopy {
             #[cfg(unix)]
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
             match builder.create(&folder) {
-                // Of a process that was killed, and had the same number.
+                // Left by a killed process with the same id.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 created => created.map_err(writing("create", &folder))?,
             }
@@ -54,7 +54,7 @@ impl PrivateCopy {
         }
     }
 
-    /// The folder of the copied database.
+    /// Returns the folder of the copied database.
     pub(super) fn database(&self) -> PathBuf {
         self.folder.join(SLED_FOLDER)
     }
@@ -67,7 +67,7 @@ impl Drop for PrivateCopy {
     }
 }
 
-/// Takes a new folder's lock; `None` where somebody who [sweeps](sweep) came first.
+/// Takes a new folder's lock; `None` if a process that [sweeps](sweep) came first.
 fn own(folder: &Path) -> Result<Option<Lock>, Error> {
     let lock = match Lock::open(folder) {
         Err(_) if !folder.exists() => return Ok(None),
@@ -77,7 +77,7 @@ fn own(folder: &Path) -> Result<Option<Lock>, Error> {
     Ok(Some(lock).filter(|_| is_taken && folder.join("LOCK").exists()))
 }
 
-/// Removes what readers left that were killed: nobody has its lock.
+/// Removes what killed readers left: nobody holds its lock.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let folder = entry.path();
@@ -91,7 +91,7 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// What becomes of a store in which acknowledged commits are missing: sled would write over what remains of them.
+/// How to treat a store in which acknowledged commits are missing: sled would overwrite what remains of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     /// It is left as it is: [`Error::Lost`].
@@ -100,14 +100,14 @@ pub(super) enum Missing {
     IsAccepted,
 }
 
-/// Opens a database for writing. If it does not hold what its last commit left, its folder becomes again what it was.
+/// Opens a database for writing. If it does not hold what its last commit left, its folder is restored.
 ///
-/// A read that failed may look like the end of the log, so that earlier commits are all that there seems to be. So a copy is
-/// opened first, and both must come to the same.
+/// A failed read may look like the end of the log, so that only earlier commits seem to exist. So a copy is opened
+/// first, and both openings must find the same contents.
 pub(super) fn connect_for_writing(dir: &Path, missing: Missing) -> Result<Database, Error> {
     let (place, spare, copy) =
         (dir.join(SLED_FOLDER), dir.join(SPARE_FOLDER), dir.join(NEW_FOLDER));
-    // An opening that was cut short: nothing was acknowledged after it had begun.
+    // An interrupted opening: nothing was acknowledged after it had begun.
     if spare.exists() {
         come_back(dir)?;
     }
@@ -134,7 +134,7 @@ pub(super) fn connect_for_writing(dir: &Path, missing: Missing) -> Result<Databa
         if database.contents() != expected {
             database.close();
             let detail =
-                "two openings of it found other records; a read may have failed".to_owned();
+                "two openings of it found different records; a read may have failed".to_owned();
             return Err(Error::Damaged { path: place.clone(), detail });
         }
         match discard_spare(dir) {
@@ -154,13 +154,13 @@ pub(super) fn connect_for_writing(dir: &Path, missing: Missing) -> Result<Databa
     opened
 }
 
-/// Removes the spare. Its name goes first, durably and before anything is acknowledged: a half of it, or one that a power cut
-/// brings back, would be taken for the whole.
+/// Removes the spare. It is renamed first, durably and before anything is acknowledged: a partial spare, or one that a
+/// power cut brings back, would be taken for a complete one.
 fn discard_spare(dir: &Path) -> Result<(), Error> {
     let (spare, remains) = (dir.join(SPARE_FOLDER), dir.join(NEW_FOLDER));
     fs::rename(&spare, &remains).map_err(writing("rename", &spare))?;
     folder::sync(dir)?;
-    // What is left of it has a name that every opening removes.
+    // Its remains have a name that every opening removes.
     let _ = remove(&remains);
     Ok(())
 }
@@ -173,9 +173,9 @@ fn come_back(dir: &Path) -> Result<(), Error> {
     folder::sync(dir)
 }
 
-/// Opens a copy of the database in a store's folder, to read it. The folder stays as it is.
+/// Opens a copy of the database in a store's folder for reading. The folder stays as it is.
 pub(super) fn connect_for_reading(dir: &Path) -> Result<(Database, PrivateCopy), Error> {
-    // An opening or a compaction that was cut short has left the whole one under another name.
+    // An interrupted opening or compaction has left the complete database under another name.
     let names = [SPARE_FOLDER, SLED_FOLDER, OLD_FOLDER].map(|name| dir.join(name));
     let mut refused = None;
     for place in names.into_iter().filter(|place| place.exists()) {
@@ -221,7 +221,7 @@ fn fill(from: &Path, to: &Path) -> Result<(), Error> {
             fs::create_dir_all(parent).map_err(writing("create", parent))?;
         }
         fs::copy(&from, &to).map_err(writing("copy to", &to))?;
-        // A copy of what can only be read is there to be opened all the same.
+        // A copy of a read-only file must still be writable to be opened.
         #[cfg(unix)]
         {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -240,7 +240,7 @@ fn sync(copy: &Path) -> Result<(), Error> {
     folder::sync(copy)
 }
 
-/// The files of a database's folder by their names in it, with their lengths.
+/// Returns the files of a database's folder by their names in it, with their lengths.
 fn files(folder: &Path) -> Result<Vec<(PathBuf, u64)>, Error> {
     let (mut found, mut folders) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(inner) = folders.pop() {
@@ -259,7 +259,7 @@ fn files(folder: &Path) -> Result<Vec<(PathBuf, u64)>, Error> {
     Ok(found)
 }
 
-/// The bytes that are free where a folder will be, if the system tells.
+/// Returns the free bytes where a folder will be, if the system reports them.
 fn free(folder: &Path) -> Option<u64> {
     #[cfg(unix)]
     {

@@ -15,23 +15,23 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An open database, with a handle of our own on its log.
+/// An open database, with our own handle on its log.
 ///
-/// sled's flush is not enough: on Linux it asks for `sync_file_range`, which leaves the file's
-/// metadata and the disk's own cache behind (strace saw 12 fsyncs in 2,000 flushes), and it never
-/// syncs the files of large values. Its lock is an `flock`, which another handle does not disturb.
+/// sled's flush is not enough: on Linux it calls `sync_file_range`, which syncs neither the file's
+/// metadata nor the disk's own cache (strace saw 12 fsyncs in 2,000 flushes), and it never syncs
+/// the files of large values. Its lock is an `flock`, which another handle does not disturb.
 pub(super) struct Database {
     pub(super) sled: ::sled::Db,
     log: File,
     folder: PathBuf,
-    /// The greatest number of a large value's file that is known to be durable. Nothing is known
-    /// of a store that was just opened: the one before may have died before it synced.
+    /// The greatest number of a large value's file that is known to be durable. In a store that was
+    /// just opened, none is known to be: the previous process may have died before it synced.
     blob: AtomicI64,
     contents: Mutex<Contents>,
 }
 
 impl Database {
-    /// Reads everything, and says what is wrong with it, if anything.
+    /// Reads everything, and returns what is wrong with it, if anything.
     pub(super) fn count(&self) -> Result<Option<String>, Error> {
         guarded(&self.folder, || {
             let found = Contents::of(&self.sled)?;
@@ -40,12 +40,12 @@ impl Database {
         })
     }
 
-    /// What there is.
+    /// Returns the contents.
     pub(super) fn contents(&self) -> Contents {
         *self.contents.lock()
     }
 
-    /// Makes changes durable: what the keys hold from now on, or nothing.
+    /// Makes changes durable: the new value of each key, or `None` for no value.
     pub(super) fn apply(
         &self,
         changes: BTreeMap<ordered::Bytes, Option<Vec<u8>>>,
@@ -70,7 +70,7 @@ impl Database {
         Ok(())
     }
 
-    /// Closes the database. sled panics where that fails.
+    /// Closes the database. sled panics if that fails.
     pub(super) fn close(self) {
         let _ = unpanicked(|| drop(self.sled));
     }
@@ -104,14 +104,14 @@ impl Database {
     }
 }
 
-/// Opens a database. A handle of this process that was just dropped may still be closing, which
-/// sled reports as a lock that it could not get.
+/// Opens a database. A recently dropped handle of this process may still be closing, which sled
+/// reports as a lock that it could not get.
 pub(super) fn connect(folder: &Path) -> Result<Database, Error> {
     let config = ::sled::Config::new()
         .path(folder)
         .cache_capacity(CACHE_BYTES)
         .mode(::sled::Mode::LowSpace)
-        // Every commit flushes, so there is nothing for a flusher to do.
+        // Every commit flushes, so a flusher would have nothing to do.
         .flush_every_ms(None);
     remove_unfinished_snapshots(folder)?;
     let begin = Instant::now();
@@ -135,7 +135,7 @@ pub(super) fn connect(folder: &Path) -> Result<Database, Error> {
     Ok(Database { sled, log, folder, blob, contents: Mutex::default() })
 }
 
-/// How long an opener waits for another to close; the promise is an answer within a second.
+/// How long opening waits for another handle to close; an answer is promised within a second.
 pub(super) const PATIENCE: Duration = Duration::from_millis(700);
 
 pub(super) const STEP: Duration = Duration::from_millis(10);
@@ -143,9 +143,9 @@ pub(super) const STEP: Duration = Duration::from_millis(10);
 /// sled's own default is 1 GB.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Removes the snapshots that an opening did not finish. sled writes one beside the last, renames it
-/// and only then lets go of the last; but it also takes an unfinished one for the newest when it
-/// opens, and refuses the store.
+/// Removes unfinished snapshots. sled writes a new one beside the last, renames it and only then
+/// removes the last; but when it opens it also takes an unfinished one for the newest, and refuses
+/// the store.
 fn remove_unfinished_snapshots(folder: &Path) -> Result<(), Error> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -160,8 +160,8 @@ fn remove_unfinished_snapshots(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits until a database that was dropped is closed: its tasks may still write into its folder,
-/// and its lock goes with the last of them.
+/// Waits until a dropped database is closed: its tasks may still write into its folder, and its
+/// lock is released with the last of them.
 pub(super) fn until_closed(folder: &Path) -> Result<(), Error> {
     let path = folder.join("db");
     let file = File::open(&path).map_err(reading("open", &path))?;
@@ -179,7 +179,7 @@ pub(super) fn until_closed(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Asks sled. It panics on some damaged files; that is an error like the others.
+/// Calls sled. It panics on some damaged files; that becomes an error like the others.
 pub(super) fn guarded<T>(
     path: &Path,
     ask: impl FnOnce() -> Result<T, ::sled::Error>,

@@ -1,4 +1,4 @@
-//! What a check of the file finds.
+//! The check of the file.
 
 use super::connection::Access;
 use super::row::{blob, high, low};
@@ -28,7 +28,7 @@ impl Sqlite {
             }
             let todo = low(id);
             let head = stored.and_then(|bytes| record::open_head(todo, bytes));
-            let head = if high(id) == 0 { head } else { Err(format!("{id} is no todo")) };
+            let head = if high(id) == 0 { head } else { Err(format!("{id} is not a todo")) };
             head.err().map(|detail| Finding::Head { todo, detail })
         })
     }
@@ -58,7 +58,7 @@ impl Sqlite {
             match step.map(|last| last.and_then(|id| id.checked_add(1))) {
                 Ok(Some(next)) => from = next,
                 Ok(None) => return Ok(()),
-                // The table cannot be walked to its end; the others may.
+                // This table cannot be read to its end, but the others may be readable.
                 Err(error @ (Error::Damaged { .. } | Error::Engine { .. })) => {
                     findings.push(Finding::Engine { detail: fault::words(&error) });
                     return Ok(());
@@ -93,8 +93,8 @@ impl Sqlite {
         Ok(())
     }
 
-    /// The log's damage. What looks like it while others write may be a frame that was not whole
-    /// yet, so it is looked at again while nobody can write.
+    /// Returns the log's damage. While others write, an incomplete frame looks like damage, so the
+    /// log is checked again while nobody can write.
     pub(super) fn log_damage(&self) -> Result<Option<Finding>, Error> {
         let log = connection::log_of(&self.file);
         if log::damage(&log).is_none() {

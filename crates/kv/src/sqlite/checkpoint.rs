@@ -1,8 +1,8 @@
-//! Bringing the log into the file, away from the commits.
+//! Copies the log into the file, separately from the commits.
 //!
-//! A thread of its own copies pages after about 4 MiB of commits, and empties the log when nothing
-//! was committed for a while: a flipped byte in the log silently drops every commit behind it,
-//! while one in the file is noticed. The thread starts with the first commit.
+//! A separate thread copies pages after about 4 MiB of commits, and empties the log when nothing
+//! was committed for a while: a flipped byte in the log silently drops every commit after it, while
+//! one in the file is noticed. The thread starts with the first commit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use rusqlite::{Connection, ErrorCode};
 use super::connection::{self, Access};
 use crate::Batch;
 
-/// How long emptying the log waits for readers of old pages. Writers wait with it, so it is short.
+/// How long emptying the log waits for readers of old pages. Writers wait meanwhile, so it is short.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
-/// The store is idle after so long without a commit.
+/// The store is idle after this long without a commit.
 const IDLE: Duration = Duration::from_secs(2);
-/// The longest pause between two tries to empty a log that others keep in use.
+/// The longest pause between two attempts to empty a log that others keep in use.
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 const PAGE_BYTES: usize = 4096;
 /// Pages of commits after which the log is copied (4 MiB).
 const PAGES: usize = 1024;
 
-/// Copies the log into the file and empties it. Says whether it could: a reader of old pages
-/// prevents it.
+/// Copies the log into the file and empties it. Returns whether that was possible: a reader of old
+/// pages prevents it.
 pub(super) fn truncate(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let busy: i64 =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
@@ -38,7 +38,7 @@ pub(super) fn truncate(connection: &Connection) -> Result<bool, rusqlite::Error>
 /// The thread's handle.
 pub(super) struct Checkpointer {
     file: PathBuf,
-    /// Set after a failed write; then nothing is moved any more.
+    /// Set after a failed write; from then on no page is copied.
     poisoned: Arc<AtomicBool>,
     thread: Mutex<Option<Thread>>,
 }
@@ -55,7 +55,7 @@ impl Checkpointer {
 
     /// Tells the thread that a batch was committed. Never waits for it.
     pub(super) fn committed(&self, batch: &Batch) {
-        // At least a leaf and the head's leaf; inner pages are few. An estimate is enough here.
+        // At least a leaf and the head's leaf; inner pages are few. An estimate is enough.
         let pages = batch.put.iter().map(|(_, value)| value.len() / PAGE_BYTES + 2).sum::<usize>()
             + 2 * batch.delete.len()
             + 1;
@@ -71,9 +71,9 @@ impl Checkpointer {
         }
         if let Some(thread) = &*slot {
             match thread.commits.try_send(pages) {
-                // A full queue means that the thread is at work and hears of the others.
+                // A full queue means that the thread is at work and receives the other messages.
                 Ok(()) | Err(TrySendError::Full(_)) => {}
-                // The thread gave up on a failing disk; the commits will hear of it themselves.
+                // The thread stopped because of a failing disk; the commits will get that error themselves.
                 Err(TrySendError::Disconnected(_)) => {}
             }
         }

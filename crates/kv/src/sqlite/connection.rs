@@ -1,4 +1,4 @@
-//! Opening connections, with the settings that the store's promises rest on.
+//! Opens connections, with the settings that the store's promises rely on.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{checkpoint, fault};
 use crate::Error;
 
-/// How long anybody waits for others before it is an error.
+/// How long to wait for others before it is an error.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a database file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// For writing, and for reading beside writers.
+    /// For writing, and for reading while others write.
     Write,
     /// For reading; the folder lets the log's index be shared with writers.
     Read,
-    /// For reading a file in a folder that cannot be written and has no log: SQLite takes no
-    /// locks and notices no changes. If somebody else can write there after all, what is read may
-    /// be old or fail its checksum.
+    /// For reading a file in a folder that cannot be written and has no log: SQLite takes no locks
+    /// and notices no changes. If another process can write there after all, records may be old or
+    /// fail their checksum.
     Frozen,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn open(
     // followed.
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
-    // Without this a statement is prepared anew for each range that is bound to it.
+    // Without this a statement is prepared again for each range that is bound to it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     if access == Access::Write {
         make_durable(&connection)?;
@@ -60,7 +60,7 @@ pub(super) fn open(
     Ok(connection)
 }
 
-/// Makes a new database.
+/// Creates a new database.
 pub(super) fn create(file: &Path) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -71,7 +71,7 @@ pub(super) fn create(file: &Path) -> Result<Connection, rusqlite::Error> {
     Ok(connection)
 }
 
-/// Closes a new database with everything in the file itself and nothing in a log.
+/// Closes a new database, with everything in the file itself and nothing in a log.
 pub(super) fn finish(connection: Connection) -> Result<(), rusqlite::Error> {
     // A copy brings its own header along, so the mode is set again.
     make_durable(&connection)?;
@@ -79,8 +79,8 @@ pub(super) fn finish(connection: Connection) -> Result<(), rusqlite::Error> {
     connection.close().map_err(|(_, error)| error)
 }
 
-/// Waits for others in short steps. SQLite's own handler sleeps up to 100 ms at a time, and
-/// measured over four processes some then got a tenth of the turns.
+/// Waits for others in short steps. SQLite's own handler sleeps up to 100 ms at a time; with it,
+/// some of four measured processes got a tenth of the turns.
 pub(super) fn set_patience(
     connection: &mut Connection,
     patience: Duration,
@@ -96,8 +96,8 @@ pub(super) fn set_patience(
     }))
 }
 
-/// Finds out how a store can be read: beside writers if the folder allows it, and otherwise as a
-/// frozen file.
+/// Determines how a store can be read: while others write if the folder allows it, and otherwise as
+/// a frozen file.
 pub(super) fn reading_access(dir: &Path, file: &Path) -> Result<Access, Error> {
     let asked = open(file, Access::Read, PATIENCE).and_then(|connection| {
         connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get::<_, i64>(0))
@@ -119,12 +119,12 @@ pub(super) fn reading_access(dir: &Path, file: &Path) -> Result<Access, Error> {
     }
 }
 
-/// The log (`-wal`) of a database.
+/// Returns the path of a database's log (`-wal`).
 pub(super) fn log_of(file: &Path) -> PathBuf {
     beside(file, "-wal")
 }
 
-/// The log's shared index (`-shm`).
+/// Returns the path of the log's shared index (`-shm`).
 pub(super) fn log_index_of(file: &Path) -> PathBuf {
     beside(file, "-shm")
 }
@@ -136,24 +136,24 @@ fn beside(file: &Path, end: &str) -> PathBuf {
 }
 
 fn make_durable(connection: &Connection) -> Result<(), rusqlite::Error> {
-    // SQLite answers with the mode that it has, which is another one when it could not change it.
+    // SQLite answers with the present mode, which differs if the mode could not be changed.
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(rusqlite::Error::SqliteFailure(
             rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
-            Some(format!("the journal mode is {mode} and could not be made WAL")),
+            Some(format!("the journal mode is {mode} and could not be changed to WAL")),
         ));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Without it the bytes of deleted records stay in free pages (45 copies of 40 canaries did).
+    // Otherwise the bytes of deleted records stay in free pages (45 copies of 40 canaries did).
     connection.pragma_update(None, "secure_delete", true)?;
-    // A backstop of 32 MiB; the checkpointer's thread is there before it.
+    // A backstop of 32 MiB; the checkpointer's thread normally acts first.
     connection.pragma_update(None, "wal_autocheckpoint", 8192)
 }
 
-/// The address that opens a file as one that nobody changes. Every byte that could mean something
-/// in an address is escaped.
+/// Returns the URI that opens a file as one that nobody changes. Every byte with a special meaning
+/// in a URI is escaped.
 fn frozen(file: &Path) -> String {
     let mut address = String::from("file:");
     for byte in file.as_os_str().as_encoded_bytes() {

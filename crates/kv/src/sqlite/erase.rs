@@ -1,8 +1,8 @@
 //! Deleting on a full disk.
 //!
-//! A commit writes every page that it touches into the log before any of them is free, and bytes that are
-//! deleted are overwritten: to delete much takes room for as much. So where there is none, rows go a few at a time,
-//! and the log is emptied behind each step, which gives its room to the next.
+//! A commit writes every page that it touches into the log before any of them is free, and deleted bytes are
+//! overwritten, so deleting much data takes as much free space. If there is none, rows are deleted a few at a time,
+//! and the log is emptied after each step, which frees space for the next.
 
 use super::row::ids;
 use super::writer::roll_back;
@@ -10,14 +10,14 @@ use super::{Sqlite, checkpoint, table};
 use crate::{Batch, Delete, Error, Key, Kv as _};
 use rusqlite::Connection;
 
-/// How many rows go in the first step. A step that does not fit is tried again with a quarter.
+/// How many rows are deleted in the first step. A step that does not fit is tried again with a quarter of them.
 const MOST_ROWS: usize = 1 << 10;
 
 impl Sqlite {
-    /// Deletes step by step what the batch deletes, and then commits it. Cut short, some of it is gone and the
-    /// head is where it was.
+    /// Deletes step by step what the batch deletes, and then commits it. If interrupted, some records are gone
+    /// and the head is unchanged.
     pub(super) fn erase_in_steps(&self, batch: Batch) -> Result<(), Error> {
-        // The log may hold room itself.
+        // The log itself may hold space.
         self.write("its log was emptied", |writer| {
             checkpoint::truncate(&writer.connection).map_err(|error| self.refused(error, false))
         })?;
@@ -27,7 +27,7 @@ impl Sqlite {
 
     fn erase_rows(&self, batch: &Batch) -> Result<(), Error> {
         let mut rows = MOST_ROWS;
-        // Single records tell what there is: they go with the head, at the end.
+        // Single records say what exists, so they are deleted together with the head, at the end.
         let is_range = |delete: &&Delete| delete.range.end > delete.range.start.saturating_add(1);
         for delete in batch.delete.iter().filter(is_range) {
             loop {
@@ -35,7 +35,7 @@ impl Sqlite {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(Error::Full { .. }) if rows > 1 => rows = (rows / 4).max(1),
-                    // One row is larger than what room there is: its bytes stay in free pages until the
+                    // One row is larger than the free space: its bytes stay in free pages until the
                     // store is compacted.
                     Err(Error::Full { .. }) if rows == 1 => {
                         self.overwrite("FAST")?;
@@ -48,7 +48,7 @@ impl Sqlite {
         Ok(())
     }
 
-    /// Whether deleted bytes are overwritten where that takes writing more pages.
+    /// Sets whether deleted bytes are overwritten even if that means writing more pages.
     fn overwrite(&self, how: &str) -> Result<(), Error> {
         self.write("others wrote", |writer| {
             let set = writer.connection.pragma_update(None, "secure_delete", how);
@@ -56,7 +56,7 @@ impl Sqlite {
         })
     }
 
-    /// Deletes the first rows of a range, at most so many, and at least one. Says whether there were any.
+    /// Deletes the first rows of a range, at most `rows` and at least one. Returns whether there were any.
     fn erase_some(&self, delete: &Delete, rows: usize) -> Result<bool, Error> {
         let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else {
             return Ok(false);
@@ -85,7 +85,7 @@ impl Sqlite {
     }
 }
 
-/// The last of the ids that a scan gives.
+/// Returns the last of the ids that a scan yields.
 fn last_of(
     connection: &Connection,
     scan: &str,

@@ -1,4 +1,4 @@
-//! What SQLite's errors mean to the caller.
+//! Maps SQLite's errors to what they mean to the caller.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +15,7 @@ impl Sqlite {
     }
 }
 
-/// The error of this crate for one of SQLite's.
+/// Returns this crate's error for one of SQLite's.
 pub(super) fn of(dir: &Path, error: rusqlite::Error) -> Error {
     let path = dir.to_owned();
     match error.sqlite_error_code() {
@@ -23,10 +23,10 @@ pub(super) fn of(dir: &Path, error: rusqlite::Error) -> Error {
             Error::Busy { path, doing: "others used it" }
         }
         Some(ErrorCode::DiskFull) => Error::Full { path },
-        // The log's shared index is 32 KiB that reading needs, too.
+        // Reading also needs the log's shared index, which takes 32 KiB.
         Some(_) if is_index_unmade(&error) => Error::Full { path },
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Error::ReadOnly { path },
-        // SQLite does not say what kept it from opening a file: the folder may.
+        // SQLite does not say why it could not open a file; the folder may show it.
         Some(ErrorCode::CannotOpen) => match writing_in(dir) {
             Err(refused) => crate::error::writing("open", dir)(refused),
             Ok(()) => {
@@ -46,25 +46,25 @@ pub(super) fn of(dir: &Path, error: rusqlite::Error) -> Error {
 
 /// Opens a file in the folder, as SQLite would open its log.
 fn writing_in(dir: &Path) -> io::Result<()> {
-    // Not the database itself: to close another handle of it would drop the locks of this process.
+    // Not the database itself: closing another handle of it would drop the locks of this process.
     let probe = dir.join("store.sqlite.probe");
     File::options().write(true).create(true).truncate(true).open(&probe)?;
     fs::remove_file(probe)
 }
 
-/// Whether a file ended where more was expected. A read that the disk refused (`SQLITE_IOERR_CORRUPTFS` among others,
-/// which is any EIO) may be answered the next time.
+/// Returns whether a file ended where more was expected. A read that the disk refused (`SQLITE_IOERR_CORRUPTFS` among
+/// others, which is any EIO) may succeed the next time.
 fn is_cut_short(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHORT_READ)
 }
 
-/// Whether the log's shared index could not be made as large as it has to be.
+/// Returns whether the log's shared index could not be extended to the required size.
 fn is_index_unmade(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHMSIZE)
 }
 
-/// Whether what the file holds is unknown after this error. A full disk and a busy store are not
-/// of that kind: SQLite has taken everything back.
+/// Returns whether the contents of the file are unknown after this error. After a full disk or a
+/// busy store they are known: SQLite has rolled everything back.
 pub(super) fn poisons(error: &rusqlite::Error, committing: bool) -> bool {
     match error.sqlite_error_code() {
         Some(_) if is_index_unmade(error) => false,
@@ -74,7 +74,7 @@ pub(super) fn poisons(error: &rusqlite::Error, committing: bool) -> bool {
     }
 }
 
-/// The innermost words of an error, for a finding.
+/// Returns the innermost message of an error, for a finding.
 pub(super) fn words(error: &Error) -> String {
     match error {
         Error::Damaged { detail, .. } => detail.clone(),

@@ -1,4 +1,4 @@
-//! What a database file says that it is.
+//! Reads how a database file identifies itself.
 
 use super::connection::{self, PATIENCE};
 use super::{fault, table};
@@ -6,7 +6,8 @@ use crate::Error;
 use rusqlite::Connection;
 use std::path::Path;
 
-/// The format version of a store's database, by its own header; `None` where it is another program's, or none.
+/// Returns the format version in the header of a store's database; `None` if the file belongs to another program or is
+/// not a database.
 pub(crate) fn version_of(dir: &Path, file: &Path) -> Result<Option<u64>, Error> {
     let asked = connection::reading_access(dir, file)
         .and_then(|access| connection::open(file, access, PATIENCE).map_err(|e| fault::of(dir, e)));
@@ -17,7 +18,7 @@ pub(crate) fn version_of(dir: &Path, file: &Path) -> Result<Option<u64>, Error> 
     }
 }
 
-/// As [`version_of`], of a database that is open.
+/// Like [`version_of`], for a database that is open.
 pub(super) fn version(connection: &Connection) -> Result<Option<u64>, rusqlite::Error> {
     if !table::check_identity(connection)?.is_empty() {
         return Ok(None);

@@ -1,12 +1,12 @@
-//! Looking through SQLite's log for commits that a damaged frame cuts off.
+//! Searches SQLite's log for commits that a damaged frame cuts off.
 //!
 //! A log is a header of 32 bytes and frames of 24 bytes and a page. Each frame carries the header's
-//! two salts and a checksum over everything before it, so SQLite stops at the first frame that does
-//! not hold, without a word: that is how it recognises the torn end of a commit that nobody was
-//! told of. A frame *behind* such a one that has the same salts and ends a commit says that it was
-//! not the end. (Frames of an earlier round of the log have other salts; frames of a transaction
-//! that was rolled back end no commit.) After a power cut, writes that were never acknowledged may
-//! have reached the disk in another order and look the same; hence a finding, and no repair.
+//! two salts and a checksum over everything before it. SQLite silently stops at the first invalid
+//! frame, because that is how it recognises the torn end of a commit that was not acknowledged. A
+//! frame *after* such a one that has the same salts and ends a commit shows that it was not the
+//! end. (Frames of an earlier round of the log have other salts; frames of a transaction that was
+//! rolled back end no commit.) After a power cut, writes that were never acknowledged may have
+//! reached the disk in another order and look the same; hence a finding, and no repair.
 //!
 //! The layout is that of <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
 
@@ -21,7 +21,7 @@ const FRAME_BYTES: usize = 24;
 /// The last bit says that checksums read their words in big-endian order.
 const MAGIC: u32 = 0x377f_0682;
 
-/// The damage in a log, if there is any. A log that is not there or cannot be read shows none.
+/// Returns the damage in a log, if there is any. A missing or unreadable log shows none.
 pub(super) fn damage(path: &Path) -> Option<Finding> {
     let detail = File::open(path).and_then(|file| inspect(BufReader::new(file))).ok()??;
     Some(Finding::Log { path: path.to_owned(), detail })
@@ -42,9 +42,9 @@ fn inspect(mut log: impl Read) -> io::Result<Option<String>> {
     let mut sum = Sum(0, 0).over(signed, order);
     let sound = magic & !1 == MAGIC && page_bytes.is_power_of_two() && page_bytes <= 1 << 16;
     if !sound || sum != stored {
-        // A first commit that was cut off leaves a header that is torn and nothing behind it.
+        // A first commit that was cut off leaves a torn header and nothing after it.
         let behind = fill(&mut log, &mut [0; FRAME_BYTES])?;
-        return Ok(behind.then(|| "its header does not hold, so all of it is ignored".to_owned()));
+        return Ok(behind.then(|| "its header is damaged, so all of it is ignored".to_owned()));
     }
 
     let mut frame = [0; FRAME_BYTES];
@@ -70,7 +70,7 @@ fn inspect(mut log: impl Read) -> io::Result<Option<String>> {
         }
     }
     Ok(bad.filter(|_| cut_off > 0).map(|bad| {
-        format!("its frame {bad} does not hold, and {cut_off} commits behind it are ignored")
+        format!("its frame {bad} is damaged, and {cut_off} commits after it are ignored")
     }))
 }
 
@@ -97,7 +97,7 @@ fn little_endian(bytes: &[u8]) -> u32 {
     bytes.try_into().map_or(0, u32::from_le_bytes)
 }
 
-/// Fills the buffer, or says that the log ends before.
+/// Fills the buffer. Returns `false` if the log ends before that.
 fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match log.read_exact(buffer) {
         Ok(()) => Ok(true),

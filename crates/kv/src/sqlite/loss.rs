@@ -1,4 +1,4 @@
-//! Commits that are gone, as the witness tells.
+//! Commits that are gone according to the witness.
 
 use super::connection::Access;
 use super::row::last_commit;
@@ -7,7 +7,8 @@ use super::{Sqlite, table};
 use crate::{Error, Finding, Lost, acknowledged, witness};
 
 impl Sqlite {
-    /// A frozen file is asked once, when it is opened: it does not see what others write later.
+    /// Returns the lost commits. A frozen file is checked once, when it is opened: it does not see what others write
+    /// later.
     pub(super) fn find_loss(&self) -> Result<Option<Lost>, Error> {
         if let Some(lost) = self.frozen_loss.get() {
             return Ok(*lost);
@@ -19,7 +20,7 @@ impl Sqlite {
         Ok(lost)
     }
 
-    /// Lets the witness know of what is there, and of nothing more.
+    /// Sets the witness to the last commit that the store holds.
     pub(super) fn witness_what_is_held(&self) -> Result<(), Error> {
         self.write("its loss was accepted", |writer| {
             let connection = &writer.connection;
@@ -31,8 +32,8 @@ impl Sqlite {
         })
     }
 
-    /// What the log shows when the store is opened; the log itself may be written over later. A witness that was not there
-    /// before says nothing of it.
+    /// Returns what the log shows when the store is opened; the log itself may be written over later. A witness that
+    /// did not exist before says nothing about it.
     pub(super) fn log_at_opening(
         &self,
         suspected: Option<Finding>,
@@ -43,7 +44,8 @@ impl Sqlite {
         log.filter(|_| !(has_witness && self.is_witnessed().unwrap_or(false)))
     }
 
-    /// What the log and the witness say. It comes before every other check, whose connection may bring the log in.
+    /// Returns what the log and the witness say. This precedes every other check, because a check's connection may copy
+    /// the log into the file.
     pub(super) fn check_log(&self) -> Result<Vec<Finding>, Error> {
         let log = match self.log_damage()? {
             Some(_) if self.is_witnessed()? => None,
@@ -53,9 +55,9 @@ impl Sqlite {
         Ok(log.into_iter().chain(self.find_loss()?.map(Finding::Lost)).collect())
     }
 
-    /// Whether there is a witness, and it knows of no loss. Then what stands behind the damage of a log is taken for writes that
-    /// nobody waited for: a power cut lets them reach the disk in another order. (After one the witness may be behind, and
-    /// says nothing of a log that was damaged as well.)
+    /// Returns whether there is a witness that knows of no loss. If so, what follows the damage of a log is taken for
+    /// writes that were not acknowledged: in a power cut they may reach the disk out of order. (After a power cut the
+    /// witness may be behind, and then says nothing about a log that was also damaged.)
     fn is_witnessed(&self) -> Result<bool, Error> {
         Ok(witness::is_there(&self.dir) && self.find_loss()?.is_none())
     }

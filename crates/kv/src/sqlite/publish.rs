@@ -1,4 +1,4 @@
-//! A new database file, which is there whole or not at all.
+//! Publishes a new database file, complete or not at all.
 
 use super::{connection, fault};
 use crate::Error;
@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use std::fs;
 use std::path::Path;
 
-/// Builds a database beside its place and renames it into it, whole and synced.
+/// Builds a database beside its place, syncs it, and renames it into place.
 pub(super) fn publish(
     dir: &Path,
     fill: impl FnOnce(&mut Connection) -> Result<(), Error>,

@@ -7,7 +7,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::ops::RangeInclusive;
 
-/// A todo's head, or why what is stored is none.
+/// Returns a todo's head, or why the stored one is not valid.
 pub(super) fn head(connection: &Connection, todo: u32) -> Result<Stored<u64>, rusqlite::Error> {
     let stored = |todo| head_record(connection, i64::from(todo));
     if let Some(stored) = stored(todo)? {
@@ -32,7 +32,8 @@ fn head_record(
         .optional()
 }
 
-/// The last commit that the connection sees, or why what is stored is none. A store from before there were numbers has none.
+/// Returns the last commit that the connection sees, or why the stored one is not valid. A store from before commits
+/// had numbers has none.
 pub(super) fn last_commit(connection: &Connection) -> Result<Stored<Link>, rusqlite::Error> {
     let stored = head_record(connection, table::LAST_COMMIT)?;
     Ok(stored.map_or(Ok(Link::default()), |stored| Link::open(&stored?)))
@@ -40,7 +41,7 @@ pub(super) fn last_commit(connection: &Connection) -> Result<Stored<Link>, rusql
 
 type Stored<T> = Result<T, String>;
 
-/// A column's bytes, or why it has none: a damaged cell may claim to be of another type.
+/// Returns a column's bytes, or why it has none: a damaged cell may claim another type.
 pub(super) fn blob<'a>(
     row: &'a Row<'_>,
     column: usize,
@@ -53,22 +54,22 @@ pub(super) fn blob<'a>(
 
 pub(super) fn id(key: Key) -> i64 {
     let (first, _) = ids(key.todo, &(0..=0));
-    // The key was checked: its number is below 2^32.
+    // The key was checked: its `n` is below 2^32.
     first | i64::from(u32::try_from(key.n).unwrap_or(u32::MAX))
 }
 
-/// The ids of a span of one todo, both ends in it.
+/// Returns the ids of a span of one todo, both ends included.
 pub(super) fn ids(todo: u32, span: &RangeInclusive<u32>) -> (i64, i64) {
     let base = i64::from(todo) << 32;
     (base | i64::from(*span.start()), base | i64::from(*span.end()))
 }
 
-/// The todo in an id.
+/// Returns the todo in an id.
 pub(super) fn high(id: i64) -> u32 {
     (id >> 32) as u32
 }
 
-/// The number in an id.
+/// Returns the number in an id.
 pub(super) fn low(id: i64) -> u32 {
     id as u32
 }

@@ -12,11 +12,11 @@ pub(super) struct Table {
     pub(super) create: &'static str,
     pub(super) get: &'static str,
     pub(super) put: &'static str,
-    /// Both ends are in the range, here and below.
+    /// Both ends are included, here and below.
     pub(super) delete: &'static str,
     pub(super) scan: &'static str,
     pub(super) last: &'static str,
-    /// From an id on, at most so many.
+    /// From an id on, up to a limit.
     pub(super) walk: &'static str,
 }
 
@@ -49,11 +49,11 @@ macro_rules! table {
 /// The heads: the id is the todo.
 pub(super) const HEADS: Table = table!("heads");
 
-/// The id of the row of the heads' table that holds the last commit. It stands beside the heads, so that a commit
-/// changes no page more.
+/// The id of the row of the heads' table that holds the last commit. It is in the heads' table so that a commit
+/// changes no additional page.
 pub(super) const LAST_COMMIT: i64 = -1;
 
-/// The table of a space. Its name carries the number, so that a number is not used twice.
+/// Returns the table of a space. Its name contains the number, so that no number is used twice.
 pub(super) const fn of(space: Space) -> &'static Table {
     match space {
         Space::Meta => &const { table!("s00_meta") },
@@ -75,12 +75,12 @@ pub(super) const fn of(space: Space) -> &'static Table {
     }
 }
 
-/// `fldb`, so that tools can tell the file.
+/// `fldb`, so that tools can identify the file.
 const APPLICATION_ID: i32 = 0x666c_6462;
 const USER_VERSION: i32 = FORMAT_VERSION as i32;
 
-/// Makes the tables that are missing: all of them in an empty database, the later ones in one of an
-/// earlier format. All or none of it is done.
+/// Creates the missing tables: all of them in an empty database, the later ones in one of an
+/// earlier format. All of them are created, or none.
 pub(super) fn create(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -92,7 +92,7 @@ pub(super) fn create(connection: &mut Connection) -> Result<(), rusqlite::Error>
     transaction.commit()
 }
 
-/// What the file says of itself, where that is not what it should say.
+/// Returns how the file's own description differs from what it should be, if it does.
 pub(super) fn check_identity(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
     let mut wrong = Vec::new();
     // A store that is only read may be of an earlier version.
@@ -107,7 +107,7 @@ pub(super) fn check_identity(connection: &Connection) -> Result<Vec<String>, rus
     Ok(wrong)
 }
 
-/// Runs a statement that gives no rows, prepared once for each connection.
+/// Runs a statement that returns no rows, prepared once for each connection.
 pub(super) fn run(
     connection: &Connection,
     sql: &str,

@@ -1,9 +1,9 @@
-//! A file of an earlier format version.
+//! Tests with a file of an earlier format version.
 
 use super::*;
 use std::fs;
 
-/// Takes away from a store what later versions have brought, as if an earlier program had made it.
+/// Removes from a store what later versions added, as if an earlier program had created it.
 fn turn_back(dir: &Path) {
     let connection = Connection::open(dir.join(SQLITE_FILE)).unwrap();
     for space in [Space::Grant, Space::Plan, Space::Sent, Space::Parked] {
@@ -37,7 +37,7 @@ fn r9_a_reader_sees_that_another_has_upgraded() {
     assert_eq!(reader.check().unwrap(), Vec::new());
 }
 
-/// R9: what a store of an earlier version cannot hold is refused by a sentence, not by its engine.
+/// R9: what a store of an earlier version cannot hold is refused with an explanation, not by the engine.
 #[test]
 fn r9_what_an_earlier_version_cannot_hold_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -47,13 +47,13 @@ fn r9_what_an_earlier_version_cannot_hold_is_refused() {
     let key = Key { space: Space::Grant, todo: 1, n: 0 };
     let refused = store.commit(Batch { put: vec![(key, vec![1])], ..Batch::default() });
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("it could not be brought up to hold a grant"), "{said}");
-    // Everything else goes on.
+    assert!(said.contains("it could not be upgraded to hold a grant"), "{said}");
+    // Everything else still works.
     let key = Key { space: Space::Message, todo: 1, n: 0 };
     store.commit(Batch { put: vec![(key, vec![1])], ..Batch::default() }).unwrap();
 }
 
-/// R4: what others write after a frozen file was opened is not taken for lost.
+/// R4: what others write after a frozen file was opened is not taken for a loss.
 #[test]
 fn r4_a_frozen_file_reports_no_loss_of_later_writes() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The one connection of a process that writes, and whose turn it is.
+//! The one connection of a process that writes, and the turns of its writers.
 
 use super::connection::{Access, PATIENCE};
 use super::row::{id, ids, last_commit};
@@ -16,9 +16,9 @@ use std::time::Duration;
 
 pub(super) struct Writer {
     pub(super) connection: Connection,
-    /// Held while the writer waits to begin, and given back as soon as it has begun. So only one
-    /// process at a time asks SQLite for its write lock, one that has just committed queues behind
-    /// those that waited, and none is starved.
+    /// Held while the writer waits to begin, and released as soon as it has begun. So only one
+    /// process at a time asks SQLite for its write lock, a process that has just committed queues
+    /// behind those that waited, and none is starved.
     pub(super) turn: Lock,
     pub(super) acknowledged: Acknowledged,
 }
@@ -38,7 +38,7 @@ impl Writer {
 }
 
 impl Sqlite {
-    /// Runs one piece of work on the writer's connection while holding the write lock's queue.
+    /// Runs `work` on the writer's connection while holding this process's place in the queue for the write lock.
     pub(super) fn write<T>(
         &self,
         doing: &'static str,
@@ -60,7 +60,7 @@ impl Sqlite {
             return Err(busy());
         }
         let answer = work(writer);
-        // A second giving back is harmless, and the work may have failed before its own.
+        // Releasing twice is harmless, and the work may have failed before it released the lock.
         writer.turn.give()?;
         answer
     }
@@ -73,18 +73,18 @@ impl Sqlite {
         self.fault(error)
     }
 
-    /// Acknowledges a commit that is durable.
+    /// Acknowledges a durable commit.
     fn acknowledge(&self, writer: &Writer, link: Link) -> Result<(), Error> {
         writer.acknowledged.add(link).inspect_err(|_| {
-            // A log without a name is brought into the file, should that still have one: what was acknowledged
-            // before is saved then.
+            // A log that has lost its name is copied into the file, if that still has one: this saves what was
+            // acknowledged before.
             let _ = checkpoint::truncate(&writer.connection);
             self.poisoned.store(true, Ordering::Release);
         })
     }
 
-    /// Commits the batch of the thread whose turn it is, and with it what others brought by the time that the store is
-    /// its own. Gives the answer for its own.
+    /// Commits the batch of the thread whose turn it is, together with the batches that others submit until it has the
+    /// store to itself. Returns the answer for its own.
     pub(super) fn lead(&self, turn: &mut Turn<'_, Batch, Result<(), Error>>) -> Result<(), Error> {
         self.write("others wrote", |writer| {
             self.begin(writer)?;
@@ -110,7 +110,7 @@ impl Sqlite {
         Error::Poisoned { path: self.dir.clone() }
     }
 
-    /// Waits until no other process writes. The next one may queue up from now on.
+    /// Waits until no other process writes. From then on the next one may queue up.
     fn begin(&self, writer: &Writer) -> Result<(), Error> {
         if self.poisoned.load(Ordering::Acquire) {
             return Err(self.poison());
@@ -121,7 +121,8 @@ impl Sqlite {
         writer.turn.give().inspect_err(|_| roll_back(connection))
     }
 
-    /// Ends a transaction that has begun: those batches are durable whose answer is `Ok`, and the others have changed nothing.
+    /// Ends a transaction that has begun: the batches whose answer is `Ok` are durable, and the others have changed
+    /// nothing.
     fn commit_together(&self, writer: &Writer, batches: &[Batch]) -> Result<Answers, Error> {
         let connection = &writer.connection;
         let ended = self.apply(writer, batches).and_then(|(link, answers)| {
@@ -129,7 +130,7 @@ impl Sqlite {
             let committed = table::run(connection, "COMMIT", ());
             committed.map(|_| (Some(link), answers)).map_err(|error| self.refused(error, true))
         });
-        // A committed one is left as it is.
+        // A committed transaction is left as it is.
         roll_back(connection);
         let (link, answers) = ended?;
         let Some(link) = link else { return Ok(answers) };
@@ -139,7 +140,7 @@ impl Sqlite {
         Ok(answers)
     }
 
-    /// Writes those batches that find the heads that they expect. Gives the link of the last one, where there is any.
+    /// Writes the batches that find the heads that they expect. Returns the link of the last one, if there is any.
     fn apply(&self, writer: &Writer, batches: &[Batch]) -> Result<(Option<Link>, Answers), Error> {
         let connection = &writer.connection;
         foldback_core::failpoint!("kv.commit.begun");
@@ -164,7 +165,7 @@ impl Sqlite {
         Ok((Some(link), answers))
     }
 
-    /// Whether the head is the one that the batch expects.
+    /// Checks that the head is the one that the batch expects.
     fn check_head(
         &self,
         connection: &Connection,
@@ -205,8 +206,8 @@ impl Sqlite {
         }
         for (key, value) in &batch.put {
             if !self.has(key.space)? {
-                // A store stays of an earlier version only where its damage kept it there.
-                let detail = format!("it could not be brought up to hold a {}", key.space);
+                // A store keeps an earlier version only if damage prevented the upgrade.
+                let detail = format!("it could not be upgraded to hold a {}", key.space);
                 return Err(Error::Damaged { path: self.file.clone(), detail });
             }
             let sealed = record::seal(*key, value);
@@ -221,8 +222,8 @@ impl Sqlite {
 const TURN_STEP: Duration = Duration::from_micros(500);
 
 pub(super) fn roll_back(connection: &Connection) {
-    // Some errors have already rolled back; then there is nothing to do. If this fails, SQLite
-    // rolls back when the connection is used next or closed.
+    // After some errors SQLite has already rolled back; then there is nothing to do. If this fails,
+    // it rolls back when the connection is next used or closed.
     if !connection.is_autocommit() {
         let _ = connection.execute_batch("ROLLBACK");
     }

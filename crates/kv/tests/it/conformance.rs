@@ -26,7 +26,7 @@ fn sled_conforms() {
     conforms(Engine::Sled);
 }
 
-/// So does what is sealed.
+/// So do sealed stores.
 fn conforms(kind: Engine) {
     let dir = tempfile::tempdir().unwrap();
     let stores = std::cell::Cell::new(0);

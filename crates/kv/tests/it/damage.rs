@@ -45,8 +45,8 @@ fn build(dir: &Path, engine: Engine) -> Records {
     records
 }
 
-/// Reads everything there is in every way. Panics on a wrong value, and on a head other than the
-/// last one and those that `lost` allows; says whether anything was refused or missing.
+/// Reads everything in every way. Panics on a wrong value, and on a head other than the last one
+/// and those that `lost` allows; returns whether anything was refused or missing.
 fn read_all(kv: &dyn Kv, records: &Records, what: &str, lost: RangeInclusive<u64>) -> bool {
     let mut short = false;
     let typed = |error: &Error| {
@@ -164,7 +164,7 @@ fn flip_bits(engine: Engine) {
     assert!(refused <= 20, "{refused} of 200 flips cost the whole store");
 }
 
-/// A backup that meets a bad page says that it is the store's, not the copy's.
+/// A backup that meets a bad page reports it for the store, not for the copy.
 #[cfg(feature = "redb")]
 #[test]
 fn r4_a_backup_names_the_file_with_the_bad_page() {
@@ -211,20 +211,20 @@ fn the_rest_stays_readable_around_a_bad_record() {
         panic!("the scan went over a bad record")
     };
     assert_eq!(key, bad);
-    // A limit that stops before it is not bothered, and scans go around it.
+    // A scan whose limit stops before it is not affected, and scans can skip it.
     assert_eq!(kv.scan(bad.space, 2, 0..100, 33).unwrap().len(), 33);
     assert_eq!(kv.scan(bad.space, 2, 34..100, 100).unwrap().len(), 26);
     assert_eq!(kv.scan(bad.space, 1, 0..100, 100).unwrap().len(), 60);
     let findings = kv.check().unwrap();
     assert!(matches!(findings[..], [Finding::Record { key, .. }] if key == bad), "{findings:?}");
-    // Writing it again mends it.
+    // Writing it again repairs it.
     kv.commit(Batch { put: vec![(bad, value.clone())], ..Batch::default() }).unwrap();
     assert_eq!(kv.check().unwrap(), []);
     assert!(!read_all(&*kv, &records, "mended", 0..=0));
 }
 
-/// A flipped byte makes sled drop the commits behind it. (A store of one segment, as here, loses its end on most
-/// flips; a larger one mostly refuses to open.) The witness tells, and what sled still gives is the whole of what an
+/// A flipped byte makes sled drop the commits after it. (A store of one segment, as here, loses its end on most
+/// flips; a larger one mostly refuses to open.) The witness shows it, and sled still returns everything that an
 /// earlier commit left, never a part of it.
 #[cfg(feature = "sled")]
 #[test]
@@ -338,14 +338,14 @@ fn a_damaged_log_is_reported() {
         (copy, kv)
     };
 
-    // Whole: everything is there. Torn in its last frame: the last commit is not, and that is how
-    // a crash before the acknowledgement looks.
+    // Whole: everything is there. Torn in its last frame: the last commit is missing, as after a
+    // crash before the acknowledgement.
     let (_copy, kv) = reopen(&log);
     assert_eq!((kv.head(1).unwrap(), log_findings(&kv)), (20, 0));
     let (_copy, kv) = reopen(&log[..log.len() - 100]);
     assert_eq!((kv.head(1).unwrap(), log_findings(&kv)), (19, 0));
 
-    // Flipped before the last commit: SQLite drops acknowledged commits without a word.
+    // Flipped before the last commit: SQLite silently drops acknowledged commits.
     let frame = 24 + 4096;
     let last_commit = log.len() - 2 * frame;
     let mut dice = Dice(3);
@@ -357,7 +357,7 @@ fn a_damaged_log_is_reported() {
         assert_eq!(log_findings(&kv), 1, "byte {at}");
         let head = kv.head(1).unwrap();
         assert!(head < 20, "byte {at} cost nothing");
-        // It is still known after new commits have been written over it.
+        // It is still reported after new commits have overwritten it.
         append(&*kv, head);
         assert_eq!(log_findings(&kv), 1, "byte {at}, after a commit");
     }

@@ -12,7 +12,7 @@ const ROLE: &str = "FOLDBACK_KV_TEST_DISK_ROLE";
 const ENGINE: &str = "FOLDBACK_KV_TEST_ENGINE";
 const STORE: &str = "FOLDBACK_KV_TEST_STORE";
 
-/// How many records a store of these tests has: some segments of sled's.
+/// How many records a store of these tests has: several of sled's segments.
 const RECORDS: u64 = 80;
 
 fn value(n: u64) -> Vec<u8> {
@@ -43,7 +43,7 @@ fn the_child() {
             Ok((found.len() as u64, kv.head(1)?))
         }),
         "write" => open(store, engine, Mode::ReadWrite).and_then(|kv| {
-            // After a write that failed, sled may wait for ever.
+            // After a failed write, sled may wait forever.
             std::thread::spawn(|| {
                 std::thread::sleep(std::time::Duration::from_secs(20));
                 println!(">refused: it hangs");
@@ -64,8 +64,8 @@ fn the_child() {
     }
 }
 
-/// What a child says whose `n`th call of each thread fails, without the `>`; `None` where no thread makes as
-/// many calls, or processes cannot be traced.
+/// The output of a child whose `n`th call of each thread fails, without the `>`; `None` if no thread makes
+/// that many calls, or processes cannot be traced.
 fn failing(call: &str, n: usize, role: &str, engine: Engine, store: &Path) -> Option<Vec<String>> {
     let trace = store.with_file_name("trace");
     // Their names alone: sled may still remove one of its files after it was closed.
@@ -92,7 +92,7 @@ fn failing(call: &str, n: usize, role: &str, engine: Engine, store: &Path) -> Op
     injected.then(|| said.collect())
 }
 
-/// Whether calls can be made to fail here; says so where they cannot.
+/// Returns whether calls can be made to fail here, and prints a note if they cannot.
 fn can_fail() -> bool {
     let can = Command::new("strace").arg("-V").output().is_ok();
     if !can {
@@ -148,8 +148,8 @@ fn r3_a_failed_read_of_a_reader_costs_nothing() {
     }
 }
 
-/// R3: whatever call of a writer fails, what it had acknowledged is there afterwards, and all that was there
-/// before it.
+/// R3: whichever call of a writer fails, everything that it had acknowledged is there afterwards, and so is
+/// everything from before.
 #[test]
 fn r3_a_failed_call_of_a_writer_costs_nothing() {
     if !can_fail() {

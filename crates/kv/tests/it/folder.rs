@@ -11,7 +11,7 @@ use foldback_kv::{
 
 use foldback_testkit::engine::check;
 
-/// The engines of this build that keep anything.
+/// The engines of this build that store anything on disk.
 pub(crate) fn engines() -> Vec<Engine> {
     let mut engines = Vec::new();
     if cfg!(feature = "sqlite") {
@@ -250,7 +250,7 @@ fn r10_a_second_opener_of_an_exclusive_store_hears_so_within_a_second() {
     }
 }
 
-/// R10: those who read share an exclusive store, and keep a writer out.
+/// R10: readers share an exclusive store, and keep a writer out.
 #[test]
 fn r10_readers_share_an_exclusive_store() {
     for engine in exclusive() {

@@ -19,7 +19,7 @@ fn files(dir: &Path, found: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// How many of the canaries stand in any file of the store. The files are copied by another process
+/// Counts the canaries that are in any file of the store. The files are copied by another process
 /// first, because closing a handle of a database in this one would drop the locks of an open store.
 fn hits(dir: &Path, canaries: &[Vec<u8>]) -> usize {
     let copy = tempfile::tempdir().unwrap();
@@ -78,8 +78,8 @@ fn s9_forgotten_bytes_are_in_no_file_after_compacting() {
     }
 }
 
-/// Without compacting, SQLite's pages must hold nothing of what was deleted either: a log that was
-/// emptied and a store that was closed are all that it takes.
+/// Even without compacting, SQLite's pages must hold nothing of what was deleted: emptying the log
+/// and closing the store are enough.
 #[test]
 fn s9_sqlite_overwrites_what_it_deletes() {
     if !cfg!(feature = "sqlite") {

@@ -17,7 +17,7 @@ mod sync {
     use std::sync::LockResult;
     use std::time::Duration;
 
-    /// One whose waits with an end are over at once, or never.
+    /// A condition variable whose timed waits end at once, or never.
     pub(crate) struct Condvar(shuttle::sync::Condvar);
 
     pub(crate) struct Waited(bool);
@@ -117,7 +117,8 @@ impl World {
         }
     }
 
-    /// Writes items that are no multiple of 4. Some leaders fail before they begin, and some stop before or after they wrote.
+    /// Writes items that are not multiples of 4. Some leaders fail before they begin, and some stop before or after
+    /// they wrote.
     fn lead(&self, own: u32, turn: &mut Turn<'_, Item, Answer>) -> Answer {
         if one_in(8) {
             return Answer::NotBegun(own);
@@ -144,11 +145,12 @@ impl World {
     }
 }
 
-/// What a leader that stops throws, without a word to anybody.
+/// The panic of a leader that stops, which prints nothing.
 struct Stopped;
 
-/// R6: in each of 10,000 schedules each item has one answer, which is its own; what was answered as done is done, once; what
-/// was not is not, unless its leader stopped; and nobody waits for ever, which the scheduler notices.
+/// R6: in each of 10,000 schedules each item gets one answer, which is its own; an item that was answered as done is
+/// done, once; any other is not, unless its leader stopped; and no thread waits forever, which the scheduler would
+/// notice.
 #[test]
 fn r6_threads_that_commit_at_once_each_have_their_answer() {
     static REACHED: std::sync::Mutex<BTreeSet<&str>> = std::sync::Mutex::new(BTreeSet::new());

@@ -27,8 +27,8 @@ fn writing_on(engine: Engine, dir: &Path) -> Arc<dyn Kv> {
 /// How many commits the stores below have.
 const COMMITS: u64 = 20;
 
-/// What a process that is killed behind its last commit leaves: nothing is in the file, all is in the log. Another process
-/// copies, because closing a handle of the file in this one would drop the store's locks.
+/// The files that a process leaves when it is killed after its last commit: nothing is in the file, everything is in
+/// the log. Another process copies them, because closing a handle of the file in this one would drop the store's locks.
 fn killed(dir: &Path) {
     let live = dir.join("live");
     let kv = writing(&live);
@@ -50,8 +50,8 @@ fn with_log(image: &Path, log: Option<&[u8]>) -> tempfile::TempDir {
     copy
 }
 
-/// Whatever became of the database: either everything is there, or every opening says what is gone, and nothing is written
-/// behind it until that is accepted.
+/// Whatever happened to the database: either everything is there, or every opening says what is gone, and nothing is
+/// written after it until that is accepted.
 #[track_caller]
 fn check_noticed(engine: Engine, dir: &Path, what: &str) -> u64 {
     let reader = open(dir, engine, Mode::ReadOnly).unwrap();
@@ -84,12 +84,12 @@ fn check_noticed(engine: Engine, dir: &Path, what: &str) -> u64 {
     head
 }
 
-/// What an engine has of a store: a file or a folder.
+/// The part of a store that belongs to the engine: a file or a folder.
 fn database(engine: Engine, dir: &Path) -> PathBuf {
     dir.join(format!("store.{engine}"))
 }
 
-/// R4: a database that is an earlier one of the same store, whole in itself.
+/// R4: an earlier database of the same store, complete in itself.
 #[test]
 fn r4_a_database_that_went_back_is_noticed() {
     for engine in engines() {
@@ -107,7 +107,7 @@ fn r4_a_database_that_went_back_is_noticed() {
         fs::copy(late.join("WITNESS"), early.join("WITNESS")).unwrap();
         assert_eq!(check_noticed(engine, &early, engine.name()), 7);
 
-        // A store of its own that holds as many commits is another one.
+        // A separate store with the same number of commits is another one.
         let other = dir.path().join("other");
         let kv = writing_on(engine, &other);
         let put = |n| vec![(Key { space: Space::Message, todo: 2, n }, vec![])];
@@ -120,7 +120,7 @@ fn r4_a_database_that_went_back_is_noticed() {
     }
 }
 
-/// R4: one who accepts a loss goes on with the store as it is.
+/// R4: after a loss is accepted, the store is used as it is.
 #[test]
 fn r4_an_accepted_loss_lets_the_same_writer_go_on() {
     for engine in engines() {
@@ -170,7 +170,7 @@ fn r4_a_log_that_was_cut_short_is_noticed() {
     assert!(heads.len() > 15, "the cuts hit too little to prove anything: {heads:?}");
 }
 
-/// R4: a byte of the log that flips drops the commits behind it, and none is written over them unnoticed.
+/// R4: a flipped byte of the log drops the commits after it, and they are not overwritten unnoticed.
 #[test]
 fn r4_a_flipped_byte_of_the_log_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
@@ -189,7 +189,8 @@ fn r4_a_flipped_byte_of_the_log_is_noticed() {
     }
 }
 
-/// R4: a damaged number of the last commit is found, and mended by the next commit. (redb's is under the checksum of its page.)
+/// R4: a damaged number of the last commit is found, and the next commit repairs it. (redb's is under the checksum of
+/// its page.)
 #[test]
 fn r4_a_damaged_number_of_the_last_commit_stops_nothing() {
     for engine in engines().into_iter().filter(|engine| *engine != Engine::Redb) {
@@ -216,7 +217,7 @@ fn r4_a_damaged_number_of_the_last_commit_stops_nothing() {
     }
 }
 
-/// R10: writers beside each other never see a loss that is none.
+/// R10: concurrent writers never see a loss where there is none.
 #[test]
 fn r10_writers_beside_each_other_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -300,7 +301,7 @@ fn r3_a_store_that_is_gone_is_not_compacted_into_another() {
     }
 }
 
-/// R3: a log that was deleted under a writer is brought into the file: everything acknowledged is there.
+/// R3: a log that was deleted under a writer is copied into the file: everything acknowledged is there.
 #[test]
 fn r3_a_log_that_is_gone_is_saved() {
     let dir = tempfile::tempdir().unwrap();
@@ -308,7 +309,7 @@ fn r3_a_log_that_is_gone_is_saved() {
     (0..COMMITS).for_each(|n| kv.commit(record(n)).unwrap());
     fs::remove_file(dir.path().join("store.sqlite-wal")).unwrap();
     assert!(matches!(kv.commit(record(COMMITS)), Err(Error::Gone { .. })));
-    // As if the process were killed: what closes it writes nothing.
+    // As if the process were killed: closing writes nothing.
     std::mem::forget(kv);
     let kv = writing(dir.path());
     assert!(kv.head(1).unwrap() >= COMMITS, "{}", kv.head(1).unwrap());

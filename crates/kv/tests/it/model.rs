@@ -108,7 +108,7 @@ fn run_with(engine: Engine, steps: Vec<Step>, key: Option<EncryptionKey>) {
         let kv = open(Mode::ReadOnly);
         model.compare(&*kv);
         let mut findings = kv.check().unwrap();
-        // Sealed, what is registered has to be the record of a todo, which these are not.
+        // In a sealed store, registered records must be those of a todo, which these are not.
         let is_registered = |finding: &Finding| {
             matches!(finding, Finding::Record { key: Key { space: Space::Todo, todo: 0, .. }, .. })
         };

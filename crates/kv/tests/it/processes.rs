@@ -1,5 +1,5 @@
 //! Several processes on one SQLite store, and one after the other on a store of redb and of sled. The children are
-//! this test binary, told by the environment what to do.
+//! this test binary; the environment says what they do.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -23,7 +23,7 @@ fn child(role: &str, store: &Path) -> Child {
         .unwrap()
 }
 
-/// What a child said on the lines that begin with `>`.
+/// A child's output on the lines that begin with `>`.
 fn said(child: Child) -> Vec<String> {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
@@ -108,7 +108,7 @@ fn the_child() {
     }
 }
 
-/// Appends to a todo, as often as others come first. Returns its number.
+/// Appends to a todo, and retries whenever others come first. Returns its number.
 fn append(kv: &dyn Kv, todo: u32, value: &[u8]) -> u64 {
     loop {
         let head = kv.head(todo).unwrap();
@@ -183,7 +183,7 @@ fn s14_eight_processes_create_one_encrypted_store() {
     }
 }
 
-/// S14: a writer that is killed at any time, also while it makes the store, loses nothing, and every ledger is right.
+/// S14: a writer that is killed at any time, even while it creates the store, loses nothing, and every ledger is right.
 #[test]
 fn s14_a_killed_writer_of_an_encrypted_store_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -207,7 +207,7 @@ fn s14_a_killed_writer_of_an_encrypted_store_loses_nothing() {
     }
 }
 
-/// S14: a store whose folder does not say that it is encrypted opens with its key alone all the same.
+/// S14: a store whose folder does not say that it is encrypted still opens only with its key.
 #[test]
 fn s14_a_store_that_lost_its_mark_opens_with_its_key_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ fn r1_r10_a_killed_writer_loses_nothing_and_blocks_nobody() {
         std::thread::sleep(Duration::from_micros(cycle * 331 % 4_000));
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it said between our last look and its end counts as well.
+        // Its output between our last read and its end counts as well.
         for line in lines.map_while(Result::ok) {
             acknowledged = line.strip_prefix('>').and_then(|seq| seq.parse().ok()).or(acknowledged);
         }
@@ -266,7 +266,7 @@ fn r1_r10_a_killed_writer_loses_nothing_and_blocks_nobody() {
     assert_eq!(kv.check().unwrap(), []);
 }
 
-/// A value that its number tells: small, middling or very large.
+/// A value that depends on its number: small, medium or very large.
 fn churned(n: u64) -> Vec<u8> {
     let size = [40, 3_000, 40, 200_000][n as usize % 4];
     (0..size).map(|i| (i + n * 31) as u8).collect()
@@ -305,7 +305,7 @@ fn kill_writers(engine: Engine) {
             lines.map_while(Result::ok).filter_map(said).last().map_or(acknowledged, |seq| seq + 1);
 
         let begin = Instant::now();
-        // In turn, so that what a reader finds after a kill was not put in order by a writer before.
+        // In turn, so that a reader after a kill does not find a store that a writer has already repaired.
         let mode = if cycle % 2 == 0 { Mode::ReadOnly } else { Mode::ReadWrite };
         let kv = open(&store, engine, mode).unwrap();
         // A lock that was left would block for half a minute.

@@ -77,13 +77,13 @@ fn limited(store: &Path) {
         assert!(matches!(second, Err(Error::Poisoned { .. })), "{second:?}");
         assert!(matches!(kv.compact(), Err(Error::Poisoned { .. })));
     }
-    // Reading goes on.
+    // Reading still works.
     let kept = kv.scan(Space::Message, 1, 0..1000, 1000).unwrap();
     assert_eq!(kept.len() as u64, acknowledged);
     fs::write(store.with_file_name("acks"), acknowledged.to_string()).unwrap();
 }
 
-/// Runs a child that the folder's modes bind: the superuser's is another user.
+/// Runs a child to which the folder's modes apply: a superuser runs it as another user.
 fn as_a_user(role: &str, dir: &Path, store: &Path, engine: Engine) {
     let mut command = child(role, store, &["env"]);
     command.env(ENGINE, engine.name());
@@ -104,7 +104,7 @@ fn as_a_user(role: &str, dir: &Path, store: &Path, engine: Engine) {
     assert!(status.success());
 }
 
-/// Whether modes do not bind this process.
+/// Returns whether file modes do not apply to this process.
 fn is_superuser(dir: &Path) -> bool {
     let probe = dir.join("probe");
     fs::create_dir(&probe).unwrap();

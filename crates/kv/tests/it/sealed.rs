@@ -1,4 +1,4 @@
-//! What is sealed against somebody who writes the engine's records himself.
+//! Sealed stores against an attacker who writes the engine's records.
 
 use foldback_core::TodoId;
 use foldback_kv::{
@@ -119,7 +119,7 @@ fn write(kv: &dyn Kv, todo: &Todo, round: u64) {
     let mut put: Vec<_> = OVER.into_iter().map(|space| (key(space, 0), value(space))).collect();
     put.extend(ONCE.into_iter().map(|space| (key(space, round), value(space))));
     put.push((key(Space::Grant, 10 + round), value(Space::Grant)));
-    // What was granted before is taken back.
+    // The previous grant is revoked.
     let delete = round.checked_sub(1).map(|before| Delete::one(key(Space::Grant, 10 + before)));
     let expect = Some(Expect { todo: todo.no(), head: round, next: round + 1 });
     kv.commit(Batch { expect, put, delete: delete.into_iter().collect() }).unwrap();
@@ -153,7 +153,7 @@ fn written() -> Written {
     Written { engine, kv, todos, rounds }
 }
 
-/// What reading a record through the sealing comes to, by every way that leads to it.
+/// The result of reading a record through the sealing, by every way to reach it.
 fn is_noticed(kv: &dyn Kv, key: Key) -> bool {
     let whole = kv.scan(key.space, key.todo, 0..Key::N_END, usize::MAX);
     let (one, last) = (kv.get(key), kv.last(key.space, key.todo));
@@ -183,7 +183,7 @@ fn s14_nothing_that_was_written_is_in_an_engine_s_records() {
     let nonces: BTreeSet<Vec<u8>> =
         engine.records().values().map(|record| record[1..25].to_vec()).collect();
     assert_eq!(nonces.len(), engine.records().len(), "no nonce is used twice");
-    // The key of a todo goes with it, and what is left of its records anywhere opens no more.
+    // The key of a todo is deleted with it, and any remains of its records no longer open.
     let before = engine.records();
     Registry::new(kv.clone()).remove(&todos[0], Vec::new()).unwrap();
     let message = Key { space: Space::Message, todo: todos[0].no(), n: 0 };
@@ -257,7 +257,7 @@ fn s14_records_that_are_taken_away_and_heads_that_are_moved_are_found() {
     let Written { engine, kv, todos, rounds } = written();
     let whole = engine.records();
     let found = |what: &str| assert_ne!(kv.check().unwrap(), [], "{what}");
-    // Of records that are written once, what is missing shows in their numbers, which the crates above look at.
+    // A missing record of those that are written once shows in their numbers, which the crates above check.
     let once = |key: &Key| ONCE.contains(&key.space) && key.todo < 9;
     for (key, record) in whole.iter().filter(|(key, _)| !once(key)) {
         engine.force(*key, None);
@@ -314,7 +314,7 @@ fn s14_a_store_opens_with_its_key_alone() {
     assert!(matches!(seal(plain, None, Mode::ReadWrite, &wrong), Err(Error::NotEncrypted { .. })));
 }
 
-/// Writers and readers beside each other: no reader takes a write that is under way for an attack.
+/// Concurrent writers and readers: no reader takes an unfinished write for an attack.
 #[test]
 fn s14_writers_raise_no_alarm() {
     let engine = Open::new();

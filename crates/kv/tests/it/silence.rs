@@ -1,4 +1,4 @@
-//! What damage to a store says of itself, engine by engine.
+//! Whether damage to a store is reported, engine by engine.
 //!
 //! The figures of `ARCHITECTURE.md`: `FOLDBACK_WHOLE_TESTS=1 cargo test -p foldback-kv --test it r4_no_damage -- --nocapture`.
 
@@ -14,14 +14,14 @@ use std::process::Command;
 
 const MESSAGES: u64 = 300;
 
-/// What a reader of a damaged store gets.
+/// The result of reading a damaged store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     /// All of it.
     Whole,
-    /// An error, or a part and the word that there was more.
+    /// An error, or a part and the information that there was more.
     Noticed,
-    /// A part, and only a check of everything tells.
+    /// A part, and only a check of everything reports it.
     FoundByCheck,
     /// A part.
     Silent,
@@ -50,7 +50,7 @@ fn value(n: u64) -> Vec<u8> {
     format!("message {n} {}", "折".repeat(n as usize * 37 % 200)).into_bytes()
 }
 
-/// A store as a writer leaves it that closed it, and one that was killed behind its last commit.
+/// A store that its writer closed, and one whose writer was killed after its last commit.
 fn build(engine: Engine, dir: &Path) -> [PathBuf; 2] {
     let (closed, killed) = (dir.join("closed"), dir.join("killed"));
     let kv = open(&closed, engine, Mode::ReadWrite).unwrap();
@@ -108,7 +108,7 @@ fn pick<'a>(
     here.unwrap()
 }
 
-/// R4: whatever is flipped in a database or cut off it, and however its writer ended: what is missing is said.
+/// R4: whatever is flipped in a database or cut off from it, and however its writer ended, what is missing is reported.
 #[test]
 fn r4_no_damage_is_silent() {
     let is_database = |path: &PathBuf| {

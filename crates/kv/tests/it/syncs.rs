@@ -37,8 +37,8 @@ fn the_child() {
     });
 }
 
-/// The fsyncs and fdatasyncs of a process that makes a store, commits so often from each of so many threads, and closes it;
-/// `None` where processes cannot be traced.
+/// Counts the fsyncs and fdatasyncs of a process that creates a store, commits that often from each of that many
+/// threads, and closes it; `None` if processes cannot be traced.
 fn syncs(engine: Engine, writers: u64, commits: u64) -> Option<u64> {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("trace");
@@ -54,7 +54,7 @@ fn syncs(engine: Engine, writers: u64, commits: u64) -> Option<u64> {
         .output()
         .ok()?;
     let calls = std::fs::read_to_string(trace).ok()?;
-    // A call that others interrupt stands on two lines.
+    // A call that others interrupt takes two lines.
     let calls = calls.lines().filter(|line| !line.contains("resumed>")).count() as u64;
     (output.status.success() && calls > 0).then_some(calls)
 }

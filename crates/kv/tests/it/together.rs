@@ -34,7 +34,7 @@ fn step(random: &mut Random, writer: u64, todo: u32, head: u64) -> Batch {
 /// The records of a space of a todo.
 type Records = Vec<(u64, Vec<u8>)>;
 
-/// Everything that the test writes: of each todo and space.
+/// Everything that the test writes, by todo and space.
 fn contents(kv: &dyn Kv) -> Vec<(u32, u64, Records)> {
     let spaces = [Space::Message, Space::Session, Space::Block];
     let of = |todo, space| (todo, kv.head(todo).unwrap(), kv.scan(space, todo, 0..9_999, 9_999));
@@ -42,8 +42,8 @@ fn contents(kv: &dyn Kv) -> Vec<(u32, u64, Records)> {
     all.map(|(todo, head, records)| (todo, head, records.unwrap())).collect()
 }
 
-/// R6: whatever threads commit at once, the store holds what a single thread leaves that commits the acknowledged batches
-/// alone, those of each todo in their order; and every batch that lost against another was told so.
+/// R6: whatever threads commit at once, the store holds what a single thread leaves that commits only the acknowledged
+/// batches, those of each todo in their order; and every batch that lost against another got a conflict.
 #[test]
 fn r6_commits_at_once_leave_what_was_acknowledged() {
     for engine in engines() {
@@ -83,7 +83,7 @@ fn work(kv: &Arc<dyn Kv>, seed: u64) -> (Vec<Batch>, usize) {
                 }
                 Err(error) => panic!("{error}"),
             }
-            // What expects nothing is always taken.
+            // A batch that expects nothing is always accepted.
             let own = Key { space: Space::Block, todo: 0, n: writer * 100 + n };
             let batch = Batch { put: vec![(own, vec![n as u8; 9])], ..Batch::default() };
             kv.commit(batch.clone()).unwrap();
@@ -110,7 +110,8 @@ fn work(kv: &Arc<dyn Kv>, seed: u64) -> (Vec<Batch>, usize) {
     (ordered.into_values().collect(), conflicts)
 }
 
-/// P2: what waits while others have the store is committed in one go, and a batch that conflicts is refused alone.
+/// P2: batches that wait while others have the store are committed in one transaction, and only a batch that conflicts
+/// is refused.
 #[test]
 #[cfg(feature = "sqlite")]
 fn p2_commits_that_wait_are_one() {
@@ -143,7 +144,7 @@ fn p2_commits_that_wait_are_one() {
     assert!(transactions() - before < 16, "{} transactions of 64 commits", transactions() - before);
     let records = kv.scan(Space::Message, 2, 0..64, 64).unwrap();
     for (todo, answers) in (1_u32..).zip(taken.chunks(4)) {
-        // One of each four that begin a todo comes first.
+        // Of each four that begin a todo, one comes first.
         let first = answers.iter().position(Result::is_ok).unwrap();
         for (at, answer) in answers.iter().enumerate().filter(|(at, _)| *at != first) {
             let conflict = Err(Error::Conflict { todo, expected: 0, found: 7 });

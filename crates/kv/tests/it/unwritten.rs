@@ -55,7 +55,7 @@ fn r11_reading_changes_no_byte_of_a_store() {
     }
 }
 
-/// R1: what a writer of sled did not come to remove of its spare, when it was killed, is no database.
+/// R1: the remains of a spare that a killed writer of sled could not remove are not a database.
 #[test]
 fn r1_remains_of_a_spare_are_not_believed() {
     let dir = tempfile::tempdir().unwrap();

@@ -20,8 +20,8 @@ fn format_of(dir: &Path) -> String {
     fs::read_to_string(dir.join("FORMAT")).unwrap()
 }
 
-/// Whatever an upgrade had done when it was cut short, the store opens, holds what it held, and takes
-/// records of the new spaces.
+/// Wherever an upgrade is interrupted, the store opens, holds what it held, and accepts records of
+/// the new spaces.
 #[track_caller]
 fn check_opens(dir: &Path, engine: Engine, what: &str) {
     let reader = open(dir, engine, Mode::ReadOnly).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -63,7 +63,7 @@ fn r9_an_upgrade_that_was_cut_short_is_done_again() {
         fs::write(dir.path().join("FORMAT"), &text).unwrap();
         check_opens(dir.path(), engine, "before the format file");
 
-        // The new format file was begun, was written, and did not get its name.
+        // The new format file was begun or written, but not renamed.
         for part in ["", "foldback sto", "foldback store\nversion 3\nengine "] {
             let dir = first();
             fs::write(dir.path().join("FORMAT.new"), part).unwrap();
@@ -75,7 +75,7 @@ fn r9_an_upgrade_that_was_cut_short_is_done_again() {
             check_opens(dir.path(), engine, "in the format file, after the tables");
         }
 
-        // A creation by the earlier version that was cut short is begun anew.
+        // An interrupted creation by the earlier version starts over.
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("FORMAT"), format!("{text}unfinished\n")).unwrap();
         assert!(matches!(open(dir.path(), engine, Mode::ReadOnly), Err(Error::Format { .. })));
@@ -84,7 +84,7 @@ fn r9_an_upgrade_that_was_cut_short_is_done_again() {
     }
 }
 
-/// R9: reading changes nothing of a store of an earlier format, and its copy is one of the present.
+/// R9: reading changes nothing in a store of an earlier format, and its copy is of the present format.
 #[test]
 fn r9_reading_does_not_upgrade() {
     for engine in engines().into_iter().filter(|engine| since(*engine) == 1) {
@@ -123,7 +123,7 @@ fn r9_openers_at_once_upgrade_together() {
     check(&*kv, READ, HELD);
 }
 
-/// R9: a store of the future is refused by its version, and nothing of it is touched.
+/// R9: a store of a future version is refused, and nothing in it is touched.
 #[test]
 fn r9_a_future_version_is_refused() {
     for engine in engines() {

@@ -1,9 +1,9 @@
-//! Whether one order of calls explains what each of them saw.
+//! Checks whether one order of calls explains what each of them saw.
 
 use super::{Event, Span};
 use std::collections::{BTreeMap, HashMap};
 
-/// What no order of the calls explains, when the messages stand in this order in the end.
+/// Returns what no order of the calls explains, given this final order of the messages.
 pub(super) fn contradictions(history: &[(Span, Event)], order: &[(u32, u64)]) -> Vec<String> {
     let mut appended = HashMap::new();
     let mut weeds: BTreeMap<(u32, u64), (Option<Span>, Option<Span>)> = BTreeMap::new();
@@ -22,19 +22,19 @@ pub(super) fn contradictions(history: &[(Span, Event)], order: &[(u32, u64)]) ->
     let mut wrong = Vec::new();
     if order.len() != appended.len() || !order.iter().all(|name| appended.contains_key(name)) {
         wrong.push(format!(
-            "{} messages were appended, and {} are there",
+            "{} messages were appended, but {} are there",
             appended.len(),
             order.len()
         ));
         return wrong;
     }
     let spans: Vec<Span> = order.iter().map(|name| appended[name]).collect();
-    // Of two messages the one that was there before the other was begun comes first.
+    // Of two messages, the one that was there before the other was begun comes first.
     let mut ends_first = u64::MAX;
     for (at, span) in spans.iter().enumerate().rev() {
         if ends_first < span.begin {
             wrong.push(format!(
-                "message {at}, {:?}, stands before one that was there earlier",
+                "message {at}, {:?}, comes before one that was there earlier",
                 order[at]
             ));
         }
@@ -48,7 +48,7 @@ pub(super) fn contradictions(history: &[(Span, Event)], order: &[(u32, u64)]) ->
                     wrong.push(format!("message {n} of {writer} was found before it was appended"));
                 }
                 if !is_found && message.is_some_and(|message| message.end < span.begin) {
-                    wrong.push(format!("message {n} of {writer} was there and was not found"));
+                    wrong.push(format!("message {n} of {writer} was there, but was not found"));
                 }
             }
             Event::Looked { writer, weed, is_there } => {
@@ -62,7 +62,7 @@ pub(super) fn contradictions(history: &[(Span, Event)], order: &[(u32, u64)]) ->
                 let was_made = made.is_some_and(|made| made.end < span.begin);
                 let forgetting = forgot.is_some_and(|forgot| forgot.begin <= span.end);
                 if !is_there && was_made && !forgetting {
-                    wrong.push(format!("todo {weed} of {writer} was there and was not seen"));
+                    wrong.push(format!("todo {weed} of {writer} was there, but was not seen"));
                 }
             }
             _ => {}
@@ -76,7 +76,7 @@ pub(super) fn contradictions(history: &[(Span, Event)], order: &[(u32, u64)]) ->
     wrong
 }
 
-/// Counts of messages that the order of these messages does not explain.
+/// Returns the counts of messages that the order of these messages does not explain.
 fn miscounted(spans: &[Span], mut counted: Vec<(Span, usize)>) -> Vec<String> {
     let mut wrong = Vec::new();
     counted.sort_by_key(|(span, _)| span.begin);
@@ -84,7 +84,7 @@ fn miscounted(spans: &[Span], mut counted: Vec<(Span, usize)>) -> Vec<String> {
         spans.iter().enumerate().map(|(at, span)| (span.end, at + 1)).collect();
     ended.extend(counted.iter().map(|(span, messages)| (span.end, *messages)));
     ended.sort_unstable();
-    // Up to each message, when the last of them was begun.
+    // For each message: when the last one up to it was begun.
     let begun: Vec<u64> = spans
         .iter()
         .scan(0, |last, span| {
@@ -94,7 +94,7 @@ fn miscounted(spans: &[Span], mut counted: Vec<(Span, usize)>) -> Vec<String> {
         .collect();
     let (mut least, mut next) = (0, 0);
     for (span, messages) in counted {
-        // What was there, or was counted, before this began.
+        // The messages that were there, or were counted, before this began.
         while let Some((_, count)) = ended.get(next).filter(|(end, _)| *end < span.begin) {
             least = least.max(*count);
             next += 1;

@@ -10,14 +10,14 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
 use std::path::Path;
 
-/// Works as one of the processes, and says what it did.
+/// A worker that is one of the processes, and reports what it did.
 #[derive(Debug, Clone, Copy)]
 pub struct Worker {
     /// Its number: those below `writers` write, the others read.
     pub number: u32,
     /// How many write.
     pub writers: u32,
-    /// What it does follows from this.
+    /// The seed that determines what it does.
     pub seed: u64,
     /// How long it works.
     pub milliseconds: u64,
@@ -26,7 +26,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Does it, and says each thing with its span on `out`.
+    /// Does the work, and writes each event with its span to `out`.
     ///
     /// # Errors
     /// When the store fails.
@@ -80,7 +80,7 @@ impl Worker {
     ) -> Result<(), Error> {
         let memory = Memory::open(store, self.setup.options()?.with_mode(Mode::ReadOnly))?;
         let shared = todo(SHARED);
-        // What was seen last of each writer: it asks for what comes about then.
+        // The last message seen of each writer: the worker asks for those around it.
         let mut newest: Vec<u64> = vec![0; self.writers as usize];
         let mut weeds = newest.clone();
         while now() < end {
@@ -125,7 +125,7 @@ impl Worker {
     }
 }
 
-/// Whether a message is found by a word that it alone has.
+/// Returns whether a message is found by a word that only it has.
 fn finds(memory: &Memory, writer: u32, n: u64) -> Result<bool, Error> {
     let word = word(writer, n);
     let id = todo(SHARED);
@@ -154,20 +154,20 @@ fn text(writer: u32, n: u64) -> String {
     format!("writer {writer} says {n}: {}", word(writer, n))
 }
 
-/// The writer and the number in such a text.
+/// Returns the writer and the number in such a text.
 pub(super) fn named(text: &str) -> Option<(u32, u64)> {
     let mut words = text.split([' ', ':']);
     let writer = words.nth(1)?.parse().ok()?;
     Some((writer, words.nth(1)?.parse().ok()?))
 }
 
-/// The machine's monotonic clock, which all processes share, in nanoseconds.
+/// Returns the time of the machine's monotonic clock, which all processes share, in nanoseconds.
 fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Does something and says that it was done.
+/// Does something and reports that it was done.
 fn say(
     out: &mut dyn Write,
     event: Event,
@@ -176,7 +176,7 @@ fn say(
     seen(out, work, |()| event)
 }
 
-/// Does something and says what was seen.
+/// Does something and reports what was seen.
 fn seen<T>(
     out: &mut dyn Write,
     work: impl FnOnce() -> Result<T, Error>,
@@ -185,7 +185,7 @@ fn seen<T>(
     let begin = now();
     let answer = work()?;
     let span = Span { begin, end: now() };
-    writeln!(out, "{}", line(span, event(&answer))).map_err(doing("say what was done"))?;
+    writeln!(out, "{}", line(span, event(&answer))).map_err(doing("report what was done"))?;
     Ok(answer)
 }
 

@@ -1,4 +1,4 @@
-//! A disk as it may be when the power fails: everything synced, and some of the rest.
+//! A disk as it may be after a power failure: everything synced, and some of the rest.
 
 use super::trace::{Event, Place};
 use foldback_testkit::Random;
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The bytes of a sector. The last write that reaches the disk may end at any.
+/// The bytes of a sector. The last write that reaches the disk may end at any sector.
 const SECTOR: usize = 512;
 
 /// The files below one folder.
@@ -31,7 +31,7 @@ enum Named {
 #[derive(Default)]
 struct File {
     durable: Vec<u8>,
-    /// What a reader of the run sees.
+    /// The contents that a reader during the run sees.
     seen: Vec<u8>,
     pending: Vec<Change>,
 }
@@ -58,7 +58,7 @@ struct Open {
 }
 
 impl Disk {
-    /// The files below this folder, which is still empty.
+    /// Creates the model of the files below this folder, which is still empty.
     pub(super) fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -115,7 +115,7 @@ impl Disk {
         }
     }
 
-    /// A path below the root, as one beside it.
+    /// Returns a path below the root, relative to it.
     fn path(&self, place: &Place) -> Option<PathBuf> {
         let whole = match place.folder {
             Some(fd) => self.root.join(&self.open.get(&fd)?.path).join(&place.path),
@@ -215,10 +215,10 @@ impl Disk {
         self.pending.push(change);
     }
 
-    /// Writes the files as the disk may have them now into a folder.
+    /// Writes the files into a folder as the disk may hold them now.
     pub(super) fn write_image(&self, to: &Path, dice: &mut Random) -> io::Result<()> {
         let mut names = self.durable.clone();
-        // One image in four has every name, one in four none that is not durable.
+        // One image in four has every name, one in four only durable names.
         let mut left = match dice.below(4) {
             0 => self.pending.len(),
             1 => 0,
@@ -236,7 +236,7 @@ impl Disk {
             let place = to.join(path);
             match named {
                 Named::Folder => std::fs::create_dir_all(place)?,
-                // The first process that opens SQLite's log makes its index anew.
+                // The first process that opens SQLite's log rebuilds its index.
                 Named::File(_) if path.to_string_lossy().ends_with("-shm") => {}
                 Named::File(file) => {
                     if let Some(folder) = place.parent() {
@@ -270,14 +270,14 @@ impl File {
         self.pending.clear();
     }
 
-    /// Everything synced, and some of the writes since, the last of them torn.
+    /// Returns everything synced and some of the later writes, the last of them torn.
     fn image(&self, dice: &mut Random) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         let share = 1 + dice.below(4);
         let mut chosen: Vec<Change> =
             self.pending.iter().filter(|_| dice.below(share + 1) != 0).cloned().collect();
         if let Some(Change::Write { at, bytes }) = chosen.last_mut() {
-            // Sectors end where the disk has them, not where the write begins.
+            // Sectors are aligned to the disk, not to where the write begins.
             let sectors = (*at + bytes.len()) / SECTOR - *at / SECTOR + 1;
             let end = (*at / SECTOR + dice.below(sectors + 1)) * SECTOR;
             bytes.truncate(end.saturating_sub(*at));
@@ -315,7 +315,7 @@ mod tests {
         Event::Write { fd, at: None, bytes: bytes.to_vec() }
     }
 
-    /// Which contents the file `name` has over many images; `None` where it is not there.
+    /// Returns the contents that the file `name` has over many images; `None` if it is missing.
     fn contents(disk: &Disk, name: &str) -> std::collections::BTreeSet<Option<Vec<u8>>> {
         let mut dice = Random::new(7);
         let image = |_| {

@@ -1,4 +1,4 @@
-//! What a process did to its files, as traced by `strace`.
+//! Reads what a process did to its files, as traced by `strace`.
 
 use crate::{Error, doing};
 use std::collections::HashMap;
@@ -6,12 +6,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The system calls that change files or print something. One that no image knows is an error.
+/// The system calls that change files or print something. One that the images do not handle is an error.
 const CALLS: &str = "open,openat,creat,close,lseek,write,pwrite64,writev,pwritev,ftruncate,fsync,fdatasync,\
     rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,link,linkat,copy_file_range,sendfile,fallocate,dup,\
     dup2,dup3";
 
-/// One thing that a process did.
+/// One action of a process.
 pub(super) enum Event {
     Open {
         fd: i32,
@@ -94,7 +94,7 @@ impl fmt::Display for Event {
 /// Runs a command, and returns everything that it did.
 pub(super) fn of(work: &Command, out: &Path) -> Result<Vec<Event>, Error> {
     let mut strace = Command::new("strace");
-    // Strings come whole and in hexadecimal digits, so that no quote in one ends it.
+    // Strings are complete and in hexadecimal digits, so that no quote in one ends it.
     strace.args(["-f", "-qq", "-xx", "-s", "16777216", "-e", "signal=none", "-e"]);
     strace.arg(format!("trace={CALLS}")).arg("-o").arg(out).arg(work.get_program());
     strace.args(work.get_args()).stdin(Stdio::null()).stdout(Stdio::null());
@@ -139,7 +139,7 @@ fn read(text: &str) -> Result<Vec<Event>, Error> {
     Ok(events)
 }
 
-/// The descriptor that a call which has begun closes.
+/// Returns the descriptor that an unfinished call closes.
 fn closed(begun: &str) -> Option<i32> {
     begun.strip_prefix("close(")?.parse().ok()
 }
@@ -198,22 +198,23 @@ impl<'a> Call<'a> {
                 let count = result.filter(|count| *count > 0);
                 fd().zip(to).zip(count).map(|((from, to), count)| Event::Copy { from, to, count })
             }
-            name => return Err(Error::Strace(format!("{name} is a call that no image knows"))),
+            name => return Err(Error::Strace(format!("the images do not handle the call {name}"))),
         };
         Ok(event)
     }
 
-    /// The argument at this place, if it is a number. In the calls that are asked for it, no string comes before it.
+    /// Returns the argument at this place, if it is a number. In the calls for which this is used, no string comes
+    /// before it.
     fn number(&self, at: usize) -> Option<i64> {
         self.arguments.split(", ").nth(at)?.parse().ok()
     }
 
-    /// The last argument.
+    /// Returns the last argument.
     fn last(&self) -> Option<usize> {
         self.arguments.rsplit(", ").next()?.parse().ok()
     }
 
-    /// The `nth` path of the call, and the folder that it is below.
+    /// Returns the `nth` path of the call, and the folder that it is below.
     fn place(&self, nth: usize) -> Option<Place> {
         let path = self.strings().into_iter().nth(nth)?;
         let path = PathBuf::from(String::from_utf8(path).ok()?);
@@ -222,7 +223,7 @@ impl<'a> Call<'a> {
         Some(Place { folder: folder.filter(|_| path.is_relative()), path })
     }
 
-    /// The strings among the arguments. Each byte is written as `\x` and two digits.
+    /// Returns the strings among the arguments. Each byte is written as `\x` and two digits.
     fn strings(&self) -> Vec<Vec<u8>> {
         let digits = |text: &str| {
             let bytes = text.split("\\x").skip(1);

@@ -9,10 +9,10 @@ use foldback_torture::{Error, Report, fault, flip, history, power_cut, simulatio
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// One seed for a plain store, and one for a store that is guarded and encrypted.
+/// One seed for a plain store, and one for a guarded and encrypted store.
 const SEEDS: [u64; 2] = [16, 15];
 
-/// Those two, and an encrypted store on the other engine that is meant for real work.
+/// Those two, and an encrypted store on the other engine that is meant for production use.
 const ENGINES: [(Engine, u64); 3] =
     [(Engine::Sqlite, SEEDS[0]), (Engine::Sqlite, SEEDS[1]), (Engine::Redb, 14)];
 
@@ -20,7 +20,7 @@ fn program() -> Program<'static> {
     Program(Path::new(env!("CARGO_BIN_EXE_torture")))
 }
 
-/// The report, printed; `None`, with a word about it, where there is no `strace`.
+/// Prints and returns the report; `None`, with a note, if there is no `strace`.
 #[track_caller]
 fn report(what: &str, made: Result<Report, Error>) -> Option<Report> {
     match made {
@@ -51,7 +51,7 @@ fn r1_writers_that_are_killed_at_any_time_lose_nothing() {
     }
 }
 
-/// R1: ended at each named point of the write route, a writer loses nothing, and the next one goes on.
+/// R1: a writer that is ended at each named point of the write path loses nothing, and the next one continues.
 #[test]
 fn r1_writers_that_end_at_a_named_point_lose_nothing() {
     for (n, point) in POINTS.into_iter().enumerate() {
@@ -78,7 +78,7 @@ fn r1_every_point_of_the_source_is_on_the_list() {
     assert_eq!(named, POINTS.map(str::to_owned).into());
 }
 
-/// The Rust files below a folder, which need not be there.
+/// The Rust files below a folder, which need not exist.
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut files = Vec::new();
@@ -115,7 +115,7 @@ fn r3_failing_system_calls_lose_nothing() {
     }
 }
 
-/// R4: a bit that flips anywhere in a store causes no wrong answer, and a repair makes nothing worse.
+/// R4: a flipped bit anywhere in a store causes no wrong answer, and a repair makes nothing worse.
 #[test]
 fn r4_flipped_bits_are_no_wrong_answers() {
     let mut all = Report::default();
@@ -124,7 +124,7 @@ fn r4_flipped_bits_are_no_wrong_answers() {
         all.add(report("flips", flip::bytes(seed, flips)).unwrap());
     }
     assert!(all.counted("database: something lost, noticed") > 5, "{all}");
-    // A bit damages one slot of the witness, and the others are believed. In the audit log every byte counts.
+    // A flipped bit damages one slot of the witness, and the others still count. In the audit log every byte counts.
     let of = |kind: &str| all.counts.iter().filter(move |(what, _)| what.starts_with(kind)).count();
     assert!(all.counted("witness: nothing lost, nothing found") > 0 && of("witness") == 1, "{all}");
     assert!(all.counted("audit log: nothing lost, found") > 0 && of("audit log") == 1, "{all}");
@@ -146,7 +146,7 @@ fn r6_a_simulated_history_happens_again() {
     assert_eq!((first.counts, first.failures), (second.counts, second.failures));
 }
 
-/// R10: one order of all that was done explains what four writers and four readers saw.
+/// R10: one order of all calls explains what four writers and four readers saw.
 #[test]
 fn r10_histories_of_processes_are_linearizable() {
     let mut all = Report::default();

@@ -1,4 +1,4 @@
-//! Request bodies of the Anthropic Messages API, written, and their messages, read one by one.
+//! Writes request bodies of the Anthropic Messages API, and reads their messages one by one.
 
 mod block;
 
@@ -9,26 +9,26 @@ use block::{Block, Kept, Kind, blocks_of, push_further, push_input, result_block
 use foldback_core::{Message, Role, ToolCallId, ToolDefinition};
 use std::collections::HashSet;
 
-/// A request body, on one line: `system` on top, tool calls and results as blocks, and every rule
-/// of the API kept whatever the messages are.
+/// Returns a request body, on one line: `system` first, tool calls and results as blocks, and every
+/// rule of the API kept whatever the messages are.
 ///
 /// - All instructions go into `system`, in order.
-/// - Neighbours of one role are merged; results come first in a user's message. The first message
-///   is a user's: one sentence is put there when it is not.
-/// - Ids have 1 to 64 characters of `[a-zA-Z0-9_-]` and stand for one call each. An id that does
-///   not fit, or that stands for an earlier call, is mapped, always to the same one for the same
+/// - Neighbours of one role are merged; results come first in a user message. The first message is
+///   a user's: if it is not, one sentence is put there.
+/// - Ids have 1 to 64 characters of `[a-zA-Z0-9_-]` and identify one call each. An id that does not
+///   fit, or that identifies an earlier call, is mapped, always to the same one for the same
 ///   messages.
-/// - Arguments are objects; a text that is none becomes `{"_raw": text}`, and no text `{}`.
+/// - Arguments are objects; a text that is not an object becomes `{"_raw": text}`, and a missing text becomes `{}`.
 /// - Blank texts are left out, and messages in which nothing is left.
 /// - `is_error` of a result is kept. A call without a result gets one that says so, and a result
-///   without its call becomes a user's text.
+///   without its call becomes user text.
 /// - Images in data URLs become base64 sources, other image URLs become URL sources. The
 ///   `thinking_blocks` of a message are put back in front. Other parts pass through as they are.
 ///
-/// What reading an Anthropic body keeps beside a message comes back: the places of calls that did
-/// not stand last, and further keys of calls, results and texts. So a body that was read is written
-/// as it was, but for what the API reads alike: a string in place of one text block, neighbours of
-/// one role, blank texts.
+/// Data that reading an Anthropic body keeps with a message is written again: the places of calls
+/// that were not last, and further keys of calls, results and texts. So a body that was read is
+/// written as it was, except for differences that the API ignores: a string in place of one text
+/// block, neighbours of one role, blank texts.
 ///
 /// The API has no place for a speaker's `name`; it is left out.
 #[must_use]
@@ -89,20 +89,20 @@ pub fn body<'m>(
     out
 }
 
-/// Reads one message of a body. A user's message that holds results of tools becomes several: one for each
+/// Reads one message of a body. A user message that holds tool results becomes several: one for each
 /// result, in order.
 ///
 /// # Errors
-/// When it is no JSON, no message of this API, or too large.
+/// When it is not JSON, not a message of this API, or too large.
 pub fn read_message(json: &str) -> Result<Vec<Message>, Error> {
     super::anthropic_body::read_message(json)
 }
 
-/// What stands first when the conversation does not begin with a user.
+/// The first text when the conversation does not begin with a user.
 const BEGINNING: &str = "(The conversation begins here.)";
-/// The result of a call that has none.
+/// The result for a call that has none.
 const NO_RESULT: &str = "(No result was recorded for this call.)";
-/// What stands before a result whose call is not there.
+/// The text before a result whose call is missing.
 const NO_CALL: &str = "(A tool's result, whose call is not part of this conversation:)";
 
 /// The request as far as it was written.
@@ -118,7 +118,7 @@ struct Writer {
 /// One message of the request.
 struct Turn {
     assistant: bool,
-    /// Blocks that stand first: thinking in an assistant's turn, results in a user's.
+    /// Blocks that come first: thinking in an assistant's turn, results in a user's.
     first: Vec<String>,
     blocks: Vec<String>,
 }
@@ -130,7 +130,7 @@ impl Writer {
                 let blocks = blocks_of(message).into_iter();
                 self.system.extend(blocks.map(|block| match block.kind {
                     Kind::Text => block.json,
-                    // Only texts are taken there.
+                    // Only texts are accepted there.
                     Kind::Other => text_block(&block.json),
                 }));
             }
@@ -151,7 +151,7 @@ impl Writer {
         let mut blocks: Vec<_> = Vec::new();
         let kept = Kept::of(message);
         for (key, value) in message.fields() {
-            // Signed thinking must come back as it was, or the API refuses the calls behind it.
+            // Signed thinking must be sent back unchanged, or the API refuses the calls after it.
             if key == "thinking_blocks" {
                 blocks.extend(Object::array_of(value).into_iter().flatten().map(|block| {
                     let mut json = String::new();
@@ -184,7 +184,7 @@ impl Writer {
         let blocks = blocks_of(message);
         let at = message.tool_call_id().and_then(|id| self.open.iter().position(|o| o.0 == *id));
         let Some(at) = at else {
-            // The results of the calls that are still open may follow, and stand first then.
+            // The results of the calls that are still open may follow, and then come first.
             let turn = self.turn(false);
             turn.blocks.push(text_block(NO_CALL));
             turn.blocks.extend(blocks.into_iter().map(|block| block.json));
@@ -202,7 +202,7 @@ impl Writer {
         self.turn(false).first.push(json);
     }
 
-    /// Answers the calls that are still open, because the conversation goes on without a result.
+    /// Answers the calls that are still open, because the conversation continues without a result.
     fn settle(&mut self) {
         for (_, id) in std::mem::take(&mut self.open) {
             let note = [Block { kind: Kind::Text, json: text_block(NO_RESULT) }];
@@ -219,7 +219,7 @@ impl Writer {
         (self.system, self.turns)
     }
 
-    /// The turn to write to: the last one where it has that role.
+    /// Returns the turn to write to: the last one, if it has that role.
     fn turn(&mut self, assistant: bool) -> &mut Turn {
         let at = match self.turns.last() {
             Some(last) if last.assistant == assistant => self.turns.len() - 1,
@@ -232,7 +232,7 @@ impl Writer {
         &mut self.turns[at]
     }
 
-    /// An id that the API takes and that no call has yet: `id` itself where it is one.
+    /// Returns an id that the API accepts and that no call has yet: `id` itself, if possible.
     fn legal(&mut self, id: &str) -> String {
         const LONGEST: usize = 64;
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

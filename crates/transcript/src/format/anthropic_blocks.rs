@@ -1,14 +1,14 @@
-//! Content of Anthropic messages, mapped to messages of ours.
+//! Maps the content of Anthropic messages to our messages.
 //!
-//! [`anthropic::body`](super::anthropic::body) is the way back, and reads what is kept here.
+//! [`anthropic::body`](super::anthropic::body) is the reverse, and reads what is kept here.
 
 use crate::draft::{Draft, list_of, push_member};
 use crate::object::Object;
 use serde_json::value::RawValue;
 
-/// Puts the blocks of an assistant's message into `draft`: leading thinking under
-/// `thinking_blocks`, calls of tools as calls, anything else as parts, in its order. Where calls do
-/// not stand last, `source` keeps their places.
+/// Puts the blocks of an assistant message into `draft`: leading thinking under `thinking_blocks`,
+/// tool calls as calls, anything else as parts, in order. If calls are not last, `source` keeps
+/// their places.
 ///
 /// # Errors
 /// What is wrong with a block, and what was expected.
@@ -34,7 +34,7 @@ pub(crate) fn assistant(draft: &mut Draft, blocks: &[&RawValue]) -> Result<(), S
             _ => {
                 calls_are_last &= places.is_empty();
                 parts.push(*raw);
-                // The way back leaves blank texts out.
+                // The reverse conversion leaves blank texts out.
                 if is_blank(&block) {
                     continue;
                 }
@@ -55,8 +55,8 @@ pub(crate) fn assistant(draft: &mut Draft, blocks: &[&RawValue]) -> Result<(), S
     Ok(())
 }
 
-/// The messages that a user's content makes: one for each result of a tool, in order, and a user's
-/// for whatever else there is.
+/// Returns the messages that a user's content makes: one for each tool result, in order, and a user
+/// message for anything else.
 ///
 /// # Errors
 /// What is wrong with the content, and what was expected.
@@ -113,14 +113,14 @@ fn result(block: &Object<'_>, line: u64) -> Result<Draft, String> {
     Ok(draft)
 }
 
-/// Whether a member of an object is the one that its key stands for: of a key that stands twice, the
+/// Returns whether a member of an object is the one that counts for its key: of a repeated key, the
 /// last.
 pub(crate) fn counts(object: &Object<'_>, key: &str, value: &RawValue) -> bool {
     object.get(key).is_some_and(|last| std::ptr::eq(last, value))
 }
 
-/// The members of an object but for some, as an object. Earlier ones of a repeated key are further
-/// members, whatever the key.
+/// Returns the members of an object except for some, as an object. Earlier ones of a repeated key
+/// count as further members, whatever the key.
 pub(crate) fn members_but(object: &Object<'_>, known: &[&str]) -> String {
     let mut members = String::new();
     for (key, value) in &object.0 {
@@ -131,17 +131,17 @@ pub(crate) fn members_but(object: &Object<'_>, known: &[&str]) -> String {
     format!("{{{}}}", members.strip_prefix(',').unwrap_or_default())
 }
 
-/// The error for a content of another type.
+/// Returns the error for a content of another type.
 pub(crate) fn wrong_content(content: &RawValue) -> String {
-    format!("\"content\" holds {}; expected was a string or a list of blocks", begin(content))
+    format!("\"content\" holds {}; expected a string or a list of blocks", begin(content))
 }
 
-/// The beginning of a value, for an error.
+/// Returns the beginning of a value, for an error.
 pub(crate) fn begin(value: &RawValue) -> String {
     value.get().chars().take(40).collect()
 }
 
-/// Makes parts the content: one plain text alone is a string.
+/// Makes parts the content: a single plain text becomes a string.
 fn push_parts(draft: &mut Draft, parts: &[&RawValue]) {
     if let [only] = parts
         && let Some(block) = Object::of(only)
@@ -164,11 +164,11 @@ fn is_blank(block: &Object<'_>) -> bool {
 
 fn block_of(raw: &RawValue) -> Result<Object<'_>, String> {
     Object::of(raw).ok_or_else(|| {
-        format!("a content block is {}; expected was an object with a \"type\"", begin(raw))
+        format!("a content block is {}; expected an object with a \"type\"", begin(raw))
     })
 }
 
 fn wrong_key(kind: &str, key: &str, block: &Object<'_>, expected: &str) -> String {
     let found = block.get(key).map_or_else(|| "nothing".to_owned(), begin);
-    format!("the {key:?} of a {kind} block holds {found}; expected was {expected}")
+    format!("the {key:?} of a {kind} block holds {found}; expected {expected}")
 }

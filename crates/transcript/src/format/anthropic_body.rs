@@ -1,4 +1,4 @@
-//! Request bodies of the Anthropic Messages API, and lists of its messages, read.
+//! Reads request bodies of the Anthropic Messages API, and lists of its messages.
 
 use super::anthropic_blocks::{self, begin, members_but, wrong_content};
 use super::lines::Lines;
@@ -14,29 +14,29 @@ use crate::{Conversation, Error, Limits, Place};
 use foldback_core::Message;
 use serde_json::value::RawValue;
 
-/// Whether an object is a body whose messages say more than chat-completions can.
+/// Returns whether an object is a body whose messages say more than chat-completions can.
 pub(super) fn fits(body: &Object<'_>) -> bool {
     let Some(messages) = body.array("messages") else { return false };
     if body.has("id") {
-        // A conversation of ours may carry such keys and parts, and comes back as it was; calls and
-        // results in the manner of this API would not be seen as such.
+        // A conversation of ours may carry such keys and parts, and is reproduced as it was; calls
+        // and results in the form of this API would not be recognised as such.
         return foreign::has_anthropic_blocks(&messages, foreign::CALLS);
     }
     let is_system = body.get("system").is_some_and(|system| system.get().starts_with(['"', '[']));
     foreign::has_anthropic_blocks(&messages, foreign::BLOCKS) || is_system && !is_chat(body)
 }
 
-/// Whether a message of a body is surely one of chat-completions.
+/// Returns whether a message of a body is certainly one of chat-completions.
 pub(super) fn is_chat(body: &Object<'_>) -> bool {
     body.array("messages").is_some_and(|m| m.iter().any(|m| foreign::is_chat_message(m)))
 }
 
-/// Whether a list is one of such messages.
+/// Returns whether a list consists of such messages.
 pub(super) fn fits_array(items: &[&RawValue]) -> bool {
     foreign::has_anthropic_blocks(items, foreign::BLOCKS)
 }
 
-/// Reads a body, and the answer to it where there is one.
+/// Reads a body, and the answer to it if there is one.
 pub(super) fn read_body(
     text: &str,
     wrapped: &Wrapped<'_>,
@@ -53,7 +53,7 @@ pub(super) fn read_body(
             return Err(context.shape(
                 line,
                 format!(
-                    "\"system\" holds {}; expected was a string or a list of text blocks",
+                    "\"system\" holds {}; expected a string or a list of text blocks",
                     begin(system)
                 ),
             ));
@@ -68,7 +68,7 @@ pub(super) fn read_body(
         let line = context.place.line;
         let wrong = |what| context.shape(line, format!("the response: {what}"));
         let Some(content) = answer.get("content") else {
-            // An error, or something else that is no message.
+            // An error, or something else that is not a message.
             conversion.fact("response", &members_but(answer, &[]));
             return Ok(conversion.finish());
         };
@@ -90,7 +90,7 @@ pub(super) fn read_array(
     Ok(conversion.finish())
 }
 
-/// One message of a body, as messages of ours: results of tools are messages of their own.
+/// Converts one message of a body to our messages: tool results are messages of their own.
 pub(super) fn read_message(json: &str) -> Result<Vec<Message>, Error> {
     let (place, limits) = (Place { file: "a message".to_owned(), line: 1 }, Limits::default());
     let context = Context { place: &place, limits: &limits, meta: None };
@@ -113,7 +113,7 @@ fn push_messages(
         let drafts = drafts_of(raw, line)
             .map_err(|what| context.shape(line, format!("message {index}: {what}")))?;
         for mut draft in drafts {
-            // Which results shared one message of the source.
+            // Records which results shared one message of the source.
             draft.keep("message", &index.to_string());
             conversion.push(draft, context)?;
         }
@@ -123,15 +123,15 @@ fn push_messages(
 
 fn drafts_of(raw: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
     let message = Object::of(raw)
-        .ok_or_else(|| format!("it is {}; expected was an object with a \"role\"", begin(raw)))?;
+        .ok_or_else(|| format!("it is {}; expected an object with a \"role\"", begin(raw)))?;
     let role = message.get("role").map_or_else(|| "nothing".to_owned(), begin);
-    let content = message.get("content").ok_or_else(|| {
-        "it has no \"content\"; expected was a string or a list of blocks".to_owned()
-    })?;
+    let content = message
+        .get("content")
+        .ok_or_else(|| "it has no \"content\"; expected a string or a list of blocks".to_owned())?;
     let mut drafts = match message.text("role").as_deref() {
         Some("user") => anthropic_blocks::user(content, line)?,
         Some("assistant") => vec![assistant(content, line)?],
-        // Instructions that come while the conversation goes on.
+        // Instructions in the middle of the conversation.
         Some("system") => {
             let mut draft = Draft::new("system", line);
             draft.content(content.get());
@@ -139,7 +139,7 @@ fn drafts_of(raw: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
         }
         _ => {
             return Err(format!(
-                "the role is {role}; expected was \"user\", \"assistant\" or \"system\""
+                "the role is {role}; expected \"user\", \"assistant\" or \"system\""
             ));
         }
     };
@@ -157,7 +157,7 @@ fn drafts_of(raw: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
     Ok(drafts)
 }
 
-/// What the model said: a text, or blocks.
+/// Reads what the model said: a text, or blocks.
 fn assistant(content: &RawValue, line: u64) -> Result<Draft, String> {
     let mut draft = Draft::new("assistant", line);
     if content.get().starts_with('"') {

@@ -7,9 +7,9 @@ use foldback_core::{Message, ToolDefinition};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// A request body of the chat-completions API, on one line: the messages as they are, but for the
-/// keys that only a recording has ([`Message::api_json`]), and the tools. Nothing is repaired
-/// here; [`foldback_core::check_request`] tells whether an API would take the messages.
+/// Returns a request body of the chat-completions API, on one line: the messages as they are,
+/// without the keys that only a recording has ([`Message::api_json`]), and the tools. Nothing is
+/// repaired here; [`foldback_core::check_request`] says whether an API would accept the messages.
 #[must_use]
 pub fn body<'m>(
     messages: impl IntoIterator<Item = &'m Message>,
@@ -53,7 +53,7 @@ pub fn body<'m>(
     out
 }
 
-/// Writes the schema of a tool's arguments; what is no JSON object becomes the schema of any.
+/// Writes the schema of a tool's arguments; anything but a JSON object becomes the schema of any object.
 pub(super) fn push_schema(schema: &str, out: &mut String) {
     if serde_json::from_str::<Object<'_>>(schema).is_ok() {
         push_one_line(schema.trim(), out);
@@ -62,7 +62,7 @@ pub(super) fn push_schema(schema: &str, out: &mut String) {
     }
 }
 
-/// Whether an object is a request body.
+/// Returns whether an object is a request body.
 pub(super) fn fits(object: &Object<'_>) -> bool {
     object.has("messages")
 }

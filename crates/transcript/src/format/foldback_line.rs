@@ -5,12 +5,12 @@ use crate::conversation::id_of;
 use crate::object::Object;
 use crate::{Conversation, Error};
 
-/// Whether an object is a line of this format.
+/// Returns whether an object is a line of this format.
 pub(super) fn fits(object: &Object<'_>) -> bool {
     object.has("messages") && object.get("id").is_some_and(|id| id_of(id.get()).is_some())
 }
 
-/// Whether an object is a line that a conversation of another format became.
+/// Returns whether an object is a line that was converted from another format.
 pub(super) fn is_converted(object: &Object<'_>) -> bool {
     let source = || object.object("source").and_then(|source| source.text("format"));
     object.has("messages") && source().is_some()

@@ -1,9 +1,9 @@
-//! Shapes that are known but not read, so that the error can name them.
+//! Recognises shapes that are known but not read, so that the error can name them.
 
 use crate::object::Object;
 use serde_json::value::RawValue;
 
-/// What a JSON object is, where it is known and not read here: a sentence without its full stop.
+/// Says what a JSON object is, if it is known but not read here: a sentence without its full stop.
 pub(super) fn recognise_object(found: &Object<'_>) -> Option<&'static str> {
     let kind = found.text("type");
     let kind = kind.as_deref();
@@ -13,12 +13,12 @@ pub(super) fn recognise_object(found: &Object<'_>) -> Option<&'static str> {
         return Some(line);
     }
     if is_langchain(found) {
-        return Some("This looks like something of LangChain that is no message");
+        return Some("This looks like LangChain data that is not a message");
     }
     recognise_whole(found, kind)
 }
 
-/// What an object is that is one line of a log or history.
+/// Says what an object is that is one line of a log or history.
 fn recognise_line(found: &Object<'_>, kind: Option<&str>) -> Option<&'static str> {
     if matches!(
         kind,
@@ -62,7 +62,7 @@ fn recognise_line(found: &Object<'_>, kind: Option<&str>) -> Option<&'static str
     None
 }
 
-/// What an object is that stands by itself.
+/// Says what a standalone object is.
 fn recognise_whole(found: &Object<'_>, kind: Option<&str>) -> Option<&'static str> {
     if found.has("sessionId") && found.has("projectHash") {
         return Some("This looks like a session of Gemini CLI, which is not read yet");
@@ -97,7 +97,7 @@ fn recognise_whole(found: &Object<'_>, kind: Option<&str>) -> Option<&'static st
     None
 }
 
-/// What an array is, where it is known and not read here.
+/// Says what an array is, if it is known but not read here.
 pub(super) fn recognise_array(items: &[&RawValue]) -> Option<String> {
     let first = items.first()?;
     let Some(found) = Object::of(first) else {
@@ -114,8 +114,7 @@ pub(super) fn recognise_array(items: &[&RawValue]) -> Option<String> {
     }
     if found.has("messages") {
         return Some(
-            "This is a list of conversations; expected was one conversation on each line"
-                .to_owned(),
+            "This is a list of conversations; expected one conversation on each line".to_owned(),
         );
     }
     if found.has("call_id") {
@@ -126,7 +125,7 @@ pub(super) fn recognise_array(items: &[&RawValue]) -> Option<String> {
     (!found.has("role")).then(|| describe(&found))
 }
 
-/// What an object is that nothing is known of: its keys.
+/// Describes an unknown object by its keys.
 pub(super) fn describe(found: &Object<'_>) -> String {
     let keys: Vec<_> = found
         .0
@@ -141,17 +140,17 @@ pub(super) fn describe(found: &Object<'_>) -> String {
     format!("This is an object with the keys {}{more}, of an unknown format", keys.join(", "))
 }
 
-/// What a text is that is no JSON object or array.
+/// Describes a text that is not a JSON object or array.
 pub(super) fn describe_text(text: &str) -> String {
     if text.starts_with("## Summarized at ") {
         return "This looks like a conversation history of deepagents, which is not read yet"
             .to_owned();
     }
     let begin: String = text.lines().next().unwrap_or("").chars().take(40).collect();
-    format!("The text begins with {begin:?}, which is no JSON object or array")
+    format!("The text begins with {begin:?}, which is not a JSON object or array")
 }
 
-/// What bytes are that no text begins with.
+/// Says what bytes are with which no text begins.
 pub(crate) fn describe_bytes(bytes: &[u8]) -> Option<&'static str> {
     let known: [(&[u8], &str); 8] = [
         (b"SQLite format 3\0", "This is an SQLite database"),
@@ -176,8 +175,8 @@ fn is_langchain(found: &Object<'_>) -> bool {
     constructor || dict || flat
 }
 
-/// Whether an object has messages, each with a role. No line of a log has that, whatever else it
-/// has.
+/// Returns whether an object has messages, each with a role. No line of a log has that, whatever
+/// else it has.
 pub(crate) fn holds_messages(found: &Object<'_>) -> bool {
     let Some(messages) = found.array("messages") else { return false };
     let has_role =
@@ -186,14 +185,14 @@ pub(crate) fn holds_messages(found: &Object<'_>) -> bool {
     messages.iter().all(has_role) && (!messages.is_empty() || is_named())
 }
 
-/// Blocks of Anthropic's API that chat-completions do not know and that carry meaning.
+/// Blocks of Anthropic's API that carry meaning and that chat-completions do not know.
 pub(super) const BLOCKS: &[&str] =
     &["tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"];
 
-/// Those of them that are calls and results.
+/// Those of them that are calls or results.
 pub(super) const CALLS: &[&str] = &["tool_use", "tool_result"];
 
-/// Whether the messages hold a block of a wanted type.
+/// Returns whether the messages hold a block of a wanted type.
 pub(super) fn has_anthropic_blocks(messages: &[&RawValue], wanted: &[&str]) -> bool {
     let mut found = false;
     for message in messages {
@@ -215,7 +214,7 @@ pub(super) fn has_anthropic_blocks(messages: &[&RawValue], wanted: &[&str]) -> b
     found
 }
 
-/// Whether a message is surely one of chat-completions.
+/// Returns whether a message is certainly one of chat-completions.
 pub(super) fn is_chat_message(message: &RawValue) -> bool {
     Object::of(message).is_some_and(|m| {
         m.has("tool_calls")

@@ -1,7 +1,6 @@
-//! Which line of a text its parts stand on.
+//! Finds the lines of a text on which its parts begin.
 
-/// Counts the lines of a text along the way, so that asking for its parts in order costs one pass
-/// over it.
+/// A counter of the lines of a text, which takes a single pass if its parts are asked for in order.
 pub(crate) struct Lines<'t> {
     text: &'t str,
     /// The line on which the text begins.
@@ -12,12 +11,12 @@ pub(crate) struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// The lines of a text that begins on line `first`.
+    /// Creates a counter for a text that begins on line `first`.
     pub(crate) fn new(text: &'t str, first: u64) -> Self {
         Self { text, first, at: 0, breaks: 0 }
     }
 
-    /// The line on which `part` begins, a slice of the text.
+    /// Returns the line on which `part`, a slice of the text, begins.
     pub(crate) fn of(&mut self, part: &str) -> u64 {
         let at = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
         if at < self.at {

@@ -1,4 +1,4 @@
-//! The formats, one file each, and how one is told from another.
+//! The formats, one file each, and how they are distinguished.
 
 pub mod anthropic;
 pub(crate) mod anthropic_blocks;
@@ -30,7 +30,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A format that conversations are read from.
+/// A format from which conversations are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -58,7 +58,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The name by which messages and conversations of this format say where they came from.
+    /// Returns the name by which messages and conversations of this format say where they came from.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -91,34 +91,34 @@ impl fmt::Display for Format {
     }
 }
 
-/// What is tried, for the error that says that nothing fits.
-pub(crate) const TRIED: &str = "Tried were foldback JSON Lines ({\"id\": ..., \"messages\": [...]} \
+/// The formats that are tried, for the error when none fits.
+pub(crate) const TRIED: &str = "Formats tried: foldback JSON Lines ({\"id\": ..., \"messages\": [...]} \
     on each line), a bare chat-completions array ([{\"role\": ..., \"content\": ...}, ...]), a \
     chat-completions body ({\"model\": ..., \"messages\": [...]}), an Anthropic Messages body, \
     session logs of Claude Code and Codex, sessions of OpenCode, and LangChain messages";
 
 /// A format whose lines belong together.
 pub(crate) struct Log {
-    /// What one object says about its file; the flag says that it is the file's first.
+    /// What one object says about its file; the flag says that it is the first in the file.
     pub(crate) fit: fn(&Object<'_>, bool) -> Fit,
     /// Reads all the records of an input.
     pub(crate) read: ReadLog,
-    /// Whether a record says something that holds for those behind it, up to the next such record.
+    /// Whether a record says something that applies to those after it, up to the next such record.
     pub(crate) holds_on: fn(&Record) -> bool,
 }
 
-/// Reads all the records of an input into conversations whose messages wait to be made. Those that
-/// cannot be read are added to the last argument, and left out.
+/// Reads all records of an input into conversations whose messages are still to be built. Those
+/// that cannot be read are added to the last argument, and left out.
 type ReadLog = fn(&[Record], Context<'_>, &mut Vec<Error>) -> Result<Vec<Conversion>, Error>;
 
-/// What one object says about the file that it stands in.
+/// What one object says about the file that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// The file is surely of this format.
+    /// The file is certainly of this format.
     Yes,
-    /// Such an object occurs in files of this format, beside messages.
+    /// Such an object occurs in files of this format, besides messages.
     Maybe,
-    /// The object tells nothing.
+    /// The object shows nothing.
     No,
 }
 
@@ -129,12 +129,12 @@ pub(crate) const LOGS: &[Log] = &[
     Log { fit: langchain::fit, read: langchain::read, holds_on: |_| false },
 ];
 
-/// Where a text comes from, and how much of it is taken.
+/// Where a text comes from, and the limits on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) place: &'a Place,
     pub(crate) limits: &'a Limits,
-    /// What stands beside the file of an agent and is about it: a JSON object.
+    /// The metadata from the file beside an agent's log: a JSON object.
     pub(crate) meta: Option<&'a str>,
 }
 
@@ -143,25 +143,25 @@ impl Context<'_> {
         Error::Unknown { place: self.place.clone(), found: found.into() }
     }
 
-    /// A line of the same file.
+    /// Returns a line of the same file.
     pub(crate) fn at(&self, line: u64) -> Place {
         Place { file: self.place.file.clone(), line }
     }
 
-    /// The error for a record of another shape: what was found, and what was expected.
+    /// Returns the error for a record of another shape: what was found, and what was expected.
     pub(crate) fn shape(&self, line: u64, what: impl Into<String>) -> Error {
         Error::Shape { place: self.at(line), what: what.into() }
     }
 
-    /// The error for a file of a known format that holds no message: what it holds, by kind.
+    /// Returns the error for a file of a known format that holds no message: what it holds, by kind.
     pub(crate) fn no_messages(&self, format: Format, seen: &BTreeMap<String, u64>) -> Error {
         let seen: Vec<_> = seen.iter().map(|(kind, count)| format!("{kind:?} ({count})")).collect();
-        let seen = if seen.is_empty() { "none at all".to_owned() } else { seen.join(", ") };
+        let seen = if seen.is_empty() { "nothing".to_owned() } else { seen.join(", ") };
         Error::NoMessages { place: self.place.clone(), format, seen }
     }
 }
 
-/// What a JSON text is that is one conversation.
+/// The shape of a JSON text that is one conversation.
 enum Shape<'a> {
     FoldbackLine(Object<'a>),
     ChatBody(Object<'a>),
@@ -173,7 +173,7 @@ enum Shape<'a> {
     LangChainArray(Vec<&'a RawValue>),
     /// A chat-completions body inside something else.
     WrappedChat(Wrapped<'a>),
-    /// Known, but not read, or not known at all: a sentence without its full stop.
+    /// Known but not read, or unknown: a sentence without its full stop.
     Foreign(String),
 }
 
@@ -186,7 +186,7 @@ impl<'a> Shape<'a> {
         })
     }
 
-    /// Whether its messages are made anew.
+    /// Returns whether its messages are converted.
     fn is_converted(&self) -> bool {
         !matches!(
             self,
@@ -232,12 +232,12 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Whether a JSON text is in the shape of one conversation.
+/// Returns whether a JSON text has the shape of one conversation.
 pub(crate) fn knows(text: &str) -> bool {
     !matches!(Shape::of(text), Ok(Shape::Foreign(_)) | Err(_))
 }
 
-/// Reads one JSON text as the conversation that it is, whatever the format.
+/// Reads one JSON text as a conversation, whatever its format.
 pub(crate) fn read(text: &str, context: Context<'_>) -> Result<Conversation, Error> {
     let shape = Shape::of(text).map_err(|error| json_error(&error, text, context.place))?;
     if shape.is_converted() {
@@ -257,7 +257,7 @@ pub(crate) fn read(text: &str, context: Context<'_>) -> Result<Conversation, Err
     }
 }
 
-/// The conversation in `text` whose messages are the values of `array`.
+/// Returns the conversation in `text` whose messages are the values of `array`.
 fn conversation(
     format: Format,
     id: Option<String>,
@@ -285,7 +285,7 @@ fn conversation(
     Ok(Conversation { id, messages, envelope })
 }
 
-/// The messages of an object, as values.
+/// Returns the messages of an object, as values.
 fn messages_of<'a>(
     object: &Object<'a>,
     context: Context<'_>,
@@ -293,7 +293,7 @@ fn messages_of<'a>(
     let mut all = object.0.iter().filter(|(key, _)| key == "messages").map(|(_, value)| *value);
     let value = all.next().ok_or_else(|| context.unknown(foreign::describe(object)))?;
     if all.next().is_some() {
-        return Err(context.unknown("The key \"messages\" stands there twice"));
+        return Err(context.unknown("The key \"messages\" appears twice"));
     }
     let values = Object::array_of(value).ok_or_else(|| {
         context.unknown(format!(

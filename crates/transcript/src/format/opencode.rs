@@ -1,8 +1,8 @@
-//! Sessions of OpenCode, as `opencode export` writes them: `{"info", "messages": [{"info", "parts"}]}`.
+//! Reads sessions of OpenCode, as `opencode export` writes them: `{"info", "messages": [{"info", "parts"}]}`.
 //!
-//! A message of the assistant holds one step or several, and each call together with its result: each step becomes a
-//! message of the model, and the results of its calls stand behind it. What OpenCode says of a message later on
-//! (summaries, pruned results) is kept beside the messages, so that those stay as they are.
+//! An assistant message holds one or more steps, and each call together with its result. Each step becomes a message
+//! of the model, followed by the results of its calls. What OpenCode later adds to a message (summaries, pruned
+//! results) is kept apart from the messages, so that those stay as they are.
 
 use super::anthropic_blocks::members_but;
 use super::lines::Lines;
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Whether an object is such a session.
+/// Returns whether an object is such a session.
 pub(super) fn fits(object: &Object<'_>) -> bool {
     let is_message = |message: &&RawValue| {
         Object::of(message)
@@ -26,7 +26,7 @@ pub(super) fn fits(object: &Object<'_>) -> bool {
         && object.array("messages").is_some_and(|messages| messages.iter().all(is_message))
 }
 
-/// Reads a session. Messages that the person took back stand beside the others.
+/// Reads a session. Messages that the person took back are kept apart from the others.
 pub(super) fn read(
     text: &str,
     session: &Object<'_>,
@@ -79,7 +79,7 @@ pub(super) fn read(
     Ok(conversion.finish())
 }
 
-/// What a person, or the client in the person's name, has said: none where that is nothing.
+/// Returns what a person, or the client in the person's name, has said: `None` if that is nothing.
 fn user(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> Vec<Draft> {
     let mut draft = begin("user", info, line);
     let mut own = false;
@@ -118,7 +118,7 @@ fn user(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> Vec<Draft> {
     vec![draft]
 }
 
-/// What the model said, step by step, with the results of its calls; and whether it may say more.
+/// Returns what the model said, step by step, with the results of its calls, and whether it may say more.
 fn assistant(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> (Vec<Draft>, bool) {
     let mut all = Vec::new();
     let mut step = Step::new(info, line);
@@ -185,7 +185,7 @@ impl Step {
         self.results.push(result);
     }
 
-    /// Takes what the step cost.
+    /// Takes the cost of the step.
     fn count(&mut self, part: &Object<'_>) {
         let Some(tokens) = part.object("tokens") else { return };
         let cache = tokens.object("cache");
@@ -221,7 +221,7 @@ impl Step {
     }
 }
 
-/// A message with the time and the id of the one that it comes from.
+/// Creates a message with the time and the id of the one that it comes from.
 fn begin(role: &str, info: &Object<'_>, line: u64) -> Draft {
     let mut draft = Draft::new(role, line);
     let at = info.object("time").and_then(|time| time.get("created")?.get().parse().ok());
@@ -234,7 +234,7 @@ fn begin(role: &str, info: &Object<'_>, line: u64) -> Draft {
     draft
 }
 
-/// What a message says beside what was taken into messages.
+/// Returns what a message says in addition to what was taken into messages.
 fn rest_of(message: &Object<'_>, parts: &[Object<'_>]) -> String {
     let parts: Vec<_> = parts.iter().map(rest_of_part).collect();
     let mut rest = members_but(message, &["parts"]);

@@ -1,9 +1,9 @@
-//! Results in the place where chat APIs want them: behind the message that calls.
+//! Puts results where chat APIs require them: after the message that calls.
 
 use crate::draft::Draft;
 use std::collections::HashMap;
 
-/// A message, and what it has to do with calls.
+/// A message, with its calls or the call that it answers.
 pub(super) struct Turn {
     pub(super) draft: Draft,
     /// The calls that it makes.
@@ -12,10 +12,10 @@ pub(super) struct Turn {
     pub(super) answers: Option<String>,
 }
 
-/// The messages in their order, but each result directly behind its call and the results before
-/// it: logs write what the user typed meanwhile, or half of the next response, in between. Where an
-/// id stands for several calls, a result answers the last one that is open. A result without its
-/// call stays where it is.
+/// Returns the messages in order, except that each result follows its call and the results before
+/// it: logs write what the user typed meanwhile, or half of the next response, in between. If
+/// several calls share an id, a result answers the last open one. A result without its call stays
+/// where it is.
 pub(super) fn in_order(turns: Vec<Turn>) -> Vec<Draft> {
     let mut groups: Vec<Group> = Vec::with_capacity(turns.len());
     let mut open: HashMap<String, Vec<usize>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Items of OpenAI's Responses API, read.
+//! Reads items of OpenAI's Responses API.
 
 use super::{Context, Format, codex};
 use crate::conversion::Conversion;
@@ -8,12 +8,12 @@ use crate::{Error, Limits, Place};
 use foldback_core::Message;
 use serde_json::value::RawValue;
 
-/// Reads items that belong together, a JSON list: what a model thought, said and called in one answer becomes one
-/// message, any other item one of its own. Items that are no message (definitions of tools, a compaction) say
-/// nothing.
+/// Reads a JSON list of items that belong together: what a model thought, said and called in one answer becomes
+/// one message, and any other item becomes one of its own. Items that are not messages (tool definitions, a
+/// compaction) are left out.
 ///
 /// # Errors
-/// When it is no list of objects, or one is too large.
+/// When it is not a list of objects, or one is too large.
 ///
 /// ```
 /// let items = r#"[
@@ -33,7 +33,7 @@ pub fn read_items(json: &str) -> Result<Vec<Message>, Error> {
         serde_json::from_str(json).map_err(|error| json_error(&error, json, &place))?;
     check_depth(json, &place, &limits.without_depth(ROOM))?;
     let drafts = codex::drafts(&items);
-    let drafts = drafts.map_err(|n| context.shape(1, format!("item {n} is no object")))?;
+    let drafts = drafts.map_err(|n| context.shape(1, format!("item {n} is not an object")))?;
     let mut conversion = Conversion::new(Format::ResponsesBody, None);
     for draft in drafts {
         conversion.push(draft, context)?;

@@ -1,4 +1,4 @@
-//! Bodies inside lines of logs and batches.
+//! Unwraps bodies inside lines of logs and batches.
 
 use super::anthropic_blocks::members_but;
 use super::lines::Lines;
@@ -8,25 +8,26 @@ use crate::conversion::Conversion;
 use crate::object::Object;
 use crate::{Conversation, Error};
 
-/// A request body, and what stood around it.
+/// A request body, and what was around it.
 pub(super) struct Wrapped<'a> {
     pub(super) body: Object<'a>,
     /// The body of the answer.
     pub(super) answer: Option<Object<'a>>,
     /// The name of the request in its batch or log.
     pub(super) id: Option<String>,
-    /// What stood around the body and the answer, by name: the members but for those.
+    /// The other members of the line, apart from the body and the answer, by name.
     around: Vec<(&'static str, String)>,
 }
 
 impl<'a> Wrapped<'a> {
-    /// A body that stands by itself.
+    /// Returns a body without a wrapper.
     pub(super) fn bare(body: Object<'a>) -> Self {
         Self { body, answer: None, id: None, around: Vec::new() }
     }
 
-    /// The body in `{"request", "response"}`, or in a line of a batch: `{"custom_id", "body"}` or
-    /// `{"custom_id", "params"}`. A line that has messages itself is none of these.
+    /// Returns the body in `{"request", "response"}`, or in a line of a batch:
+    /// `{"custom_id", "body"}` or `{"custom_id", "params"}`. A line that has messages itself is none
+    /// of these.
     pub(super) fn of(line: &Object<'a>) -> Option<Self> {
         if line.has("messages") {
             return None;
@@ -38,7 +39,7 @@ impl<'a> Wrapped<'a> {
             ["body", "params"].into_iter().find(|key| is_batch && line.has(key))?
         };
         let response = line.object("response");
-        // A response that is no object, such as a server's words, stays where it is.
+        // A response that is not an object, such as a server's message, stays where it is.
         let taken: &[&str] = if response.is_some() { &[key, "response"] } else { &[key] };
         let mut around = vec![("around", members_but(line, taken))];
         let mut inside = |name, object: Object<'a>| match object.object("body") {
@@ -55,7 +56,7 @@ impl<'a> Wrapped<'a> {
         body.has("messages").then_some(Self { body, answer, id, around })
     }
 
-    /// Whether the body or the answer to it says more than chat-completions can.
+    /// Returns whether the body or the answer to it says more than chat-completions can.
     pub(super) fn is_anthropic(&self) -> bool {
         let is_answered = self.answer.as_ref().is_some_and(|answer| {
             answer.text("type").as_deref() == Some("message")
@@ -64,7 +65,7 @@ impl<'a> Wrapped<'a> {
         anthropic_body::fits(&self.body) || is_answered && !anthropic_body::is_chat(&self.body)
     }
 
-    /// States what is no message: the body but for `known`, and what stood around it.
+    /// Records what is not a message: the body except for `known`, and what was around it.
     pub(super) fn facts(&self, conversion: &mut Conversion, known: &[&str]) {
         conversion.fact("body", &members_but(&self.body, known));
         for (name, members) in &self.around {
@@ -73,7 +74,7 @@ impl<'a> Wrapped<'a> {
     }
 }
 
-/// Reads a body of chat-completions that was inside something else, and the answer to it.
+/// Reads a wrapped body of chat-completions, and the answer to it.
 pub(super) fn read_chat(
     text: &str,
     wrapped: &Wrapped<'_>,

@@ -1,4 +1,4 @@
-//! The last lines of a log that grows, and what they need to make the messages that the whole log makes.
+//! The last lines of a growing log, and what they need to make the messages that the whole log makes.
 
 use crate::conversation::line_of;
 use crate::format::{Context, Log};
@@ -8,7 +8,7 @@ use crate::{Conversation, Limits, Place};
 use foldback_core::Message;
 use std::io::Read;
 
-/// What lines are read with.
+/// The settings with which lines are read.
 pub(super) struct Source {
     pub(super) log: &'static Log,
     pub(super) name: String,
@@ -16,7 +16,7 @@ pub(super) struct Source {
     pub(super) meta: Option<String>,
 }
 
-/// The end of a conversation of which more will come.
+/// The end of a conversation that will grow.
 pub(super) struct End {
     id: Option<String>,
     /// The line of its first message.
@@ -32,18 +32,18 @@ pub(super) struct Window {
     first_line: u64,
     /// A few lines that later ones depend on, then the last ones.
     records: Vec<Record>,
-    /// The first of the last ones: the line before it may be missing.
+    /// The first of the last lines: the line before it may be missing.
     from: u64,
-    /// The messages that these lines make, as far as they were given.
+    /// The messages that these lines make, as far as they were returned.
     given: Vec<Message>,
     /// With more lines than this, some are left out.
     most: usize,
 }
 
-/// So many lines are held at least, where there are as many.
+/// The minimum of lines that are held, if there are that many.
 const LEAST: usize = 32;
 
-/// In so many places is tried to leave out what stands before.
+/// At how many places dropping the earlier lines is tried.
 const TRIES: usize = 8;
 
 impl End {
@@ -56,7 +56,8 @@ impl End {
 }
 
 impl Window {
-    /// The last lines of a text, which make the messages of `end`; `None` where they do not without the others.
+    /// Returns the last lines of a text, which make the messages of `end`; `None` if they do not make them without the
+    /// others.
     pub(super) fn of(source: Source, text: &mut (impl Read + Send), end: &End) -> Option<Self> {
         let mut input = Input::open(source.name.clone(), Box::new(text), source.limits).ok()?;
         let mut window = Self {
@@ -70,7 +71,7 @@ impl Window {
         };
         while let Some(line) = input.line().ok()? {
             let place = Place { file: window.source.name.clone(), line: line.number };
-            // Damaged lines are passed over.
+            // Damaged lines are skipped.
             let Ok(record) = Record::of(&line, &place, &window.source.limits) else { continue };
             window.records.push(record);
             if window.records.len() > 6 * LEAST {
@@ -83,8 +84,8 @@ impl Window {
         (is_all || window.cut(&end.messages)).then_some(window)
     }
 
-    /// Takes further lines, of which the first `lasting` are ended. Gives the messages that are new; `None` where
-    /// the lines do not make those that were given, and more behind them.
+    /// Takes further lines, of which the first `lasting` are ended. Returns the messages that are new; `None` if
+    /// the lines do not make those that were returned before, with more after them.
     pub(super) fn grow(&mut self, records: Vec<Record>, lasting: usize) -> Option<Vec<Message>> {
         let held = self.records.len() + lasting;
         self.records.extend(records);
@@ -103,7 +104,7 @@ impl Window {
         Some(new)
     }
 
-    /// Leaves out lines that stand before one of these messages, the last of the conversation.
+    /// Drops lines before one of these messages, the last of the conversation.
     fn cut(&mut self, messages: &[Message]) -> bool {
         let places = || {
             messages.iter().enumerate().skip(1).rev().filter_map(|(k, message)| {
@@ -120,7 +121,7 @@ impl Window {
         })
     }
 
-    /// Leaves out what stands before a record, where the rest makes these messages.
+    /// Drops what is before a record, if the rest makes these messages.
     fn starts_at(&mut self, at: usize, messages: &[Message]) -> bool {
         let records = self.needed_from(at);
         let from = self.records.get(at).map_or(0, |record| record.line);
@@ -133,8 +134,8 @@ impl Window {
         does
     }
 
-    /// The records from one on, behind those of the others that they depend on: the first of the log, that of the
-    /// first message, and the last of those that hold for what follows.
+    /// Returns the records from one on, after those of the others that they depend on: the first of the log, that
+    /// of the first message, and the last of those that apply to what follows.
     fn needed_from(&self, at: usize) -> Vec<Record> {
         let (before, behind) = self.records.split_at(at.min(self.records.len()));
         let last = before.iter().rposition(self.source.log.holds_on);
@@ -145,8 +146,8 @@ impl Window {
         needed.map(|(_, record)| record).chain(behind).cloned().collect()
     }
 
-    /// The one conversation that records make; `None` where they make several, or a line follows one that is not
-    /// there, but for the line `from`.
+    /// Returns the one conversation that records make; `None` if they make several, or if a line other than
+    /// `from` follows one that is missing.
     fn convert(&self, records: &[Record], from: u64) -> Option<Conversation> {
         let Source { log, name, limits, meta } = &self.source;
         let place = Place { file: name.clone(), line: records.first()?.line };

@@ -1,18 +1,18 @@
-//! Anthropic Messages bodies in, and out again as they were.
+//! Anthropic Messages bodies are read, and written again as they were.
 
 use crate::converted::{comes_back, errors, fixture, json, roles, source};
 use foldback_transcript::{Conversation, Format, Options, anthropic, read_bytes};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The instructions and messages of the body that a conversation is written as.
+/// The instructions and messages of the body as which a conversation is written.
 fn written(conversation: &Conversation) -> Value {
     let body = anthropic::body(&conversation.messages, &[], &Options::default());
     as_the_api_reads(&serde_json::from_str(&body).unwrap())
 }
 
-/// The instructions and messages of a body, with what the API reads alike written alike: texts as
-/// blocks, blank texts left out, neighbours of one role as one, results first.
+/// The instructions and messages of a body in a normal form, without differences that the API
+/// ignores: texts as blocks, blank texts left out, neighbours of one role as one, results first.
 fn as_the_api_reads(body: &Value) -> Value {
     let mut turns: Vec<(String, Vec<Value>)> = Vec::new();
     for message in body["messages"].as_array().unwrap() {
@@ -114,7 +114,7 @@ fn a_body_that_was_read_is_written_as_it_was() {
         }
         let read = fixture(&format!("anthropic/{name}")).remove(0);
         assert_eq!(written(&read), as_the_api_reads(&body));
-        // An export on the way changes nothing.
+        // An export in between changes nothing.
         let line = read.to_json_line();
         let again = read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap();
         assert_eq!(written(&again), as_the_api_reads(&body));
@@ -153,14 +153,14 @@ fn bodies_are_found_inside_lines_of_logs_and_batches() {
     assert_eq!(source(fourth)["request"]["method"], "POST");
     assert_eq!(source(fourth)["answer"]["status_code"], 200);
     assert_eq!(source(fourth)["response"]["usage"]["total_tokens"], 3);
-    // An answer that is an error is no message, and is kept.
+    // An answer that is an error is not a message, and is kept.
     let failed = r#"{"request":{"system":"s","messages":[{"role":"user","content":"x"}]},"response":{"type":"error","error":{"type":"overloaded"}}}"#;
     let failed = read_bytes(failed.as_bytes()).unwrap().next().unwrap().unwrap();
     assert_eq!(roles(&failed), ["system", "user"]);
     assert_eq!(source(&failed)["response"]["error"]["type"], "overloaded");
 }
 
-/// The answer tells whose API it was where the request says nothing but texts.
+/// The answer shows whose API it was if the request holds only texts.
 #[test]
 fn an_answer_is_a_message() {
     let request = r#"{"model":"m","messages":[{"role":"user","content":"2+2?"}]}"#;
@@ -177,7 +177,7 @@ fn an_answer_is_a_message() {
         assert_eq!(read.id.as_deref(), Some("log-1"), "the line's own");
         comes_back(&read);
     }
-    // A chat body stays one, and an answer that is no object is kept as it is.
+    // A chat body stays one, and an answer that is not an object is kept as it is.
     let request = r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"x"}]}"#;
     for response in [r#"{"content":"KEPT"}"#, r#""HTTP 500 KEPT""#] {
         let line = format!("{{\"request\":{request},\"response\":{response}}}");
@@ -213,15 +213,15 @@ fn hostile_bodies_are_named() {
         )
     };
     for (messages, words) in [
-        ("7", "message 1: it is 7; expected was an object"),
-        (r#"{"content":"x"}"#, "message 1: the role is nothing; expected was \"user\","),
+        ("7", "message 1: it is 7; expected an object"),
+        (r#"{"content":"x"}"#, "message 1: the role is nothing; expected \"user\","),
         (r#"{"role":["user"],"content":"x"}"#, "the role is [\"user\"]"),
-        (r#"{"role":"user"}"#, "it has no \"content\"; expected was a string"),
-        (r#"{"role":"user","content":{}}"#, "\"content\" holds {}; expected was"),
-        (r#"{"role":"user","content":[null]}"#, "a content block is null; expected was an object"),
+        (r#"{"role":"user"}"#, "it has no \"content\"; expected a string"),
+        (r#"{"role":"user","content":{}}"#, "\"content\" holds {}; expected a"),
+        (r#"{"role":"user","content":[null]}"#, "a content block is null; expected an object"),
         (
             r#"{"role":"assistant","content":[{"type":"tool_use","name":"n"}]}"#,
-            "the \"id\" of a tool_use block holds nothing; expected was a string",
+            "the \"id\" of a tool_use block holds nothing; expected a string",
         ),
         (
             r#"{"role":"assistant","content":[{"type":"tool_use","id":"i","name":7}]}"#,
@@ -242,7 +242,7 @@ fn hostile_bodies_are_named() {
     }
     let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"i","name":"n"}]}"#;
     let errors = errors(&format!("{{\"system\":7,\"messages\":[{call}]}}"));
-    assert!(errors[0].contains("line 1: \"system\" holds 7; expected was a string"), "{errors:?}");
+    assert!(errors[0].contains("line 1: \"system\" holds 7; expected a string"), "{errors:?}");
     // Neither numbers nor halves of pairs nor repeated ids do any harm.
     let odd = r#"[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"n":1e999,"s":"\ud83d"}},{"type":"tool_use","id":"t","name":"n","input":7}]},{"role":"user","content":[]}]"#;
     let odd = read_bytes(odd.as_bytes()).unwrap().next().unwrap().unwrap();
@@ -269,7 +269,7 @@ fn long_bodies_are_read() {
     assert_eq!(json(&read, count)["source"]["line"], count);
 }
 
-/// A body that the API takes: every call is answered in the message behind it.
+/// A body that the API accepts: every call is answered in the next message.
 fn any_body() -> impl Strategy<Value = Value> {
     let text = prop::sample::select(vec!["go", "好的，继续。", "é\u{1f600}", "line\nline", " "]);
     let block = prop_oneof![

@@ -26,7 +26,7 @@ fn check(input: impl AsRef<[u8]>, words: &[&str]) {
 #[test]
 fn an_input_without_a_conversation_says_so() {
     for blank in ["", "\n\n", " \r\n", "\u{feff}", "\u{feff}\n"] {
-        check(blank, &["a.jsonl holds no conversation", "Expected was"]);
+        check(blank, &["a.jsonl holds no conversation", "Expected at least one line"]);
     }
     let packed = zstd::encode_all(&b""[..], 1).unwrap();
     check(packed, &["holds no conversation"]);
@@ -124,7 +124,7 @@ fn a_line_over_the_limit_is_not_held_in_memory() {
     let input = format!("{good}\n{{\"id\":\"{}\",\"messages\":[]}}\n", "x".repeat(2_000));
     assert_eq!(
         errors_within(&input, limits),
-        ["a.jsonl, line 2: a conversation of over 1000 bytes; this many are read at most"]
+        ["a.jsonl, line 2: the conversation has over 1000 bytes; at most that many are read"]
     );
     // Just the allowed size is read.
     let exact = format!("{{\"id\":\"a\",\"messages\":[],\"x\":\"{}\"}}", "y".repeat(969));
@@ -165,7 +165,7 @@ fn a_file_that_is_not_there_is_named() {
 fn a_message_of_another_shape_is_named() {
     let line =
         |message: &str| format!("{{\"id\":\"a\",\"messages\":[{{\"role\":\"user\"}},{message}]}}");
-    check(line("{}"), &["message 1 of conversation \"a\" is not one", "has the key \"role\""]);
+    check(line("{}"), &["message 1 of conversation \"a\" is invalid", "has the key \"role\""]);
     check(line("7"), &["message 1", "a message is a JSON object"]);
     check(line(r#"{"role":7}"#), &["message 1", "a string, not 7"]);
     check(line(r#"{"role":"user","content":{}}"#), &["a string, null or a list of parts"]);
@@ -175,11 +175,11 @@ fn a_message_of_another_shape_is_named() {
 
 #[test]
 fn foreign_files_are_named_with_what_was_tried() {
-    const TRIED: &str = "Tried were foldback JSON Lines";
+    const TRIED: &str = "Formats tried: foldback JSON Lines";
     for (input, name) in [
         ("hello\nworld\n", "The text begins with \"hello\""),
         ("id,role,content\n1,user,x\n", "The text begins with \"id,role,content\""),
-        ("7", "no JSON object or array"),
+        ("7", "not a JSON object or array"),
         ("{}", "an object without keys"),
         ("[1,2]", "a list that begins with 1"),
         (r#"{"a":1,"b":2}"#, "an object with the keys \"a\", \"b\""),
@@ -190,12 +190,15 @@ fn foreign_files_are_named_with_what_was_tried() {
             "a list whose items look like a line of a session log of Claude Code",
         ),
         (r#"{"id":"a","messages":7}"#, "The key \"messages\" holds 7, not a list"),
-        (r#"{"id":"a","messages":[],"messages":[]}"#, "stands there twice"),
+        (r#"{"id":"a","messages":[],"messages":[]}"#, "appears twice"),
         (r#"{"role":"user","content":"x"}"#, "one message and not a conversation"),
         (r#"{"type":"system","subtype":"init","session_id":"s"}"#, "stream output of Claude Code"),
         (r#"{"type":"thread.started","thread_id":"t"}"#, "codex exec --json"),
         (r#"{"session_id":"s","ts":1,"text":"x"}"#, "a history of prompts"),
-        (r#"{"lc":1,"type":"constructor","id":["x"],"kwargs":{}}"#, "LangChain that is no message"),
+        (
+            r#"{"lc":1,"type":"constructor","id":["x"],"kwargs":{}}"#,
+            "LangChain data that is not a message",
+        ),
         (r#"{"sessionId":"s","projectHash":"h","messages":[]}"#, "Gemini CLI"),
         (r#"{"trajectory":[],"history":[]}"#, "trajectory file"),
         (r#"{"object":"response","output":[]}"#, "OpenAI Responses"),

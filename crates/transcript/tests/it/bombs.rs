@@ -3,20 +3,20 @@
 use foldback_transcript::{Conversations, Error, Limits};
 use std::io::Write as _;
 
-/// What is left of an input behind its beginning is never unpacked beyond this.
+/// The rest of an input after its beginning is never unpacked beyond this.
 const SLACK: u64 = (1 << 20) + (256 << 10);
 
-/// A frame of zstd that holds `content`.
+/// A zstd frame that holds `content`.
 fn packed(content: &[u8], level: i32) -> Vec<u8> {
     zstd::encode_all(content, level).unwrap()
 }
 
-/// A frame with these header bytes behind the magic number, and nothing that could follow them.
+/// A frame with these header bytes after the magic number, and no content that could follow them.
 fn header(bytes: &[u8]) -> Vec<u8> {
     [&[0x28, 0xb5, 0x2f, 0xfd], bytes].concat()
 }
 
-/// Reads everything; gives the last error, and how many bytes of conversations there were.
+/// Reads everything; returns the last error, and how many bytes of conversations there were.
 #[track_caller]
 fn refused(name: &str, input: &[u8]) -> (Error, u64) {
     let mut read = match Conversations::from_reader(name, input, Limits::default()) {
@@ -30,7 +30,7 @@ fn refused(name: &str, input: &[u8]) -> (Error, u64) {
             Err(error) => last = Some(error),
         }
     }
-    assert!(read.next().is_none(), "{name}: nothing comes behind it");
+    assert!(read.next().is_none(), "{name}: nothing follows it");
     (last.unwrap_or_else(|| panic!("{name} was read")), bytes)
 }
 
@@ -65,7 +65,7 @@ fn s11_what_unpacks_to_too_much_is_refused_in_time() {
         let allowed = input.len() as u64 * 100 + SLACK;
         assert!(unpacked <= allowed, "{name}: {unpacked} of {} bytes", input.len());
         assert!(read <= unpacked, "{name}: {read}");
-        assert!(!error.is_damage(), "{name}: whoever is lenient does not pass over it");
+        assert!(!error.is_damage(), "{name}: a lenient caller does not skip it");
     }
 }
 
@@ -75,13 +75,13 @@ fn s11_nested_bombs_stay_packed() {
     let twice = packed(&packed(&vec![b' '; 40 << 20], 3), 3);
     let (error, _) = refused("twice", &twice);
     assert!(error.to_string().contains("packed with zstd more than once"), "{error}");
-    // Ten times, it is unpacked once all the same.
+    // Packed ten times, it is still unpacked only once.
     let ten = (0..8).fold(twice, |inside, _| packed(&inside, 3));
     let (error, _) = refused("ten times", &ten);
     assert!(error.to_string().contains("packed with zstd more than once"), "{error}");
 }
 
-/// S11: a length or window that a header declares is not set aside.
+/// S11: a length or window that a header declares is not allocated.
 #[test]
 fn s11_what_a_header_declares_is_not_believed() {
     // A window of 2^41 bytes; of 2^27, which the format recommends as the most.
@@ -106,7 +106,7 @@ fn s11_what_a_header_declares_is_not_believed() {
     skipped.splice(0..0, packed(b"\n", 3));
     let (error, _) = refused("skipped", &skipped);
     assert!(error.to_string().contains("skipped"), "{error}");
-    // What asks for no more than packing hard does is read.
+    // Inputs that ask for no more than strong compression does are read.
     let line = b"{\"id\":\"a\",\"messages\":[]}";
     let hard = packed(line, 20);
     assert!(Conversations::from_reader("hard", hard.as_slice(), Limits::default()).is_ok());

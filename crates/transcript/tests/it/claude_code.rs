@@ -124,7 +124,7 @@ fn a_session_becomes_messages_and_records() {
     assert!(session.envelope.get("source").unwrap().contains("[1.50, {"), "kept as it was written");
 }
 
-/// Usage stands on each line of a response, and is final on one of them.
+/// Usage is on each line of a response, and final on one of them.
 #[test]
 fn usage_is_counted_once_a_response() {
     let [session] = fixture("claude-code/session.jsonl").try_into().unwrap();
@@ -156,7 +156,7 @@ fn usage_is_counted_once_a_response() {
     assert_eq!(usage, json!({"input_tokens": 6, "output_tokens": 7}), "the whole of one line");
 }
 
-/// Some versions write the content of a line as a mere text.
+/// Some versions write the content of a line as a plain text.
 #[test]
 fn a_response_of_texts_keeps_them_all() {
     let [read] = read(&[
@@ -191,7 +191,7 @@ fn a_large_value_stands_beside_the_messages() {
     assert_eq!(source(&read)["records"], json!([moved]));
 }
 
-/// The run that sums a session up for a compaction is none of the session.
+/// The run that sums up a session for a compaction does not belong to the session.
 #[test]
 fn the_summariser_is_passed_over() {
     let mut line = user("u", None, json!("Summarise 总结"));
@@ -314,7 +314,7 @@ fn a_log_without_messages_names_what_it_holds() {
     for expected in ["Claude Code", "no message", "\"summary\" (2)", "\"last-prompt\" (1)"] {
         assert!(error.contains(expected), "{expected}: {error}");
     }
-    // The stream output of the same program and histories of prompts are other things.
+    // The stream output of the same program and histories of prompts are different formats.
     for foreign in [
         r#"{"type":"system","subtype":"init","session_id":"s","uuid":"u"}"#,
         r#"{"display":"hi","timestamp":1,"project":"/p"}"#,
@@ -367,7 +367,7 @@ fn blocks_that_grow_are_taken_once() {
     assert_eq!(json(&read, 1)["source"]["replaced"][0]["text"], "今");
 }
 
-/// Parallel calls make a tree, and a skill's text hangs at the result of its call.
+/// Parallel calls make a tree, and a skill's text is a child of the result of its call.
 #[test]
 fn what_one_chain_cannot_hold_is_added_back() {
     let call = |id| json!([{"type": "tool_use", "id": id, "name": "Skill", "input": {}}]);
@@ -402,7 +402,7 @@ fn the_last_prompt_may_name_another_leaf() {
         (texts(&main), texts(&branch)),
         (vec!["go".into(), "first".into()], vec!["second".to_owned()])
     );
-    // One that was written before the end is stale, and one on the way is no other leaf.
+    // A hint that was written before the end is stale, and one inside the thread is not another leaf.
     for (at, leaf) in [(2, "old"), (3, "u")] {
         let mut lines = lines.to_vec();
         let mut hint = lines.pop().unwrap();
@@ -451,7 +451,7 @@ fn what_cannot_be_read_is_kept_with_the_reason() {
     assert_eq!(kept["counts"], json!({"user": 3, "assistant": 1, "no object": 1}));
 }
 
-/// What goes in as blocks of Anthropic's API comes out as them.
+/// Blocks of Anthropic's API are written as they were read.
 #[test]
 fn a_session_is_a_valid_request() {
     let [session] = fixture("claude-code/session.jsonl").try_into().unwrap();
@@ -530,7 +530,7 @@ fn lines_of(conversations: &[Conversation]) -> Vec<u64> {
         for message in &conversation.messages {
             let fields = message.fields();
             let source = fields.iter().find(|(key, _)| key == "source").unwrap().1.get();
-            // A half of a surrogate pair is no JSON to this reader of it.
+            // Half a surrogate pair is not JSON to this reader.
             let source: Value = serde_json::from_str(&source.replace(r"\ud83d", "?")).unwrap();
             said.insert(number(&source));
         }
@@ -556,8 +556,8 @@ fn every_line_of_a_fixture_is_somewhere() {
 }
 
 proptest! {
-    /// Whatever the lines say of each other, reading ends, each line is in just one place with
-    /// everything that it says, and the same lines give the same conversations.
+    /// Whatever the lines say about each other, reading ends, each line is in exactly one place
+    /// with everything that it says, and the same lines give the same conversations.
     #[test]
     fn every_line_is_in_one_place(mut lines in any_lines()) {
         let mut marks = Vec::new();
@@ -571,7 +571,7 @@ proptest! {
     }
 }
 
-/// Chains are as long as sessions; no walk may take the stack, or its square.
+/// Chains are as long as sessions; no walk may use up the stack, or take quadratic time.
 #[test]
 fn long_chains_and_many_branches_are_read() {
     let count = 60_000;

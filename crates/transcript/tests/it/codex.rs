@@ -179,7 +179,7 @@ fn only_a_copied_prefix_is_left_to_its_own_thread() {
     assert_eq!(kept["forked_from_id"], kept["copied_from"]);
     assert_eq!(kept["counts"]["copied response_item/message"], 2);
 
-    // Where no turn is surely the thread's own, everything is taken.
+    // If no turn is certainly the thread's own, everything is taken.
     let meta = |id: &str| record("session_meta", json!({"id": id}));
     let [all] = read(&[meta("a"), meta("b"), said("user", "q"), said("assistant", "答")])
         .try_into()
@@ -302,7 +302,7 @@ fn odd_items_are_kept() {
     assert_eq!(lines_of(&[read]), (1..=9).collect::<Vec<_>>());
 }
 
-/// Whatever an item says that its kind has no use for.
+/// Members of an item for which its kind has no use.
 #[test]
 fn items_keep_what_they_say() {
     let [read] = read(&[
@@ -385,7 +385,7 @@ fn any_records() -> impl Strategy<Value = Vec<Value>> {
 }
 
 proptest! {
-    /// Whatever stands there in whatever order, each record is somewhere, and the same records give
+    /// Whatever the records and their order, each one is kept somewhere, and the same records give
     /// the same conversations.
     #[test]
     fn every_record_is_somewhere(mut lines in any_records()) {

@@ -1,4 +1,4 @@
-//! What the tests of converted formats share, and what holds for all of them.
+//! Helpers for the tests of converted formats, and properties of all of them.
 
 use foldback_transcript::{Conversation, Format, Options, anthropic, read_bytes, read_file};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The conversations of a log's lines, each of which comes back from its export.
+/// The conversations of a log's lines, each of which its export reproduces.
 #[track_caller]
 pub(crate) fn read(lines: &[Value]) -> Vec<Conversation> {
     let text: Vec<_> = lines.iter().map(Value::to_string).collect();
@@ -16,7 +16,7 @@ pub(crate) fn read(lines: &[Value]) -> Vec<Conversation> {
     read
 }
 
-/// The conversations of a fixture. Each of them comes back from its export.
+/// The conversations of a fixture, each of which its export reproduces.
 #[track_caller]
 pub(crate) fn fixture(name: &str) -> Vec<Conversation> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
@@ -89,8 +89,7 @@ const STRUCTURE: [&str; 24] = [
     "thread_id",
 ];
 
-/// Puts a mark of its own into every text, and into every object a key that nobody knows; gives the
-/// marks.
+/// Puts a unique mark into every text, and an unknown key into every object; returns the marks.
 pub(crate) fn mark(value: &mut Value, marks: &mut Vec<String>) {
     let mut next = || {
         marks.push(format!("mark{}x", marks.len()));
@@ -113,7 +112,7 @@ pub(crate) fn mark(value: &mut Value, marks: &mut Vec<String>) {
     }
 }
 
-/// Every mark stands in the export of a conversation.
+/// Every mark is in the export of a conversation.
 #[track_caller]
 pub(crate) fn all_there(marks: &[String], conversations: &[Conversation]) {
     let exports: String = conversations.iter().map(Conversation::to_json_line).collect();
@@ -126,7 +125,7 @@ pub(crate) fn all_there(marks: &[String], conversations: &[Conversation]) {
     assert!(lost.is_empty(), "{lost:?} of {} marks are not in {exports}", marks.len());
 }
 
-/// Whatever a file says, in texts or under keys that nobody knows, is said by its export.
+/// Everything in a file, in texts or under unknown keys, is in its export.
 #[test]
 fn every_text_of_a_fixture_is_in_its_export() {
     for (name, bytes) in every_fixture() {
@@ -148,7 +147,7 @@ fn every_text_of_a_fixture_is_in_its_export() {
     }
 }
 
-/// Of a key that stands twice the last counts, and the first is kept.
+/// Of a repeated key the last counts, and the first is kept.
 #[test]
 fn what_a_repeated_key_said_first_is_kept() {
     for text in [

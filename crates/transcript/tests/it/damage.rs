@@ -1,11 +1,11 @@
-//! Damaged lines are reported one by one, and what stands around them is read.
+//! Damaged lines are reported one by one, and what is around them is read.
 
 use crate::converted::{comes_back, json, source};
 use foldback_transcript::{Conversations, Error, FindingKind, Limits, MessageLines, read_bytes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an input gives: `ok` or the error, with the line of each.
+/// The results of an input: `ok` or the error, with the line of each.
 fn given(input: impl AsRef<[u8]>, limits: Limits) -> Vec<(u64, String)> {
     let mut read = Conversations::from_reader("a.jsonl", input.as_ref(), limits).unwrap();
     let mut given = Vec::new();
@@ -62,9 +62,9 @@ fn every_kind_of_damage_is_one_error_and_reading_goes_on() {
             (1, "ok"),
             (2, "a.jsonl, line 2, column 6: the JSON ends too early"),
             (3, "a.jsonl, line 3: objects and arrays are nested 131 deep"),
-            (4, "a.jsonl, line 4: a conversation of over 2000 bytes"),
+            (4, "a.jsonl, line 4: the conversation has over 2000 bytes"),
             (5, "a.jsonl, line 5: message 0 of conversation \"m\" has 728 bytes"),
-            (6, "a.jsonl, line 6: message 0 of conversation \"e\" is not one"),
+            (6, "a.jsonl, line 6: message 0 of conversation \"e\" is invalid"),
             (7, "a.jsonl, line 7: The text begins with \"text\""),
             (8, "a.jsonl, line 8: This is an object with the keys \"a\""),
             (9, "a.jsonl, line 9: byte"),
@@ -82,7 +82,7 @@ fn damage_at_the_beginning_hides_nothing() {
     check(format!("nonsense\n7\n{GOOD}\n"), d(), &[(1, "nonsense"), (2, "\"7\""), (3, "ok")]);
     let limits = Limits { conversation_bytes: 100, ..d() };
     check(format!("{}\n{GOOD}\n", "x".repeat(1_000)), limits, &[(1, "over 100 bytes"), (2, "ok")]);
-    // So do two lines that are, before a log.
+    // So do two cut-off lines before a log.
     let log = "{\"type\":\"hum\n{\"data\":\n";
     check(
         format!("{log}{HUMAN}\n{HUMAN}\n"),
@@ -91,7 +91,7 @@ fn damage_at_the_beginning_hides_nothing() {
     );
     // A cut off value that is not followed by whole lines is one value that was cut off.
     check("{\n\"id\": \"a\",\n\"messages\": [\n", d(), &[(1, "ends too early")]);
-    // A file that holds nothing that is known is refused once.
+    // A file that holds nothing known is refused once.
     check(
         "{\"display\":\"x\",\"timestamp\":1,\"project\":\"p\"}\n".repeat(200),
         d(),
@@ -166,7 +166,7 @@ fn the_last_line_of_a_log_may_still_be_written() {
         let kept = source(read)["unfinished"]["text"].as_str().unwrap().to_owned();
         assert!(kept.starts_with("{\"type\":\"hum"), "{kept}");
         comes_back(read);
-        // With a line break behind it, it is damaged.
+        // With a line break after it, it is damaged.
         let mut read = read_bytes(&[&input[..], b"\n"].concat())
             .unwrap()
             .map(|one| one.is_ok())
@@ -208,7 +208,7 @@ fn messages_go_on_behind_a_damaged_line_where_that_is_asked_for() {
     assert_eq!(lines().map(|one| one.is_ok()).collect::<Vec<_>>(), [true, false]);
 }
 
-/// A line of `'x'` of so many bytes, then a message, and how many bytes of both were asked for.
+/// A line of that many `'x'`, then a message, and how many bytes of both were read.
 struct LongLine {
     left: u64,
     behind: &'static [u8],
@@ -238,7 +238,7 @@ fn r5_a_line_longer_than_a_message_is_refused_before_it_is_read() {
     assert!(strict.next().is_none());
     let (asked, buffers) = (read.swap(0, Ordering::Relaxed), 1 << 17);
     assert!(asked <= MOST + buffers, "{asked} bytes were read");
-    // Leniently, it goes on behind the line.
+    // A lenient reader continues after the line.
     let mut lenient = MessageLines::from_reader("pipe", input(), limits()).unwrap().lenient();
     assert!(lenient.next().unwrap().is_err() && lenient.line() == 1);
     assert!(read.load(Ordering::Relaxed) <= MOST + buffers);

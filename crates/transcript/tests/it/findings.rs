@@ -1,4 +1,4 @@
-//! What is odd about a conversation is stated.
+//! What is odd about a conversation is reported.
 
 use foldback_testkit::{generate, transcript};
 use foldback_transcript::{Conversation, Envelope};
@@ -60,8 +60,8 @@ fn each_oddity_is_named_with_its_message() {
     check(
         "@2025-01-01T10:00:00Z\nuser: a\n@-2m\nuser: b\n@+1m\nuser: c\n@+2m\nuser: d",
         &[
-            "message 1: its time 2025-01-01 09:58:01 lies before 2025-01-01 10:00:00",
-            "message 2: its time 2025-01-01 09:59:02 lies before 2025-01-01 10:00:00",
+            "message 1: its time 2025-01-01 09:58:01 is earlier than 2025-01-01 10:00:00",
+            "message 2: its time 2025-01-01 09:59:02 is earlier than 2025-01-01 10:00:00",
         ],
     );
 }
@@ -71,9 +71,9 @@ fn what_is_accepted_but_not_as_written_is_stated() {
     check(
         r#"json: {"role":"user","content":"one","content":"二","x":1,"x":2,"role":"user"}"#,
         &[
-            "message 0: the key \"content\" stands there more than once; the last value counts",
-            "message 0: the key \"role\" stands there more than once",
-            "message 0: the key \"x\" stands there more than once",
+            "message 0: the key \"content\" appears more than once; the last value counts",
+            "message 0: the key \"role\" appears more than once",
+            "message 0: the key \"x\" appears more than once",
         ],
     );
     check(
@@ -81,8 +81,8 @@ fn what_is_accepted_but_not_as_written_is_stated() {
          json: {\"role\":\"user\",\"content\":\"b\",\"timestamp\":1735725600}\n\
          json: {\"role\":\"user\",\"content\":\"c\",\"timestamp\":null}",
         &[
-            "message 0: its timestamp \"昨天\" is no time that can be read",
-            "message 1: its timestamp 1735725600 is no time that can be read",
+            "message 0: its timestamp \"昨天\" is not a readable time",
+            "message 1: its timestamp 1735725600 is not a readable time",
         ],
     );
     check(
@@ -93,7 +93,7 @@ fn what_is_accepted_but_not_as_written_is_stated() {
             .replace('\n', " ")
             .as_str(),
         &[
-            "message 0: the arguments of the call \"1\" are no string; views send them as the text",
+            "message 0: the arguments of the call \"1\" are not a string; views send them as the text",
             "message 0: the call \"2\" has no arguments; views send an empty object",
             "message 0: the call \"1\" is never answered",
             "message 0: the call \"2\" is never answered",
@@ -105,7 +105,7 @@ fn what_is_accepted_but_not_as_written_is_stated() {
 #[test]
 fn half_a_surrogate_pair_is_told_from_a_whole_one() {
     let half =
-        ["message 0: a text of it holds half a surrogate pair, which is read as U+FFFD; views"];
+        ["message 0: one of its texts holds half a surrogate pair, which is read as U+FFFD; views"];
     for (text, is_half) in [
         (r"\ud83d\udc4d", false),
         (r"\\ud83d", false),
@@ -132,7 +132,7 @@ fn a_repeated_key_of_the_conversation_is_stated() {
     assert_eq!(conversation.id.as_deref(), Some("乙"));
     let found: Vec<_> = conversation.check().iter().map(ToString::to_string).collect();
     let [only] = found.as_slice() else { panic!("{found:?}") };
-    assert!(only.starts_with("the key \"id\" stands there more than once"), "{only}");
+    assert!(only.starts_with("the key \"id\" appears more than once"), "{only}");
 }
 
 proptest! {

@@ -6,13 +6,13 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A file that is written piece by piece, and what was given of its first conversation.
+/// A file that is written piece by piece, and what was returned of its first conversation.
 struct Log {
     _dir: TempDir,
     path: PathBuf,
     growing: Growing,
     given: Vec<Message>,
-    /// How often conversations were given from the beginning.
+    /// How often conversations were returned from the beginning.
     whole: usize,
     damage: Vec<Error>,
 }
@@ -31,7 +31,7 @@ impl Log {
         self.read();
     }
 
-    /// Reads what came. Whatever was given before stays the beginning of what is given.
+    /// Reads what was added. Everything returned before stays the beginning of what is returned.
     fn read(&mut self) {
         let (mut is_first, given, whole) = (true, &mut self.given, &mut self.whole);
         let damage = &mut self.damage;
@@ -58,7 +58,7 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap()
 }
 
-/// Whatever the pieces in which a log is written, the messages of the whole are given, each once.
+/// However a log is cut into pieces while it is written, the messages of the whole are returned, each once.
 #[track_caller]
 fn check(text: &[u8], piece: usize) -> Log {
     let mut log = Log::new();
@@ -270,7 +270,7 @@ fn rc6_lines_of_conversations_are_read_as_they_come() {
         });
         read.unwrap();
     }
-    // A line that is whole before its end is there may come once more with its end.
+    // A line that is whole before its line break is there may come again with it.
     ids.dedup();
     assert_eq!(ids, (0..9).map(|n| (format!("对{n}"), n + 1)).collect::<Vec<_>>());
 }

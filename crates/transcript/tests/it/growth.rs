@@ -1,17 +1,17 @@
-//! A log that grew says what it said before, and more.
+//! A log that has grown gives the messages that it gave before, and more.
 
 use crate::converted::{json, source};
 use foldback_transcript::{Conversation, read_bytes};
 use std::path::Path;
 
-/// The first conversation of the first `count` lines; `None` where they hold none.
+/// The first conversation of the first `count` lines; `None` if they hold none.
 fn read(text: &str, count: usize) -> Option<Conversation> {
     let begin: Vec<_> = text.lines().take(count).collect();
     read_bytes(begin.join("\n").as_bytes()).unwrap().next().unwrap().ok()
 }
 
-/// Each message of what is there at any time is a message of the whole, but for the one of a
-/// response that is said to be unfinished, and what stands behind it.
+/// Each message that exists at any time is a message of the whole, except for that of a response
+/// that is marked as unfinished, and those after it.
 #[track_caller]
 fn check(text: &str) -> usize {
     let count = text.lines().count();
@@ -49,7 +49,7 @@ fn messages_stay_as_they_are_while_a_log_grows() {
     }
 }
 
-/// A call whose result is not there yet, and a response that ends, say nothing new of themselves.
+/// A call whose result is still missing, and a response that ends, change nothing by themselves.
 #[test]
 fn an_open_call_is_the_same_call_when_it_is_answered() {
     let call = r#"{"type":"assistant","uuid":"a","parentUuid":"u","sessionId":"s","message":{"role":"assistant","id":"m","content":[{"type":"tool_use","id":"c","name":"t","input":{}}],"stop_reason":"tool_use"}}"#;

@@ -1,4 +1,4 @@
-//! Messages of LangChain and LangGraph in.
+//! Messages of LangChain and LangGraph are read.
 
 use crate::converted::{errors, fixture, json, roles, source};
 use foldback_core::Content;
@@ -26,7 +26,7 @@ fn dicts_become_messages_and_calls_count_once() {
     let [ls, rm] = read.messages[2].tool_calls() else { panic!("{ai}") };
     assert_eq!((ls.id.as_str(), ls.arguments.as_str()), ("c1", r#"{"path": ".", "n": 1.50}"#));
     assert_eq!((rm.id.as_str(), rm.arguments.as_str()), ("c2", r#"{"path": "#));
-    // What the mapping has no place for, and the block that repeats a call.
+    // Data that the mapping has no place for, and the block that repeats a call.
     assert_eq!(ai["source"]["repeated"][0]["id"], "c1");
     assert_eq!(ai["source"]["keys"]["usage_metadata"]["total_tokens"], 12);
     assert_eq!(ai["source"]["keys"]["response_metadata"]["model_name"], "m");
@@ -44,7 +44,7 @@ fn dicts_become_messages_and_calls_count_once() {
     assert_eq!(image["source"]["images"][0]["extras"]["k"], 1);
     assert_eq!(image["content"][2], json!({"type": "non_standard", "value": {"v": 2}}));
     assert_eq!(read.messages[7].tool_calls()[0].arguments, "{\"x\": 1}");
-    // A message that was removed is no message, and is kept.
+    // A removed message is not a message, and is kept.
     let records = &source(read)["records"];
     assert_eq!(records[0]["record"]["data"]["content"], "forget me");
     assert_eq!(source(read)["counts"], json!({"remove": 1, "removed": 1}));
@@ -94,7 +94,7 @@ fn chunks_of_one_message_are_put_together() {
     assert_eq!(read.messages[2].text(), "后");
 }
 
-/// Neither removals, nor chunks, nor lists cost their square.
+/// Neither removals, chunks nor lists take quadratic time.
 #[test]
 fn long_lists_are_read() {
     let count = 40_000;
@@ -121,9 +121,9 @@ fn hostile_messages_are_named() {
         format!("[{{\"type\":\"human\",\"data\":{{\"content\":\"x\"}}}},\n{message}]")
     };
     for (message, words) in [
-        ("7", "message 1 begins with 7; expected was a LangChain message"),
+        ("7", "message 1 begins with 7; expected a LangChain message"),
         (r#"{"type":"alien","data":{"content":""}}"#, "message 1 begins with"),
-        (r#"{"type":"ai","data":{"content":{}}}"#, "\"content\" holds {}; expected was a string"),
+        (r#"{"type":"ai","data":{"content":{}}}"#, "\"content\" holds {}; expected a string"),
         (r#"{"type":"ai","data":{"content":[7]}}"#, "a block of the content is 7"),
         (r#"{"type":"tool","data":{"content":"x"}}"#, "\"tool_call_id\" holds nothing; expected"),
         (r#"{"type":"tool","data":{"content":"x","tool_call_id":4}}"#, "\"tool_call_id\" holds 4"),
@@ -137,5 +137,5 @@ fn hostile_messages_are_named() {
         assert!(error.starts_with("the input, line 2") && error.contains(words), "{error}");
     }
     let prompt = r#"{"lc":1,"type":"constructor","id":["langchain","PromptTemplate"],"kwargs":{}}"#;
-    assert!(errors(prompt)[0].contains("something of LangChain that is no message"));
+    assert!(errors(prompt)[0].contains("LangChain data that is not a message"));
 }

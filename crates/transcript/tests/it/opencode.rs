@@ -62,7 +62,7 @@ fn a_session_becomes_messages_with_calls_and_results() {
     assert_eq!(session.settled(), 6);
 }
 
-/// What OpenCode writes down of a message later on does not change the messages.
+/// What OpenCode later adds to a message does not change the messages.
 #[test]
 fn messages_stay_as_they_are_while_a_session_goes_on() {
     let session = read(EXPORT);
@@ -95,7 +95,7 @@ fn a_session_without_messages_is_named() {
     assert!(error.contains("a session of OpenCode that holds no message"), "{error}");
 }
 
-/// R5: counts of tokens that no number holds together are as many as a number can say.
+/// R5: token counts whose sum overflows saturate.
 #[test]
 fn r5_counts_beyond_all_numbers_are_read() {
     let most = u64::MAX.to_string();

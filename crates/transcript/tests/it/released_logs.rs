@@ -9,8 +9,8 @@ fn texts(conversation: &Conversation) -> Vec<String> {
     conversation.messages.iter().map(|message| message.text().into_owned()).collect()
 }
 
-/// RC6: the answer to a first call may stand between the calls of a response; what stands before a compaction and what
-/// comes behind it are one conversation, in which the summary is no message.
+/// RC6: the answer to a first call may come between the calls of a response; what comes before and after a compaction
+/// is one conversation, in which the summary is not a message.
 #[test]
 fn rc6_a_session_of_claude_code_is_read() {
     let [session] = fixture("claude-code/released.jsonl").try_into().unwrap();
@@ -59,7 +59,7 @@ fn rc6_a_session_of_codex_is_read() {
     assert_eq!(source.get("partial"), None, "{source}");
 }
 
-/// RC6: wherever such a log ends while it is written, what is settled of it stays as it is.
+/// RC6: wherever such a log ends while it is written, its settled messages stay as they are.
 #[test]
 fn rc6_what_is_settled_of_a_growing_log_stays() {
     for name in ["claude-code/released.jsonl", "codex/released.jsonl"] {

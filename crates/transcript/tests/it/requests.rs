@@ -327,7 +327,7 @@ fn every_recorded_conversation_makes_a_legal_body() {
     let mut count = 0;
     for (_, conversation) in data::conversations(&["agent", "dialogue", "segmentation"]) {
         assert_legal(&conversation.messages);
-        // The beginning of a longer conversation, cut anywhere, does too.
+        // So does the beginning of a longer conversation, cut anywhere.
         assert_legal(&conversation.messages[..conversation.messages.len() / 2]);
         count += 1;
     }
@@ -351,7 +351,7 @@ proptest! {
         assert_legal(&messages);
     }
 
-    /// What a longer conversation adds stands behind what was there, so that a cache can be used.
+    /// What a longer conversation adds comes after what was there, so that a cache can be used.
     #[test]
     fn a_longer_conversation_keeps_the_ids_of_the_shorter(
         messages in generate::conversation(generate::Shape { odd: true, ..Default::default() }),

@@ -25,8 +25,7 @@ fn check(text: &str, format: Format, id: Option<&str>, messages: usize) {
     assert_eq!(read.to_original(), text);
 }
 
-/// Keys that lines of logs have do not make a log of a conversation, nor do parts that other APIs
-/// know.
+/// Keys of log lines do not turn a conversation into a log, nor do parts of other APIs.
 #[test]
 fn a_conversation_with_keys_of_others_stays_as_it_is() {
     use Format::*;
@@ -125,7 +124,7 @@ fn packed_input_reads_like_plain_input() {
     let text = "{\"id\":\"a\",\"messages\":[]}\n{\"id\":\"b\",\"messages\":[]}\n";
     let packed = zstd::encode_all(text.as_bytes(), 3).unwrap();
     assert_eq!(read(&packed), read(text));
-    // Two frames one behind the other are one text, as `cat a.zst b.zst` makes them.
+    // Two consecutive frames are one text, as `cat a.zst b.zst` makes them.
     assert_eq!(read([packed.clone(), packed].concat()).len(), 4);
 }
 
@@ -219,7 +218,7 @@ fn messages_are_read_line_by_line() {
 
 #[test]
 fn a_message_is_given_as_soon_as_its_line_is_there() {
-    // A reader that fails after the first line shows that nothing beyond it was asked for.
+    // A reader that fails after the first line shows that nothing beyond it was read.
     struct Slow(usize);
     impl Read for Slow {
         fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
@@ -296,7 +295,7 @@ fn files_are_read_plain_and_packed() {
     }
 }
 
-/// A conversation, but for a bare list without messages, which is none.
+/// A conversation, except for a bare list without messages, which is not one.
 fn conversation_json(one_line: bool) -> impl Strategy<Value = String> {
     let is_empty = |text: &str| text.starts_with('[') && !text.contains('{');
     generate::conversation_json(one_line)

@@ -1,4 +1,4 @@
-//! Content blocks of the Anthropic Messages API, each as JSON on one line.
+//! Writes content blocks of the Anthropic Messages API, each as JSON on one line.
 
 use crate::draft::{line_of, push_member};
 use crate::object::{Object, push_one_line, push_string};
@@ -18,7 +18,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// What reading an Anthropic body kept under `source` of a message.
+/// The data that reading an Anthropic body kept under `source` of a message.
 #[derive(Default)]
 pub(super) struct Kept {
     /// The places of the calls among all blocks.
@@ -45,11 +45,11 @@ impl Kept {
     }
 }
 
-/// Members of calls and results that are written from the message itself. A source that wrote one of
-/// them twice has the earlier one among the further members.
+/// Members of calls and results that are written from the message itself. If the source had one of
+/// them twice, the earlier one is among the further members.
 const WRITTEN: [&str; 6] = ["type", "id", "name", "input", "tool_use_id", "content"];
 
-/// Writes further members behind those of a block.
+/// Writes further members after those of a block.
 pub(super) fn push_further(members: Option<&String>, out: &mut String) {
     for (key, value) in members.and_then(|json| object_of(json)).into_iter().flat_map(|o| o.0) {
         if !WRITTEN.contains(&key.as_ref()) {
@@ -58,7 +58,7 @@ pub(super) fn push_further(members: Option<&String>, out: &mut String) {
     }
 }
 
-/// The blocks of a message's content; blank texts are left out.
+/// Returns the blocks of a message's content; blank texts are left out.
 pub(super) fn blocks_of(message: &Message) -> Vec<Block> {
     let text = |text: &str| {
         let json = text_block(text);
@@ -69,7 +69,7 @@ pub(super) fn blocks_of(message: &Message) -> Vec<Block> {
         Content::Text(one) => text(one).into_iter().collect(),
         Content::Parts(parts) => {
             let fields = message.fields();
-            // The parts as they are written: a text may have further keys.
+            // The parts as they are written, because a text may have further keys.
             let written = fields.iter().rev().find(|(key, _)| key == "content");
             let written =
                 written.and_then(|(_, value)| Object::array_of(value)).unwrap_or_default();
@@ -88,7 +88,7 @@ pub(super) fn blocks_of(message: &Message) -> Vec<Block> {
     }
 }
 
-/// A text with those of its further keys that the API knows.
+/// Returns a text with those of its further keys that the API knows.
 fn with_marks(mut block: Block, written: Option<&RawValue>) -> Block {
     let Some(written) = written.and_then(Object::of) else { return block };
     for key in ["cache_control", "citations"] {
@@ -109,7 +109,7 @@ pub(super) fn text_block(text: &str) -> String {
     json
 }
 
-/// A part of another kind: translated where both APIs know it, else as it is.
+/// Returns a part of another kind: translated if both APIs know it, otherwise as it is.
 fn other_block(json: &str) -> Option<Block> {
     let passed = || {
         let mut line = String::with_capacity(json.len());
@@ -160,7 +160,7 @@ fn image_block(url: &str) -> String {
     json
 }
 
-/// A result, without the brace that ends it.
+/// Returns a result, without its closing brace.
 pub(super) fn result_block(id: &str, blocks: &[Block], is_error: bool) -> String {
     let mut json = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
     push_string(id, &mut json);

@@ -4,12 +4,12 @@ use super::line::{Line, Said, blocks};
 use crate::object::Object;
 use std::collections::{HashMap, VecDeque};
 
-/// Calls by what is known of the agent that each one started.
+/// Calls, by what is known about the agent that each one started.
 #[derive(Default)]
 pub(super) struct Callers {
     /// By the agent's id, which the call's result names.
     agents: HashMap<String, String>,
-    /// By the prompt. Several calls may have the same; their chains come in the same order.
+    /// By the prompt. Several calls may have the same one; their chains come in the same order.
     prompts: HashMap<String, VecDeque<String>>,
 }
 
@@ -50,7 +50,7 @@ impl Callers {
         }
     }
 
-    /// The call that started the chain of `agent`, which begins with the line `first`.
+    /// Returns the call that started the chain of `agent`, which begins with the line `first`.
     pub(super) fn take(&mut self, agent: &str, first: Option<&Line<'_>>) -> Option<String> {
         if let Some(call) = self.agents.get(agent) {
             return Some(call.clone());

@@ -6,10 +6,10 @@ use crate::record::Record;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// A line, as far as its place among the others is concerned.
+/// A line and what determines its place among the others.
 pub(super) struct Line<'r> {
     pub(super) record: &'r Record,
-    /// Its type, and the subtype behind a slash where it has one.
+    /// Its type, with its subtype, if any, after a slash.
     pub(super) kind: String,
     pub(super) said: Option<Said>,
     /// Why what it says cannot be read as a message.
@@ -17,24 +17,24 @@ pub(super) struct Line<'r> {
     pub(super) uuid: Option<Cow<'r, str>>,
     pub(super) parent: Parent<'r>,
     pub(super) logical: Option<Cow<'r, str>>,
-    /// The agent that it belongs to: `None` for the session's own; of side chains that name none,
-    /// the empty name.
+    /// The agent that it belongs to: `None` for the session's own; the empty name for side chains
+    /// that name none.
     pub(super) agent: Option<Cow<'r, str>>,
     /// Whether the client made it.
     pub(super) meta: bool,
-    /// Whether it sums up what stands before it.
+    /// Whether it sums up what is before it.
     pub(super) summary: bool,
     /// The response that it is a part of.
     pub(super) response: Option<Cow<'r, str>>,
-    /// How its response ended, where it says so.
+    /// How its response ended, if it says so.
     pub(super) stopped: Option<Cow<'r, str>>,
-    /// Whether it holds thoughts alone.
+    /// Whether it holds only thoughts.
     pub(super) only_thinks: bool,
     pub(super) calls: Vec<Cow<'r, str>>,
     pub(super) answers: Vec<Cow<'r, str>>,
 }
 
-/// Who says something on a line.
+/// The speaker of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// The user, a tool, or the client in the user's name.
@@ -45,7 +45,7 @@ pub(super) enum Said {
     Queued,
 }
 
-/// What a line says of the line before it.
+/// What a line says about the line before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Parent<'r> {
     /// Nothing at all: it may have none, or belong to no tree.
@@ -89,7 +89,7 @@ impl<'r> Line<'r> {
         line
     }
 
-    /// Finds what the line says.
+    /// Determines what the line says.
     fn listen(&mut self, object: &Object<'r>) {
         let said = match object.text("type").as_deref() {
             Some("user") => Said::User,
@@ -124,7 +124,7 @@ impl<'r> Line<'r> {
 
     /// Takes the ids of the calls that a content makes or answers.
     fn pair(&mut self, said: Said, content: &'r RawValue) -> Result<(), String> {
-        let wrong = || format!("its content is {}, and no text or list of blocks", begin(content));
+        let wrong = || format!("its content is {}, not a text or a list of blocks", begin(content));
         for block in blocks(content).ok_or_else(wrong)? {
             // Looking for the name first spares most blocks another parse.
             let (kind, key, ids) = match said {
@@ -138,29 +138,31 @@ impl<'r> Line<'r> {
             if block.text("type").as_deref() != Some(kind) {
                 continue;
             }
-            let id = block.text(key).ok_or_else(|| format!("a {kind} of it has no {key:?}"))?;
+            let id = block.text(key).ok_or_else(|| format!("a {kind} in it has no {key:?}"))?;
             if said == Said::Assistant && block.text("name").is_none() {
                 return Err(format!("its {kind} {id:?} has no \"name\""));
             }
             if said == Said::User && !block.get("content").is_none_or(is_result) {
-                return Err(format!("its {kind} of {id:?} is no text, list of blocks or null"));
+                return Err(format!(
+                    "its {kind} of {id:?} is not a text, a list of blocks or null"
+                ));
             }
             ids.push(id);
         }
         Ok(())
     }
 
-    /// Whether it stands in the tree of the session.
+    /// Returns whether it is in the tree of the session.
     pub(super) fn is_chained(&self) -> bool {
         self.said.is_some() || (self.uuid.is_some() && self.parent != Parent::Unsaid)
     }
 
-    /// Whether it belongs to the agent that sums a session up for a compaction.
+    /// Returns whether it belongs to the agent that sums up a session for a compaction.
     pub(super) fn is_of_summariser(&self) -> bool {
         self.agent.as_deref().is_some_and(|agent| agent.starts_with("acompact"))
     }
 
-    /// Whether everything before it was replaced by a summary.
+    /// Returns whether everything before it was replaced by a summary.
     pub(super) fn is_boundary(&self) -> bool {
         self.kind == "system/compact_boundary"
     }
@@ -186,14 +188,14 @@ fn kind_of(object: &Object<'_>) -> String {
     }
 }
 
-/// What the user typed while the model was at work: a text, or blocks.
+/// Returns what the user typed while the model was at work: a text, or blocks.
 pub(super) fn queued_prompt<'r>(object: &Object<'r>) -> Option<&'r RawValue> {
     let attachment = object.object("attachment")?;
     let is_queued = attachment.text("type").as_deref() == Some("queued_command");
     attachment.get("prompt").filter(|prompt| is_queued && blocks(prompt).is_some())
 }
 
-/// The blocks of a content: none of a text, and `None` of what is no content.
+/// Returns the blocks of a content: none for a text, and `None` for anything that is not a content.
 pub(super) fn blocks(content: &RawValue) -> Option<Vec<&RawValue>> {
     if content.get().starts_with('"') {
         return Some(Vec::new());
@@ -202,7 +204,7 @@ pub(super) fn blocks(content: &RawValue) -> Option<Vec<&RawValue>> {
     blocks.iter().all(|block| block.get().starts_with('{')).then_some(blocks)
 }
 
-/// Whether a value is what a tool may answer.
+/// Returns whether a value is a valid answer of a tool.
 fn is_result(content: &RawValue) -> bool {
     let is_part = |part: &&RawValue| part.get().starts_with(['{', '"']);
     content.get().starts_with(['"', 'n'])

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// Keys that most lines of a session repeat. They are stated once, for the whole conversation, and
-/// at a message only where it says otherwise.
+/// Keys that most lines of a session repeat. They are recorded once for the whole conversation, and
+/// at a message only if it differs.
 const FACTS: [&str; 12] = [
     "sessionId",
     "cwd",
@@ -42,15 +42,15 @@ const INJECTED: [&str; 11] = [
     "<system-reminder>",
 ];
 
-/// What a result begins with that was too large for the log.
+/// The beginning of a result that was too large for the log.
 const STUB: &str = "<persisted-output>";
 
-/// What the lines of a conversation say alike.
+/// The facts that the lines of a conversation share.
 #[derive(Default)]
 pub(super) struct Facts<'r>(Vec<(Cow<'r, str>, &'r RawValue)>);
 
 impl<'r> Facts<'r> {
-    /// What the first line says.
+    /// Returns the facts of the first line.
     pub(super) fn of(line: &Line<'r>) -> Self {
         let fields = line.record.object().map(|object| object.0).unwrap_or_default();
         Self(fields.into_iter().filter(|(key, _)| FACTS.contains(&key.as_ref())).collect())
@@ -68,14 +68,14 @@ impl<'r> Facts<'r> {
 /// The messages of a thread.
 pub(super) struct Messages {
     pub(super) drafts: Vec<Draft>,
-    /// Lines that were to make a message and say nothing.
+    /// Lines that should make a message but say nothing.
     pub(super) silent: HashSet<u64>,
-    /// The line of a response that may still go on.
+    /// The line of a response that may still continue.
     pub(super) open: Option<u64>,
 }
 
-/// The messages that the lines of a thread make, in order. `lines` is what is said in the thread,
-/// in the order of the file.
+/// Returns the messages that the lines of a thread make, in order. `lines` is what is said in the
+/// thread, in the order of the file.
 pub(super) fn messages<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Messages {
     let mut responses: HashMap<&str, Vec<&Line<'r>>> = HashMap::new();
     for line in lines {
@@ -111,8 +111,8 @@ pub(super) fn messages<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Messages {
     Messages { drafts: in_order(turns), silent, open }
 }
 
-/// Whether these are all lines of a response. Some versions say on the last one how it ended, others on each of them:
-/// then no call needs to be the last, and a thought is not.
+/// Returns whether these are all lines of a response. Some versions state on the last line how it ended, others on
+/// each line: then the last line need not be a call, but it is not a thought.
 fn is_complete(lines: &[&Line<'_>]) -> bool {
     let says = |line: &&Line<'_>| line.stopped.is_some();
     match (lines.first(), lines.last()) {
@@ -123,7 +123,7 @@ fn is_complete(lines: &[&Line<'_>]) -> bool {
     }
 }
 
-/// One message of the model, from all lines of its response; none where they say nothing.
+/// Returns one message of the model, from all lines of its response; `None` if they say nothing.
 fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
     let number = lines.first().map_or(0, |line| line.record.line);
     let mut draft = Draft::new("assistant", number);
@@ -135,7 +135,7 @@ fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
             Some((*line, object, message))
         })
         .collect();
-    // A content that is a mere text says the same as one block of it.
+    // A content that is only a text is equivalent to one block with that text.
     let texts: Vec<Option<Box<RawValue>>> =
         objects.iter().map(|(_, _, message)| text_block(message.get("content")?)).collect();
     let mut response = Response::default();
@@ -199,7 +199,7 @@ fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
     vec![Turn { draft, calls, answers: None }]
 }
 
-/// What the lines of an answer say, each with its message, beside what the first of them says.
+/// Keeps what each line of an answer says, with its message, in addition to what the first of them says.
 fn keep_further_lines<'r>(draft: &mut Draft, objects: &[(&Line<'r>, Object<'r>, Object<'r>)]) {
     let Some(((_, object, message), others)) = objects.split_first() else { return };
     for (line, further, said) in others {
@@ -214,14 +214,14 @@ fn keep_further_lines<'r>(draft: &mut Draft, objects: &[(&Line<'r>, Object<'r>, 
     }
 }
 
-/// A content that is a text, as a block.
+/// Returns a content that is a text, as a block.
 fn text_block(content: &RawValue) -> Option<Box<RawValue>> {
     let text = content.get();
     let json = || format!("{{\"type\":\"text\",\"text\":{text}}}");
     text.starts_with('"').then(|| RawValue::from_string(json()).ok())?
 }
 
-/// Writes the members of `object` that `first` does not have just so, each behind a comma.
+/// Writes the members of `object` that `first` does not have in the same form, each after a comma.
 fn push_others(object: &Object<'_>, first: &Object<'_>, taken: &[&str], out: &mut String) {
     for (key, value) in &object.0 {
         let same = first.get(key).is_some_and(|first| first.get() == value.get());
@@ -232,8 +232,8 @@ fn push_others(object: &Object<'_>, first: &Object<'_>, taken: &[&str], out: &mu
     }
 }
 
-/// Tokens in and out. The API counts what it reads from its cache, and what it writes there,
-/// beside the rest of the prompt.
+/// Returns the input and output tokens. The API counts what it reads from its cache, and what it
+/// writes there, separately from the rest of the prompt.
 fn tokens(usage: &Object<'_>) -> [u64; 2] {
     let number = |key: &str| usage.get(key).and_then(|n| n.get().parse::<u64>().ok()).unwrap_or(0);
     let prompt = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]
@@ -242,7 +242,7 @@ fn tokens(usage: &Object<'_>) -> [u64; 2] {
     [prompt, number("output_tokens")]
 }
 
-/// The results on a user's line, then what else it says.
+/// Returns the results on a user's line, then what else it says.
 fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
     let mut turns = Vec::new();
     let Some(object) = line.record.object() else { return turns };
@@ -276,7 +276,7 @@ fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
         if at == 0 {
             keep_line(&mut draft, &object, facts);
             if let Some(message) = &message {
-                // What was typed meanwhile stands elsewhere.
+                // What was typed meanwhile is elsewhere.
                 let taken = if queued { &["role"][..] } else { &["role", "content"] };
                 keep_message(&mut draft, message, taken);
             }
@@ -304,7 +304,7 @@ fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
         }
         if queued {
             draft.keep("queued", "true");
-            // Notes of the client wait in the same queue as what the user types.
+            // The client's notes wait in the same queue as what the user types.
             let mode = object.object("attachment").and_then(|a| a.text("commandMode"));
             if !injected && mode.is_some_and(|mode| mode != "prompt" && mode != "bash") {
                 draft.keep("injected", "true");
@@ -317,7 +317,7 @@ fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
     turns
 }
 
-/// The first text of a content, from its first letter on.
+/// Returns the first text of a content, from its first letter on.
 fn first_text<'c>(content: &'c RawValue, blocks: &[&'c RawValue]) -> Option<Cow<'c, str>> {
     let first = match Object::text_of(content) {
         Some(text) => text,
@@ -329,13 +329,13 @@ fn first_text<'c>(content: &'c RawValue, blocks: &[&'c RawValue]) -> Option<Cow<
     })
 }
 
-/// The file that a result was written to, as the text in its place says.
+/// Returns the file that a result was written to, as the text in its place says.
 fn spilled_to(stub: &str) -> Option<&str> {
     let (_, file) = stub.split_once("saved to: ")?;
     file.lines().next().map(str::trim).filter(|file| !file.is_empty())
 }
 
-/// Keeps what a line says beside its message and otherwise than the conversation as a whole.
+/// Keeps what a line says in addition to its message and differently from the conversation as a whole.
 fn keep_line(draft: &mut Draft, line: &Object<'_>, facts: &Facts<'_>) {
     for (key, value) in &line.0 {
         match key.as_ref() {
@@ -354,7 +354,7 @@ fn keep_line(draft: &mut Draft, line: &Object<'_>, facts: &Facts<'_>) {
     }
 }
 
-/// The time is a message's own; everything else goes beside it.
+/// Takes a member: the time belongs to the message; everything else is kept in its source.
 fn keep_key(draft: &mut Draft, line: &Object<'_>, key: &str) {
     let Some(value) = line.get(key) else { return };
     if key == "timestamp" && value.get().starts_with('"') {
@@ -364,7 +364,7 @@ fn keep_key(draft: &mut Draft, line: &Object<'_>, key: &str) {
     }
 }
 
-/// Keeps what an API message says beside what was taken from it.
+/// Keeps what an API message says in addition to what was taken from it.
 fn keep_message(draft: &mut Draft, message: &Object<'_>, taken: &[&str]) {
     let rest = members_but(message, taken);
     if rest != "{}" {
@@ -372,7 +372,7 @@ fn keep_message(draft: &mut Draft, message: &Object<'_>, taken: &[&str]) {
     }
 }
 
-/// A fork point, or another line of the same file.
+/// Returns a reference to a fork point, or to another line of the same file.
 pub(super) fn reference(line: &Line<'_>) -> String {
     let mut out = format!("{{\"line\":{}", line.record.line);
     if let Some(uuid) = &line.uuid {

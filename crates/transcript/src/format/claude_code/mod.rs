@@ -1,7 +1,7 @@
-//! Session logs of Claude Code: a tree of lines, one block of content on most of them.
+//! Reads session logs of Claude Code: a tree of lines, one block of content on most of them.
 //!
-//! The active thread is one conversation, each branch that was left (an edited prompt, a rewind) and
-//! each side chain (a sub-agent) is one of its own. What is no message is kept raw.
+//! The active thread is one conversation; each branch that was left (an edited prompt, a rewind) and
+//! each side chain (a sub-agent) is another. Anything that is not a message is kept raw.
 
 mod caller;
 mod line;
@@ -19,7 +19,7 @@ use line::Line;
 use session::Session;
 use std::collections::BTreeMap;
 
-/// Whether an object is a line of such a log.
+/// Returns whether an object is a line of such a log.
 pub(crate) fn fit(object: &Object<'_>, _first: bool) -> Fit {
     let Some(kind) = object.text("type") else { return Fit::No };
     let is_chained = ["uuid", "sessionId", "parentUuid"].into_iter().all(|key| object.has(key));
@@ -32,10 +32,10 @@ pub(crate) fn fit(object: &Object<'_>, _first: bool) -> Fit {
     }
 }
 
-/// All conversations of a log: the active thread first, then its branches, then the side chains.
+/// Returns all conversations of a log: the active thread first, then its branches, then the side chains.
 ///
 /// # Errors
-/// When there is no message at all, or none but those of the client's own summariser.
+/// When there is no message at all, or only those of the client's own summariser.
 pub(crate) fn read(
     records: &[Record],
     context: Context<'_>,

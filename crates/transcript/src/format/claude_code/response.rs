@@ -1,4 +1,4 @@
-//! One response of the model, put together from its lines.
+//! Builds one response of the model from its lines.
 
 use crate::object::Object;
 use serde_json::value::RawValue;
@@ -9,16 +9,16 @@ use std::collections::HashMap;
 pub(super) struct Response<'r> {
     /// Each block once, in order.
     pub(super) blocks: Vec<&'r RawValue>,
-    /// What was on the lines beside them: blocks that a later line says more fully.
+    /// The other blocks on the lines, which a later line repeats more fully.
     pub(super) replaced: Vec<&'r RawValue>,
-    /// Where each call stands, by its id.
+    /// The index of each call, by its id.
     calls: HashMap<String, usize>,
     usage: Option<(u64, &'r RawValue)>,
 }
 
 impl<'r> Response<'r> {
-    /// Adds the next line. Most lines hold one block that is new; some versions repeat what was
-    /// there already, and more of it each time.
+    /// Adds the next line. Most lines hold one new block; some versions repeat what was there
+    /// already, with more of it each time.
     pub(super) fn add(&mut self, blocks: &[&'r RawValue], usage: Option<&'r RawValue>) {
         let repeats = blocks.len() >= self.blocks.len()
             && self.blocks.iter().zip(blocks).all(|(old, new)| continues(old, new));
@@ -46,12 +46,12 @@ impl<'r> Response<'r> {
         }
     }
 
-    /// What the response cost, as the API counted it.
+    /// Returns the cost of the response, as the API counted it.
     pub(super) fn usage(&self) -> Option<&'r RawValue> {
         self.usage.map(|(_, usage)| usage)
     }
 
-    /// Where the block stands that `block` says again.
+    /// Returns the index of the block that `block` repeats.
     fn place_of(&self, block: &RawValue, call: Option<&str>) -> Option<usize> {
         if let Some(id) = call {
             return self.calls.get(id).copied();
@@ -72,7 +72,7 @@ fn number(object: &Object<'_>, key: &str) -> Option<u64> {
     object.get(key)?.get().parse().ok()
 }
 
-/// Whether `new` says what `old` says, or goes on with its text.
+/// Returns whether `new` says what `old` says, or continues its text.
 fn continues(old: &RawValue, new: &RawValue) -> bool {
     if old.get() == new.get() {
         return true;

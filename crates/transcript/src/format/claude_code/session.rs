@@ -1,4 +1,4 @@
-//! One log as a whole: its lines as a tree, and the tree as conversations.
+//! One log as a whole: turns its lines into a tree, and the tree into conversations.
 
 use super::caller::Callers;
 use super::line::{Line, Parent};
@@ -16,9 +16,9 @@ pub(super) struct Session<'r> {
     nodes: Vec<Node>,
     /// The line of each node.
     chained: Vec<usize>,
-    /// The agents of the scopes behind the first, which is the session's own.
+    /// The agents of the scopes after the first, which is the session's own.
     agents: Vec<String>,
-    /// Lines that say once more, word for word, what an earlier line says.
+    /// Lines that repeat an earlier line word for word.
     repeated: Vec<usize>,
 }
 
@@ -29,7 +29,7 @@ impl<'r> Session<'r> {
         let mut known: HashMap<&str, usize> = HashMap::new();
         for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.is_chained()) {
             match line.uuid.as_deref().and_then(|uuid| known.get(uuid)) {
-                // The first one counts. Another one that says something else is kept raw.
+                // The first one counts. A different one with the same id is kept raw.
                 Some(first) => {
                     let first = chained.get(*first).and_then(|first| lines.get(*first));
                     if first.is_some_and(|first: &Line<'_>| first.record.text == line.record.text) {
@@ -76,11 +76,11 @@ impl<'r> Session<'r> {
         &self.lines
     }
 
-    /// Every conversation that has a message; none where there is no message at all.
+    /// Returns every conversation that has a message; none if there is no message at all.
     pub(super) fn conversations(&self, context: Context<'_>) -> Vec<Conversion> {
         let mut threads: Vec<_> = self.threads().into_iter().map(|t| self.said_in(t)).collect();
-        // What is no message is kept by the conversation of its thread, else by the first one of
-        // its scope, else by the first of all.
+        // Anything that is not a message is kept by the conversation of its thread, else by the
+        // first one of its scope, else by the first of all.
         threads.retain(|thread| !thread.messages.drafts.is_empty());
         let mut of_scope = vec![0; self.agents.len() + 1];
         for (number, said) in threads.iter().enumerate().rev() {
@@ -143,8 +143,8 @@ impl<'r> Session<'r> {
         threads
     }
 
-    /// The session that a thread belongs to: that of its last line, since the ones before may be
-    /// copies from an older session.
+    /// Returns the session that a thread belongs to: that of its last line, because earlier lines
+    /// may be copies from an older session.
     fn session_of(&self, thread: &Thread) -> Option<String> {
         let line = |node: &usize| self.chained.get(*node).and_then(|at| self.lines.get(*at));
         let lines = thread.nodes.iter().rev().filter_map(line);
@@ -153,7 +153,7 @@ impl<'r> Session<'r> {
         ids.next()
     }
 
-    /// The line that the log names as the last of the active thread, where it says so behind
+    /// Returns the line that the log names as the last of the active thread, if it does so after
     /// everything that was said.
     fn hint(&self) -> Option<usize> {
         let mut main = self.nodes.iter().zip(&self.chained).rev();
@@ -168,11 +168,11 @@ impl<'r> Session<'r> {
         self.nodes.get(leaf).filter(|node| node.scope == 0).map(|_| leaf)
     }
 
-    /// What is said in a thread.
+    /// Returns what is said in a thread.
     fn said_in(&self, thread: Thread) -> SaidIn<'r> {
         let line = |node: &usize| self.chained.get(*node).and_then(|at| self.lines.get(*at));
         let said = thread.nodes.iter().filter_map(line).filter(|line| line.said.is_some());
-        // A summary stands for what it sums up only where that is not there.
+        // A summary replaces what it sums up only if that is missing.
         let mut heard = matches!(thread.begin, Begin::Fork(_));
         let (mut lines, mut summaries) = (Vec::new(), Vec::new());
         for line in said {
@@ -189,7 +189,7 @@ impl<'r> Session<'r> {
         SaidIn { thread, facts, messages }
     }
 
-    /// States how a conversation stands to the others.
+    /// Records the relation of a conversation to the others.
     fn place(
         &self,
         said: &SaidIn<'_>,
@@ -200,7 +200,7 @@ impl<'r> Session<'r> {
     ) {
         let thread = &said.thread;
         let line = |node: usize| self.chained.get(node).and_then(|at| self.lines.get(*at));
-        // What stands beside the file of an agent says which call started it.
+        // The metadata beside an agent's log says which call started it.
         let meta = context.meta.and_then(object_of);
         let mut call = meta.and_then(|meta| Some(meta.text("toolUseId")?.into_owned()));
         if let Some(meta) = context.meta {
@@ -302,7 +302,7 @@ impl<'n> Numbers<'n> {
 /// The ids of the conversations.
 struct Names {
     session: Option<String>,
-    /// How many conversations of a scope have one.
+    /// How many conversations of a scope have an id.
     counts: HashMap<usize, u64>,
 }
 

@@ -1,18 +1,18 @@
-//! The threads of a session: which lines make up one conversation. Pure, over numbers.
+//! Finds the threads of a session: which lines make up one conversation. Pure functions over numbers.
 
-/// A line that stands in the tree of a session, by what it says about others. Lines are numbered
-/// in the order of the file; scopes, responses and calls by their first appearance.
+/// A line in the tree of a session, described by what it says about others. Lines are numbered in
+/// the order of the file; scopes, responses and calls by their first appearance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     /// The line before it.
     pub(super) parent: Link,
-    /// The line before it across a compaction, where `parent` is the root.
+    /// The line before it across a compaction, if `parent` is the root.
     pub(super) logical: Link,
-    /// Whether it begins a window of the model, so that something came before it in any case.
+    /// Whether it begins a window of the model, so that something certainly came before it.
     pub(super) boundary: bool,
     /// The agent whose lines these are; threads stay inside their scope.
     pub(super) scope: usize,
-    /// Whether it is said by somebody, and no mere link.
+    /// Whether somebody says it, so that it is more than a link.
     pub(super) speaks: bool,
     /// Whether the client made it.
     pub(super) meta: bool,
@@ -52,16 +52,16 @@ pub(super) struct Thread {
 pub(super) enum Begin {
     /// With its first line.
     Root,
-    /// Behind this line, which belongs to another thread.
+    /// After this line, which belongs to another thread.
     Fork(usize),
     /// With lines that the file does not hold.
     Missing,
 }
 
-/// All threads, scope after scope: first the active one, then the branches in the order of the
-/// file. Every line that speaks is in exactly one. `hint` is a line that the log names as the last
-/// of the active thread; it counts where the line that speaks last does not lead to it. The cost
-/// is linear in the lines, whatever they say of each other.
+/// Returns all threads, scope after scope: first the active one, then the branches in the order of
+/// the file. Every line that speaks is in exactly one. `hint` is a line that the log names as the
+/// last of the active thread; it counts if the line that speaks last does not lead to it. The cost
+/// is linear in the lines, whatever they say about each other.
 pub(super) fn threads(nodes: &[Node], hint: Option<usize>) -> Vec<Thread> {
     let mut leaves: Vec<Vec<usize>> = Vec::new();
     for (at, node) in nodes.iter().enumerate().filter(|(_, node)| node.speaks) {
@@ -95,7 +95,7 @@ struct Forest<'n> {
     /// The thread that a line was taken into; threads count from 1.
     taken: Vec<usize>,
     count: usize,
-    /// The nearest earlier line that speaks in the same scope and is not continued further on.
+    /// The nearest earlier line that speaks in the same scope and is not continued later.
     before: Vec<Option<usize>>,
     responses: Vec<Vec<usize>>,
     results: Vec<Vec<usize>>,
@@ -138,7 +138,7 @@ impl<'n> Forest<'n> {
         }
     }
 
-    /// Whether the thread that is being taken has it.
+    /// Returns whether the thread that is being taken has it.
     fn is_own(&self, at: usize) -> bool {
         self.taken.get(at) == Some(&self.count)
     }
@@ -154,7 +154,7 @@ impl<'n> Forest<'n> {
             let next = match self.next(at) {
                 Next::Begin(begin) => break begin,
                 Next::At(next) if !self.is_own(next) => next,
-                // A cycle is a line whose true parent is not known.
+                // In a cycle, the true parent of a line is not known.
                 Next::At(_) | Next::Unknown => match self.before.get(at).copied().flatten() {
                     Some(next) if !self.is_own(next) => {
                         seams.push(at);
@@ -174,7 +174,7 @@ impl<'n> Forest<'n> {
         Thread { scope, nodes, begin, seams }
     }
 
-    /// The line before `at`, as far as the lines tell.
+    /// Returns the line before `at`, as far as the lines show it.
     fn next(&self, at: usize) -> Next {
         let Some(node) = self.nodes.get(at) else { return Next::Unknown };
         match (node.parent, node.logical) {
@@ -199,7 +199,7 @@ impl<'n> Forest<'n> {
         for i in 0..chain {
             let response = nodes.get(i).and_then(|at| self.nodes.get(*at)?.response);
             let lines = response.and_then(|response| self.responses.get_mut(response));
-            // Whatever is free of a response is taken now, so no later thread looks here again.
+            // All free lines of a response are taken now, so no later thread looks here again.
             for line in lines.map(std::mem::take).unwrap_or_default() {
                 if self.is_free(line) {
                     self.take(line, nodes);
@@ -226,7 +226,7 @@ impl<'n> Forest<'n> {
         while let Some(&at) = nodes.get(i) {
             i += 1;
             let Some(node) = self.nodes.get(at) else { continue };
-            // A result, or what was said to one just now.
+            // A result, or what was just said about one.
             if node.answers.is_empty() && !(node.meta && i > chain) {
                 continue;
             }
@@ -245,8 +245,8 @@ enum Next {
     Unknown,
 }
 
-/// For each line, the nearest earlier line that speaks in its scope and that nothing behind the
-/// line continues: what the line most likely followed when its own parent is not to be found.
+/// Returns, for each line, the nearest earlier line that speaks in its scope and that nothing after
+/// the line continues: the one that it most likely followed if its own parent cannot be found.
 fn nearest_ended(nodes: &[Node]) -> Vec<Option<usize>> {
     // The last line that continues a line, through any number of others.
     let mut last: Vec<usize> = (0..nodes.len()).collect();

@@ -1,15 +1,15 @@
-//! Contents of items: texts, images, and what a tool gave back.
+//! Contents of items: texts, images, and tool results.
 
 use crate::draft::{Draft, push_member};
 use crate::format::anthropic_blocks::members_but;
 use crate::object::Object;
 use serde_json::value::RawValue;
 
-/// A content that is put together from parts.
+/// A content that is built from parts.
 #[derive(Default)]
 pub(super) struct Parts {
     parts: Vec<String>,
-    /// The exact text of the only part, where it is a mere text.
+    /// The exact text of the only part, if it is a plain text.
     only: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Parts {
         self.parts.push(json);
     }
 
-    /// Makes this the content of `draft`; one mere text is a string.
+    /// Makes this the content of `draft`; a single plain text becomes a string.
     pub(super) fn write(self, draft: &mut Draft) {
         match self.only {
             Some(text) => draft.content(&text),
@@ -79,7 +79,7 @@ impl Parts {
     }
 }
 
-/// An image as chat APIs write it.
+/// Returns an image as chat APIs write it.
 fn image(fields: &Object<'_>) -> Option<String> {
     let url = fields.get("image_url").filter(|url| url.get().starts_with('"'))?;
     let mut inner = String::new();
@@ -98,7 +98,7 @@ fn image(fields: &Object<'_>) -> Option<String> {
     Some(json)
 }
 
-/// Writes what a tool gave back into the result `draft`.
+/// Writes what a tool returned into the result `draft`.
 pub(super) fn write_output(output: &RawValue, draft: &mut Draft) {
     if output.get().starts_with('[') {
         let mut parts = Parts::default();

@@ -1,4 +1,4 @@
-//! The records of a log, of whatever generation, as entries of one kind.
+//! Reads the records of a log, of any generation, as entries of one kind.
 
 use crate::format::lines::Lines;
 use crate::object::Object;
@@ -12,28 +12,28 @@ pub(super) struct Entry<'r> {
     /// The exact text of the record.
     pub(super) raw: &'r str,
     pub(super) kind: Kind<'r>,
-    /// What the record is about.
+    /// The fields of the record itself, without any wrapper.
     pub(super) payload: Object<'r>,
     /// When it was written.
     pub(super) timestamp: Option<&'r RawValue>,
-    /// The record around its payload, where it has one.
+    /// The record around its payload, if it has one.
     pub(super) wrapper: Option<Object<'r>>,
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'r> {
-    /// Who and what the thread is.
+    /// The identity of the thread.
     Meta,
-    /// What the model saw, or said.
+    /// An item that the model saw or said.
     Item(Cow<'r, str>),
-    /// What the user interface was told.
+    /// An event for the user interface.
     Event(Cow<'r, str>),
-    /// The model and the settings of what follows.
+    /// The model and the settings for what follows.
     TurnContext,
     /// The prompt was replaced by a shorter one.
     Compacted,
-    /// What one response cost.
+    /// The cost of one response.
     Usage,
     /// Anything else, by its type.
     Other(Cow<'r, str>),
@@ -53,7 +53,7 @@ pub(super) fn is_wrapper(kind: &str) -> bool {
     )
 }
 
-/// The first line of a log of bare items.
+/// Returns whether an object is the first line of a log of bare items.
 pub(super) fn is_header(object: &Object<'_>) -> bool {
     object.text("id").is_some()
         && object.text("timestamp").is_some()
@@ -61,13 +61,13 @@ pub(super) fn is_header(object: &Object<'_>) -> bool {
         && !object.has("type")
 }
 
-/// A log that is one JSON value.
+/// Returns whether an object is a log that is one JSON value.
 pub(super) fn is_whole(object: &Object<'_>) -> bool {
     object.object("session").is_some_and(|session| session.has("id"))
         && object.get("items").is_some_and(|items| items.get().starts_with('['))
 }
 
-/// All entries, in the order of the file.
+/// Returns all entries, in the order of the file.
 pub(super) fn entries(records: &[Record]) -> Vec<Entry<'_>> {
     let mut entries = Vec::with_capacity(records.len());
     for (at, record) in records.iter().enumerate() {
@@ -87,7 +87,7 @@ pub(super) fn entries(records: &[Record]) -> Vec<Entry<'_>> {
     entries
 }
 
-/// The entries of a log that is one JSON value: its session, then its items.
+/// Returns the entries of a log that is one JSON value: its session, then its items.
 fn push_whole<'r>(record: &'r Record, whole: &Object<'r>, entries: &mut Vec<Entry<'r>>) {
     let mut lines = Lines::new(&record.text, record.line);
     for (key, value) in &whole.0 {
@@ -158,14 +158,14 @@ impl<'r> Entry<'r> {
         Self { line, raw, kind, payload: object, timestamp, wrapper: None }
     }
 
-    /// An item of the Responses API, without a log around it. What has no type is a message.
+    /// Returns an item of the Responses API, without a log around it. An item without a type is a message.
     pub(super) fn item(raw: &'r RawValue) -> Option<Self> {
         let payload = Object::of(raw)?;
         let kind = Kind::Item(payload.text("type").unwrap_or(Cow::Borrowed("message")));
         Some(Self { line: 1, raw: raw.get(), kind, payload, timestamp: None, wrapper: None })
     }
 
-    /// The name under which such records are counted.
+    /// Returns the name under which such records are counted.
     pub(super) fn label(&self) -> String {
         match &self.kind {
             Kind::Meta => "session_meta".to_owned(),
@@ -182,12 +182,12 @@ impl<'r> Entry<'r> {
         matches!(&self.kind, Kind::Item(is) if is == kind)
     }
 
-    /// Whether a turn begins here.
+    /// Returns whether a turn begins here.
     pub(super) fn is_turn_start(&self) -> bool {
         matches!(&self.kind, Kind::Event(is) if is == "task_started" || is == "turn_started")
     }
 
-    /// The time, where it is a text.
+    /// Returns the time, if it is a text.
     pub(super) fn time(&self) -> Option<&'r RawValue> {
         self.timestamp.filter(|time| Object::text_of(time).is_some())
     }

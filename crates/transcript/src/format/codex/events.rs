@@ -1,4 +1,4 @@
-//! Events as the source of messages, for logs in which nothing else says them.
+//! Uses events as the source of messages, for logs in which nothing else contains them.
 
 use super::content::Parts;
 use super::entry::{Entry, Kind};
@@ -6,10 +6,10 @@ use super::item::is_injected_content;
 use super::thread::{Thread, rest_of};
 use crate::object::Object;
 
-/// Which events say what was said.
+/// Which events hold what was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// None: there are items that do.
+    /// None, because there are items that do.
     Items,
     /// One event for each message (`user_message`, `agent_message`, `agent_reasoning`).
     Messages,
@@ -30,7 +30,7 @@ impl Source {
         if entries.any(speaks) { Self::Completed } else { Self::Messages }
     }
 
-    /// Takes an event. False says that it is in no message.
+    /// Takes an event. Returns `false` if it is in no message.
     pub(super) fn read<'r>(self, thread: &mut Thread<'_, 'r>, entry: &Entry<'r>) -> bool {
         let Kind::Event(kind) = &entry.kind else { return false };
         let (kind, item) = match self {
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-/// The item that an event says is complete.
+/// Returns the item that an event reports as complete.
 fn completed<'r>(entry: &Entry<'r>) -> Option<Object<'r>> {
     match &entry.kind {
         Kind::Event(kind) if kind == "item_completed" => entry.payload.object("item"),

@@ -1,4 +1,4 @@
-//! Items: what the model saw, and what it said.
+//! Reads items: what the model saw, and what it said.
 
 use super::content::Parts;
 use super::entry::Entry;
@@ -7,7 +7,7 @@ use crate::draft::{push_member, quoted};
 use crate::object::Object;
 use serde_json::value::RawValue;
 
-/// What texts begin with that the client writes in the user's name.
+/// The beginnings of texts that the client writes in the user's name.
 const INJECTED: [&str; 12] = [
     "<environment_context>",
     "<user_instructions>",
@@ -23,10 +23,10 @@ const INJECTED: [&str; 12] = [
     "<INSTRUCTIONS>",
 ];
 
-/// Takes an item; `entry` is the record that it stands in. False says that it is no message.
+/// Takes an item; `entry` is the record that it is in. Returns `false` if it is not a message.
 pub(super) fn read<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, item: &Object<'r>) -> bool {
     let kind = item.text("type");
-    // What has no type is a message.
+    // An item without a type is a message.
     match kind.as_deref().unwrap_or("message") {
         "message" => return message(thread, entry, item),
         "reasoning" => {
@@ -85,7 +85,7 @@ pub(super) fn read<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, item: &Ob
     true
 }
 
-/// What stands for a result that only the model saw.
+/// The text in place of a result that only the model saw.
 const BUILTIN: &str = "{\"type\":\"text\",\"text\":\"(This tool ran inside the model's service, and \
     the log does not hold what it gave back.)\"}";
 
@@ -107,8 +107,8 @@ fn message<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, item: &Object<'r>
     true
 }
 
-/// Whether nothing of a user's message was typed: newer logs say it for each part, in older ones
-/// the texts tell.
+/// Returns whether nothing of a user's message was typed: newer logs say so for each part, in older
+/// ones the texts show it.
 fn is_injected(item: &Object<'_>, content: &RawValue) -> bool {
     let passed = item.object("internal_chat_message_metadata_passthrough");
     let kinds = passed.and_then(|passed| passed.array("content_item_kinds")).unwrap_or_default();
@@ -119,7 +119,7 @@ fn is_injected(item: &Object<'_>, content: &RawValue) -> bool {
     is_injected_content(content)
 }
 
-/// Whether a content is texts of the client alone.
+/// Returns whether a content consists only of texts of the client.
 pub(super) fn is_injected_content(content: &RawValue) -> bool {
     let is_known = |text: &str| {
         let text = text.trim_start();
@@ -149,7 +149,7 @@ fn call<'r>(
     }
 }
 
-/// Adds a call to the response, and gives its id: one is made where the log has none.
+/// Adds a call to the response, and returns its id, which is made up if the log has none.
 fn call_with_id<'r>(
     thread: &mut Thread<'_, 'r>,
     entry: &Entry<'r>,
@@ -173,7 +173,7 @@ fn call_with_id<'r>(
     id
 }
 
-/// What is taken from the output of a call.
+/// Returns the keys that are taken from the output of a call.
 fn answer_keys(item: &Object<'_>, output: &'static str) -> Vec<&'static str> {
     let call = call_id(item).map(|_| "call_id");
     call.into_iter().chain([output]).collect()

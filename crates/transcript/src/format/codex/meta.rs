@@ -1,4 +1,4 @@
-//! Who a thread is, and which part of its log it copied from another.
+//! The identity of a thread, and which part of its log it copied from another.
 
 use super::entry::{Entry, Kind};
 use crate::conversion::Conversion;
@@ -6,7 +6,7 @@ use crate::object::Object;
 use foldback_core::Timestamp;
 use std::borrow::Cow;
 
-/// Keys of a thread's identity that are stated as they are; the record itself is kept as well.
+/// Keys of a thread's identity that are recorded as they are; the record itself is kept as well.
 const FACTS: [&str; 13] = [
     "session_id",
     "cwd",
@@ -54,7 +54,7 @@ impl<'e, 'r> Meta<'e, 'r> {
         Self { entry: Some(entry), copied_from: Some(copied_from), copied }
     }
 
-    /// The id of the thread.
+    /// Returns the id of the thread.
     pub(super) fn id(&self) -> Option<String> {
         self.entry?.payload.text("id").map(Cow::into_owned)
     }
@@ -71,15 +71,15 @@ impl<'e, 'r> Meta<'e, 'r> {
         }
     }
 
-    /// Whether a part of the thread's history stands elsewhere.
+    /// Returns whether a part of the thread's history is elsewhere.
     pub(super) fn is_partial(&self) -> bool {
         let base = self.entry.and_then(|entry| entry.payload.get("history_base"));
         base.is_some_and(|base| base.get() != "null") || self.copied.is_some()
     }
 }
 
-/// Whether a turn is the thread's own. Ids of turns and threads begin with their time; where they
-/// do not, the times of the records tell.
+/// Returns whether a turn is the thread's own. Ids of turns and threads begin with their time; if
+/// they do not, the times of the records decide.
 fn is_own(start: &Entry<'_>, meta: &Entry<'_>) -> bool {
     let turn = start.payload.text("turn_id");
     let thread = meta.payload.text("id");
@@ -96,7 +96,7 @@ fn is_own(start: &Entry<'_>, meta: &Entry<'_>) -> bool {
     }
 }
 
-/// The time in an id of version 7: its first 48 bits.
+/// Returns the time in an id of version 7: its first 48 bits.
 fn time_of_id(id: &str) -> Option<u64> {
     let mut parts = id.split('-');
     let (high, low, version) = (parts.next()?, parts.next()?, parts.next()?);

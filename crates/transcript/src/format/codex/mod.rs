@@ -1,8 +1,8 @@
-//! Session logs of Codex: one thread a file, in three generations.
+//! Reads session logs of Codex: one thread per file, in three generations of the format.
 //!
 //! What the model saw (`response_item`) makes the messages. The stream for the user interface
 //! (`event_msg`) repeats it, and is read for turns, usage and rollbacks; what was rolled back is a
-//! conversation of its own. What is no message is kept raw.
+//! conversation of its own. Anything that is not a message is kept raw.
 
 mod content;
 mod entry;
@@ -22,7 +22,7 @@ use crate::record::Record;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Whether an object is a line of such a log, or the whole of one.
+/// Returns whether an object is a line of such a log, or a whole log.
 pub(crate) fn fit(object: &Object<'_>, first: bool) -> Fit {
     let is_wrapped = object.text("type").is_some_and(|kind| entry::is_wrapper(&kind))
         && (object.object("payload").is_some() || object.text("timestamp").is_some());
@@ -31,7 +31,7 @@ pub(crate) fn fit(object: &Object<'_>, first: bool) -> Fit {
     if is_wrapped || is_header || is_state || entry::is_whole(object) { Fit::Yes } else { Fit::No }
 }
 
-/// Whether a record names the model and the settings of what follows.
+/// Returns whether a record names the model and the settings for what follows.
 pub(crate) fn holds_on(record: &Record) -> bool {
     const KIND: &str = "turn_context";
     // Looking for the name first spares most records a parse.
@@ -39,16 +39,16 @@ pub(crate) fn holds_on(record: &Record) -> bool {
         && record.object().is_some_and(|object| object.text("type").as_deref() == Some(KIND))
 }
 
-/// What items of the Responses API say, as messages on their way to ours.
+/// Converts items of the Responses API to drafts of our messages.
 ///
 /// # Errors
-/// Which of them is no object.
+/// The index of the first one that is not an object.
 pub(super) fn drafts(items: &[&RawValue]) -> Result<Vec<Draft>, usize> {
     let entries = items.iter().enumerate().map(|(n, item)| entry::Entry::item(item).ok_or(n));
     Ok(thread::drafts(&entries.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// The thread of a log as one conversation, and each part that was rolled back as another.
+/// Returns the thread of a log as one conversation, and each part that was rolled back as another.
 ///
 /// # Errors
 /// When there is no message at all.

@@ -1,4 +1,4 @@
-//! The thread of a log, turn after turn.
+//! Reads the thread of a log, turn after turn.
 
 use super::content::{Parts, write_output};
 use super::entry::{Entry, Kind};
@@ -18,19 +18,19 @@ use std::collections::VecDeque;
 pub(super) struct Thread<'e, 'r> {
     /// The messages of the active thread.
     active: Vec<Said>,
-    /// What was rolled back, with the line of the message before it.
+    /// The parts that were rolled back, each with the line of the message before it.
     branches: Vec<(Option<u64>, Vec<Said>)>,
-    /// The response that goes on.
+    /// The current response.
     unit: Option<Unit<'r>>,
-    /// The settings of what follows.
+    /// The settings for what follows.
     context: Option<&'e Entry<'r>>,
     /// Where each turn of the user begins in `active`.
     turns: Vec<usize>,
-    /// Where the turn that goes on begins in `active`, where the log says so.
+    /// Where the current turn begins in `active`, if the log says so.
     turn: Option<usize>,
-    /// The last response in `active` that nobody counted the cost of.
+    /// The last response in `active` whose cost was not counted.
     uncounted: Option<usize>,
-    /// Whether the log says that the last turn is over.
+    /// Whether the log says that the last turn has ended.
     ended: bool,
     /// Calls without an id that wait for an output without one.
     nameless: VecDeque<String>,
@@ -44,7 +44,7 @@ struct Said {
     injected: bool,
 }
 
-/// The thread as one conversation, then each part that was rolled back; none without a message.
+/// Returns the thread as one conversation, then each part that was rolled back; none without a message.
 pub(super) fn conversations(entries: &[Entry<'_>]) -> Vec<Conversion> {
     let meta = Meta::of(entries);
     let mut thread = Thread::new(meta.is_partial());
@@ -82,7 +82,7 @@ pub(super) fn conversations(entries: &[Entry<'_>]) -> Vec<Conversion> {
         if let Some(Some(line)) = fork {
             conversion.fact("fork_point", &format!("{{\"line\":{line}}}"));
         }
-        // Everything that is no message stays with the first.
+        // Everything that is not a message stays with the first.
         for (label, entry) in records.drain(..) {
             conversion.record(&label, entry.line, entry.raw);
         }
@@ -94,7 +94,7 @@ pub(super) fn conversations(entries: &[Entry<'_>]) -> Vec<Conversion> {
     all
 }
 
-/// What items of the Responses API say, as messages on their way to ours. Items that are no message say nothing.
+/// Converts items of the Responses API to drafts of our messages. Items that are not messages are left out.
 pub(super) fn drafts(entries: &[Entry<'_>]) -> Vec<Draft> {
     let mut thread = Thread::new(false);
     for entry in entries {
@@ -120,7 +120,7 @@ impl<'e, 'r> Thread<'e, 'r> {
         }
     }
 
-    /// Takes the next record. False says that it is in no message.
+    /// Takes the next record. Returns `false` if it is in no message.
     fn read(
         &mut self,
         entry: &'e Entry<'r>,
@@ -157,7 +157,7 @@ impl<'e, 'r> Thread<'e, 'r> {
         false
     }
 
-    /// Takes what a prompt was replaced by, where nothing is left of what it replaces.
+    /// Takes the replacement of a prompt, if nothing is left of what it replaces.
     fn replace(&mut self, entry: &'e Entry<'r>) {
         self.close();
         if !self.active.is_empty() || !self.branches.is_empty() {
@@ -176,19 +176,19 @@ impl<'e, 'r> Thread<'e, 'r> {
         }
     }
 
-    /// The response that goes on, or a new one.
+    /// Returns the current response, or a new one.
     pub(super) fn unit(&mut self, entry: &Entry<'r>) -> &mut Unit<'r> {
         self.ended = false;
         self.unit.get_or_insert_with(|| Unit::begin(entry))
     }
 
-    /// The line of the last response, where more of it or its cost may still come.
+    /// Returns the line of the last response, if more of it or its cost may still follow.
     fn open_response(&self) -> Option<u64> {
         let at = self.uncounted.filter(|_| !self.ended)?;
         Some(self.active.get(at)?.turn.draft.line())
     }
 
-    /// Ends the response that goes on.
+    /// Ends the current response.
     pub(super) fn close(&mut self) {
         if let Some(unit) = self.unit.take() {
             self.uncounted = Some(self.active.len());
@@ -196,7 +196,7 @@ impl<'e, 'r> Thread<'e, 'r> {
         }
     }
 
-    /// Adds a message that is none of the model's.
+    /// Adds a message that is not from the model.
     pub(super) fn say(
         &mut self,
         role: &str,
@@ -238,7 +238,7 @@ impl<'e, 'r> Thread<'e, 'r> {
         self.push(draft, call, false);
     }
 
-    /// Adds the output of a call that ran inside the model's service, where the call has it.
+    /// Adds the output of a call that ran inside the model's service, if the call holds it.
     pub(super) fn answer_builtin(&mut self, call: String, entry: &Entry<'r>, parts: Parts) {
         self.close();
         let mut draft = Draft::new("tool", entry.line);
@@ -248,7 +248,7 @@ impl<'e, 'r> Thread<'e, 'r> {
         self.push(draft, Some(call), false);
     }
 
-    /// Remembers a call that has no id, under one that was made for it.
+    /// Remembers a call that has no id, under one that was made up for it.
     pub(super) fn remember_nameless(&mut self, id: String) {
         self.nameless.push_back(id);
     }
@@ -266,8 +266,8 @@ impl<'e, 'r> Thread<'e, 'r> {
         self.active.push(Said { turn: Turn { draft, calls: Vec::new(), answers }, injected });
     }
 
-    /// A turn begins with what the client wrote directly before the user's message, but never
-    /// before the log says that it does. What stands before the first turn belongs to none.
+    /// Begins a turn with what the client wrote directly before the user's message, but never
+    /// before the log says that it does. What is before the first turn belongs to none.
     fn begin_turn(&mut self) {
         let end = self.active.len();
         let Some(previous) = self.turns.last() else { return self.turns.push(end) };
@@ -290,7 +290,7 @@ impl<'e, 'r> Thread<'e, 'r> {
         self.uncounted = None;
     }
 
-    /// Says what the last response cost.
+    /// Records the cost of the last response.
     fn count(&mut self, entry: &Entry<'r>, usage: &RawValue) {
         self.close();
         let said = self.uncounted.take().and_then(|at| self.active.get_mut(at));
@@ -305,7 +305,7 @@ impl<'e, 'r> Thread<'e, 'r> {
     }
 }
 
-/// What an item says beside `taken`, and what its record says around it.
+/// Returns what an item says in addition to `taken`, and what its record says around it.
 pub(super) fn rest_of(entry: &Entry<'_>, item: &Object<'_>, taken: &[&str]) -> String {
     let mut out = format!("{{\"line\":{}", entry.line);
     for (key, value) in &item.0 {

@@ -6,15 +6,15 @@ use crate::draft::{Draft, list_of, push_member};
 use crate::format::pairs::Turn;
 use serde_json::value::RawValue;
 
-/// A response that may still go on.
+/// A response that may still continue.
 pub(super) struct Unit<'r> {
     draft: Draft,
     timestamp: Option<&'r RawValue>,
     parts: Parts,
-    /// Items of reasoning, as the API wants them back.
+    /// Reasoning items, as the API requires them back.
     reasoning: Vec<String>,
     calls: Vec<String>,
-    /// What the items say beside that.
+    /// What the items say in addition.
     items: Vec<String>,
 }
 
@@ -30,8 +30,8 @@ impl<'r> Unit<'r> {
         }
     }
 
-    /// Keeps what an item says beside what was taken from it, and its time where that is not the
-    /// time of the first.
+    /// Keeps what an item says in addition to what was taken from it, and its time if that is not
+    /// the time of the first.
     pub(super) fn keep_item(&mut self, entry: &Entry<'_>, mut item: String) {
         let time = entry.time().map(RawValue::get);
         if let Some(time) = time.filter(|time| self.timestamp.map(RawValue::get) != Some(time))
@@ -51,13 +51,13 @@ impl<'r> Unit<'r> {
         self.reasoning.push(json.to_owned());
     }
 
-    /// Adds a call. Arguments that are no JSON string become the text of their JSON.
+    /// Adds a call. Arguments that are not a JSON string become the text of their JSON.
     pub(super) fn call(&mut self, id: &str, name: &str, arguments: &str) {
         self.draft.call(id, name, arguments);
         self.calls.push(id.to_owned());
     }
 
-    /// The response as a message; `context` says which model answered.
+    /// Returns the response as a message; `context` says which model answered.
     pub(super) fn end(mut self, context: Option<&Entry<'r>>) -> Turn {
         self.parts.write(&mut self.draft);
         if !self.reasoning.is_empty() {

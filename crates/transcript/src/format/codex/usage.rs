@@ -1,11 +1,11 @@
-//! What responses cost.
+//! The cost of responses.
 
 use super::entry::{Entry, Kind};
 use crate::object::Object;
 use serde_json::value::RawValue;
 
-/// Tells which records count a response. Newer logs count each one twice, once as an event and
-/// once as a record of its own; events are repeated where nothing was used.
+/// Determines which records count a response. Newer logs count each response twice, once as an
+/// event and once as a separate record; events are repeated when nothing was used.
 pub(super) struct Usage<'r> {
     by_record: bool,
     total: Option<&'r RawValue>,
@@ -19,7 +19,7 @@ impl<'r> Usage<'r> {
         Self { by_record: entries.any(|entry| entry.kind == Kind::Usage), total: None }
     }
 
-    /// What the response before this record cost, where the record says so first.
+    /// Returns the cost of the response before this record, if the record is the first to state it.
     pub(super) fn read(&mut self, entry: &Entry<'r>) -> Option<&'r RawValue> {
         match &entry.kind {
             Kind::Usage => entry.payload.get("usage"),
@@ -38,7 +38,7 @@ impl<'r> Usage<'r> {
     }
 }
 
-/// Tokens in and out; those in include what was read from a cache.
+/// Returns the input and output tokens; the input includes what was read from a cache.
 pub(super) fn tokens(usage: &RawValue) -> [u64; 2] {
     let usage = Object::of(usage).unwrap_or(Object(Vec::new()));
     ["input_tokens", "output_tokens"]

@@ -1,15 +1,15 @@
-//! Parts of one message, put together as LangChain does.
+//! Joins the parts of one message as LangChain does.
 
 use crate::draft::{list_of, push_member};
 use crate::object::Object;
 use crate::record::object_of;
 use serde_json::value::RawValue;
 
-/// An object whose members are being put together.
+/// An object whose members are being joined.
 type Members = Vec<(String, String)>;
 
-/// The message that its parts make, as JSON: texts one behind the other, blocks and calls of the
-/// same `index` in one. Of any other member, the last value that is something.
+/// Returns the message that its parts make, as JSON: texts are joined, and so are blocks and calls
+/// of the same `index`. For any other member, the last non-empty value counts.
 pub(super) fn merge<'a>(chunks: impl Iterator<Item = &'a str>) -> String {
     let mut members: Members = Vec::new();
     let mut blocks: Vec<Members> = Vec::new();
@@ -65,7 +65,7 @@ fn add_all(all: &mut Vec<Members>, value: &RawValue) {
             continue;
         };
         let index = block.get("index").map(RawValue::get).filter(|index| *index != "null");
-        // The last one goes on, as a rule.
+        // Usually the last one continues.
         let same = all.iter_mut().rev().find(|known| {
             index.is_some() && known.iter().any(|(k, v)| k == "index" && Some(v.as_str()) == index)
         });
@@ -80,7 +80,7 @@ fn add_all(all: &mut Vec<Members>, value: &RawValue) {
     }
 }
 
-/// Adds a part of a block: texts are joined, but for those that name something.
+/// Adds a part of a block: texts are joined, except those that name something.
 fn add(known: &mut Members, block: &Object<'_>) {
     for (key, value) in &block.0 {
         match known.iter_mut().find(|(known, _)| known == key) {
@@ -98,7 +98,7 @@ fn add(known: &mut Members, block: &Object<'_>) {
     }
 }
 
-/// Goes on with a JSON string. A character that was cut between the two is whole again.
+/// Continues a JSON string. A character that was cut between the two is whole again.
 fn join(held: &mut String, more: &str) {
     held.pop();
     held.push_str(more.strip_prefix('"').unwrap_or(more));

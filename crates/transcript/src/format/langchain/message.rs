@@ -1,4 +1,4 @@
-//! One message of LangChain.
+//! Reads one LangChain message.
 
 use super::chunk::merge;
 use crate::draft::{Draft, list_of, quoted};
@@ -19,11 +19,11 @@ pub(super) struct Entry {
     pub(super) json: String,
     /// The fields that say what it is, as JSON.
     pub(super) data: String,
-    /// What stands around those, as JSON.
+    /// What is around those, as JSON.
     around: String,
 }
 
-/// What kind of message it is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Human,
@@ -35,12 +35,12 @@ pub(super) enum Kind {
     Function,
     /// A message that names its role itself.
     Chat,
-    /// Says that another message is gone.
+    /// A statement that another message is removed.
     Remove,
 }
 
 impl Kind {
-    /// The kind of a `type`, or of a class.
+    /// Returns the kind of a `type`, or of a class.
     fn of(name: &str) -> Option<Self> {
         Some(match name {
             "human" | "HumanMessage" | "HumanMessageChunk" => Self::Human,
@@ -74,7 +74,7 @@ impl Entry {
     }
 }
 
-/// Whether an object is surely a message of LangChain.
+/// Returns whether an object is certainly a LangChain message.
 pub(super) fn fits(object: &Object<'_>) -> bool {
     let known = unpacked(object).and_then(|(name, _)| Kind::of(&name));
     let is_flat = !object.has("lc") && !object.has("data");
@@ -82,7 +82,7 @@ pub(super) fn fits(object: &Object<'_>) -> bool {
     known.is_some_and(|kind| kind == Kind::Remove || !is_flat || flat_fits()) && !object.has("role")
 }
 
-/// The name of the type or class, and the fields; `None` where they are the object's own.
+/// Returns the name of the type or class, and the fields; `None` if they are the object's own.
 fn unpacked<'a>(object: &Object<'a>) -> Option<(String, Option<&'a RawValue>)> {
     let kind = object.text("type")?;
     if object.has("lc") && kind == "constructor" {
@@ -96,7 +96,7 @@ fn unpacked<'a>(object: &Object<'a>) -> Option<(String, Option<&'a RawValue>)> {
     (object.has("content") && !object.has("data")).then(|| (kind.into_owned(), None))
 }
 
-/// The message that an entry, or the chunks of one message, make.
+/// Returns the message that an entry, or the chunks of one message, make.
 ///
 /// # Errors
 /// What is wrong with it, and what was expected.
@@ -110,7 +110,7 @@ pub(super) fn draft_of(group: &[Entry]) -> Result<Draft, String> {
             merged.as_str()
         }
     };
-    let data = object_of(data).ok_or("its fields are no object")?;
+    let data = object_of(data).ok_or("its fields are not an object")?;
     let role = role_of(first.kind, &data)?;
     let mut draft = Draft::new(&role, first.line);
     let mut mapped = vec!["type", "content", "id"];
@@ -137,7 +137,7 @@ pub(super) fn draft_of(group: &[Entry]) -> Result<Draft, String> {
     if role == "tool" {
         let id = data.text("tool_call_id").ok_or_else(|| {
             let found = data.get("tool_call_id").map_or_else(|| "nothing".to_owned(), begin);
-            format!("\"tool_call_id\" holds {found}; expected was a string")
+            format!("\"tool_call_id\" holds {found}; expected a string")
         })?;
         draft.answers(&id);
         mapped.push("tool_call_id");
@@ -169,9 +169,9 @@ fn role_of(kind: Kind, data: &Object<'_>) -> Result<String, String> {
         Kind::Function => "function".to_owned(),
         Kind::Chat => {
             let role = data.text("role").map(|role| role.into_owned());
-            role.ok_or("it is of type \"chat\" and names no \"role\"; expected was a string")?
+            role.ok_or("it is of type \"chat\" and names no \"role\"; expected a string")?
         }
-        Kind::Remove => return Err("it removes another and says nothing".to_owned()),
+        Kind::Remove => return Err("it removes another message and has no content".to_owned()),
     })
 }
 
@@ -182,7 +182,7 @@ struct Call {
     arguments: String,
 }
 
-/// The calls of a model's message. They may be written up to three times; one of them counts.
+/// Returns the calls of a model's message. They may be written up to three times; one of these counts.
 fn calls_of(data: &Object<'_>) -> Result<Vec<Call>, String> {
     let list = |object: Option<&Object<'_>>, key: &str| -> Result<Vec<String>, String> {
         let Some(value) = object.and_then(|object| object.get(key)) else { return Ok(Vec::new()) };
@@ -190,7 +190,7 @@ fn calls_of(data: &Object<'_>) -> Result<Vec<Call>, String> {
             return Ok(Vec::new());
         }
         let items = Object::array_of(value)
-            .ok_or_else(|| format!("{key:?} holds {}; expected was a list", begin(value)))?;
+            .ok_or_else(|| format!("{key:?} holds {}; expected a list", begin(value)))?;
         Ok(items.into_iter().map(|item| item.get().to_owned()).collect())
     };
     let mut found = list(Some(data), "tool_calls")?;
@@ -207,7 +207,7 @@ fn calls_of(data: &Object<'_>) -> Result<Vec<Call>, String> {
     let calls = found.iter().enumerate().map(|(n, json)| {
         let wrong = || {
             let begin: String = json.chars().take(60).collect();
-            format!("a call is {begin}; expected was an object with a \"name\" and \"args\"")
+            format!("a call is {begin}; expected an object with a \"name\" and \"args\"")
         };
         let call = object_of(json).ok_or_else(wrong)?;
         let body = call.object("function");
@@ -232,7 +232,7 @@ fn calls_of(data: &Object<'_>) -> Result<Vec<Call>, String> {
     calls.collect()
 }
 
-/// Whether a message's calls say nothing beside what is taken of them.
+/// Returns whether a message's calls say nothing in addition to what is taken from them.
 fn has_usual_calls(data: &Object<'_>) -> bool {
     data.array("tool_calls").unwrap_or_default().into_iter().filter_map(Object::of).all(|call| {
         call.0.iter().all(|(key, value)| match key.as_ref() {
@@ -243,7 +243,7 @@ fn has_usual_calls(data: &Object<'_>) -> bool {
     })
 }
 
-/// Whether a block of a content is a call.
+/// Returns whether a block of a content is a call.
 fn is_call(block: &Object<'_>) -> bool {
     matches!(block.text("type").as_deref(), Some("tool_use" | "tool_call"))
 }
@@ -259,7 +259,7 @@ fn push_content(draft: &mut Draft, data: &Object<'_>, calls: &[Call]) -> Result<
     }
     let items = Object::array_of(content).ok_or_else(|| {
         let found = begin(content);
-        format!("\"content\" holds {found}; expected was a string or a list of blocks")
+        format!("\"content\" holds {found}; expected a string or a list of blocks")
     })?;
     let (mut thinking, mut repeated, mut images) = (Vec::new(), Vec::new(), Vec::new());
     let mut parts = 0;
@@ -270,7 +270,7 @@ fn push_content(draft: &mut Draft, data: &Object<'_>, calls: &[Call]) -> Result<
             continue;
         }
         let block = Object::of(item).ok_or_else(|| {
-            format!("a block of the content is {}; expected was an object", begin(item))
+            format!("a block of the content is {}; expected an object", begin(item))
         })?;
         match block.text("type").as_deref() {
             Some("tool_use" | "tool_call" | "input_json_delta") if !calls.is_empty() => {
@@ -303,7 +303,7 @@ fn push_content(draft: &mut Draft, data: &Object<'_>, calls: &[Call]) -> Result<
     Ok(())
 }
 
-/// The URL of an image as LangChain writes images, all data in it.
+/// Returns the URL of an image in LangChain's form, with all data in it.
 fn image_url(block: &Object<'_>) -> Option<String> {
     if let Some(url) = block.text("url") {
         return Some(url.into_owned());

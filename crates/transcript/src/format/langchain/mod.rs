@@ -1,5 +1,5 @@
-//! Messages as LangChain and LangGraph write them: `messages_to_dict`, `dumps` and `model_dump`,
-//! as a list, one on each line, or under `messages` of an object.
+//! Reads messages as LangChain and LangGraph write them: `messages_to_dict`, `dumps` and
+//! `model_dump`, as a list, one on each line, or under `messages` of an object.
 
 mod chunk;
 mod message;
@@ -15,7 +15,7 @@ use crate::{Conversation, Error};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
-/// What one line says about its file.
+/// Returns what one line says about its file.
 pub(crate) fn fit(line: &Object<'_>, _first: bool) -> Fit {
     if message::fits(line) { Fit::Yes } else { Fit::No }
 }
@@ -38,12 +38,12 @@ pub(crate) fn read(
     Ok(vec![conversion])
 }
 
-/// Whether a list is one of such messages.
+/// Returns whether a list consists of such messages.
 pub(super) fn fits_array(items: &[&RawValue]) -> bool {
     items.first().and_then(|first| Object::of(first)).is_some_and(|first| message::fits(&first))
 }
 
-/// Whether an object holds such a list.
+/// Returns whether an object holds such a list.
 pub(super) fn fits_body(body: &Object<'_>) -> bool {
     list_of(body).and_then(Object::array_of).is_some_and(|items| fits_array(&items))
 }
@@ -77,8 +77,8 @@ pub(super) fn read_body(
     finish(conversion, entries_of(text, &items, context)?, context)
 }
 
-/// The conversation with these messages. Of a text that is one JSON value, one message that cannot
-/// be read is an error of it all.
+/// Returns the conversation with these messages. In a text that is one JSON value, one unreadable
+/// message is an error of the whole text.
 fn finish(
     mut conversion: Conversion,
     entries: Vec<Entry>,
@@ -104,7 +104,7 @@ fn entries_of(text: &str, items: &[&RawValue], context: Context<'_>) -> Result<V
             context.shape(
                 line,
                 format!(
-                    "message {index} begins with {}; expected was a LangChain message of a type \
+                    "message {index} begins with {}; expected a LangChain message of a type \
                      such as \"human\", \"ai\" or \"tool\"",
                     begin(item)
                 ),
@@ -114,8 +114,8 @@ fn entries_of(text: &str, items: &[&RawValue], context: Context<'_>) -> Result<V
     entries.collect()
 }
 
-/// Adds all messages: those that a later one removes are kept beside them, and chunks of one
-/// message are put together.
+/// Adds all messages: those that a later one removes are kept apart from them, and chunks of one
+/// message are joined.
 fn push_all(
     conversion: &mut Conversion,
     entries: Vec<Entry>,
@@ -123,7 +123,7 @@ fn push_all(
     damage: &mut Vec<Error>,
 ) {
     let mut kept: Vec<Vec<Entry>> = Vec::with_capacity(entries.len());
-    // Which groups hold an id, or none, and which one goes on with its chunks.
+    // Which groups hold an id, or none, and which one its chunks continue.
     let mut of_id: HashMap<String, Vec<usize>> = HashMap::new();
     let mut nameless: Vec<usize> = Vec::new();
     let mut chunks: HashMap<String, usize> = HashMap::new();
