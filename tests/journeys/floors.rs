@@ -54,7 +54,7 @@ fn a_heavy_dependency_has_its_doors() {
     }
 }
 
-/// What measures foldback for its makers is built only where it is asked for.
+/// The measurements for the developers of foldback are built only on request.
 #[test]
 fn the_command_ships_without_the_lab() {
     let metadata = metadata();

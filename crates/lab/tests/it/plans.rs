@@ -90,12 +90,12 @@ fn what_holds_no_plan_is_told_with_its_place() {
     for (text, told) in [
         (
             format!("{plan}\n\n{{\"messages\": []}}"),
-            "a.jsonl, line 3: this is an object with the keys \"messages\"; expected was a plan of NESTFUL",
+            "a.jsonl, line 3: this is an object with the keys \"messages\"; expected a plan of NESTFUL",
         ),
-        (format!("{plan}\n{{\"id\": "), "a.jsonl, line 2: no JSON"),
-        (format!("[{plan}, 7]"), "a.jsonl, line 1: item 2: this is no object"),
+        (format!("{plan}\n{{\"id\": "), "a.jsonl, line 2: not JSON"),
+        (format!("[{plan}, 7]"), "a.jsonl, line 1: item 2: this is not an object"),
         ("{\"id\": \"x\", \"task\": \"\", \"gold_calls\": 7}".to_owned(), "line 1: invalid type"),
-        (String::new(), "a.jsonl holds nothing"),
+        (String::new(), "a.jsonl is empty"),
         (
             "{\"id\":\"b\",\"turns\":[{\"user\":\"\",\"gold_calls\":[\"rm -rf /\"]}]}".to_owned(),
             "b:1, call 1: at byte 3: expected (",
