@@ -166,5 +166,5 @@ fn a_job_that_is_lost_is_given_out_again_and_one_that_is_foreign_is_refused() {
     context.absorb(done).unwrap();
     assert_eq!(context.late_steps(), 0);
     let error = context.absorb(BackgroundJobDone(Box::new(7))).unwrap_err().to_string();
-    assert!(error.contains("not the result of work that the policy stm-ltm gave out"), "{error}");
+    assert!(error.contains("not the result of a job that the policy stm-ltm issued"), "{error}");
 }
