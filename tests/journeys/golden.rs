@@ -186,7 +186,7 @@ fn send(session: &mut Session) {
     session.record_sent(SeqNo(session.len()), 0, &[new], &[]).unwrap();
 }
 
-/// What clients sent in a todo; nothing where there is none.
+/// What clients sent in a todo; nothing if there is none.
 fn sent(memory: &Memory, todo: &TodoId) -> Vec<String> {
     let sent = memory.sent(todo, 0, 9).unwrap_or_default();
     sent.into_iter().map(|one| one.json).collect()

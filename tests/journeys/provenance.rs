@@ -162,7 +162,7 @@ fn check_prompt(session: &Session, what: &str) -> u32 {
 /// S5: of 1,000 texts with the marks of recalled words in them, exact, in other letters, with look-alikes
 /// and unseen characters, in JSON, across parts, in names and ids, none closes or forges one, whether it is
 /// loaded, found, listed, in the ledger or in a todo list, and whether or not it knows the todo's nonce;
-/// each message is told with its role, its tool and the call that it answers.
+/// each message names its role, its tool and the call that it answers.
 #[test]
 fn s5_recalled_words_forge_nothing() {
     let memory = in_memory();

@@ -51,7 +51,7 @@ pub struct Compression<'a> {
     pub max_tokens: usize,
     /// Fields that the summary must keep; the policy adds those that it finds itself.
     pub schema: &'a [String],
-    /// Whether a note's id stands before it.
+    /// Whether each note is preceded by its id.
     pub with_ids: bool,
 }
 

@@ -12,14 +12,14 @@
 //! assistant: text           a model's message
 //! assistant> name(args)     a call. Calls in a row belong to one message, and so does the
 //! assistant> name(args) #7  `assistant: text` directly above them. The arguments are taken as
-//!                           they stand, JSON or not. Without `#id` the calls are c1, c2, ...
+//!                           written, JSON or not. Without `#id` the calls are c1, c2, ...
 //! tool: text                the result of the oldest call that waits for one
 //! tool #7: text             the result of that call, awaited or not
 //! tool !: text              a result that says that the call failed (`"is_error": true`);
 //! tool #7 !: text           the same with an id
-//! json: {...}               a message as it stands
+//! json: {...}               a message, unchanged
 //! @2025-01-01T10:00:00Z     from here on messages carry a time: this one, then a second more each
-//! @+6m                      the clock goes on by so many s, m, h or d; `@-5s` sets it back
+//! @+6m                      the clock advances by a number of s, m, h or d; `@-5s` sets it back
 //! @off                      from here on messages carry no time
 //! ```
 //!

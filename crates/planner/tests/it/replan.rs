@@ -247,7 +247,7 @@ fn op12_a_plan_that_begins_again() {
     );
 }
 
-/// OP12: a number means a step of the new plan that stands before, else an old one.
+/// OP12: a number means an earlier step of the new plan, else an old one.
 #[test]
 fn op12_numbers_mean_the_nearest_step_before() {
     let run = at_anchor();

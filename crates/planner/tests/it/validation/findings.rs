@@ -241,7 +241,7 @@ fn catalogs_are_shared() {
     assert_eq!(Validator::new(&one).plan(&mut bad()), Validator::new(&other).plan(&mut bad()));
 }
 
-/// OP6: thousands of references beside thousands of mismatches are told apart, and the list of
+/// OP6: thousands of references beside thousands of mismatches are distinguished, and the list of
 /// mismatches is bounded.
 #[test]
 fn op6_many_mismatches_are_bounded() {
