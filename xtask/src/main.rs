@@ -1,5 +1,5 @@
-//! Automation of the project. `cargo run -p xtask -- tidy` checks what the compiler does not; `cargo
-//! run -p xtask -- picture` draws the README's pictures, `cargo run -p xtask -- recording` its
+//! Automation of the project. `cargo run -p xtask -- tidy` checks what the compiler does not;
+//! `cargo run -p xtask -- picture` draws the README's pictures, `cargo run -p xtask -- recording` its
 //! recording of the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that reads
 //! external input, and `cargo run -p xtask -- torture` breaks stores on purpose.
 
