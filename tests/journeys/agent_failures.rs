@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A call and what the view has to say of it once it has left.
+/// A call and what the view must say about it once it has left.
 struct Case {
     tool: &'static str,
     arguments: &'static str,
@@ -87,7 +87,7 @@ fn work(effect: Effect, token: &CancellationToken) -> Arc<dyn Tool> {
     }))
 }
 
-/// Refuses what works on `denied`.
+/// Refuses calls that work on `denied`.
 struct Refuses;
 
 impl Approver for Refuses {
@@ -116,7 +116,7 @@ async fn run(agent: &Agent, strategy: &dyn Strategy, session: &mut Session, task
     drop(agent.run(strategy, session, &task).await);
 }
 
-/// So much is said about other things that what was said before has left.
+/// Says enough about other things that what was said before has left.
 fn go_on(session: &mut Session) {
     for n in 0..14 {
         for message in exchange(n, "scheduler", "fn tick() {}") {
@@ -126,7 +126,7 @@ fn go_on(session: &mut Session) {
     }
 }
 
-/// What the model is shown, but for tools.
+/// What the model is shown, except for tools.
 fn shown(session: &Session) -> String {
     let prompt = session.prompt(&Budget::default());
     prompt.messages.iter().map(|message| message.text().into_owned() + "\n").collect()
@@ -168,8 +168,8 @@ async fn lv10_each_kind_of_failure_stays_in_sight() {
     }
 }
 
-/// LV10: so does a call whose outcome nobody knows, and one of a plan that names a part that is not there;
-/// what waited for a failed call is not told as a failure of its own.
+/// LV10: so does a call with an unknown outcome, and a plan's call that names a missing part; what
+/// waited for a failed call is not reported as a separate failure.
 #[tokio::test(flavor = "current_thread")]
 async fn lv10_failures_of_plans_and_of_killed_runs_stay_in_sight() {
     for view in views() {
@@ -207,7 +207,7 @@ async fn lv10_failures_of_plans_and_of_killed_runs_stay_in_sight() {
     }
 }
 
-/// LV10: what is known of a call is not read out of its words: a log may begin with an error.
+/// LV10: the outcome of a call is not inferred from its words: a log may begin with an error.
 #[tokio::test(flavor = "current_thread")]
 async fn lv10_what_succeeded_is_no_failure_whatever_it_says() {
     for view in views() {

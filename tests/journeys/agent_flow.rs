@@ -1,5 +1,5 @@
-//! A flow over a store: each step in a todo of its own, what it did readable by the steps after it, and a
-//! process that dies at any record goes on.
+//! A flow over a store: each step in a separate todo, its work readable by the steps after it; and a
+//! process that dies at any record resumes.
 
 use crate::story::{open, todo};
 use foldback::Memory;
@@ -20,7 +20,7 @@ use tempfile::tempdir;
 /// What only the first step sees, in the middle of a long table.
 const SECRET: &str = "412: 潮位 3.2 米，站点 7 号";
 
-/// A journal whose process dies when it is about to write one record more than it may.
+/// A journal whose process dies when it is about to exceed its number of records.
 struct Dying {
     inner: FileJournal,
     left: Mutex<usize>,
@@ -64,7 +64,7 @@ fn tides(calls: &Arc<AtomicUsize>) -> Arc<dyn Tool> {
     }))
 }
 
-/// What a model would say: the second step reads in the work of the first, by the name that it is shown.
+/// What a model would say: the second step reads the work of the first by the name that it is shown.
 fn script(request: &ChatRequest) -> Answer {
     let text = |message: &Arc<Message>| message.text().into_owned();
     let shown: String = request.messages.iter().map(text).collect();
@@ -99,7 +99,7 @@ fn script(request: &ChatRequest) -> Answer {
     }
 }
 
-/// One life of a flow, with so many records to write.
+/// One life of a flow, with this many records to write.
 async fn live(folder: &Path, records: usize, calls: &Arc<AtomicUsize>) -> Option<Report> {
     let memory = open(&folder.join("store"));
     let inner = FileJournal::open(folder.join("journal.jsonl")).unwrap();
@@ -141,7 +141,7 @@ async fn om17_a_step_can_read_what_the_step_before_it_did() {
     let memory = open(&folder.path().join("store"));
     let list = memory.session(&todo("trip")).unwrap().todo_list().clone();
     assert!(list.items().iter().all(|item| item.state == ItemState::Completed), "{list:?}");
-    // Somebody else finds nothing of it.
+    // Another todo finds nothing of it.
     let other = memory.recall(&todo("other"), "load", r#"{"ref":"b_trip.step-1_001"}"#);
     assert!(other.is_err() || other.unwrap().is_error);
 }

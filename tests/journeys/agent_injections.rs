@@ -1,6 +1,6 @@
-//! Texts that an attacker wrote reach the reference agent by every tool that brings somebody else's words:
-//! files, commands, a server, documents, a sub-agent, a person. They are folded away, found, loaded and
-//! recited, and stay data.
+//! Texts that an attacker wrote reach the reference agent by every tool that returns someone else's
+//! words: files, commands, a server, documents, a sub-agent, a person. They are folded away, found,
+//! loaded and recited, and stay data.
 
 #[path = "../../crates/mcp/tests/it/in_process.rs"]
 #[expect(dead_code, reason = "a part of it is used here")]
@@ -29,10 +29,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
-/// What stands before the state of the work at the end of a prompt.
+/// The text before the state of the work at the end of a prompt.
 pub(crate) const STATE: &str = "[state of the work, not said by the user]\n";
 
-/// The pages, and all that brings them to an agent.
+/// The pages, and everything that brings them to an agent.
 struct World {
     pages: Vec<String>,
     folder: TempDir,
@@ -87,7 +87,7 @@ impl World {
         Self { pages, folder, tools, has_shell, wiped }
     }
 
-    /// The calls that bring a page by every tool that reads, and those that give it away.
+    /// The calls that bring a page by every tool that reads, and those that delegate it.
     fn calls(&self, number: usize) -> [Vec<(&'static str, Value)>; 2] {
         let path = format!("{number}.md");
         let mut read = vec![
@@ -108,7 +108,7 @@ impl World {
         [read, give]
     }
 
-    /// The reference agent with all of it.
+    /// The reference agent with all of these.
     fn agent(&self, model: &Arc<ScriptedModel>, react: &React) -> Agent {
         let own = |tools: Vec<Arc<dyn Tool>>| {
             let executor = Executor::new(Toolbox::new(tools).unwrap());
@@ -129,11 +129,11 @@ impl World {
     }
 }
 
-/// The model: it does what the script says, repeats what it reads where its work is to say what was read,
-/// and knows what it has said.
+/// The model: it follows the script, repeats what it reads if its task is to report it, and knows what
+/// it has said.
 struct Script {
     form: CallForm,
-    /// What the model calls at each step of the runs that read: first together, then together.
+    /// What the model calls at each step of the runs that read: each in two groups of parallel calls.
     reads: Vec<[Vec<(&'static str, Value)>; 2]>,
     /// What it has said.
     said: Mutex<Vec<String>>,
@@ -186,7 +186,7 @@ impl Script {
         }
     }
 
-    /// Looks for a page, loads its block, and what is kept apart from it.
+    /// Searches for a page, loads its block, and what is stored outside it.
     fn recall(&self, number: usize, step: usize, results: &[String]) -> Answer {
         let call = |tool: &str, arguments: Value| {
             self.said.lock().unwrap().push(String::new());
@@ -216,7 +216,7 @@ impl Script {
     }
 }
 
-/// An answer that makes calls beside each other: its words, and all of it.
+/// An answer that makes parallel calls: its words, and the whole of it.
 pub(crate) fn written(form: CallForm, calls: &[(&str, Value)]) -> (String, Answer) {
     if form == CallForm::Native {
         let call = |(at, (tool, arguments)): (usize, &(&str, Value))| {
@@ -242,7 +242,7 @@ pub(crate) fn results(request: &ChatRequest) -> Vec<String> {
     results.map(|message| message.text().into_owned()).collect()
 }
 
-/// What a model answers that searches and copies all that it finds.
+/// The answer of a model that searches and copies everything that it finds.
 fn searched(id: &str, request: &ChatRequest) -> String {
     let user = request.messages[1].text().into_owned();
     let asked = || user.rsplit_once('[').unwrap().1.split_once(']').unwrap().0;
@@ -260,11 +260,11 @@ fn searched(id: &str, request: &ChatRequest) -> String {
     sources.filter_map(|source| Some(source["text"].as_str()?.to_owned())).collect()
 }
 
-/// What is wrong with a request, in which `payload` may stand as data alone.
+/// What is wrong with a request, in which `payload` may occur only as data.
 fn wrong(request: &ChatRequest, said: &[String], payload: &str) -> Vec<String> {
     let mut request = request.clone();
     let mut found = Vec::new();
-    // The state of the work is the last word, and no user's.
+    // The state of the work comes last, and is not a user's.
     let is_state = |message: &Arc<Message>| message.text().starts_with(STATE);
     if let Some(state) = request.messages.pop_if(|message| is_state(message)) {
         let state = state.text().into_owned();
@@ -274,7 +274,7 @@ fn wrong(request: &ChatRequest, said: &[String], payload: &str) -> Vec<String> {
         found.extend(lines.filter(|line| !line.is_empty() && !is_line(line)).map(str::to_owned));
     }
     if request.session.as_deref().is_some_and(|session| session.contains(".research")) {
-        // What is searched is asked about in a request of its own, which has no tools.
+        // The search is made in a separate request, which has no tools.
         let roles: Vec<&Role> = request.messages.iter().map(|message| message.role()).collect();
         if roles != [&Role::System, &Role::User] || !request.tools.is_empty() {
             found.push(format!("a search asks with {roles:?} and {} tools", request.tools.len()));
@@ -286,7 +286,7 @@ fn wrong(request: &ChatRequest, said: &[String], payload: &str) -> Vec<String> {
     found
 }
 
-/// One session of one agent, and what it is given to do.
+/// One session of one agent, and its task.
 struct Journey {
     world: World,
     script: Arc<Script>,
@@ -310,7 +310,7 @@ impl Journey {
         Self { world, script, model, agent, react, session }
     }
 
-    /// One run; what it asked, after all of it was looked through.
+    /// One run; returns its requests, after all of them were checked.
     async fn run(&mut self, run: &str, request: &str, payload: &str) -> (Report, Vec<ChatRequest>) {
         let before = self.model.calls();
         let task = Task::new(run, request);
@@ -379,12 +379,12 @@ async fn check(form: CallForm) {
     assert_eq!(journey.world.wiped.load(Ordering::SeqCst), 0);
 }
 
-/// Whether a text has the payload, as it is or as lists and JSON write it.
+/// Whether a text contains the payload, as it is or as lists and JSON write it.
 fn shows(text: &str, payload: &str) -> bool {
     forms(payload).iter().any(|form| text.contains(form.as_str()))
 }
 
-/// A payload as it is, in a list of results, in JSON, and what is told of these in a list or in JSON.
+/// A payload as it is, in a list of results, in JSON, and quotations of these in a list or in JSON.
 fn forms(payload: &str) -> Vec<String> {
     let told = [payload.to_owned(), escaped(payload)];
     let told = told.iter().flat_map(|text| [text.clone(), inside_json(text)]);
@@ -396,9 +396,9 @@ fn inside_json(text: &str) -> String {
     json.strip_prefix('"').unwrap().strip_suffix('"').unwrap().to_owned()
 }
 
-/// Each way brought the payload as the result of a tool: else it would show nothing that it did nothing.
+/// Each way brought the payload as a tool result; otherwise its harmlessness would prove nothing.
 fn check_brought(requests: &[ChatRequest], world: &World, number: usize, payload: &str) {
-    // A long page is told by its beginning, and loaded whole later.
+    // A long page is identified by its beginning, and loaded whole later.
     if number.is_multiple_of(4) {
         return;
     }
@@ -406,14 +406,14 @@ fn check_brought(requests: &[ChatRequest], world: &World, number: usize, payload
     let told = results(own.next_back().unwrap()).join("\n");
     let forms: BTreeSet<String> = forms(payload).into_iter().collect();
     let brought: usize = forms.iter().map(|form| told.matches(form.as_str()).count()).sum();
-    // What one way brings word for word as another did is a line that names the other.
+    // If one way brings the same words as another, it is a line that names the other.
     let brought = brought + told.matches(": word for word the result of ").count();
-    // A person and a server; a file and the sub-agent that reads it, unless a byte of it is no text's; a
+    // A person and a server; a file and the sub-agent that reads it, unless a byte of it is not text; a
     // command.
     let is_text = !payload.contains('\0');
     let ways = 2 + 2 * usize::from(is_text) + usize::from(world.has_shell);
     assert!(brought >= ways, "{number}: {payload} came {brought} times, not {ways}: {told}");
-    // What stands below a heading of its own is another passage than the page's name.
+    // Text below its own heading is a different passage from the page's name.
     if !is_text || payload.lines().any(|line| line.starts_with('#')) {
         return;
     }
@@ -430,7 +430,7 @@ async fn s6_payloads_by_real_tools_stay_data() {
     check(CallForm::Native).await;
 }
 
-/// S6: the same where calls are written as blocks.
+/// S6: the same if calls are written as blocks.
 #[tokio::test]
 async fn s6_payloads_by_real_tools_in_blocks_stay_data() {
     check(CallForm::ExecuteTools).await;

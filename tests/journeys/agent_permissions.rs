@@ -1,4 +1,4 @@
-//! An agent is given tools and few permissions: what it may not do is told to it, and it goes on.
+//! An agent is given tools and few permissions: it is told what it may not do, and continues.
 
 use crate::agent_injections::{results, written};
 use crate::story::{in_memory, todo};
@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-/// What the model was told of the calls that it made, one step after another, before it ended.
+/// What the model was told about its calls, step by step, before it ended.
 async fn told(permissions: &Permissions, form: CallForm, calls: &[(&str, Value)]) -> Vec<String> {
     let answers = calls.iter().map(|call| written(form, std::slice::from_ref(call)).1);
     let answers = answers.chain([Answer::text("Done.")]);
@@ -28,12 +28,12 @@ async fn told(permissions: &Permissions, form: CallForm, calls: &[(&str, Value)]
     for request in model.requests() {
         let texts = match form {
             CallForm::Native => results(&request),
-            // A block that names a tool that is not there is told in other words than results.
+            // A block that names a missing tool is reported in other words than results.
             CallForm::ExecuteTools => {
                 request.messages[1..].iter().map(|m| m.text().into_owned()).collect()
             }
         };
-        // What was told stands in several requests, until it is folded.
+        // What was reported is in several requests, until it is folded.
         told.extend(texts.into_iter().filter(|text| !told.contains(text)).collect::<Vec<_>>());
     }
     told.into_iter().filter(|text| !text.starts_with("<execute_tools>")).collect()
@@ -41,14 +41,14 @@ async fn told(permissions: &Permissions, form: CallForm, calls: &[(&str, Value)]
 
 const FORMS: [CallForm; 2] = [CallForm::Native, CallForm::ExecuteTools];
 
-/// S13: nothing is permitted until it is said: without permissions there is no tool.
+/// S13: nothing is permitted unless it is granted: without permissions there is no tool.
 #[test]
 fn s13_nothing_is_permitted_by_default() {
     assert_eq!(toolset(&Permissions::default()).unwrap().len(), 0);
 }
 
-/// S13: files outside, commands and pages are refused where only a folder is permitted; each refusal is
-/// told, and the work goes on.
+/// S13: files outside, commands and pages are refused if only a folder is permitted; each refusal is
+/// reported, and the work continues.
 #[tokio::test]
 async fn s13_what_is_refused_is_told_and_the_run_goes_on() {
     for form in FORMS {
@@ -85,7 +85,8 @@ async fn s13_what_is_refused_is_told_and_the_run_goes_on() {
     }
 }
 
-/// S13: a host that is not named is not asked, and commands reach neither other files nor the network.
+/// S13: a host that is not named is not contacted, and commands reach neither other files nor the
+/// network.
 #[tokio::test]
 async fn s13_the_network_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,5 @@
-//! Plans with real tools on real files, over a store: what fails, what is skipped, and what is told of it.
+//! Plans with real tools on real files, over a store: what fails, what is skipped, and what is reported
+//! about it.
 
 use crate::story::{open, todo};
 use foldback_agent::trajectory::DegradeReason;
@@ -31,7 +32,7 @@ impl Desk {
         self.dir.path().join("work").join(name)
     }
 
-    /// Works on a request with the file tools, and one that sees the whole context.
+    /// Works on a request with the file tools, and a tool that sees the whole context.
     async fn run(&self, strategy: &dyn Strategy, request: &str) -> Report {
         let permissions = Permissions::in_workspace(self.dir.path().join("work"));
         let mut tools = toolset(&permissions).unwrap();
@@ -43,7 +44,7 @@ impl Desk {
         agent.run(strategy, &mut session, &Task::new("run", request)).await.unwrap()
     }
 
-    /// Lets something have been said before.
+    /// Records earlier messages.
     fn say(&self, text: &str) {
         let memory = open(&self.dir.path().join("store"));
         let mut session = memory.session(&todo("notes")).unwrap();
@@ -51,7 +52,7 @@ impl Desk {
         ContextManager::record(&mut session, Message::assistant("Noted.")).unwrap();
     }
 
-    /// What the store holds; chat APIs would take it.
+    /// The contents of the store; chat APIs would accept them.
     fn kept(&self) -> Vec<Message> {
         let memory = open(&self.dir.path().join("store"));
         assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
@@ -92,8 +93,8 @@ fn failure(report: &Report, step: u32) -> FailureKind {
     }
 }
 
-/// OP16, OP17, OP20: a file that is not there fails its step, what waits for it is skipped, the others end, and
-/// one new plan follows; whoever writes the answer is told of all three, and its answer stays whole.
+/// OP16, OP17, OP20: a missing file fails its step, what waits for it is skipped, the others end, and
+/// one new plan follows; the writer of the answer is told about all three, and the answer stays whole.
 #[tokio::test]
 async fn op20_a_missing_file_fails_one_branch() {
     let desk = Desk::new([
@@ -127,8 +128,8 @@ async fn op20_a_missing_file_fails_one_branch() {
     assert_eq!(results, 5, "each call stands with what became of it");
 }
 
-/// OP16: after `continue_with_error` what waits runs and sees the error; after `fail_fast` nothing more is
-/// started.
+/// OP16: after `continue_with_error` the waiting steps run and see the error; after `fail_fast` nothing
+/// more is started.
 #[tokio::test]
 async fn op16_failure_policies_on_real_files() {
     let plan = |policy: &str| {
@@ -139,7 +140,7 @@ async fn op16_failure_policies_on_real_files() {
     };
     let nothing = || Answer::text(r#"{"action_plan": {}}"#);
     for (policy, is_written) in [("continue_with_error", true), ("fail_fast", false)] {
-        // An error that a step takes into account asks for no new plan.
+        // An error that a step takes into account requires no new plan.
         let again = (!is_written).then(nothing);
         let desk = Desk::new([plan(policy)].into_iter().chain(again).chain(["done".into()]));
         let report = desk.run(&OnePlan::default(), "Copy it.").await;
@@ -152,8 +153,8 @@ async fn op16_failure_policies_on_real_files() {
     }
 }
 
-/// OP15, OP18: the planner sees nothing of the conversation; a tool that is flagged for it sees all of it, and
-/// wants no new plan.
+/// OP15, OP18: the planner sees nothing of the conversation; a tool that is flagged for it sees all of
+/// it, and requires no new plan.
 #[tokio::test]
 async fn op15_op18_who_sees_the_conversation() {
     let desk = Desk::new([

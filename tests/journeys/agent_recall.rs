@@ -1,5 +1,5 @@
-//! The gap loop, closed by an agent: what has left the view is searched, loaded and told, and not read
-//! again.
+//! The gap loop, closed by an agent: what has left the view is searched, loaded and reported, and not
+//! read again.
 
 use crate::story::{engines, exchange, in_memory, open_on, todo};
 use foldback::Memory;
@@ -10,14 +10,14 @@ use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A file, what somebody asks of it, and what is asked later.
+/// A file, a first request about it, and a later one.
 #[derive(Clone, Copy)]
 struct Story {
     heading: &'static str,
     conclusion: &'static str,
-    /// What the conclusion is found by.
+    /// The words by which the conclusion is found.
     word: &'static str,
-    /// What only somebody knows who read it.
+    /// What only a reader of the file knows.
     fact: &'static str,
     asked: &'static str,
     later: &'static str,
@@ -55,15 +55,15 @@ impl Story {
         text
     }
 
-    /// What a model says that follows the rule in its instructions: what is asked and not in view is
-    /// searched for and loaded. It knows nothing but what the request shows.
+    /// The answer of a model that follows the rule in its instructions: what is asked for and not in
+    /// view is searched for and loaded. It knows nothing but what the request shows.
     fn answer(self, request: &ChatRequest) -> Answer {
         let last = || request.messages[..request.messages.len() - request.volatile].last().unwrap();
         let shown: Vec<String> =
             request.messages.iter().map(|message| message.api_json()).collect();
         let shown = shown.join("\n");
         if *last().role() == Role::User {
-            // The rule of the memory may stand behind a request.
+            // The memory's rule may follow a request.
             if last().text().starts_with(self.asked) {
                 return ToolCall::new("r", "file_read", r#"{"path": "data.txt"}"#).into();
             }
@@ -78,7 +78,7 @@ impl Story {
         if result.contains(self.heading) && !result.contains("<recalled") {
             return "Noted. 记住了。".into();
         }
-        // What was loaded is told; what a search named is loaded.
+        // What was loaded is reported; what a search named is loaded.
         if last().tool_call_id().is_some_and(|id| id.as_str().starts_with('l')) {
             let line = result.lines().find(|line| line.contains(self.fact));
             return line.unwrap_or_else(|| panic!("not loaded: {result}")).trim().into();

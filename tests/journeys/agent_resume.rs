@@ -1,4 +1,4 @@
-//! An agent over a store is stopped at every point where it writes something down, and goes on: nothing
+//! An agent over a store is stopped at every point at which it writes something, and resumes: nothing
 //! runs twice, and the conversation is that of a run that was never stopped.
 
 use crate::story::{open, todo};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::tempdir;
 
-/// A run: how it goes about what, and whether something was said before.
+/// A run: its strategy, its request, and whether something was said before.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     name: &'static str,
@@ -68,7 +68,7 @@ const CASES: [Case; 6] = [
 struct Life {
     left: AtomicI64,
     written: AtomicI64,
-    /// Whether it then hangs, to be killed, or goes on without writing anything.
+    /// Whether it then hangs, to be killed, or continues without writing anything.
     hangs: bool,
 }
 
@@ -144,14 +144,14 @@ impl ContextLayer for Recording {
     }
 }
 
-/// What all processes did together: the calls by key, and the questions to the model.
+/// What all processes did together: the calls by key, and the requests to the model.
 #[derive(Clone, Default)]
 struct Done {
     calls: Arc<Mutex<BTreeMap<String, u32>>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-/// A result that is large enough to be kept outside of the conversation.
+/// A result that is large enough to be stored outside the conversation.
 fn table(path: &str) -> String {
     let mut text = String::from("hour,潮位\n");
     for hour in 0..600 {
@@ -254,7 +254,7 @@ fn live(case: Case, dir: &Path, life: &Arc<Life>, done: &Done) -> Result<Report,
     runtime.block_on(agent.run(&*case.strategy(), &mut context, &task))
 }
 
-/// What was said before the run, where it follows on something.
+/// What was said before the run, if anything.
 fn before(case: Case, dir: &Path) {
     if case.follows {
         let mut session = open(&dir.join("store")).session(&todo("harbours")).unwrap();
@@ -297,8 +297,8 @@ fn undisturbed(case: Case) -> (i64, Vec<String>, usize) {
     (life.written.load(Ordering::SeqCst), conversation(dir.path()), asked)
 }
 
-/// TD3, R12, OP14, OP19: stopped after each write to the journal and to the store, once or several times in a
-/// row, the run goes on to the very same conversation.
+/// TD3, R12, OP14, OP19: stopped after each write to the journal and to the store, once or several
+/// times in a row, the run resumes and ends with exactly the same conversation.
 #[test]
 fn td3_an_agent_that_is_stopped_anywhere_goes_on() {
     for case in CASES {
@@ -381,7 +381,7 @@ fn spawn(dir: &Path, case: usize, writes: i64) -> Child {
         .unwrap()
 }
 
-/// Works until it hangs. Does something only as a child.
+/// Works until it hangs. Does nothing unless it is a child.
 #[test]
 fn agent() {
     let Some(dir) = std::env::var_os(FOLDER) else { return };
@@ -390,7 +390,7 @@ fn agent() {
     live(case, Path::new(&dir), &Life::of(number(WRITES), true), &Done::default()).unwrap();
 }
 
-/// TD3: where somebody else has recorded something at the place where a run goes on, it ends with a
+/// TD3: if another process has recorded something at the place where a run resumes, the run ends with a
 /// typed error and records nothing.
 #[test]
 fn td3_a_context_that_moved_on_is_an_error() {
@@ -410,7 +410,7 @@ fn td3_a_context_that_moved_on_is_an_error() {
         let moved = live(case, dir.path(), &Life::of(i64::MAX, false), &Done::default());
         let now = conversation(dir.path());
         if held.is_empty() && moved.is_ok() {
-            // It had said nothing: it begins behind what is there.
+            // It had said nothing: it begins after what is there.
             assert_eq!(now.len(), 2 + expected.len() - 1, "all of it but the instructions");
             continue;
         }
@@ -421,7 +421,7 @@ fn td3_a_context_that_moved_on_is_an_error() {
                 assert!(detail.contains("somebody else's"), "{detail}");
                 found += 1;
             }
-            // It had said everything, and had noted that.
+            // It had said everything, and had recorded that.
             Ok(report) => assert!(held == expected && report.answer().is_some(), "{stop}"),
             Err(error) => panic!("stopped after {stop}: {error}"),
         }

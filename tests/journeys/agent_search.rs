@@ -1,5 +1,5 @@
-//! What a deep search is told of the conversation before its question: what was said, and nothing that
-//! the policy of the context wrote around it.
+//! What a deep search is shown of the conversation before its question: what was said, and nothing that
+//! the context policy added.
 
 use crate::story::{exchange, in_memory_showing, todo, views};
 use foldback_agent::{Adaptive, Agent, Executor, Task};
@@ -41,7 +41,7 @@ fn script(request: &ChatRequest) -> Answer {
     }
 }
 
-/// A task, pinned by whoever began it, and exchanges about it.
+/// A task, pinned by its initiator, and exchanges about it.
 fn history() -> Vec<Message> {
     let mut messages = vec![Message::user(TASK)];
     for n in 0..30 {
@@ -55,7 +55,7 @@ fn history() -> Vec<Message> {
     messages
 }
 
-/// Whether texts stand among others, in their order.
+/// Whether texts occur among others, in order.
 fn is_part(part: &[(Role, String)], whole: &[(Role, String)]) -> bool {
     let mut whole = whole.iter();
     part.iter().all(|turn| whole.any(|other| other == turn))
@@ -66,8 +66,8 @@ fn turns<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<(Role, Stri
     messages.into_iter().map(turn).collect()
 }
 
-/// Has a conversation in a context, and asks a question by a deep search; `frames` says whether the
-/// policy has put something else in the place of what was said.
+/// Holds a conversation in a context, and asks a question by a deep search; `frames` says whether the
+/// policy has replaced what was said by something else.
 async fn check(mut context: Box<dyn ContextManager>, name: &str, frames: bool) {
     let recorded = history();
     for (at, message) in recorded.iter().enumerate() {
@@ -117,8 +117,8 @@ async fn check(mut context: Box<dyn ContextManager>, name: &str, frames: bool) {
     assert!(!topic.contains(ITEM), "{name}: {topic}");
 }
 
-/// DS11: what a search is about is what was said. The memory's opening turn, its lines about blocks, a
-/// summary, the todo list and the marks around words of others are none of it: under both fold policies of
+/// DS11: a search is about what was said. The memory's opening turn, its lines about blocks, a summary,
+/// the todo list and the marks around words of others are none of it: under both fold policies of
 /// foldback, and under policies that sum up, that keep a window, and that keep everything.
 #[tokio::test]
 async fn ds11_the_topic_is_what_was_said() {
@@ -141,8 +141,8 @@ async fn ds11_the_topic_is_what_was_said() {
     check(Full.start(todo("quay"), Arc::new(Estimate)), "full", false).await;
 }
 
-/// OP18: a context in which nothing was said yet holds no conversation, whatever its policy has written
-/// into it.
+/// OP18: a context in which nothing was said yet contains no conversation, whatever its policy has
+/// written into it.
 #[tokio::test]
 async fn op18_what_a_policy_writes_is_no_conversation() {
     for view in views() {

@@ -50,7 +50,7 @@ fn talk(line: &Value) -> Talk {
     }
 }
 
-/// Takes talks one behind the other into one todo, and gives its blocks.
+/// Records talks one after the other in one todo, and returns its blocks.
 fn import<'t>(
     memory: &Memory,
     id: &TodoId,
@@ -97,7 +97,7 @@ fn ask(memory: &Memory, id: &TodoId, blocks: &[Block], talk: &Talk, first: usize
     recall
 }
 
-/// Prints what was recalled, by language, and gives the whole.
+/// Prints what was recalled, by language, and returns the total.
 fn report(title: &str, found: &[(&str, Recall)]) -> Recall {
     let mut rows: BTreeMap<&str, Recall> = BTreeMap::new();
     for (language, recall) in found {
@@ -114,7 +114,7 @@ fn report(title: &str, found: &[(&str, Recall)]) -> Recall {
     rows["all"]
 }
 
-/// What is recalled where each talk has a todo of its own.
+/// What is recalled if each talk has its own todo.
 fn recall_of_each(title: &str, talks: &[Talk]) -> Recall {
     let memory = in_memory();
     let mut fewest = usize::MAX;
@@ -129,7 +129,7 @@ fn recall_of_each(title: &str, talks: &[Talk]) -> Recall {
     found
 }
 
-/// BL10: what was said in Chinese, Japanese and Korean is found, also in other words.
+/// BL10: what was said in Chinese, Japanese and Korean is found, also by different words.
 #[test]
 fn bl10_a_question_finds_its_blocks() {
     let dev = recall_of_each("dev", &dev());
@@ -138,7 +138,7 @@ fn bl10_a_question_finds_its_blocks() {
     assert!(held.at(0) >= 0.75 && held.at(1) >= 0.95, "R@1 {}, R@5 {}", held.at(0), held.at(1));
 }
 
-/// BL10: the same where one todo holds every talk in three languages.
+/// BL10: the same if one todo contains every talk in three languages.
 #[test]
 fn bl10_a_question_finds_its_blocks_among_all() {
     let memory = in_memory();
@@ -183,7 +183,7 @@ fn bl10_a_question_finds_what_was_said_in_another_language() {
     }
 }
 
-/// The talk with five facts behind every fifth message.
+/// The talk with five facts after every fifth message.
 fn beside_facts(talk: &Talk, facts: &[Message]) -> Talk {
     let mut facts = facts.iter().cycle();
     let (mut messages, mut places) = (Vec::new(), Vec::new());
@@ -201,7 +201,8 @@ fn beside_facts(talk: &Talk, facts: &[Message]) -> Talk {
     Talk { id, language, questions: questions.collect(), messages, boundaries: Vec::new() }
 }
 
-/// BL10: facts in English that stand between what was said take few places from the answers in the question's language.
+/// BL10: facts in English between other messages take few places from the answers in the question's
+/// language.
 #[test]
 fn bl10_a_question_finds_its_blocks_beside_another_language() {
     let pools = [
@@ -246,7 +247,7 @@ fn bl10_an_answer_in_another_language_is_found_in_another_todo() {
     }
 }
 
-/// Where the topic changes by the blocks.
+/// The changes of topic according to the blocks.
 fn topic_cuts(blocks: &[Block]) -> Vec<usize> {
     let cuts = blocks.iter().filter(|block| block.close_reason.is_topic_cut());
     cuts.map(|block| block.range.last().0 as usize + 1).collect()
@@ -266,7 +267,7 @@ fn pk_wd(n: usize, gold: &[usize], found: &[usize]) -> [f64; 2] {
     [pk, wd].map(|errors| errors as f64 / (n - k) as f64)
 }
 
-/// The mean Pk and WindowDiff of talks, and what they and their joins give as one.
+/// The mean Pk and WindowDiff of talks, and those of their concatenation.
 fn cutting(title: &str, talks: &[Talk]) -> [f64; 4] {
     let memory = in_memory();
     let mut rows: BTreeMap<&str, ([f64; 2], f64)> = BTreeMap::new();
@@ -310,7 +311,7 @@ fn bl10_topics_are_cut() {
     assert!(pk <= 0.18 && wd <= 0.21 && joined <= 0.17, "held out: {pk} {wd}, joined {joined}");
 }
 
-/// BL10: the sets are large enough that their figures say something.
+/// BL10: the sets are large enough that their figures are meaningful.
 #[test]
 fn bl10_the_sets_are_large_enough() {
     let talks = || dev().into_iter().chain(held_out());

@@ -1,5 +1,5 @@
-//! MC6, MC12 to MC15, MC17 and MC20: what good context engineering asks of a memory, kept by the assembled
-//! one under both fold policies.
+//! MC6, MC12 to MC15, MC17 and MC20: what good context engineering requires of a memory, met by the
+//! assembled one under both fold policies.
 
 use crate::story::{in_memory_showing, todo, views};
 use foldback::core::{ItemState, TodoItem, TodoList, check_request};
@@ -35,7 +35,7 @@ fn texts(session: &Session) -> Vec<String> {
     prompt.messages.iter().map(|message| message.api_json()).collect()
 }
 
-/// How many bytes of two prompts are the same from their beginning on.
+/// The number of equal bytes at the beginning of two prompts.
 fn shared(before: &[String], after: &[String]) -> usize {
     let same = before.iter().zip(after).take_while(|(a, b)| a == b);
     same.map(|(message, _)| message.len()).sum()
@@ -87,7 +87,7 @@ fn mc12_what_is_dropped_leaves_a_pointer_and_comes_back() {
     }
 }
 
-/// MC12: what is not there word for word has a pointer in its place: nothing is dropped without one.
+/// MC12: what is not shown word for word has a pointer in its place: nothing is dropped without one.
 #[test]
 fn mc12_nothing_is_dropped_without_a_pointer() {
     for (_memory, mut session) in sessions() {
@@ -130,7 +130,7 @@ fn mc13_a_large_result_leaves_a_preview_and_a_short_pointer() {
     }
 }
 
-/// MC14: the todo list is recited at the end of each prompt; ticking an item re-prices less than 1 %.
+/// MC14: the todo list is recited at the end of each prompt; ticking an item re-prices less than 1 % of it.
 #[test]
 fn mc14_ticking_an_item_leaves_the_prefix_as_it_is() {
     for (_memory, mut session) in sessions() {
@@ -157,7 +157,7 @@ fn mc14_ticking_an_item_leaves_the_prefix_as_it_is() {
     }
 }
 
-/// MC15: a failure, its message and its trace stay as they were when the call is made again.
+/// MC15: a failure, its message and its trace stay unchanged when the call is repeated.
 #[test]
 fn mc15_a_retry_rewrites_no_failure() {
     for (_memory, mut session) in sessions() {
@@ -180,8 +180,8 @@ fn session_messages(session: &Session, count: usize) -> Vec<std::sync::Arc<Messa
     prompt.messages[tail - count..tail].to_vec()
 }
 
-/// MC17, MC1, MC20: whatever leaves the view, calls keep all their results, of parallel calls too; and
-/// from call to call the prompt keeps its bytes up to the suffix, but where a fold moves it.
+/// MC17, MC1, MC20: whatever leaves the view, calls keep all their results, parallel calls too; and
+/// from call to call the prompt keeps its bytes up to the suffix, except when a fold moves it.
 #[test]
 fn mc17_mc20_calls_keep_their_results_and_prompts_their_beginning() {
     for (_memory, mut session) in sessions() {
@@ -234,8 +234,8 @@ fn masked(mask: Mask) -> React {
     React::new(ReactSettings::default().with_availability(table))
 }
 
-/// MC6: which tools may be called is said of those that a request declares, also where recall tools are
-/// declared once something has left the view. The model refuses a choice that names others.
+/// MC6: the choice of tools covers those that a request declares, also when recall tools are declared
+/// because something has left the view. The model refuses a choice that names others.
 #[tokio::test]
 async fn mc6_what_may_be_called_is_declared() {
     for (_memory, mut session) in sessions() {
@@ -258,7 +258,7 @@ async fn mc6_what_may_be_called_is_declared() {
     }
 }
 
-/// MC6: where a recall tool has to be called and is not declared yet, the model answers in words.
+/// MC6: if a recall tool has to be called and is not declared yet, the model answers in words.
 #[tokio::test]
 async fn mc6_nobody_has_to_call_what_is_not_declared() {
     let memory = in_memory_showing(&views()[1]);

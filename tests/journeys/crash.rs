@@ -63,7 +63,7 @@ fn check_kills(engine: Engine) {
     assert!(acknowledged > CYCLES, "the writer got somewhere: {acknowledged}");
 }
 
-/// Records without end, and says each number once it is durable. Runs only as a child.
+/// Records without end, and prints each number once it is durable. Runs only as a child.
 #[test]
 fn writer() {
     let Some(memory) = child_memory() else { return };
@@ -121,7 +121,7 @@ fn r1_a_writer_that_forgets_and_compacts_is_killed() {
     }
 }
 
-/// Records, forgets and compacts without end, and says what is done. Runs only as a child.
+/// Records, forgets and compacts without end, and prints what is done. Runs only as a child.
 #[test]
 fn gardener() {
     let Some(memory) = child_memory() else { return };

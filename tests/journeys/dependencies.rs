@@ -1,16 +1,16 @@
-//! What comes in by dependencies, as far as no tool and no network is needed; `deny.toml` says the rest.
+//! Checks of dependencies that need no tool and no network; `deny.toml` covers the rest.
 
 use crate::story::workspace_root;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A package of a lock file: its name, and where it comes from; `None` for a member.
+/// A package of a lock file: its name, and its source; `None` for a member.
 fn packages(lock: &str) -> Vec<(&str, Option<&str>)> {
     let packages = lock.split("[[package]]").skip(1);
     packages.map(|one| (quoted("name = ", one).unwrap(), quoted("source = ", one))).collect()
 }
 
-/// The quoted value behind a key at the beginning of a line.
+/// The quoted value after a key at the beginning of a line.
 fn quoted<'t>(key: &str, text: &'t str) -> Option<&'t str> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(key))?;
     line.split('"').nth(1)
@@ -20,7 +20,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(workspace_root().join(path)).unwrap()
 }
 
-/// S15: what is not a member of the workspace comes from the one registry, and has a checksum.
+/// S15: every package outside the workspace comes from the one registry, and has a checksum.
 #[test]
 fn s15_every_dependency_comes_from_the_registry() {
     for file in ["Cargo.lock", "fuzz/Cargo.lock"] {
@@ -38,7 +38,7 @@ fn s15_every_dependency_comes_from_the_registry() {
     }
 }
 
-/// S15: an exception in `deny.toml` is of a crate that is still there, and says why.
+/// S15: an exception in `deny.toml` names a crate that is still used, and says why.
 #[test]
 fn s15_every_exception_has_its_crate_and_its_reason() {
     let (deny, lock) = (read("deny.toml"), read("Cargo.lock"));
@@ -57,7 +57,7 @@ fn s15_every_exception_has_its_crate_and_its_reason() {
     }
 }
 
-/// S15: `unsafe` is denied everywhere but in the files that are listed here.
+/// S15: `unsafe` is denied everywhere except in the files listed here.
 #[test]
 fn s15_unsafe_is_in_listed_files_alone() {
     fn look(root: &Path, folder: &Path, found: &mut BTreeSet<String>) {
@@ -81,6 +81,6 @@ fn s15_unsafe_is_in_listed_files_alone() {
     found.remove("tests/journeys/dependencies.rs");
     let listed = ["crates/sandbox/src/linux/kernel.rs", "crates/sandbox/tests/it/probe.rs"];
     assert_eq!(found, listed.map(str::to_owned).into());
-    // Every member takes these lints; `xtask tidy` holds that.
+    // Every member uses these lints; `xtask tidy` checks that.
     assert!(read("Cargo.toml").contains("\nunsafe_code = \"deny\"\n"));
 }

@@ -1,4 +1,4 @@
-//! S14: an encrypted store says nothing of what it holds, and notices whatever is put into it.
+//! S14: an encrypted store reveals nothing about its contents, and notices whatever is put into it.
 
 use crate::story::{engines, exchange, options, todo};
 use foldback::{Audit, Close, EncryptionKey, Engine, ErrorKind, Memory, Mode, Options};
@@ -11,7 +11,7 @@ use tempfile::tempdir;
 
 const KEY: [u8; 32] = [7; 32];
 
-/// What stands in messages, names, arguments, large and small results, and around the conversation.
+/// The canaries in messages, names, arguments, large and small results, and around the conversation.
 const CANARIES: [&str; 8] = [
     "canary-todo",
     "canary-said",
@@ -34,7 +34,7 @@ fn plain(engine: Engine) -> Options {
     options
 }
 
-/// A text that does not shrink, so that what is packed would show it, with a canary on each line.
+/// A text that does not compress, so that packed data would show it, with a canary on each line.
 fn large(canary: &str) -> String {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut line = |n: usize| {
@@ -72,7 +72,7 @@ fn fill(memory: &Memory) {
     memory.owner().index(|_, _| {}).unwrap();
 }
 
-/// Everything is found, read and whole.
+/// Checks that everything is found, readable and whole.
 #[track_caller]
 fn check_whole(memory: &Memory) {
     let ask = |query: &str| {
@@ -99,12 +99,12 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Which canaries stand in the names or the bytes of files below a folder.
+/// The canaries in the names or the bytes of files below a folder.
 fn seen(dir: &Path, vector: &[u8]) -> Vec<String> {
     let mut seen = Vec::new();
     for path in files(dir) {
         let name = path.display().to_string();
-        // A file may go while others write.
+        // A file may disappear while others write.
         let bytes = fs::read(&path).unwrap_or_default();
         for canary in CANARIES.map(str::as_bytes).into_iter().chain([vector]) {
             let is_in = |bytes: &[u8]| bytes.windows(canary.len()).any(|window| window == canary);
@@ -118,7 +118,7 @@ fn seen(dir: &Path, vector: &[u8]) -> Vec<String> {
     seen
 }
 
-/// The bytes of the vector of a text, as they stand in an index: a byte a number.
+/// The bytes of the vector of a text, as they are in an index: one byte per number.
 fn vector_of(memory: &Memory) -> Vec<u8> {
     let text = "canary-said 3, and nothing else of it";
     let vectors = memory.embedding().embedder().embed(&[text]).unwrap();
@@ -172,7 +172,7 @@ fn s14_a_store_opens_with_its_own_key_alone() {
         let (store, open) = (dir.path().join("store"), dir.path().join("open"));
         let other = EncryptionKey::new([8; 32]);
         drop(Memory::open(&store, encrypted(engine)).unwrap());
-        // One that holds nothing yet may still become encrypted.
+        // An empty store may still become encrypted.
         Memory::open(&open, plain(engine)).unwrap().session(&todo("a")).unwrap();
         let kind =
             |dir: &Path, options: Options| Memory::open(dir, options).map(drop).unwrap_err().kind();
@@ -188,7 +188,7 @@ fn s14_a_store_opens_with_its_own_key_alone() {
             format!("foldback store\nversion 5\nengine {engine}\nencrypted\n")
         );
         assert_eq!(format(&open), format!("foldback store\nversion 4\nengine {engine}\n"));
-        // A format file that is made again says so, too: the records tell.
+        // A recreated format file says so, too: the records show it.
         fs::remove_file(store.join("FORMAT")).unwrap();
         foldback_kv::repair_format(&store).unwrap();
         assert_eq!(kind(&store, plain(engine)), ErrorKind::Key);
@@ -215,7 +215,7 @@ fn s14_whatever_is_put_in_the_place_of_a_file_is_noticed() {
         files(&store.join(name)).into_iter().filter(|path| fs::metadata(path).unwrap().len() > 0)
     };
     let payloads: Vec<_> = below("payloads").collect();
-    // One of each kind of a todo's index, and of the volumes.
+    // One file of each kind in a todo's index, and in the volumes.
     let mut kinds = BTreeSet::new();
     let is_volume = |path: &Path| path.starts_with(store.join("index/all"));
     let is_another = |path: &PathBuf| kinds.insert((is_volume(path), kind(path)));
@@ -248,7 +248,7 @@ fn s14_whatever_is_put_in_the_place_of_a_file_is_noticed() {
         fs::write(path, whole).unwrap();
     }
     assert!(tried > 60, "{tried}");
-    // Chunks of one payload in each other's places.
+    // Chunks of one payload, exchanged.
     let whole = fs::read(&payloads[0]).unwrap();
     let mut swapped = whole.clone();
     swapped[16..10_016].copy_from_slice(&whole[200_016..210_016]);
@@ -259,7 +259,7 @@ fn s14_whatever_is_put_in_the_place_of_a_file_is_noticed() {
     assert!(!is_noticed());
 }
 
-/// What kind of file it is: the name where it is fixed, else what it ends with.
+/// The kind of a file: its name if that is fixed, else its ending.
 fn kind(path: &Path) -> String {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     match name.rsplit('.').next() {

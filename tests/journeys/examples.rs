@@ -1,20 +1,19 @@
-//! The programs of `examples/`: each runs, and ends with what it is there to show.
+//! The programs of `examples/`: each runs, and ends with what it demonstrates.
 
 use std::error::Error;
 use std::process::Command;
 
-/// Set where a test runs the example itself, and does not look at what it prints.
+/// Set if a test runs the example itself, and does not check its output.
 const IS_RUNNING: &str = "FOLDBACK_RUNS_AN_EXAMPLE";
 
-/// Runs an example in a process of its own, by having it run this test alone, and looks for words in what
-/// it prints.
+/// Runs an example in a separate process, which runs only this test, and searches its output for words.
 fn prints(test: &str, main: fn() -> Result<(), Box<dyn Error>>, words: &str) {
     if std::env::var_os(IS_RUNNING).is_some() {
         return main().unwrap();
     }
     let mut alone = Command::new(std::env::current_exe().unwrap());
     alone.args(["--exact", test, "--nocapture"]).env(IS_RUNNING, "1");
-    // An example that can be given a folder for its store takes the first argument for one.
+    // An example that accepts a folder for its store takes the first argument as one.
     let folder = tempfile::tempdir().unwrap();
     let ran = alone.current_dir(&folder).output().unwrap();
     let printed = String::from_utf8_lossy(&ran.stdout);

@@ -13,7 +13,7 @@ fn imports_point_down() {
         let Some(floor) = floors.get(package.name.as_str()) else { continue };
         for (kind, name) in dependencies(package) {
             let down = floors.get(&name).is_none_or(|other| other < floor);
-            // Tests may look sideways and use what stands beside the floors.
+            // Tests may import sideways and use crates beside the floors.
             if kind != DependencyKind::Development && (!down || beside(&metadata).contains(&name)) {
                 wrong.push(format!("{} imports {name}", package.name));
             }
@@ -54,7 +54,7 @@ fn a_heavy_dependency_has_its_doors() {
     }
 }
 
-/// What measures foldback for its makers is built only where it is asked for.
+/// The measurements for the developers of foldback are built only on request.
 #[test]
 fn the_command_ships_without_the_lab() {
     let metadata = metadata();
@@ -74,7 +74,8 @@ fn a_light_crate_stays_light() {
     }
 }
 
-/// P14: recording and searching ask no model. What the memory is made of knows none, and no network either.
+/// P14: recording and searching ask no model. The crates of the memory know none, and no network
+/// either.
 #[test]
 fn p14_the_memory_has_no_model_to_ask() {
     let below = below("foldback");
@@ -87,7 +88,7 @@ fn p14_the_memory_has_no_model_to_ask() {
     assert!(below.iter().any(|package| package.starts_with("foldback-embedder ")), "{below:?}");
 }
 
-/// Every crate that a package brings, itself included, as `cargo tree` names them.
+/// Every crate that a package pulls in, itself included, as `cargo tree` names them.
 fn below(package: &str) -> BTreeSet<String> {
     // The tree of this package alone: in the workspace's, features of other members count as well.
     let tree = std::process::Command::new(env!("CARGO"))
@@ -100,7 +101,7 @@ fn below(package: &str) -> BTreeSet<String> {
     String::from_utf8(tree.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// S2: what searches without a todo is the owner's handle, and the person at the terminal takes it.
+/// S2: only the owner's handle searches without a todo, and only the person at the terminal uses it.
 #[test]
 fn s2_rc7_no_agent_reaches_the_search_over_all_todos() {
     fn sources(dir: &Path, found: &mut Vec<PathBuf>) {

@@ -1,5 +1,5 @@
-//! R5: everything that reads bytes which others wrote is made to read damaged ones. The targets are those of libFuzzer
-//! (`fuzz/`); here a mutator of our own feeds them, so that any toolchain can.
+//! R5: everything that reads external bytes is made to read damaged ones. The targets are those of
+//! libFuzzer (`fuzz/`); here our own mutator feeds them, so that any toolchain can.
 
 #[path = "../../fuzz/src/lib.rs"]
 #[expect(
@@ -52,7 +52,7 @@ fn run_for(target: &Target, time: Duration) {
     let seeds = (target.seeds)();
     let clock = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
     let mut random = Random::new(clock as u64);
-    // What is being read outlives a process that is ended by it.
+    // The input survives a process that it ends.
     let last = artifact(target, "last");
     let (begun, mut count, mut slowest) = (Instant::now(), 0_u64, (Duration::ZERO, Vec::new()));
     while begun.elapsed() < time {
@@ -75,7 +75,7 @@ fn run_for(target: &Target, time: Duration) {
     );
 }
 
-/// Runs a target; an input that it falls over is written down.
+/// Runs a target; an input that makes it fail is saved.
 #[track_caller]
 fn survives(target: &Target, input: &[u8]) {
     let run = AssertUnwindSafe(|| (target.run)(input));
@@ -118,7 +118,7 @@ fn every_fuzz_target_has_its_binary() {
     }
 }
 
-/// The corpora that libFuzzer begins with: `FOLDBACK_FUZZ_CORPUS=fuzz/corpus` has them written.
+/// The corpora that libFuzzer begins with: `FOLDBACK_FUZZ_CORPUS=fuzz/corpus` writes them.
 #[test]
 fn the_seeds_are_written_as_corpora() {
     let Some(folder) = std::env::var_os("FOLDBACK_FUZZ_CORPUS") else { return };

@@ -29,7 +29,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What the golden store holds: small, offloaded and filed results, and a block of Chinese.
+/// The contents of the golden store: small, offloaded and filed results, and a block of Chinese.
 fn history() -> Vec<Message> {
     let mut messages = Vec::new();
     for n in 0..8 {
@@ -39,7 +39,7 @@ fn history() -> Vec<Message> {
     messages
 }
 
-/// Everything that the history holds, and that it goes on.
+/// Checks everything in the history, and that it can be continued.
 #[track_caller]
 fn check_holds(memory: &Memory, what: &str) {
     let id = todo("golden");
@@ -51,7 +51,8 @@ fn check_holds(memory: &Memory, what: &str) {
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new(), "{what}");
     let found = memory.recall(&id, "search_block", r#"{"query":"golden step 3"}"#).unwrap();
     assert!(!found.is_error && found.text.contains("golden"), "{what}: {}", found.text);
-    // S5: whose a stored part is, is told of one that was stored before that was noted, too.
+    // S5: the origin of a stored part is given even for one that was stored before origins were
+    // recorded.
     let blocks = memory.blocks(&id, 0, 9).unwrap();
     let stored = blocks.iter().flat_map(|block| &block.header.data_ids);
     for stored in stored.filter(|name| name.starts_with("store://")) {
@@ -64,7 +65,7 @@ fn check_holds(memory: &Memory, what: &str) {
     }
 }
 
-/// R9: a store of every format opens, is read and searched, is written to, and can do what came later.
+/// R9: a store of every format opens, is read and searched, is written to, and supports later features.
 #[test]
 fn r9_every_format_opens() {
     for version in 1..=FORMAT_VERSION {
@@ -75,7 +76,7 @@ fn r9_every_format_opens() {
         let read_only = options().with_mode(Mode::ReadOnly);
         let reader = Memory::open(dir.path(), read_only).unwrap();
         check_holds(&reader, &what);
-        // S5: it had no secret for its marks. Until it is opened for writing, each reader has one of its own.
+        // S5: it had no secret for its marks. Until it is opened for writing, each reader has its own.
         let secret = |mode| {
             let options = options().with_mode(mode).with_secret(None::<[u8; 32]>);
             Memory::open(dir.path(), options).unwrap().secret()
@@ -109,7 +110,7 @@ fn r9_every_format_opens() {
     }
 }
 
-/// R9: cut short after each step, an upgrade is done again and loses nothing.
+/// R9: an upgrade that is interrupted after any step is repeated and loses nothing.
 #[test]
 fn r9_a_half_finished_upgrade_opens_and_loses_nothing() {
     let format = std::fs::read(golden(1).join("FORMAT")).unwrap();
@@ -146,7 +147,7 @@ fn r9_an_upgrade_that_is_killed_is_done_again() {
         let mut opener = spawn(OPENER, dir.path());
         let mut first = String::new();
         let mut lines = BufReader::new(opener.stdout.take().unwrap());
-        // The test harness says a line before it runs the test.
+        // The test harness prints a line before it runs the test.
         while !first.contains("opening") && lines.read_line(&mut first).unwrap() > 0 {}
         std::thread::sleep(Duration::from_micros(cycle * 701));
         opener.kill().unwrap();
@@ -185,13 +186,13 @@ fn send(session: &mut Session) {
     session.record_sent(SeqNo(session.len()), 0, &[new], &[]).unwrap();
 }
 
-/// What clients sent in a todo; nothing where there is none.
+/// What clients sent in a todo; nothing if there is none.
 fn sent(memory: &Memory, todo: &TodoId) -> Vec<String> {
     let sent = memory.sent(todo, 0, 9).unwrap_or_default();
     sent.into_iter().map(|one| one.json).collect()
 }
 
-/// Does one sub-task in a todo of its own and returns its block.
+/// Does one sub-task in a separate todo and returns its block.
 fn sub_task(session: &mut Session, memory: &Memory, name: &str) {
     let id = todo(name);
     let mut items = session.todo_list().items().to_vec();

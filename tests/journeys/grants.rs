@@ -1,5 +1,5 @@
-//! TD2, TD4: a plan of sub-tasks, each in a todo of its own; what one returns can be loaded by its
-//! parent and by those that wait for it, and by nobody else.
+//! TD2, TD4: a plan of sub-tasks, each in a separate todo; what one returns can be loaded by its parent
+//! and by those that wait for it, and by no one else.
 
 mod forgetting;
 mod lists;
@@ -23,7 +23,7 @@ fn plan() -> TodoList {
     .unwrap()
 }
 
-/// A sub-task at work: an exchange whose result is large, in one closed block. Gives the block and
+/// A sub-task at work: an exchange whose result is large, in one closed block. Returns the block and
 /// the payload.
 fn work(session: &mut Session, subject: &str) -> [Reference; 2] {
     let result = format!("{subject}：潮位 3.2 米，站点 7 号\n").repeat(400);
@@ -44,7 +44,7 @@ fn load_in(memory: &Memory, todo: &TodoId, reference: &str) -> foldback::Answer 
     memory.recall(todo, "load", &arguments).unwrap()
 }
 
-/// The answer is the one that something that never was gets.
+/// Checks that the answer is the same as for something that never existed.
 #[track_caller]
 fn check_not_found(memory: &Memory, todo: &TodoId, reference: &str) {
     let answer = load_in(memory, todo, reference);
@@ -69,7 +69,7 @@ fn names(grants: &[Grant]) -> Vec<String> {
     names
 }
 
-/// The stable part of the prompt, and what is told last.
+/// The stable part of the prompt, and its last message.
 fn prompt(session: &Session) -> (Vec<String>, String) {
     let prompt = session.prompt(&Budget::default());
     let mut sent: Vec<String> = prompt.messages.iter().map(|m| m.api_json()).collect();
@@ -111,7 +111,7 @@ fn td2_td4_what_a_sub_task_returns_reaches_those_who_wait_for_it() {
         if engine == Engine::Sqlite {
             parent.refresh().unwrap();
         } else {
-            // Writing finds out too that somebody else has written.
+            // Writing also detects that someone else has written.
             parent.record(Message::assistant("好的。")).unwrap();
         }
         let item = parent.todo_list().item(&todo("research")).unwrap();
@@ -145,8 +145,8 @@ fn td2_td4_what_a_sub_task_returns_reaches_those_who_wait_for_it() {
     }
 }
 
-/// TD2: what was loaded from another todo is kept by value: the conversation is whole after the
-/// other is forgotten, and the grants end with it.
+/// TD2: content loaded from another todo is kept by value: the conversation is whole after the other is
+/// forgotten, and the grants end with it.
 #[test]
 fn td2_a_transcript_outlives_the_todo_that_it_was_granted_from() {
     let dir = tempfile::tempdir().unwrap();
@@ -184,8 +184,8 @@ fn td2_a_transcript_outlives_the_todo_that_it_was_granted_from() {
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
-/// TD2: a grant can be taken back, does not reach a new todo of the same name, and a block comes with
-/// its own payloads only.
+/// TD2: a grant can be taken back, does not apply to a new todo of the same name, and a block comes
+/// with its own payloads only.
 #[test]
 fn td2_a_grant_is_for_what_it_names() {
     let memory = in_memory();
@@ -212,7 +212,7 @@ fn td2_a_grant_is_for_what_it_names() {
     for reference in &second {
         check_not_found(&memory, &b, &reference.to_string());
     }
-    // Nor does a block that speaks of another's payload bring it along.
+    // Nor does a block that mentions another's payload include it.
     from.record(Message::user(&format!("See {} again.", second[1]))).unwrap();
     let speaks = from.close(Close::End).unwrap().pop().unwrap();
     memory.grants().grant(&a, &b, &[Reference::Block(speaks)]).unwrap();
@@ -230,7 +230,7 @@ fn td2_a_grant_is_for_what_it_names() {
     for reference in &first {
         check_not_found(&memory, &b, &reference.to_string());
     }
-    // A payload that was granted by itself outlives the block's grant, and the other way around.
+    // A separately granted payload outlives the block's grant, and vice versa.
     memory.grants().grant(&a, &b, &first).unwrap();
     assert_eq!(
         memory.grants().list(&b).unwrap().len(),
@@ -258,7 +258,7 @@ fn td2_a_grant_is_for_what_it_names() {
     }
 }
 
-/// TD2: the same text may stand in many blocks: it is one payload, and comes with any of them.
+/// TD2: the same text may occur in many blocks: it is one payload, and comes with any of them.
 #[test]
 fn td2_a_payload_comes_with_any_block_that_it_stands_in() {
     let memory = in_memory();
@@ -286,7 +286,7 @@ fn check_not_child<T>(result: Result<T, Error>) {
     assert!(refused.to_string().contains("was not begun as a child of"), "{refused}");
 }
 
-/// TD2: only what is one's own, and is there, can be granted.
+/// TD2: only a todo's own, existing content can be granted.
 #[test]
 fn td2_what_makes_no_sense_is_not_granted() {
     let memory = in_memory();
@@ -302,7 +302,7 @@ fn td2_what_makes_no_sense_is_not_granted() {
     assert_eq!(grant(&a, &c, "b_a_001"), (ErrorKind::NotFound, no_todo.clone()));
     assert_eq!(grant(&c, &a, "b_c_001"), (ErrorKind::NotFound, no_todo));
     memory.session(&c).unwrap();
-    // What was granted to one is not one's own.
+    // Granted content is not the todo's own.
     let (kind, not_own) = grant(&b, &c, "b_a_001");
     assert_eq!(kind, ErrorKind::NotPermitted);
     assert!(not_own.starts_with("todo b can grant its own blocks and payloads only"), "{not_own}");
@@ -319,7 +319,7 @@ fn td2_what_makes_no_sense_is_not_granted() {
     assert_eq!(memory.grants().list(&c).unwrap(), [], "all or none");
 }
 
-/// LV7: ticking an item moves nothing but the end of the prompt.
+/// LV7: ticking an item changes only the end of the prompt.
 #[test]
 fn lv7_ticking_an_item_moves_nothing_else() {
     let memory = in_memory();
@@ -343,8 +343,8 @@ fn lv7_ticking_an_item_moves_nothing_else() {
     assert_eq!(resumed.todo_list(), parent.todo_list());
 }
 
-/// S3: 10,000 references that were guessed, mistyped, or belong to others, each beside something that
-/// is granted: all are answered alike.
+/// S3: 10,000 references that were guessed, mistyped, or belong to others, each beside a granted one:
+/// all get the same answer.
 #[test]
 fn s3_what_is_not_granted_is_like_what_never_was() {
     let memory = in_memory();
@@ -387,7 +387,7 @@ fn s3_what_is_not_granted_is_like_what_never_was() {
 const ITEMS: usize = 40;
 const CYCLES: usize = 12;
 
-/// TD4, R1: a process that is killed while items return has each return whole or not at all: state,
+/// TD4, R1: if a process is killed while items return, each return is whole or absent: state,
 /// references and grants are one transaction.
 #[test]
 fn td4_a_return_is_whole_or_not_there_when_the_process_is_killed() {
@@ -435,7 +435,7 @@ fn td4_a_return_is_whole_or_not_there_when_the_process_is_killed() {
     assert!(acknowledged >= CYCLES.min(ITEMS / 2), "the children got somewhere: {acknowledged}");
 }
 
-/// Works off a plan and says each item once its return is durable. Runs only as a child.
+/// Works off a plan and prints each item once its return is durable. Runs only as a child.
 #[test]
 fn returner() {
     let Some(dir) = std::env::var_os("FOLDBACK_TEST_STORE") else { return };

@@ -113,8 +113,8 @@ fn bs8_a_mistake_is_an_answer() {
     );
 }
 
-/// BS8, TD2: what was granted is handed over like one's own, and ends with the grant, also for a tool that
-/// was given the way to it before.
+/// BS8, TD2: granted content is handed over like the todo's own, and the hand-over ends with the grant,
+/// even for a tool that got access before.
 #[test]
 fn bs8_what_was_granted_is_handed_over() {
     let memory = in_memory();
@@ -131,7 +131,7 @@ fn bs8_what_was_granted_is_handed_over() {
     assert!(before.hand_over(&name, u64::MAX, &mut Vec::new()).is_err());
 }
 
-/// BS8, BS6: what is damaged is not handed over, and says so.
+/// BS8, BS6: damaged content is not handed over, and the answer says so.
 #[test]
 fn bs8_damage_is_an_answer() {
     let dir = tempfile::tempdir().unwrap();
@@ -149,8 +149,8 @@ fn bs8_damage_is_an_answer() {
     assert!(said.contains("is damaged and cannot be handed over"), "{said}");
 }
 
-/// BS8: what is handed over is bounded, and known to be too large before it is read; of some of its lines,
-/// only those count.
+/// BS8: the size of a hand-over is bounded, and checked before anything is read; if only some lines are
+/// handed over, only those count.
 #[test]
 fn bs8_what_is_handed_over_is_bounded() {
     let memory = in_memory();
@@ -166,8 +166,8 @@ fn bs8_what_is_handed_over_is_bounded() {
     assert!(handed(&session, "b_001", 1_000).is_err(), "a block is its messages, whole");
 }
 
-/// BS8: the bytes never enter the conversation: a file is written of a result of 70 KB that the model saw the
-/// beginning of, and the reference is all that was said.
+/// BS8: the bytes never enter the conversation: a file is written from a result of 70 KB of which the
+/// model saw the beginning, and the model says only the reference.
 #[tokio::test(flavor = "current_thread")]
 async fn bs8_only_the_result_enters_the_conversation() {
     let memory = in_memory();

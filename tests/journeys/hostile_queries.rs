@@ -1,5 +1,5 @@
-//! S12: whatever is asked, nothing falls and the work is bounded, counted in records that are read and in terms that
-//! are looked for; how long that takes is for a benchmark to say.
+//! S12: whatever is asked, nothing fails and the work is bounded, counted in records read and terms
+//! searched; its duration is a matter for a benchmark.
 
 use crate::story::{options, todo};
 use foldback::kv::{Batch, Error, Finding, Key, Kv, Space};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A store that counts the records which are read of it.
+/// A store that counts the records that are read from it.
 struct Counting {
     inner: Arc<dyn Kv>,
     records: AtomicUsize,
@@ -73,7 +73,7 @@ impl Kv for Counting {
 
 const BLOCKS: usize = 3_000;
 
-/// 3,000 blocks of made-up talk, in an index on disk but for the last.
+/// 3,000 blocks of generated talk, in an index on disk except for the last.
 fn store(dir: &Path) -> (Memory, Arc<Counting>) {
     let kv = Arc::new(Counting { inner: foldback::kv::memory(), records: AtomicUsize::new(0) });
     let memory = Memory::open_on(kv.clone(), Some(dir), options()).unwrap();
@@ -101,7 +101,7 @@ fn s12_hostile_queries_are_answered_with_bounded_work() {
         ask();
         kv.records.load(Ordering::Relaxed) - before
     };
-    // What is read once in a process is read by now.
+    // What is read once per process has been read by now.
     let plain = || drop(memory.recall(&id, "search_block", r#"{"query": "quay"}"#).unwrap());
     plain();
     let usual = reads(&plain);
@@ -119,7 +119,7 @@ fn s12_hostile_queries_are_answered_with_bounded_work() {
             let terms = hits.iter().map(|hit| hit.explanation.terms.len()).max().unwrap_or(0);
             assert!(terms <= 64 && hits.iter().all(|hit| hit.score.is_finite()), "{terms} terms");
         });
-        // Of 20 hits, and of 200, the records are read that show them, and no more.
+        // For 20 hits, and for 200, only the records that show them are read.
         assert!(told <= 200 && asked <= 1_500, "{told} and {asked} records for {query:.80}");
         most = (most.0.max(told), most.1.max(asked));
         found += usize::from(asked > usual);

@@ -40,7 +40,7 @@ fn answers(engine: Engine, dir: &Path) -> Vec<String> {
 }
 
 /// Waits until no graph is being loaded or built in this process. The library that reads a graph ends
-/// the process where its file is cut short meanwhile (`SHORTCOMINGS.md`), and these tests cut files.
+/// the process if its file is truncated meanwhile (`SHORTCOMINGS.md`), and these tests cut files.
 fn await_graphs() {
     let is_graph = |task: std::io::Result<std::fs::DirEntry>| {
         let name = task.and_then(|task| std::fs::read_to_string(task.path().join("comm")));
@@ -95,7 +95,7 @@ fn r4_flipped_bytes_in_an_index_change_no_answer() {
         let dir = tempdir().unwrap();
         filled(engine, dir.path());
         let before = answers(engine, dir.path());
-        // Files are made anew by each repair, so that they are listed anew for each flip.
+        // Each repair recreates the files, so they are listed again for each flip.
         for turn in 0..24 {
             let files = index_files(dir.path());
             let file = &files[turn % files.len()];

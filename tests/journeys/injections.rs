@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const HEAD: &str = "You read pages.";
 
 /// A page of a site: a name that is found again, and what an attacker wrote into it. Every fourth is so
-/// long that its text is kept apart from the conversation.
+/// long that its text is stored outside the conversation.
 pub(crate) fn page(number: usize, payload: &str) -> String {
     let name = name(number);
     let long = if number.is_multiple_of(4) {
@@ -33,7 +33,7 @@ pub(crate) fn name(number: usize) -> String {
     digits.bytes().map(|digit| syllables[usize::from(digit - b'0')]).collect::<String>() + "page"
 }
 
-/// A tool that nobody asks for; how often it is called all the same.
+/// A tool that nobody asks for, with the number of its calls.
 pub(crate) fn wipe(calls: &Arc<AtomicUsize>) -> Arc<dyn Tool> {
     let calls = Arc::clone(calls);
     tool("wipe", move |_| {
@@ -65,8 +65,8 @@ fn tool(name: &str, answer: impl Fn(&str) -> String + Send + Sync + 'static) -> 
     }))
 }
 
-/// What is wrong with the roles of a request: only its beginning instructs, a user says what the user or
-/// the memory of the agent said, and of the payload's own words nobody says any but tools.
+/// What is wrong with the roles of a request: only its beginning instructs, a user message contains
+/// what the user or the agent's memory said, and only tool results contain the payload's own words.
 pub(crate) fn misplaced(request: &ChatRequest, said: &[String], payload: &str) -> Vec<String> {
     let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
     let violations = check_request(messages.iter().copied());
@@ -87,12 +87,13 @@ pub(crate) fn misplaced(request: &ChatRequest, said: &[String], payload: &str) -
     found
 }
 
-/// What comes back of a block is a user's message to chat APIs.
+/// A recalled block is a user's message to chat APIs.
 fn is_reply(text: &str) -> bool {
     text.starts_with("<tool_results>") && text.ends_with("</tool_results>")
 }
 
-/// One run over a session: the model writes `answers`; gives its requests and the tools that were called.
+/// One run over a session: the model writes `answers`; returns its requests and the tools that were
+/// called.
 async fn run(
     session: &mut Session,
     form: CallForm,
@@ -112,7 +113,7 @@ async fn run(
     (model.requests(), called)
 }
 
-/// The first reference of a text that begins so.
+/// The first reference in a text with this beginning.
 pub(crate) fn reference(text: &str, begins: &str) -> Option<String> {
     let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-:/".contains(c));
     words
@@ -120,13 +121,13 @@ pub(crate) fn reference(text: &str, begins: &str) -> Option<String> {
         .map(|word| word.trim_end_matches([':', '/']).to_owned())
 }
 
-/// The last result of a request: behind it stands the state of the work.
+/// The last result of a request: the state of the work follows it.
 fn recalled(request: &ChatRequest) -> String {
     let mut results = request.messages.iter().filter(|message| *message.role() == Role::Tool);
     results.next_back().unwrap().text().into_owned()
 }
 
-/// A text as it stands in a list of results.
+/// A text as it appears in a list of results.
 pub(crate) fn escaped(text: &str) -> String {
     let data = Data { text: text.to_owned(), structured: None };
     let list = render_tool_results([&StepResult::Success { data }]);
@@ -135,7 +136,7 @@ pub(crate) fn escaped(text: &str) -> String {
     data.split_once("</data>").unwrap().0.to_owned()
 }
 
-/// Has 200 pages brought, one a run, and folded away; then finds and loads each of them again.
+/// Fetches 200 pages, one per run, and lets them fold; then finds and loads each of them again.
 async fn check_pages(form: CallForm) {
     let memory = in_memory();
     let mut session = memory.session(&todo("pages")).unwrap();
@@ -180,7 +181,7 @@ async fn check_pages(form: CallForm) {
         assert!(found.contains(&name), "{name}: {found}");
         let mut requests = requests;
         let mut text = found;
-        // The block; and what is kept apart from it, where the page is long.
+        // The block, and what is stored outside it if the page is long.
         for begins in ["b_", "store://"] {
             let Some(reference) = reference(&text, begins) else { break };
             let arguments = format!(r#"{{"ref": "{reference}"}}"#);
@@ -208,14 +209,14 @@ async fn s6_payloads_stay_data_through_a_memory() {
     check_pages(CallForm::Native).await;
 }
 
-/// S6: the same where calls are written as blocks.
+/// S6: the same if calls are written as blocks.
 #[tokio::test]
 async fn s6_payloads_in_blocks_stay_data_through_a_memory() {
     check_pages(CallForm::ExecuteTools).await;
 }
 
-/// S6: the check itself: it finds a payload in anybody's words but a tool's, a late instruction, and words
-/// that the model did not write.
+/// S6: the check itself: it finds a payload in anyone's words but a tool's, a late instruction, and
+/// words that the model did not write.
 #[test]
 fn s6_control_a_changed_role_is_found() {
     let said = vec![String::new()];

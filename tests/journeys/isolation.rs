@@ -47,7 +47,7 @@ fn check_no_canary_is_seen(memory: &Memory, operations: usize) {
     assert!(seen_own > operations / 20, "the test looked, and saw its own {seen_own} times");
 }
 
-/// One random operation on `own`; gives all that it shows.
+/// One random operation on `own`; returns everything that it shows.
 fn operate(
     memory: &Memory,
     sessions: &mut [Session],
@@ -135,7 +135,7 @@ fn s9_a_forgotten_todo_is_gone_and_takes_no_more() {
     engines().into_iter().for_each(check_forgotten);
 }
 
-/// How many files of a store hold the beginning of a canary.
+/// The number of files in a store that contain the beginning of a canary.
 fn files_with(dir: &Path, canary: &str) -> usize {
     let (mut count, mut folders) = (0, vec![dir.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -163,7 +163,7 @@ fn check_forgotten(engine: Engine) {
         session.record_all(exchange(n, &canary(3), &large).to_vec()).unwrap();
     }
     session.close(Close::End).unwrap();
-    // Another todo stays, so that the store is more than emptied.
+    // Another todo stays, so that the store is not simply emptied.
     let mut other = memory.session(&todo("stays")).unwrap();
     other.record_all(exchange(0, "other", "这里没有金丝雀").to_vec()).unwrap();
     drop(other);
@@ -174,12 +174,12 @@ fn check_forgotten(engine: Engine) {
     memory.maintenance().compact().unwrap();
     drop(memory);
     assert_eq!(files_with(dir.path(), &canary(3)), 0, "{engine}");
-    // The name is free again, and the other todo is as it was.
+    // The name is free again, and the other todo is unchanged.
     let memory = open_on(engine, dir.path());
     assert!(memory.session(&id).unwrap().is_empty());
     assert_eq!(memory.len(&todo("stays")).unwrap(), 4);
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new(), "{engine}");
-    // The test would have seen it.
+    // The test would have noticed it.
     memory.session(&id).unwrap().record(Message::user(&canary(3))).unwrap();
     drop(memory);
     assert!(files_with(dir.path(), &canary(3)) > 0, "{engine}");

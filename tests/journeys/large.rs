@@ -6,8 +6,8 @@ use foldback_core::Message;
 use foldback_testkit::effort;
 use tempfile::tempdir;
 
-/// How many messages the todo has on an engine. On the others than the default one a third of them passes the
-/// same thresholds.
+/// How many messages the todo has on an engine. On engines other than the default, a third of them
+/// passes the same thresholds.
 fn messages_on(engine: Engine) -> usize {
     if engine == Engine::Sqlite { effort(20_000).max(6_000) as usize } else { 6_000 }
 }

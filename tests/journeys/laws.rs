@@ -14,7 +14,8 @@ use tempfile::TempDir;
 enum Step {
     User(String),
     Reply(String),
-    /// So many calls, the last `unanswered` of which get no result, results of so many bytes.
+    /// A number of calls, the last `unanswered` of which get no result, with results of this many
+    /// bytes.
     Unit {
         calls: usize,
         unanswered: usize,
@@ -77,7 +78,7 @@ impl ReferenceStateMachine for History {
     }
 }
 
-/// The memory under test beside the plain list of what it was given.
+/// The memory under test, with the plain list of what it was given.
 struct Subject {
     memory: Memory,
     session: Option<Session>,
@@ -222,8 +223,9 @@ impl StateMachineTest for Laws {
     }
 }
 
-/// Where the next history lives, in a fixed order: one in sixteen in SQLite, one in thirty-two in redb and in
-/// sled; the rest in memory, which is faster. And how it is shown: by either schedule in turn.
+/// The store of the next history, in a fixed order: one in sixteen in SQLite, one in thirty-two in redb
+/// and in sled; the rest in memory, which is faster. And how it is shown: under either schedule in
+/// turn.
 fn next_place() -> (Option<Engine>, ViewConfig) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static TURN: AtomicUsize = AtomicUsize::new(0);

@@ -7,7 +7,7 @@ use foldback_core::{Budget, Message, Pairing, PairingTracker, check_request};
 use foldback_transcript::Conversation;
 use rayon::prelude::*;
 
-/// What one conversation went through.
+/// The results for one conversation.
 #[derive(Default)]
 struct Passage {
     messages: usize,
@@ -41,8 +41,8 @@ fn every_recorded_conversation_comes_back() {
     assert!(count > 1_600, "only {count} conversations were found");
 }
 
-/// A slice of them on each engine that keeps something: every fortieth conversation, each as a todo
-/// of one store, read again by the next opener.
+/// A sample of them on each persistent engine: every fortieth conversation, each as a todo of one
+/// store, read again by the next opener.
 #[test]
 fn recorded_conversations_come_back_from_each_engine() {
     let conversations: Vec<_> =
@@ -120,7 +120,7 @@ fn assert_blocks_are_the_transcript(memory: &Memory, id: &str, messages: &[Messa
         next = block.range.last().0 + 1;
     }
     assert_eq!(next, messages.len() as u64, "{id}: a closed conversation has no open tail");
-    // A unit is cut when its results stand in another block than its calls.
+    // A unit is cut if its results are in a different block from its calls.
     let mut tracker = PairingTracker::default();
     let starts: Vec<u64> = blocks.iter().map(|block| block.range.first().0).collect();
     for (at, message) in messages.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! R5: 24 classes of malformed input. Each case is made by numbers from a sound artefact, and is answered with a typed
-//! error, a finding of the doctor, or the right answer; never with a wrong one, a panic, or much memory.
+//! R5: 24 classes of malformed input. Each case is derived at random from a sound artefact, and is
+//! answered with a typed error, a finding of the doctor, or the right answer; never with a wrong one, a
+//! panic, or much memory.
 
 mod damaged_files;
 mod damaged_records;
@@ -17,17 +18,17 @@ use std::sync::Arc;
 /// A class of malformed input.
 struct Class {
     name: &'static str,
-    /// Makes a case and reads it; gives whether anybody was told.
+    /// Makes a case and reads it; returns whether it was reported.
     case: fn(&mut Random) -> bool,
     told: Told,
 }
 
-/// Of how many cases somebody has to be told.
+/// The number of cases that must be reported.
 #[derive(Clone, Copy)]
 enum Told {
-    /// Of each.
+    /// Every case.
     Always,
-    /// Of at least half: the others change nothing that is read.
+    /// At least half: the others change nothing that is read.
     Mostly,
     /// The answer is the right one, or as good.
     Harmless,
@@ -64,10 +65,10 @@ const CLASSES: [Class; 24] = [
     class("deep nesting in arguments", hostile_inputs::deep_arguments, Told::Always),
 ];
 
-/// Cases of a class.
+/// The number of cases in a class.
 const CASES: u32 = 52;
 
-/// A class may take so many kilobytes.
+/// The maximum memory of a class, in kilobytes.
 const MOST_MEMORY: u64 = 64 << 10;
 
 /// R5: 52 cases of each class in the whole run (13 in a short one), each class within 64 MB.
@@ -112,8 +113,8 @@ fn run(class: &Class, seed: u64) {
     println!("class {name}: {cases} cases, {told_of} told, {} kB", grown.unwrap_or_default());
 }
 
-/// Reads a store in every way; what is read is right but for keys that begin so. Gives whether anything was refused
-/// or found.
+/// Reads a store in every way; what is read is right except for keys with this beginning. Returns
+/// whether anything was refused or found.
 #[track_caller]
 fn check(kv: Arc<dyn Kv>, dir: &Path, except: &[&str]) -> bool {
     match SoundStore::open_kv(kv, dir) {
@@ -140,7 +141,7 @@ fn is_typed(error: &foldback::Error) -> bool {
     true
 }
 
-/// One of these.
+/// Returns one of these.
 fn one_of<'a, T>(random: &mut Random, of: &'a [T]) -> &'a T {
     &of[random.below(of.len())]
 }

@@ -4,7 +4,8 @@ use crate::story::{engines, exchange, in_memory, open_on, todo};
 use foldback::{Close, Hit, Memory, SearchRequest};
 use foldback_core::{CloseReason, Message, ToolCall, ToolCallId};
 
-/// The last exchange of the conversation, its question, and what a result says that is stored outside.
+/// The last exchange of the conversation, its question, and the text of a result that is stored
+/// outside.
 const LAST: [&str; 2] =
     ["Which berth did the 长宁号 get?", "她停在八号码头, berth 8, since 06:12."];
 const RECORD: &str = "the ferry 渡轮 4711 left the slip";
@@ -40,8 +41,8 @@ fn recall(memory: &Memory, tool: &str, arguments: &str) -> String {
     memory.recall(&todo("quay"), tool, arguments).unwrap().text
 }
 
-/// Open messages are searched as the block that they become, by words, by meaning and by what their
-/// payloads say, in Chinese as in English; once they are closed the same search gives the same.
+/// Open messages are searched as the block that they become, by words, by meaning and by the text of
+/// their payloads, in Chinese as in English; once they are closed the same search gives the same.
 #[test]
 fn the_open_tail_is_searched_as_the_block_that_it_becomes() {
     let check = |memory: &Memory| {
@@ -76,7 +77,7 @@ fn the_open_tail_is_searched_as_the_block_that_it_becomes() {
     }
 }
 
-/// The recall tools from outside find, list and load it, marked as open, by a name that holds when it
+/// External recall tools find, list and load it, marked as open, by a name that stays valid when it
 /// closes; the session itself has it in view and does not find it again.
 #[test]
 fn the_tools_name_the_open_tail_and_load_it() {

@@ -1,4 +1,4 @@
-//! BL10: what was said in another script than the question's has places of its own among the hits.
+//! BL10: text in a script other than the question's has reserved places among the hits.
 
 use crate::story::{open, options, todo};
 use foldback::{ChunkerConfig, Close, Memory, SearchRequest};
@@ -53,7 +53,7 @@ fn bl10_an_answer_in_another_script_has_the_second_place() {
     assert_ne!(found(&memory, &SearchRequest::new(QUESTION).k(1)), [2]);
 }
 
-/// A cut-off holds for other scripts by three quarters of it.
+/// For other scripts, three quarters of a cut-off applies.
 #[test]
 fn bl10_a_cut_off_leaves_an_answer_in_another_script() {
     let memory = memory_of(Memory::in_memory(by_message()).unwrap(), &bilingual());
@@ -69,7 +69,7 @@ fn bl10_a_cut_off_leaves_an_answer_in_another_script() {
     assert!(own.clone().all(|hit| hit.relevance >= cutoff), "{relevance}");
 }
 
-/// What is answered in the question's own script keeps its places: by its words, and by a name.
+/// An answer in the question's own script keeps its places: by its words, and by a name.
 #[test]
 fn bl10_an_answer_in_the_questions_script_keeps_its_place() {
     let mut texts = bilingual();
@@ -88,7 +88,7 @@ fn bl10_an_answer_in_the_questions_script_keeps_its_place() {
     assert_eq!(hits, [5, 6]);
 }
 
-/// A store on disk, indexed, gives the hits that memory does.
+/// A store on disk, indexed, gives the same hits as in memory.
 #[test]
 fn bl10_an_index_on_disk_places_the_same() {
     let folder = tempfile::tempdir().unwrap();

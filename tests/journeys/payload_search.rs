@@ -1,11 +1,11 @@
-//! BS7: what stands only in a stored part is found, with its reference and its lines.
+//! BS7: text that occurs only in a stored part is found, with its reference and its lines.
 
 use crate::story::{exchange, in_memory, options, todo};
 use foldback::{Close, Memory, Session};
 use foldback_core::{Message, ToolCall};
 use std::path::{Path, PathBuf};
 
-/// A log of about 40 KB for 700 lines, with one line that is like no other.
+/// A log of about 40 KB for 700 lines, with one unique line.
 fn log(lines: usize, needle: &str) -> String {
     let line = |n: usize| match n {
         n if n == lines * 5 / 8 => format!("2026-03-01T02:11:{:02}Z INFO {needle}\n", n % 60),
@@ -14,7 +14,7 @@ fn log(lines: usize, needle: &str) -> String {
     (1..=lines).map(line).collect()
 }
 
-/// Asks for a log, reads it, and goes on to something else until that has left the view.
+/// Asks for a log, reads it, and continues with something else until it has left the view.
 fn read_log(session: &mut Session, question: &str, lines: usize, needle: &str) {
     session.record(Message::user(question)).unwrap();
     let read = ToolCall::new("r1", "read_log", r#"{"path":"/var/log/nightly"}"#);
@@ -29,7 +29,7 @@ fn read_log(session: &mut Session, question: &str, lines: usize, needle: &str) {
     }
 }
 
-/// The reference and the lines that an answer tells.
+/// The reference and the lines in an answer.
 fn told(answer: &str) -> (String, u64, u64) {
     let at = answer.find("in store://").unwrap_or_else(|| panic!("no reference in: {answer}"));
     let place = answer[at + 3..].split_once([':', '\n']).map(|_| &answer[at + 3..]).unwrap();
@@ -51,7 +51,7 @@ fn check(question: &str, needle: &str, query: &str, words: &str) {
     read_log(&mut session, question, 700, needle);
     let block = memory.recall(&todo("t"), "load", r#"{"ref":"b_001"}"#).unwrap().text;
     assert!(!block.contains(needle), "its preview tells it already: {block}");
-    // As an agent's loop does it, so that the answer is recorded too.
+    // As in an agent's loop, so that the answer is recorded too.
     let mut recall = |id: &str, tool: &str, arguments: String| {
         let call = ToolCall::new(id, tool, &arguments);
         session.record(Message::calls("", vec![call.clone()])).unwrap();
@@ -116,7 +116,7 @@ fn bs7_a_damaged_payload_leaves_its_block_to_be_found_by_its_own_words() {
     let dir = tempfile::tempdir().unwrap();
     let mut few = options();
     few.index.index_after_passages = 20;
-    // The thread of the indexes may come by between two blocks: no block is too few to catch up with.
+    // The index thread may run between two blocks, however few there are to index.
     few.index.batch_blocks = 1;
     let memory = Memory::open(dir.path(), few.clone()).unwrap();
     let mut session = memory.session(&todo("t")).unwrap();

@@ -48,7 +48,7 @@ fn said(own: &TodoId) -> Vec<String> {
         .collect()
 }
 
-/// Writes a todo of its own and a shared one, and searches what it wrote. Runs only as a child.
+/// Writes its own todo and a shared one, and searches what it wrote. Runs only as a child.
 #[test]
 fn peer() {
     let Some(memory) = child_memory() else { return };
@@ -60,7 +60,7 @@ fn peer() {
             session.record(message.clone()).unwrap();
             shared.record(message).unwrap();
         }
-        // What the newest block says, and nothing else, finds that block at once.
+        // Words that only the newest block contains find that block at once.
         let Some(block) = memory.blocks(&own, session.blocks().saturating_sub(1), 1).unwrap().pop()
         else {
             continue;
@@ -76,8 +76,8 @@ fn peer() {
     println!("peer done");
 }
 
-/// R10: where one process at a time is served, the others are told so within a second, in every mode;
-/// a holder that is killed blocks nobody.
+/// R10: if only one process at a time is served, the others get an error within a second, in every
+/// mode; a holder that is killed blocks nobody.
 #[test]
 fn r10_the_second_process_at_an_exclusive_store_hears_so() {
     [Engine::Redb, Engine::Sled].into_iter().for_each(check_second);

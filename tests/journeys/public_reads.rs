@@ -1,14 +1,14 @@
-//! S1: nothing that is public reads what was recorded without naming a todo, but the owner's handle.
+//! S1: no public function except the owner's handle reads recorded text without naming a todo.
 
 use crate::story::workspace_root;
 use std::collections::BTreeSet;
 use std::path::Path;
 use syn::{FnArg, ImplItem, Item, ItemImpl, ItemStruct, Visibility};
 
-/// The crates that a store can be read through.
+/// The crates through which a store can be read.
 const CRATES: [&str; 4] = ["backend-store", "blockstore", "disclosure", "foldback"];
 
-/// What is read of a store, or leads to it.
+/// What is read from a store, or leads to it.
 const READ: [&str; 25] = [
     "AllTodosAnswer",
     "Answer",
@@ -37,7 +37,7 @@ const READ: [&str; 25] = [
     "Write",
 ];
 
-/// A public function: where it is, the names in its arguments' types, and those in what it gives.
+/// A public function: its place, the names in its arguments' types, and those in its return type.
 struct Function {
     name: String,
     of: String,
@@ -45,28 +45,28 @@ struct Function {
     gives: BTreeSet<String>,
 }
 
-/// A type: the names in its fields' types, and those that are a field's type by themselves.
+/// A type: the names in its fields' types, and those that are themselves a field's type.
 struct Struct {
     name: String,
     names: BTreeSet<String>,
     fields: BTreeSet<String>,
 }
 
-/// What the sources of the crates say.
+/// The declarations in the sources of the crates.
 #[derive(Default)]
 struct Sources {
     structs: Vec<Struct>,
     functions: Vec<Function>,
 }
 
-/// S1: of all public functions that read, those of the owner alone take no todo and are of none.
+/// S1: of all public functions that read, only the owner's neither take a todo nor belong to one.
 #[test]
 fn s1_nothing_public_reads_without_a_todo() {
     let mut sources = Sources::default();
     for name in CRATES {
         sources.read(&workspace_root().join("crates").join(name).join("src"));
     }
-    // What holds a store, and what is of one todo, also through others.
+    // Types that hold a store, and types of one todo, also indirectly.
     let stores = sources.holding(&["Kv"], |of| &of.names);
     let bound = sources.holding(&["Todo", "TodoId"], |of| &of.fields);
     assert!(stores.contains("Memory") && stores.contains("Owner") && stores.contains("Session"));
@@ -137,7 +137,7 @@ impl Sources {
             syn::ReturnType::Default => BTreeSet::new(),
             syn::ReturnType::Type(_, gives) => names_in(gives),
         };
-        // What is written to is given, too.
+        // A written-to argument counts as returned, too.
         let mut gives = gives;
         if takes.remove("Write") {
             gives.insert("Write".to_owned());
@@ -146,7 +146,7 @@ impl Sources {
         self.functions.push(Function { name, of, takes, gives });
     }
 
-    /// The types that hold one of these, also through others, and these themselves.
+    /// The types that hold one of these, directly or indirectly, and these themselves.
     fn holding(&self, of: &[&str], held_by: fn(&Struct) -> &BTreeSet<String>) -> BTreeSet<String> {
         let mut held: BTreeSet<String> = of.iter().map(|name| (*name).to_owned()).collect();
         loop {
@@ -165,7 +165,7 @@ fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// The name of a type that is one thing, perhaps shared or borrowed: no list, no choice.
+/// The name of a single type, perhaps shared or borrowed: not a list, not an enum.
 fn alone(of: &syn::Type) -> Option<String> {
     match of {
         syn::Type::Reference(of) => alone(&of.elem),
@@ -189,7 +189,7 @@ fn alone(of: &syn::Type) -> Option<String> {
     }
 }
 
-/// The names in a type, also of its parameters.
+/// The names in a type, including its parameters.
 fn names_in(of: &syn::Type) -> BTreeSet<String> {
     use syn::{GenericArgument, PathArguments, ReturnType, Type, TypeParamBound};
     fn of_path(path: &syn::Path, names: &mut BTreeSet<String>) {

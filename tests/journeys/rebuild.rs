@@ -1,4 +1,5 @@
-//! A todo whose saved state is damaged takes messages again once the state is made from the records.
+//! A todo whose saved state is damaged accepts messages again once the state is rebuilt from the
+//! records.
 
 use crate::story::{exchange, open, open_showing, options, todo, views};
 use foldback::core::{ItemState, TodoItem, TodoList};
@@ -26,7 +27,7 @@ fn flip(dir: &Path) {
     std::fs::write(&file, bytes).unwrap();
 }
 
-/// Puts something in the place of the saved state that has a sound checksum.
+/// Replaces the saved state by something with a valid checksum.
 fn replace(dir: &Path, value: &[u8]) {
     let (kv, key) = state_key(dir);
     kv.commit(Batch { put: vec![(key, value.to_vec())], ..Batch::default() }).unwrap();
@@ -52,8 +53,8 @@ fn history(session: &mut Session, subjects: &[&str]) {
 const SUBJECTS: [&str; 9] =
     ["network", "network", "登录", "登录", "登录", "config", "config", "缓存", "缓存"];
 
-/// A damaged state stops its todo until `doctor --repair` makes it again: the same blocks, the same
-/// prompt, and it goes on.
+/// A damaged state stops its todo until `doctor --repair` rebuilds it: the same blocks, the same
+/// prompt, and it continues.
 #[test]
 fn a_damaged_state_is_made_again() {
     type Damage = fn(&Path);
@@ -96,8 +97,8 @@ fn a_damaged_state_is_made_again() {
     }
 }
 
-/// BL9: that a task is being wrapped up is known after a rebuilding as before: the next blocks are as
-/// fine as they would have been.
+/// BL9: after a rebuild it is still known that a task is being wrapped up: the next blocks are as fine
+/// as they would have been.
 #[test]
 fn bl9_the_closing_phase_is_made_again() {
     // Blocks that may be large are finer at the end.
@@ -162,8 +163,8 @@ fn td4_a_damaged_list_stops_nothing() {
     assert_eq!(memory.todo_list(after.todo()).unwrap(), list);
 }
 
-/// Blocks that closed by a word (the end, another todo) stay as they are, whatever the messages alone
-/// would have closed.
+/// Blocks that closed by an explicit signal (the end, another todo) stay unchanged, whatever the
+/// messages alone would have closed.
 #[test]
 fn blocks_stay_where_a_word_closed_them() {
     let dir = tempfile::tempdir().unwrap();
@@ -191,7 +192,7 @@ fn blocks_stay_where_a_word_closed_them() {
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
-/// LV4: a state that is made again gives the prompt of the one that was lost, under either fold policy.
+/// LV4: a rebuilt state gives the same prompt as the lost one, under either fold policy.
 #[test]
 fn lv4_a_state_is_made_again_under_either_fold_policy() {
     for view in views() {

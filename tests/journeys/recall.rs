@@ -4,7 +4,7 @@ use crate::story::{engines, exchange, in_memory, open_on, todo};
 use foldback::{Memory, Session};
 use foldback_core::{Budget, Message, Role, ToolCall, ToolCallId};
 
-/// Records a call of a memory tool and its answer, as an agent's loop does; gives the answer.
+/// Records a call of a memory tool and its answer, as an agent's loop does; returns the answer.
 fn recall(session: &mut Session, id: &str, tool: &str, arguments: &str) -> String {
     let call = ToolCall::new(id, tool, arguments);
     session.record(Message::calls("", vec![call.clone()])).unwrap();
@@ -18,7 +18,7 @@ fn view(session: &Session) -> String {
     prompt.messages.iter().map(|message| message.api_json()).collect::<Vec<_>>().join("\n")
 }
 
-/// Runs a journey in memory, and on each engine that keeps something.
+/// Runs a journey in memory, and on each persistent engine.
 fn everywhere(journey: fn(&Memory)) {
     journey(&in_memory());
     for engine in engines() {
@@ -55,7 +55,7 @@ fn check_gap_loop(memory: &Memory) {
     assert!(!seen.contains("41,207"), "the conclusion is still in view");
     assert!(seen.contains("search_block"), "the stable head does not say how to search");
 
-    // What a model does that follows the rule.
+    // What a model that follows the rule does.
     let found = recall(&mut session, "s1", "search_block", r#"{"query":"data.txt conclusion"}"#);
     let reference = found
         .split(|c: char| c.is_whitespace() || matches!(c, '"' | ',' | ';' | ')' | '('))
@@ -67,7 +67,7 @@ fn check_gap_loop(memory: &Memory) {
     let loaded = recall(&mut session, "l1", "load", &arguments);
     assert!(loaded.contains("sold 41,207 units"), "{loaded}");
 
-    // BS5, LV9: what came back is neither offloaded nor stored a second time.
+    // BS5, LV9: recalled text is neither offloaded nor stored a second time.
     let stored = memory.maintenance().doctor().unwrap();
     assert_eq!(stored.payloads, 1);
     assert_eq!(stored.findings, Vec::<String>::new());
@@ -84,8 +84,8 @@ fn check_gap_loop(memory: &Memory) {
     assert!(export.messages.iter().any(|message| message.text() == loaded), "LV9: exact export");
 }
 
-/// LV9, BS5: what a server of tools answered is recorded as references, in whatever form its client sends it, and what is
-/// no answer is not.
+/// LV9, BS5: the answer of a tool server is recorded as references, in whatever form its client sends
+/// it; other text is not.
 #[test]
 fn lv9_what_was_answered_elsewhere_is_recorded_as_references() {
     everywhere(check_answered_elsewhere);
@@ -109,7 +109,7 @@ fn check_answered_elsewhere(memory: &Memory) {
         let json = serde_json::json!({ "role": "tool", "tool_call_id": call, "content": parts });
         Message::from_json(&json.to_string()).unwrap()
     };
-    // The same answer; one that says something else than it quotes; and what nobody has answered.
+    // The same answer; one that differs from what it quotes; and text that is no answer.
     let forged = answer.text.replace("第7行 holds 259", "第7行 holds 666");
     for (n, text, is_answer, payloads) in
         [(1, &answer.text, true, 1), (2, &forged, true, 1), (3, &answer.text, false, 2)]
@@ -200,7 +200,7 @@ fn check_recalled_stays_data(memory: &Memory) {
 #[test]
 fn bs4_cx6_a_tool_reads_the_original() {
     let mut options = crate::story::options();
-    // However short it is, the model sees a preview and hands it on by its name.
+    // However short it is, the model sees a preview and passes it on by name.
     options.offload = options.offload.with_tool_tokens("table", 0);
     let memory = foldback::Memory::in_memory(options).unwrap();
     let mut session = memory.session(&todo("scene")).unwrap();

@@ -1,5 +1,5 @@
-//! A store changes its embedder: every vector is made again, in the background, and nothing is ever
-//! compared with what another model made.
+//! A store changes its embedder: every vector is recomputed in the background, and no vector is ever
+//! compared with another model's.
 
 mod choice;
 
@@ -18,7 +18,7 @@ use tempfile::tempdir;
 
 const DIM: usize = 24;
 
-/// An index catches up when it is so far behind.
+/// The number of blocks by which an index is behind when it catches up.
 const BATCH_BLOCKS: u32 = 4;
 
 /// A cheap embedder: words, and characters of scripts without spaces, hashed into few dimensions.
@@ -26,7 +26,7 @@ const BATCH_BLOCKS: u32 = 4;
 struct Hashed {
     id: &'static str,
     pause: Duration,
-    /// Texts with this word in them it refuses.
+    /// It refuses texts that contain this word.
     refused: Option<&'static str>,
     texts: Arc<AtomicUsize>,
 }
@@ -92,13 +92,13 @@ fn open(dir: &Path, embedder: Hashed) -> Memory {
     Memory::open(dir, with(Some(Arc::new(embedder)))).unwrap()
 }
 
-/// What a store remembers of an embedder that only these tests can make.
+/// What a store remembers about an embedder that only these tests can create.
 fn choice() -> Choice {
     Choice::Custom("hashed".to_owned())
 }
 
 /// A small English todo, a Chinese one with payloads, and a large one with an index, all with the
-/// built-in embedder's vectors. Gives the number of messages.
+/// built-in embedder's vectors. Returns the number of messages.
 fn fill(dir: &Path) -> u64 {
     let memory = Memory::open(dir, with(None)).unwrap();
     let mut session = memory.session(&todo("english")).unwrap();
@@ -121,7 +121,7 @@ fn fill(dir: &Path) -> u64 {
     2 + 12 + 240
 }
 
-/// The best block for a question, and what became of the vectors.
+/// The best block for a question, and the state of the vectors.
 fn ask(memory: &Memory, id: &str, question: &str) -> (String, String) {
     let hits = memory.search(&todo(id), &SearchRequest::new(question)).unwrap().hits;
     let hit = hits.first().unwrap_or_else(|| panic!("nothing answers {question}"));
@@ -192,7 +192,7 @@ fn it_happens_in_the_background_while_a_store_is_open() {
     memory.embedding().choose(&choice()).unwrap();
     let mut rises = vec![0];
     while rises.last() != Some(&messages) {
-        // The conversation goes on, and is searched by words and what vectors there are.
+        // The conversation continues, and is searched by words and the existing vectors.
         assert!(ask(&memory, "large", "marker007").0.contains("module7"));
         let done = memory.embedding().progress().unwrap().done;
         rises.push(done);
@@ -202,7 +202,7 @@ fn it_happens_in_the_background_while_a_store_is_open() {
     assert!(rises.iter().any(|done| *done > 0 && *done < messages), "{rises:?}");
 }
 
-/// R1: what was embedded before a kill stays, and the next opening goes on from there.
+/// R1: what was embedded before a kill is kept, and the next opening continues from there.
 #[test]
 fn r1_a_killed_process_is_gone_on_from() {
     let dir = tempdir().unwrap();
@@ -217,7 +217,7 @@ fn r1_a_killed_process_is_gone_on_from() {
     worker.wait().unwrap();
     let embedder = Hashed::new("hashed-a");
     let texts = embedder.texts.clone();
-    // Opening is enough: the work goes on by itself.
+    // Opening is enough: the work continues by itself.
     let memory = open(dir.path(), embedder);
     assert!(memory.embedding().reembed(|_| {}).unwrap().is_done());
     let left = texts.load(Ordering::Relaxed) as u64;
@@ -248,7 +248,7 @@ fn r10_two_processes_share_the_work() {
     assert!(open(dir.path(), Hashed::new("hashed-a")).embedding().progress().unwrap().is_done());
 }
 
-/// Embeds a store again, slowly, and says how far it is. Runs only as a child.
+/// Embeds a store again, slowly, and prints its progress. Runs only as a child.
 #[test]
 fn worker() {
     let Some(dir) = std::env::var_os("FOLDBACK_TEST_STORE") else { return };
@@ -304,7 +304,7 @@ fn another_embedder_compares_nothing_and_what_it_records_is_embedded_again() {
     session.record(Message::user("The backup server moved to port 9000.")).unwrap();
     session.close(Close::End).unwrap();
     assert!(!new.embedding().progress().unwrap().is_done());
-    // Whoever has not the store's embedder leaves its vectors alone.
+    // A process without the store's embedder leaves its vectors alone.
     assert!(!old.embedding().reembed(|_| {}).unwrap().is_done());
     assert!(new.embedding().reembed(|_| {}).unwrap().is_done());
     let (text, vectors) = ask(&new, "english", "backup server moved");
@@ -333,7 +333,7 @@ fn s9_nothing_is_embedded_of_what_was_forgotten() {
 }
 
 /// A store whose process was killed in the middle of replacing the vectors of its large todo, whose
-/// index is not kept meanwhile.
+/// index is not maintained meanwhile.
 fn killed_half_way(dir: &Path) {
     fill(dir);
     let mut worker = spawn("reembed::worker", dir);
@@ -347,8 +347,8 @@ fn killed_half_way(dir: &Path) {
     worker.wait().unwrap();
 }
 
-/// Records into the large todo, and says how many of its blocks are not indexed in the end: a thread
-/// of the memory may be giving up the replacement beside this.
+/// Records into the large todo, and returns how many of its blocks are not indexed in the end: a thread
+/// of the memory may be abandoning the replacement meanwhile.
 fn index_lag_after_more(memory: &Memory) -> u64 {
     let mut session = memory.session(&todo("large")).unwrap();
     for n in 60..90 {
@@ -369,7 +369,7 @@ fn index_lag_after_more(memory: &Memory) -> u64 {
     lag()
 }
 
-/// R1: a replacement that nobody ends any more does not keep the index from the todo.
+/// R1: an abandoned replacement does not keep the todo without an index.
 #[test]
 fn r1_an_unfinished_replacement_is_given_up_when_words_alone_are_chosen() {
     let dir = tempdir().unwrap();
@@ -381,7 +381,7 @@ fn r1_an_unfinished_replacement_is_given_up_when_words_alone_are_chosen() {
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
-/// R1: the same where the store is opened by whoever has not the embedder.
+/// R1: the same if the store is opened by a process without the embedder.
 #[test]
 fn r1_an_unfinished_replacement_is_given_up_where_its_model_is_gone() {
     let dir = tempdir().unwrap();
@@ -392,13 +392,13 @@ fn r1_an_unfinished_replacement_is_given_up_where_its_model_is_gone() {
     assert!(index_lag_after_more(&memory) < u64::from(BATCH_BLOCKS));
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
     drop(memory);
-    // And is gone on with when it is back.
+    // And it resumes when the embedder is back.
     let memory = open(dir.path(), Hashed::new("hashed-a"));
     assert!(memory.embedding().reembed(|_| {}).unwrap().is_done());
     assert!(ask(&memory, "large", "module88").1.contains("Used"));
 }
 
-/// C3: a damaged note of how far a todo is costs no search and stops no other todo.
+/// C3: a damaged progress record of a todo breaks no search and stops no other todo.
 #[test]
 fn c3_a_damaged_note_of_the_progress_is_made_again() {
     let dir = tempdir().unwrap();
@@ -427,7 +427,7 @@ fn c3_a_damaged_note_of_the_progress_is_made_again() {
     }
 }
 
-/// A text that the model refuses is passed over, and named to whoever asks.
+/// A text that the model refuses is skipped, and named on request.
 #[test]
 fn a_text_that_is_refused_stops_nothing() {
     let dir = tempdir().unwrap();
@@ -449,7 +449,7 @@ fn a_text_that_is_refused_stops_nothing() {
     memory.maintenance().repair().unwrap();
     assert!(memory.maintenance().doctor().unwrap().is_clean());
     drop(memory);
-    // A model that refuses everything is no model: that is an error, and nothing is done.
+    // A model that refuses everything is useless: that is an error, and nothing is done.
     let embedder = Hashed { refused: Some(""), ..Hashed::new("hashed-b") };
     let memory = open(dir.path(), embedder);
     memory.embedding().choose(&choice()).unwrap();
@@ -458,7 +458,7 @@ fn a_text_that_is_refused_stops_nothing() {
     assert!(memory.embedding().failures().unwrap().unwrap().last.contains("index out of range"));
 }
 
-/// What was recorded without vectors is not searched worse than by words alone.
+/// Messages recorded without vectors are searched no worse than by words alone.
 #[test]
 fn an_answer_without_vectors_is_found_among_others_with_them() {
     let dir = tempdir().unwrap();
@@ -479,7 +479,7 @@ fn an_answer_without_vectors_is_found_among_others_with_them() {
     session.record(Message::user(answer)).unwrap();
     session.close(Close::End).unwrap();
     drop((session, memory));
-    // Read only, so that nobody makes the vectors.
+    // Read-only, so that nothing computes the vectors.
     let memory = Memory::open(dir.path(), with(None).with_mode(Mode::ReadOnly)).unwrap();
     let question = "What do tickets for dogs on the ferry to the island cost?";
     let (text, vectors) = ask(&memory, "harbor", question);

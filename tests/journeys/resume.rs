@@ -59,7 +59,7 @@ fn lv4_a_todo_continues_under_the_other_fold_policy() {
     assert_eq!(memory.conversations().export(&id).unwrap().messages, messages);
 }
 
-/// Records and tells what the model would see, and which blocks closed.
+/// Records, and returns what the model would see and which blocks closed.
 fn after(session: &mut foldback::Session, message: &Message) -> (Vec<String>, Vec<String>) {
     let recorded = session.record(message.clone()).unwrap();
     let prompt = session.prompt(&Budget::default());
@@ -98,8 +98,8 @@ fn check_continued(engine: Engine) {
     assert_eq!(memory.conversations().export(&id).unwrap().messages, messages);
 }
 
-/// A second opener of the store that `memory` has open: another handle as another process would have
-/// it, or the same one where a single process is served.
+/// A second opener of the store that `memory` has open: another handle, as another process would have
+/// it, or the same one if only a single process is served.
 fn another(memory: &Memory, engine: Engine, dir: &Path) -> Memory {
     if engine == Engine::Sqlite { open_on(engine, dir) } else { memory.clone() }
 }
@@ -119,7 +119,7 @@ fn check_turns(engine: Engine) {
     for n in 0..9 {
         let [first, rest @ ..] = exchange(n, "turns", "ok");
         awake.record(first).unwrap();
-        // The other closes what is open, without a message; and pins, which changes the view alone.
+        // The other closes what is open, without a message, and pins, which changes only the view.
         asleep.refresh().unwrap();
         for message in rest {
             awake.record(message).unwrap();
@@ -156,7 +156,7 @@ fn check_imports(engine: Engine) {
         messages.clone(),
         foldback_transcript::Envelope::default(),
     );
-    // A session that was opened before, and says nothing, does not take the name away.
+    // A session that was opened before, and records nothing, does not remove the name.
     let memory = open_on(engine, dir.path());
     drop(memory.session(&id).unwrap());
     std::thread::scope(|scope| {

@@ -1,10 +1,10 @@
-//! Pages of the documentation name, for each thing that is promised, the file whose tests prove it: the
-//! file is there, and a test in it names the row.
+//! Documentation pages name, for each promise, the file whose tests prove it: the file exists, and a
+//! test in it names the row.
 
 use crate::story::workspace_root;
 use std::fs;
 
-/// A page, and the rows that have to be on it: families with their last number, then single rows.
+/// A page, and the rows that must be on it: families with their last number, then single rows.
 struct Page {
     path: &'static str,
     families: &'static [(&'static str, u32)],

@@ -1,4 +1,4 @@
-//! What the journeys have in common: small stores, and made-up conversations.
+//! Shared by the journeys: small stores, and generated conversations.
 
 use foldback::{CacheAware, Engine, FoldPolicy, KNOWN_SECRET, Memory, Options, ViewConfig};
 use foldback_core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
@@ -21,27 +21,27 @@ pub(crate) fn views() -> [ViewConfig; 2] {
     [ViewConfig::default(), aware]
 }
 
-/// A store on disk, of this engine, that shows conversations so.
+/// A store on disk, with this engine, that shows conversations in this way.
 pub(crate) fn open_showing(view: &ViewConfig, engine: Engine, dir: &Path) -> Memory {
     Memory::open(dir, options().with_engine(engine).with_view(view.clone())).unwrap()
 }
 
-/// A store in memory that shows conversations so.
+/// A store in memory that shows conversations in this way.
 pub(crate) fn in_memory_showing(view: &ViewConfig) -> Memory {
     Memory::in_memory(options().with_view(view.clone())).unwrap()
 }
 
-/// The engines that keep something: what a journey promises holds on each of them.
+/// The persistent engines: what a journey promises holds on each of them.
 pub(crate) fn engines() -> [Engine; 3] {
     [Engine::Sqlite, Engine::Redb, Engine::Sled]
 }
 
-/// A store on disk, of the default engine.
+/// A store on disk, with the default engine.
 pub(crate) fn open(dir: &Path) -> Memory {
     open_on(Engine::default(), dir)
 }
 
-/// A store on disk, of this engine.
+/// A store on disk, with this engine.
 pub(crate) fn open_on(engine: Engine, dir: &Path) -> Memory {
     Memory::open(dir, options().with_engine(engine)).unwrap()
 }
@@ -66,7 +66,7 @@ pub(crate) fn exchange(n: usize, subject: &str, result: &str) -> [Message; 4] {
     ]
 }
 
-/// Where the project is.
+/// The project's folder.
 pub(crate) fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

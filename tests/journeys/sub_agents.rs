@@ -1,5 +1,5 @@
-//! An agent over a store gives work away: each item in a todo of its own, what comes out handed on by
-//! name, and a process that is killed in the middle of it goes on.
+//! An agent over a store delegates work: each item in a separate todo, its results handed on by name,
+//! and a process that is killed in the middle of it resumes.
 
 use crate::story::{exchange, in_memory, open, todo};
 use foldback::{Close, Memory};
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::tempdir;
 
-/// What only the work on one item brings.
+/// What only the work on one item finds.
 const SECRET: &str = "潮位 3.2 米，站点 7 号";
 
 /// How its first line begins.
@@ -46,7 +46,7 @@ fn tides() -> Arc<dyn Tool> {
     }))
 }
 
-/// An agent that can give work away, and its sub-agents with these tools.
+/// An agent that can delegate work, and its sub-agents with these tools.
 fn agent(model: Arc<ScriptedModel>, executor: Executor, tools: Vec<Arc<dyn Tool>>) -> Agent {
     let toolbox = |tools: Vec<Arc<dyn Tool>>| Toolbox::new(tools).unwrap();
     let template = Agent::new(model.clone(), executor.clone().with_toolbox(toolbox(tools)));
@@ -65,7 +65,7 @@ fn results(request: &ChatRequest) -> Vec<String> {
     results.map(|message| message.text().into_owned()).collect()
 }
 
-/// The last name in a text that begins so.
+/// The last name in a text with this beginning.
 fn last_name(text: &str, prefix: &str) -> String {
     let (_, rest) = text.rsplit_once(prefix).unwrap_or_else(|| panic!("no {prefix} in {text}"));
     let is_part = |c: char| c.is_ascii_alphanumeric() || "./_:-".contains(c);
@@ -101,7 +101,7 @@ async fn td1_td2_td4_what_is_named_is_handed_on_and_nothing_else_is_seen() {
             users.map(|m| m.text().into_owned()).find(|text| text.contains("报告")).unwrap()
         };
         match (request.session.as_deref().unwrap_or_default(), results.len()) {
-            // What was said before holds one result of its own.
+            // The earlier conversation has one result of its own.
             ("plan", 0 | 1) if !request.messages.iter().any(|m| m.text().contains("completed")) => {
                 calls(
                     "delegate",
@@ -193,7 +193,7 @@ async fn td1_td2_td4_what_is_named_is_handed_on_and_nothing_else_is_seen() {
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
-/// TD2: a model shares a block of its own with an item of its list that it has not given away yet.
+/// TD2: a model shares a block of its own with an item of its list that it has not delegated yet.
 #[tokio::test]
 async fn td2_a_model_shares_a_block_with_an_item() {
     let model = ScriptedModel::answering(|request| {
@@ -231,7 +231,7 @@ async fn td2_a_model_shares_a_block_with_an_item() {
     assert_eq!((item.result.as_deref(), item.state), (Some("看到了: true"), ItemState::Completed));
 }
 
-/// TD1: a sub-agent enters no conversation that was there before; the model is told what to do instead.
+/// TD1: a sub-agent enters no existing conversation; the model is told what to do instead.
 #[tokio::test]
 async fn td1_a_sub_agent_enters_nobody_s_conversation() {
     let model = Arc::new(ScriptedModel::answering(|request| match results(request).as_slice() {
@@ -253,8 +253,8 @@ fn kept(context: &mut dyn ContextManager) -> &mut dyn SubTasks {
     context.sub_tasks().unwrap()
 }
 
-/// TD4: what a failed item returned can be handed to another, which need not wait for it; what it did not
-/// return cannot. What it failed with goes once it is taken up again.
+/// TD4: what a failed item returned can be handed to another, which need not wait for it; what it did
+/// not return cannot. Its failure message is removed once it is taken up again.
 #[test]
 fn td4_what_a_failed_item_returned_is_handed_on() {
     let memory = in_memory();
@@ -287,7 +287,7 @@ fn td4_what_a_failed_item_returned_is_handed_on() {
     assert_eq!(kept(context).todo_list().items()[0].references, returned);
 }
 
-/// TD4: what is open is closed so that it can be named, once, whoever asks how often.
+/// TD4: open messages are closed so that they can be named, once, however often this is requested.
 #[test]
 fn td4_a_todo_that_is_concluded_has_a_name_for_its_end() {
     let memory = in_memory();
@@ -307,7 +307,7 @@ fn td4_a_todo_that_is_concluded_has_a_name_for_its_end() {
 }
 
 /// CX7: a search sub-agent knows its arguments alone, and its caller a conclusion; what it read is in a
-/// todo of its own.
+/// separate todo.
 #[tokio::test]
 async fn cx7_a_search_reads_in_a_todo_of_its_own() {
     // Not all that it read is still in view.
@@ -348,8 +348,8 @@ async fn cx7_a_search_reads_in_a_todo_of_its_own() {
 const FOLDER: &str = "FOLDBACK_TEST_SUB_AGENTS";
 const STUCK: &str = "FOLDBACK_TEST_STUCK_FROM";
 
-/// TD3: a process that is killed in the middle of two sub-agents, again and again. What ended is not done
-/// again, and in the end each conversation is that of a process that was never killed.
+/// TD3: a process that is killed in the middle of two sub-agents, again and again. Completed work is
+/// not repeated, and in the end each conversation is that of a process that was never killed.
 #[test]
 fn td3_a_process_killed_in_the_middle_of_two_sub_agents_goes_on() {
     let undisturbed = tempdir().unwrap();
@@ -366,7 +366,7 @@ fn td3_a_process_killed_in_the_middle_of_two_sub_agents_goes_on() {
             let line = line.unwrap();
             stuck += usize::from(line.contains("stuck in"));
             done = line.strip_prefix("completed ").map_or(done, |n| n.parse().unwrap());
-            // Whatever is not stuck has come to its end: nothing is in between.
+            // Whatever is not stuck has ended: nothing is in between.
             if stuck == 2 || (stuck == 1 && done > 0) {
                 is_over = false;
                 break;
@@ -421,7 +421,7 @@ fn spawn(folder: &Path, stuck_from: usize) -> Child {
         .unwrap()
 }
 
-/// Says how many items are completed.
+/// Prints how many items are completed.
 struct Says;
 
 impl Observer for Says {
@@ -432,7 +432,7 @@ impl Observer for Says {
     }
 }
 
-/// Works on the task, or goes on with it. Does something only as a child.
+/// Works on the task, or resumes it. Does nothing unless it is a child.
 #[tokio::test]
 async fn worker() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -456,7 +456,7 @@ async fn worker() {
         }
     });
     let model = ScriptedModel::answering(|request| {
-        // By the name of the question, for what was read before may have left the view.
+        // By the name in the question, because earlier text may have left the view.
         let (_, number) = request.id.as_deref().unwrap().rsplit_once('/').unwrap();
         let items = json!({"items": [
             {"id": "甲", "task": "研究港口甲"},

@@ -1,5 +1,5 @@
-//! R4: what could not be searched is part of the answer. Whatever single thing is damaged, each word is found
-//! or what held it is named.
+//! R4: what could not be searched is part of the answer. Whatever single record or file is damaged,
+//! each word is found or its container is named.
 
 use crate::story::{options, todo};
 use foldback::core::{Message, ToolCall, ToolCallId};
@@ -12,7 +12,7 @@ use foldback_testkit::{Random, effort};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A word, the message that says it, and the payload that does where no message itself does.
+/// A word, the message that says it, and the payload that says it if no message does.
 struct Known {
     word: String,
     seq: u64,
@@ -42,7 +42,7 @@ impl Harbour {
         let (asked, told) = (format!("askedq{n}x"), format!("toldz{n}v"));
         self.say(Message::user(&format!("please look at {asked} 码头")), Some((asked, None)));
         if !n.is_multiple_of(3) {
-            // Small ones are records, large ones files of their own.
+            // Small ones are records, large ones separate files.
             let lines = if n.is_multiple_of(2) { 40 } else { 1_700 };
             let needle = format!("needlek{n}w");
             let mut random = Random::new(n);
@@ -98,19 +98,19 @@ fn files_under(folder: &Path) -> Vec<PathBuf> {
 enum How {
     /// A bit of it flips.
     Flip,
-    /// It holds something else that its checksum is right for.
+    /// It contains something else, with a valid checksum.
     Replace,
     Delete,
 }
 
-/// A thing that is damaged.
+/// A damaged record or file.
 #[derive(Clone, Debug)]
 enum Thing {
     Record(Key),
     File(PathBuf),
 }
 
-/// Everything of a store whose damage no search may pass over.
+/// Every part of a store whose damage no search may ignore.
 fn things(dir: &Path) -> Vec<Thing> {
     let kv = foldback_kv::open(dir, Engine::Sqlite, Mode::ReadOnly).unwrap();
     let no = Registry::new(kv.clone()).find(&todo("quay")).unwrap().unwrap().no();
@@ -132,7 +132,7 @@ fn flip_in(file: &Path, at: usize) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// Flips a bit of a record in the store's file. Others may hold the same bytes.
+/// Flips a bit of a record in the store's file. Others may contain the same bytes.
 fn flip_record(dir: &Path, key: Key, value: &[u8]) {
     let file = dir.join("store.sqlite");
     let part = &value[..value.len().min(300)];
@@ -175,7 +175,7 @@ fn damage(dir: &Path, thing: &Thing, how: How) {
     }
 }
 
-/// Whether a hit holds the word, or what holds it is named.
+/// Whether a hit contains the word, or its container is named.
 fn is_told(known: &Known, hits: &[Hit], not_searched: &NotSearched) -> bool {
     let is_found = hits.iter().filter(|hit| hit.bm25 > 0.0).any(|hit| {
         let payloads = hit.passages.iter().map(|passage| passage.payload.n);
@@ -191,7 +191,7 @@ fn is_told(known: &Known, hits: &[Hit], not_searched: &NotSearched) -> bool {
     is_found || is_named
 }
 
-/// Asks for every word at each door. `closed` is the first message that no block holds.
+/// Searches for every word through each entry point. `closed` is the first message that no block holds.
 #[track_caller]
 fn check(memory: &Memory, known: &[Known], closed: u64, about: &str) {
     for known in known {
@@ -203,9 +203,9 @@ fn check(memory: &Memory, known: &[Known], closed: u64, about: &str) {
         let told = memory.recall(&todo("quay"), "search_block", &arguments).unwrap();
         let is_named = told.text.lines().last().unwrap().starts_with("Not searched: ");
         assert_eq!(is_named, !told.unsearched.is_empty(), "{}: {about}: {}", known.word, told.text);
-        // What asks for the word stands in the answer's first line.
+        // The query is in the answer's first line.
         let is_quoted = told.text.matches(known.word.as_str()).count() > 1;
-        // What is found in an index may be gone by now: then only its place is given.
+        // What an index finds may be gone by now: then only its place is given.
         let is_named = is_named
             || told.text.contains(" cannot be shown, it is damaged")
             || told.text.contains("\nin store://");
@@ -221,8 +221,8 @@ fn check(memory: &Memory, known: &[Known], closed: u64, about: &str) {
     assert!(!listed.is_error && listed.text.contains("b_quay_00"), "{about}: {}", listed.text);
 }
 
-/// When the indexes are made: before the damage, so that they hold what is damaged; after it, so that they
-/// lack it; or never.
+/// When the indexes are built: before the damage, so that they contain the damaged part; after it, so
+/// that they lack it; or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Indexed {
     Before,
@@ -261,11 +261,11 @@ fn r4_each_word_is_found_or_its_place_is_named_whatever_is_damaged() {
         let thing = things[random.below(things.len())].clone();
         let how = [How::Flip, How::Replace, How::Delete][random.below(3)];
         let when = [Indexed::Before, Indexed::After, Indexed::Never][random.below(3)];
-        // Only what SQLite writes itself reaches those who have the store open.
+        // Only writes by SQLite itself reach processes that have the store open.
         let is_warm = how != How::Flip && random.below(2) == 0;
         let about = format!("{thing:?} {how:?} {when:?} {is_warm}");
-        // Without the record of the last block its messages are open ones, which a search over all todos does
-        // not look into.
+        // Without the record of the last block its messages are open ones, which a search over all
+        // todos does not cover.
         let last = blocks.last().unwrap();
         let is_last =
             |key: &Key| key.space == Space::Block && key.n == u64::from(last.header.block_id.n());
@@ -303,8 +303,8 @@ fn r4_each_word_is_found_or_its_place_is_named_whatever_is_damaged() {
     }
 }
 
-/// A payload that comes back is found again, at every door: by those that had searched without it, and by
-/// indexes that lack it.
+/// A restored payload is found again, through every entry point: by processes that had searched without
+/// it, and by indexes that lack it.
 #[test]
 fn r4_what_comes_back_is_found_again() {
     for is_indexed in [false, true] {
@@ -346,7 +346,7 @@ fn r4_what_comes_back_is_found_again() {
     }
 }
 
-/// A store in which the heads of all todos are damaged once that is said.
+/// A store in which the heads of all todos are damaged on request.
 struct Headless(Arc<dyn Kv>, std::sync::atomic::AtomicBool);
 
 type KvResult<T> = Result<T, foldback_kv::Error>;
@@ -401,7 +401,7 @@ impl Kv for Headless {
     }
 }
 
-/// A todo whose head is damaged is still there for a search.
+/// A todo whose head is damaged can still be searched.
 #[test]
 fn r4_a_damaged_head_hides_no_todo() {
     let kv = Arc::new(Headless(foldback_kv::memory(), false.into()));

@@ -1,20 +1,21 @@
-//! Fuzzing without a fuzzer: the targets of `fuzz/`, fed by a mutator of our own, on any toolchain.
+//! Fuzzing without a fuzzer: the targets of `fuzz/`, fed by our own mutator, on any toolchain.
 
 use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// How long each target runs where nothing else is said, in seconds.
+/// The default time for which each target runs, in seconds.
 const SECONDS: &str = "60";
 
-/// Runs the named targets, or all; `arguments` may begin with `--seconds N`. Gives whether none fell.
+/// Runs the named targets, or all; `arguments` may begin with `--seconds N`. Returns whether all
+/// passed.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> io::Result<bool> {
     let (seconds, targets) = match arguments {
         [option, seconds, targets @ ..] if option == "--seconds" => (seconds.as_str(), targets),
         targets => (SECONDS, targets),
     };
     if seconds.parse::<u64>().is_err() || targets.iter().any(|target| target.starts_with('-')) {
-        let why = "expected [--seconds N] [TARGET]...; the targets stand in fuzz/src/lib.rs";
+        let why = "expected [--seconds N] [TARGET]...; the targets are in fuzz/src/lib.rs";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

@@ -1,7 +1,7 @@
-//! Automation of the project. `cargo run -p xtask -- tidy` checks what no compiler checks;
+//! Automation of the project. `cargo run -p xtask -- tidy` checks what the compiler does not;
 //! `cargo run -p xtask -- picture` draws the README's pictures, `cargo run -p xtask -- recording` its
-//! recording of the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that reads what others wrote, and
-//! `cargo run -p xtask -- torture` breaks stores.
+//! recording of the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that reads
+//! external input, and `cargo run -p xtask -- torture` breaks stores on purpose.
 
 mod fuzz;
 mod picture;
@@ -47,7 +47,7 @@ fn torture(root: &Path, arguments: &[String]) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("no store could be broken: {error}");
+            eprintln!("the torture run could not be started: {error}");
             ExitCode::FAILURE
         }
     }

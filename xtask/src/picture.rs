@@ -7,19 +7,19 @@ use std::process::{Command, Stdio};
 /// The conversation that is shown.
 const EXAMPLE: &str = "examples/coding-session.jsonl";
 
-/// The call that the report is opened at.
+/// The call at which the report is opened.
 const CALL: u32 = 22;
 
 /// Width and height of a picture, in pixels.
 const SIZE: (u32, u32) = (1280, 1104);
 
-/// A larger picture does not belong into a repository.
+/// A larger picture does not belong in a repository.
 const BYTES_MOST: u64 = 400_000;
 
-/// Names that Chromium has on different systems.
+/// The names of Chromium on different systems.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// Writes `docs/report-light.png` and `docs/report-dark.png`, and gives their paths.
+/// Writes `docs/report-light.png` and `docs/report-dark.png`, and returns their paths.
 ///
 /// # Errors
 /// When the command cannot be built, there is no Chromium, or a picture is too large.
@@ -54,7 +54,7 @@ fn draw_in(root: &Path, scratch: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(pictures)
 }
 
-/// Chromium, told to draw the page and to talk to nobody.
+/// Returns a command with which Chromium draws the page, without network access.
 fn shot(browser: &str, page: &Path, theme: &str, scratch: &Path, picture: &Path) -> Command {
     let mut command = Command::new(browser);
     command.args([

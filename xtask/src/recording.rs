@@ -14,20 +14,20 @@ const CELL: (f64, f64) = (8.0, 19.0);
 /// Size of the letters, in pixels.
 const FONT: f64 = 13.3;
 
-/// Around the text, in pixels.
+/// The margin around the text, in pixels.
 const MARGIN: f64 = 18.0;
 
-/// A larger picture does not belong into a repository.
+/// A larger picture does not belong in a repository.
 const BYTES_MOST: usize = 200_000;
 
-/// Paper and ink: one pair that can be read on light and on dark pages.
+/// Background and text colour: a pair that can be read on light and on dark pages.
 const PAPER: &str = "#1b1e24";
 const INK: &str = "#d8dce3";
 
-/// Writes `docs/demo.svg`: the demo, run offline in a store of its own. Gives its path.
+/// Writes `docs/demo.svg`: the demo, run offline in a separate store. Returns its path.
 ///
 /// # Errors
-/// When the command cannot be built, the demo does not come to its end, or the picture is too large.
+/// When the command cannot be built, the demo does not finish, or the picture is too large.
 pub(crate) fn record(root: &Path) -> io::Result<PathBuf> {
     let root = root.canonicalize()?;
     let scratch = std::env::temp_dir().join(format!("foldback-recording-{}", std::process::id()));
@@ -44,7 +44,7 @@ pub(crate) fn record(root: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// What the demo prints, with the marks of its colours.
+/// Returns what the demo prints, with its colour codes.
 fn shown(root: &Path, scratch: &Path) -> io::Result<String> {
     let (lines, answer) = (scratch.join("lines"), scratch.join("answer"));
     let mut demo = Command::new(env!("CARGO"));
@@ -62,7 +62,7 @@ fn shown(root: &Path, scratch: &Path) -> io::Result<String> {
     Ok(format!("$ foldback run --demo\n{lines}{}", answer.join("\n")))
 }
 
-/// A line as a terminal of so many columns would show it, but broken between words.
+/// Returns a line as a terminal of [`COLUMNS`] columns would show it, but broken between words.
 fn wrapped(line: &str) -> Vec<String> {
     if line.chars().count() <= COLUMNS || line.contains('\u{1b}') {
         return vec![line.to_owned()];
@@ -83,7 +83,7 @@ fn wrapped(line: &str) -> Vec<String> {
     lines
 }
 
-/// Text with the marks of its colours as an SVG.
+/// Returns text with colour codes as an SVG.
 fn picture(shown: &str) -> String {
     let lines: Vec<&str> = shown.lines().collect();
     let width = COLUMNS as f64 * CELL.0 + 2.0 * MARGIN;
@@ -98,8 +98,8 @@ fn picture(shown: &str) -> String {
     let mut style = Style::default();
     for (at, line) in lines.into_iter().enumerate() {
         let y = MARGIN + CELL.1 * (at as f64 + 0.75);
-        // Blanks are kept where the text itself says so: browsers pay no heed to a group. Writing into
-        // a text does not fail.
+        // Spaces are kept because each text element asks for it: browsers ignore the attribute on a
+        // group. Writing to a string cannot fail.
         let _ = write!(svg, "<text x=\"{MARGIN}\" y=\"{y}\" xml:space=\"preserve\">");
         for (text, now) in parts(line, &mut style) {
             let _ = write!(svg, "<tspan{}>{}</tspan>", now.attributes(), escaped(text));
@@ -109,7 +109,7 @@ fn picture(shown: &str) -> String {
     svg + "</g>\n</svg>\n"
 }
 
-/// How a text looks.
+/// The style of a text.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct Style {
     bold: bool,
@@ -118,7 +118,7 @@ struct Style {
 }
 
 impl Style {
-    /// Takes one mark, the number of an SGR sequence.
+    /// Applies one code, the number of an SGR sequence.
     fn take(&mut self, mark: &str) {
         match mark {
             "" | "0" => *self = Self::default(),
@@ -147,7 +147,7 @@ impl Style {
     }
 }
 
-/// The parts of a line, each with its looks. What a mark begins goes on on the next line.
+/// Returns the parts of a line, each with its style. A style continues on the next line.
 fn parts<'l>(line: &'l str, style: &mut Style) -> Vec<(&'l str, Style)> {
     let mut parts = Vec::new();
     let mut rest = line;

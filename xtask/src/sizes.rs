@@ -1,24 +1,25 @@
-//! How long a file and a function may be, and which may be longer.
+//! The maximum lengths of files and functions, and the exceptions.
 //!
-//! What is longer is usually several things. Where it is one, [`EXCEPTIONS`] says why; an exception that
-//! is not needed is a finding too.
+//! Anything longer is usually several things. If it is one, [`EXCEPTIONS`] says why; an unnecessary
+//! exception is a finding too.
 
 use crate::tidy::File;
 
-/// Lines of a file of source.
+/// The maximum lines of a source file.
 const FILE: usize = 400;
 
-/// Lines of a file of tests. Tests are lists by nature.
+/// The maximum lines of a test file. Tests are lists by nature.
 const TESTS: usize = 600;
 
-/// Lines of a function, from `fn` to its last brace. Those of tests, which tell a story, may be longer.
+/// The maximum lines of a function, from `fn` to its last brace. Test functions, which tell a story,
+/// may be longer.
 const FUNCTION: usize = 80;
 
-/// A path, or a path and a function as `path::function`, and why it is one thing.
+/// The exceptions: a path, or a path and a function as `path::function`, and why it is one thing.
 const EXCEPTIONS: &[(&str, &str)] =
-    &[("crates/sandbox/src/linux/calls.rs", "lists: every system call, by what is done about it")];
+    &[("crates/sandbox/src/linux/calls.rs", "lists: every system call, by how it is handled")];
 
-/// Every file and function that is too long, and every exception that is not needed.
+/// Returns every file and function that is too long, and every unnecessary exception.
 pub(crate) fn too_long(files: &[File]) -> Vec<String> {
     judged(files, EXCEPTIONS)
 }
@@ -30,9 +31,7 @@ fn judged(files: &[File], exceptions: &[(&str, &str)]) -> Vec<String> {
         long.iter().filter(|long| !excepted(long)).map(Long::finding).collect();
     for (what, _) in exceptions {
         if !long.iter().any(|long| long.what == *what) {
-            found.push(format!(
-                "{what}: it is among the exceptions of xtask/src/sizes.rs and needs none"
-            ));
+            found.push(format!("{what}: it is an exception in xtask/src/sizes.rs and needs none"));
         }
     }
     found
@@ -73,7 +72,7 @@ fn long_in(file: &File) -> Vec<Long> {
     long
 }
 
-/// The name of the function whose first line this is.
+/// Returns the name of the function whose first line this is.
 fn function(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let before = ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe"];
@@ -81,8 +80,9 @@ fn function(line: &str) -> Option<&str> {
     words.next()?.split(['(', '<']).next()
 }
 
-/// The lines of the function that begins with the first of these, as rustfmt writes it: its last brace
-/// stands as far in as its first line. 0 for one that has no body, or a line of it.
+/// Returns the number of lines of the function that begins with the first of these, as rustfmt writes
+/// it: its last brace is indented like its first line. 0 for a function without a body, or on a single
+/// line.
 fn length(lines: &[&str]) -> usize {
     let Some(first) = lines.first().filter(|line| !line.ends_with([';', '}'])) else { return 0 };
     let indent = &first[..first.len() - first.trim_start().len()];

@@ -17,13 +17,13 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Whether it holds nothing but tests.
+    /// Returns whether it contains only tests.
     pub(crate) fn is_test(&self) -> bool {
         self.path.contains("tests/") || self.path.ends_with("/tests.rs")
     }
 }
 
-/// What is not tidy, as `path: what`, in the order of paths.
+/// Returns what is not tidy, as `path: what`, in the order of paths.
 pub(crate) fn findings(root: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     for folder in ["crates", "tests", "xtask", "distill", "fuzz"] {
@@ -43,7 +43,7 @@ pub(crate) fn findings(root: &Path) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Every source file begins with what it is.
+/// Every source file begins with a description.
 fn title_page(file: &File) -> Option<String> {
     let rust = file.is_rust() && !file.path.contains("/tests/ui/");
     (rust && !file.text.starts_with("//!")).then(|| "it does not begin with `//!`".to_owned())
@@ -61,7 +61,7 @@ fn shared_lints(file: &File) -> Option<String> {
     let is_outside = ["distill/", "fuzz/"].iter().any(|folder| file.path.starts_with(folder));
     let member = file.path.ends_with("/Cargo.toml") && !is_outside;
     let shared = file.text.contains("[lints]\nworkspace = true");
-    (member && !shared).then(|| "it does not take the workspace's lints".to_owned())
+    (member && !shared).then(|| "it does not use the workspace's lints".to_owned())
 }
 
 /// A comment that puts work off. (`TODO` alone may be a name here: a todo is a noun.)

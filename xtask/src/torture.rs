@@ -1,10 +1,11 @@
-//! Stores that are broken on purpose, for some time.
+//! Breaks stores on purpose, for some time.
 
 use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs `crates/torture` with these arguments: `--minutes N`, `--seed N`, `--only KIND`. Gives whether nothing was found.
+/// Runs `crates/torture` with these arguments: `--minutes N`, `--seed N`, `--only KIND`. Returns
+/// whether nothing was found.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> io::Result<bool> {
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["run", "--release", "--package", "foldback-torture", "--"])

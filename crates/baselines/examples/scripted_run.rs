@@ -1,5 +1,5 @@
-//! An agent that reads one log file after another, as the `deepagents` policy would send it to a
-//! model: to be compared with what the original sends.
+//! An agent that reads one log file after another, as the `deepagents` policy would send it to a model,
+//! for comparison with what the original sends.
 //!
 //! ```text
 //! cargo run --release -p foldback-baselines --example scripted_run -- 60
@@ -7,9 +7,9 @@
 //! cargo run --release -p foldback-baselines --example scripted_run -- - 128000 < messages.jsonl
 //! ```
 //!
-//! The first argument is the number of calls, or `-` to read the messages from standard input, one
-//! a line; the second is the model's window. Tokens are printed as o200k counts them. When a summary
-//! is due is decided as the original does: by characters.
+//! The first argument is the number of calls, or `-` to read the messages from standard input, one per
+//! line; the second is the model's window. Tokens are printed as o200k counts them. Whether a summary
+//! is due is decided as in the original: by characters.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it finds")]
 
@@ -21,13 +21,13 @@ use std::error::Error;
 use std::sync::Arc;
 
 /// Counts as the original estimates: four characters are a token, and a call is as long as its
-/// arguments and what stands around them. A call is known by its arguments.
+/// arguments and the text around them. A call is recognised by its arguments.
 struct Approximate {
     arguments: BTreeSet<String>,
 }
 
-/// What stands around the arguments of a call, in characters: keys, an id, a type, a role; and the
-/// id and the role of its result.
+/// The characters around the arguments of a call: keys, an id, a type, a role; and the id and the role
+/// of its result.
 const AROUND_CALL: usize = 72;
 
 impl TokenCounter for Approximate {
@@ -37,13 +37,14 @@ impl TokenCounter for Approximate {
     }
 }
 
-/// The original's system prompt and tools: as it estimates them, and as o200k counts them.
+/// The tokens of the original's system prompt and tools: as it estimates them, and as o200k counts
+/// them.
 const OUTSIDE: (usize, usize) = (2_638, 2_494);
 
-/// The characters of a file.
+/// The number of characters in a file.
 const FILE_CHARACTERS: usize = 8_192;
 
-/// The tokens of a summary that the scripted model writes.
+/// The number of tokens in a summary that the scripted model writes.
 const SUMMARY_TOKENS: usize = 600;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -81,11 +82,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         context.record(message)?;
     }
-    println!("{requests} requests of {sum} tokens in sum, {peak} the largest");
+    println!("{requests} requests of {sum} tokens in total, {peak} the largest");
     match first {
         Some(first) => println!(
             "{summaries} summaries, the first before request {first}, about {summary_tokens} tokens \
-             in sum"
+             in total"
         ),
         None => println!("no summary"),
     }
@@ -104,7 +105,7 @@ fn read() -> Result<Vec<Message>, Box<dyn Error>> {
     std::io::stdin().lines().enumerate().map(message).collect()
 }
 
-/// A question, so many calls of `read_file` with their results, an answer.
+/// Returns a question, this many calls of `read_file` with their results, and an answer.
 fn scripted(calls: usize) -> Vec<Message> {
     let mut messages =
         vec![Message::user("Turn 0: read the next log files and report each NEEDLE.")];
@@ -119,7 +120,7 @@ fn scripted(calls: usize) -> Vec<Message> {
     messages
 }
 
-/// Lines of a log: a number, a service, nine words, an id. The same for the same `n`.
+/// Returns lines of a log: a number, a service, nine words, an id. The same for the same `n`.
 fn file(n: usize) -> String {
     const WORDS: [&str; 16] = [
         "alpha", "beta", "gamma", "delta", "retry", "timeout", "shard", "ledger", "invoice",

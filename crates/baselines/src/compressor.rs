@@ -1,4 +1,4 @@
-//! The port for whatever writes the memory, and the rule that stands in for a model.
+//! The port for writers of the memory, and the rule that stands in for a model.
 
 use crate::Counters;
 use crate::extractive::{BY_RULE, chosen, trimmed};
@@ -6,19 +6,18 @@ use crate::note::{Note, NoteKind};
 use foldback_core::{ContextError, Message, SeqNo, SideCall};
 use std::sync::Arc;
 
-/// Whatever writes the long-term memory: a rule, or a model. It runs beside the loop, on any
-/// thread, and may take its time.
+/// A writer of the long-term memory: a rule, or a model. It runs beside the loop, on any thread, and
+/// may take its time.
 pub trait Compressor: Send + Sync {
-    /// How what it writes comes about, as the prompt tells it: `written by a model`. What a model
-    /// wrote is of the kind [`NoteKind::Summary`]; of notes of other kinds the prompt says that they
-    /// are extracted by rule.
+    /// How its texts come about, as the prompt says it: `written by a model`. A model's texts have the
+    /// kind [`NoteKind::Summary`]; the prompt says that notes of other kinds are extracted by rule.
     fn name(&self) -> &str;
 
-    /// What a finished step leaves in the memory: a few hundred tokens at most. Unless a compressor
-    /// knows better, each message is trimmed by rule, which asks no model.
+    /// Returns what a finished step leaves in the memory: a few hundred tokens at most. Unless a
+    /// compressor overrides this, each message is trimmed by rule, without a model.
     ///
     /// # Errors
-    /// When it fails; then the step is trimmed by rule.
+    /// When it fails; the step is then trimmed by rule.
     fn fold(&self, step: &Finished, counters: &Counters) -> Result<Written, ContextError> {
         Ok(Written { notes: trim(step, counters), call: None })
     }
@@ -26,7 +25,7 @@ pub trait Compressor: Send + Sync {
     /// Sums the memory up in `task.max_tokens` tokens.
     ///
     /// # Errors
-    /// When it fails; then the memory is summed up by rule.
+    /// When it fails; the memory is then summed up by rule.
     fn compress(
         &self,
         task: &Compression<'_>,
@@ -37,27 +36,27 @@ pub trait Compressor: Send + Sync {
 /// A finished step: what came in, what the model said or called, and what the tools answered.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// Its number, from 1.
+    /// Its number, counted from 1.
     pub number: u64,
     /// Its messages, each with its number: results in the order of their calls.
     pub messages: Vec<(SeqNo, Arc<Message>)>,
 }
 
-/// A memory that is to be summed up.
+/// A memory to be summed up.
 #[derive(Clone, Debug)]
 pub struct Compression<'a> {
     /// The memory, oldest first.
     pub notes: &'a [Note],
-    /// The greatest number of tokens of the summary.
+    /// The maximum number of tokens in the summary.
     pub max_tokens: usize,
-    /// Fields that the summary has to keep; the policy adds those that it can find itself.
+    /// Fields that the summary must keep; the policy adds those that it finds itself.
     pub schema: &'a [String],
-    /// Whether a note's id stands before it.
+    /// Whether each note is preceded by its id.
     pub with_ids: bool,
 }
 
 impl Compression<'_> {
-    /// The memory as one text, as a model would be given it.
+    /// Returns the memory as one text, as a model would be given it.
     #[must_use]
     pub fn text(&self) -> String {
         let lines: String = self.notes.iter().map(|note| note.line(self.with_ids)).collect();
@@ -65,12 +64,12 @@ impl Compression<'_> {
     }
 }
 
-/// What a compressor wrote.
+/// The output of a compressor.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     /// The notes.
     pub notes: Vec<Note>,
-    /// The call to a model that wrote them, or that the rule stands for.
+    /// The model call that wrote them, or that the rule stands in for.
     pub call: Option<SideCall>,
 }
 
@@ -83,8 +82,8 @@ impl Compressor for Extractive {
         BY_RULE
     }
 
-    /// Keeps what a model wrote; of what was asked, what the model did and what it found the newest,
-    /// a third each; and the newest of the rest.
+    /// Keeps what a model wrote; of requests, the model's actions and its findings, the newest of each
+    /// up to a third; and the newest of the rest.
     fn compress(
         &self,
         task: &Compression<'_>,

@@ -1,15 +1,15 @@
-//! Who counts tokens.
+//! Token counters of a policy.
 
 use foldback_core::TokenCounter;
 use std::sync::Arc;
 
-/// What counts the tokens of a policy: one counter for both ends, made of an `Arc` of it, or two.
+/// The token counters of a policy: one for both purposes, made from an `Arc` of it, or two.
 #[derive(Clone)]
 pub struct Counters {
-    /// Decides where a policy acts on a size. It is asked often, so an estimate serves well.
+    /// Decides when a policy acts on a size. It is called often, so an estimate is good enough.
     pub sizes: Arc<dyn TokenCounter>,
-    /// Counts what a call of the policy's own is sent and writes, as it is billed. It is asked once
-    /// for each message that leaves.
+    /// Counts what the policy's own calls are sent and write, as they are billed. It is called once for
+    /// each message that leaves.
     pub bills: Arc<dyn TokenCounter>,
 }
 

@@ -1,19 +1,20 @@
-//! A summary, the last messages, and files of what left: what deepagents 0.7 does by default.
+//! A summary, the last messages, and files of what left the history: what deepagents 0.7 does by
+//! default.
 //!
-//! - A tool result of more than 80,000 characters, or a user's message of more than 200,000, goes to
-//!   a file when it comes; its first and last lines stay.
+//! - A tool result of more than 80,000 characters, or a user's message of more than 200,000, goes to a
+//!   file when it arrives; its first and last lines stay.
 //! - Before each request, long arguments of old calls that write or edit files are clipped.
-//! - When the request reaches a size, all but the last messages are appended to one file of history
-//!   and give way to a summary that names the file.
+//! - When the request reaches a size, all but the last messages are appended to one history file and
+//!   replaced by a summary that names the file.
 //! - `grep` and `read_file` find it again.
 //!
-//! Where the original and a recording do not fit, the rival is favoured: the two tools take 130
-//! tokens in place of 927, the other tools and the original's system prompt cost nothing, `grep`
-//! also takes regular expressions and gives lines at once, the history keeps arguments whole, and the
-//! summary is made of the words as they came. The original leaves the results of seven tools of its
-//! own (`read_file`, `grep`, `ls`, ..) where they are, because those cut their answers themselves; a
+//! Where the original and a recording do not match, this policy is given the advantage: the two tools
+//! take 130 tokens instead of 927, the other tools and the original's system prompt cost nothing,
+//! `grep` also takes regular expressions and returns lines at once, the history keeps arguments whole,
+//! and the summary is made from the original words. The original leaves the results of seven of its own
+//! tools (`read_file`, `grep`, `ls`, ..) in place, because those cut their answers themselves; a
 //! recorded tool of such a name is not known to do so, and its results are moved like all others.
-//! `docs/benchmarks.md` compares it with the original, request by request.
+//! `docs/benchmarks.md` compares this policy with the original, request by request.
 
 mod clip;
 mod files;
@@ -32,51 +33,51 @@ use foldback_core::{
     ToolDefinition,
 };
 
-/// The file of all that left the history.
+/// The file of everything that left the history.
 const HISTORY: &str = "/conversation_history/session.md";
 
 /// The folder of large results.
 const RESULTS: &str = "large_tool_results";
 
-/// A tool result of more characters goes to a file: 20,000 tokens of 4.
+/// A tool result with more characters than this goes to a file: 20,000 tokens of 4.
 const RESULT_CHARACTERS: usize = 80_000;
 
-/// A user's message of more characters goes to a file: 50,000 tokens of 4.
+/// A user's message with more characters than this goes to a file: 50,000 tokens of 4.
 const QUESTION_CHARACTERS: usize = 200_000;
 
-/// When history goes to the file, and how much of it stays.
+/// The policy: when history goes to the file, and how much of it stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeepAgents {
-    /// From so many tokens of a request on, history is summed up.
+    /// The size of a request from which on history is summed up, in tokens.
     pub trigger_tokens: usize,
-    /// What stays at the end; a unit that the cut would part stays whole.
+    /// What stays at the end; a unit that the cut would split stays whole.
     pub keep: Span,
-    /// From this size on, old arguments are clipped.
+    /// The size from which on old arguments are clipped.
     pub clip_from: Span,
     /// The messages at the end whose arguments are not clipped.
     pub clip_keep: Span,
-    /// The model's window in tokens, where it is known: a request that is still larger than 95 % of
-    /// it has the results at its end moved to files as well.
+    /// The model's window in tokens, if it is known: if a request is still larger than 95 % of it, the
+    /// results at its end are moved to files as well.
     pub window_tokens: Option<usize>,
-    /// What stands beside the recorded messages in each request and counts for its size: tokens of a
-    /// system prompt and tools that were not recorded.
+    /// The tokens in each request besides the recorded messages that count towards its size: a system
+    /// prompt and tools that were not recorded.
     pub outside_tokens: usize,
-    /// The greatest number of tokens of a summary.
+    /// The maximum number of tokens in a summary.
     pub summary_tokens: usize,
 }
 
-/// A part of a history, or its size.
+/// The extent of a part of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// So many messages.
+    /// A number of messages.
     Messages(usize),
-    /// So many tokens.
+    /// A number of tokens.
     Tokens(usize),
 }
 
 impl Default for DeepAgents {
     /// What the original does for a model whose window it does not know: 170,000 tokens, the last 6
-    /// messages; arguments are clipped behind the last 20.
+    /// messages; arguments are clipped before the last 20.
     fn default() -> Self {
         Self {
             trigger_tokens: 170_000,
@@ -91,8 +92,8 @@ impl Default for DeepAgents {
 }
 
 impl DeepAgents {
-    /// What the original does for a window of so many tokens: at 85 % of it history is summed up and
-    /// arguments are clipped, and the last 10 % stay.
+    /// Returns what the original does for a window of this many tokens: at 85 % of it, history is
+    /// summed up and arguments are clipped, and the last 10 % stay.
     #[must_use]
     pub fn with_window(tokens: usize) -> Self {
         let (trigger_tokens, keep) = (hundredths(tokens, 85), Span::Tokens(tokens / 10));
@@ -106,7 +107,7 @@ impl DeepAgents {
         }
     }
 
-    /// A context that holds nothing yet.
+    /// Returns an empty context.
     #[must_use]
     pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         policy::start(Offloading::new(self), todo, tokens)
@@ -118,7 +119,7 @@ struct Offloading {
     tools: Vec<ToolDefinition>,
     files: Files,
     summarizer: Summarizer,
-    /// How many messages of the history have been looked at for arguments to clip.
+    /// The number of messages in the history that have been checked for arguments to clip.
     clipped: usize,
 }
 
@@ -163,12 +164,12 @@ impl Offloading {
         }
     }
 
-    /// The tokens of the request that would be sent now.
+    /// Returns the tokens of the request that would be sent now.
     fn size(&self, log: &Log) -> usize {
         log.tokens() + self.config.outside_tokens
     }
 
-    /// Moves the newest message to a file if it is a large one.
+    /// Moves the newest message to a file if it is large.
     fn move_newest(&mut self, log: &mut Log) {
         let Some(at) = log.history().len().checked_sub(1) else { return };
         let Some(entry) = log.history().get(at).filter(|entry| entry.may_move_out()) else {
@@ -186,7 +187,7 @@ impl Offloading {
         }
     }
 
-    /// Clips long arguments in front of the messages that stay as they are.
+    /// Clips long arguments before the messages that stay unchanged.
     fn clip(&mut self, log: &mut Log) {
         let is_due = match self.config.clip_from {
             Span::Messages(n) => log.history().len() + usize::from(log.lead().is_some()) >= n,
@@ -209,7 +210,7 @@ impl Offloading {
     fn sum_up(&mut self, log: &mut Log) {
         let mut newest = start_of_last(log, self.config.keep);
         if matches!(self.config.keep, Span::Tokens(_)) {
-            // A message that is larger than all that may stay does stay if it is the newest.
+            // A message larger than everything that may stay is kept if it is the newest.
             newest = newest.min(log.history().len().saturating_sub(1));
         }
         let gone = log.drop_front(log.cut_at_or_before(newest));
@@ -244,7 +245,7 @@ impl Offloading {
         }
     }
 
-    /// A message whose text was moved to a file of its own; what is no text stays.
+    /// Returns a message whose text was moved to a separate file; content that is not text stays.
     fn moved_out(&mut self, folder: &str, message: &Message) -> Message {
         let id = message.tool_call_id().map_or("message", |id| id.as_str());
         let text = message.text();
@@ -261,12 +262,12 @@ impl Offloading {
     }
 }
 
-/// So many hundredths of a window.
+/// Returns a percentage of a window.
 fn hundredths(window: usize, n: usize) -> usize {
     window.saturating_mul(n) / 100
 }
 
-/// Where the last messages of this extent begin: an index into the history, its length if not one
+/// Returns the index in the history at which the last messages of this extent begin: its length if no
 /// message is small enough.
 fn start_of_last(log: &Log, span: Span) -> usize {
     let history = log.history();

@@ -1,26 +1,26 @@
-//! The rule that stands in for a model wherever the original has one write a summary: it chooses
-//! among what was said, so that the same conversation gives the same bytes.
+//! The rule that stands in for a model wherever the original lets one write a summary: it selects from
+//! what was said, so that the same conversation gives the same bytes.
 
 use crate::note::{Note, NoteKind, excerpt};
 use foldback_core::{Message, Role, SeqNo, TokenCounter};
 use std::collections::BTreeSet;
 
-/// What a text is called that the rule chose.
+/// The description of a text that the rule selected.
 pub(crate) const BY_RULE: &str = "extracted by rule, not written by a model";
 
-/// The greatest number of tokens of a summary, of every policy that has one. The prompt of LangChain
-/// and deepagents asks for four sections (intent, summary, artifacts, next steps) and names no
-/// bound; so it is as many as the memory of `stm-ltm` holds behind each of its own summaries.
+/// The maximum number of tokens in a summary, for every policy that has one. The prompt of LangChain
+/// and deepagents asks for four sections (intent, summary, artifacts, next steps) and names no limit;
+/// so the limit is what the memory of `stm-ltm` holds after each of its own summaries.
 pub(crate) const SUMMARY_TOKENS: usize = 2_000;
 
-/// The greatest number of tokens of what was asked, of what the model said, of one call's
-/// arguments, and of one result. A call with what was said and its result takes about 300.
+/// The maximum numbers of tokens of a request, of the model's words, of one call's arguments, and of
+/// one result. A call with its words and its result takes about 300.
 const ASKED_TOKENS: usize = 120;
 const SAID_TOKENS: usize = 60;
 const CALL_TOKENS: usize = 60;
 const RESULT_TOKENS: usize = 160;
 
-/// The notes of a message, each at most so long as its kind may be.
+/// Returns the notes of a message, each within the limit of its kind.
 pub(crate) fn trimmed(seq: SeqNo, message: &Message, counter: &dyn TokenCounter) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut push = |kind, text| notes.push(Note { kind, of: Some(seq), text });
@@ -43,10 +43,9 @@ pub(crate) fn trimmed(seq: SeqNo, message: &Message, counter: &dyn TokenCounter)
     notes
 }
 
-/// Those of the notes for which there is room in `max_tokens`, in their order. What a model wrote and
-/// the task come first; then what was asked, what the model did and what it found have a third each,
-/// the newest of each first; what is left goes to the newest of the rest. Of notes that say the same
-/// the newest stands for all.
+/// Returns the notes that fit into `max_tokens`, in order. What a model wrote and the task come first;
+/// then requests, the model's actions and its findings get a third each, the newest of each first; the
+/// remainder goes to the newest of the rest. Of identical notes the newest is kept.
 pub(crate) fn chosen(
     mut notes: Vec<Note>,
     max_tokens: usize,
@@ -55,7 +54,7 @@ pub(crate) fn chosen(
 ) -> Vec<Note> {
     let mut sizes = Vec::with_capacity(notes.len());
     for note in &mut notes {
-        // No note may take so much that nothing else has room.
+        // No note may take so much that nothing else fits.
         if note.tokens(with_ids, counter) > max_tokens / 2 {
             note.text = excerpt(&note.text, max_tokens / 2, counter);
         }

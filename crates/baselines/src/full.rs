@@ -5,12 +5,12 @@ use crate::log::Log;
 use crate::policy::{self, Rule};
 use foldback_core::{ContextManager, TodoId};
 
-/// Every message is sent with every call.
+/// A policy that sends every message with every call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Full;
 
 impl Full {
-    /// A context that holds nothing yet.
+    /// Returns an empty context.
     #[must_use]
     pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         policy::start(self, todo, tokens)

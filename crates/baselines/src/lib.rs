@@ -1,20 +1,20 @@
-//! What others do with a long context, each as a [`ContextManager`]: so that a loop, a replay or a
-//! benchmark exchanges one line and varies one thing.
+//! Other approaches to a long context, each as a [`ContextManager`], so that a loop, a replay or a
+//! benchmark changes one line and varies one thing.
 //!
-//! A [`Baseline`] is a policy by its name; [`BASELINES`] and [`VARIANTS`] list them, [`baseline`] finds one, and
-//! [`Baseline::start`] gives a context to record into. A policy here is pure: no clock, no file, no
-//! model. Where the original asks a model (for a summary), a deterministic stand-in does the work, one
-//! rule for all policies and at most 2,000 tokens; what that model would be sent and would write is
-//! told by [`ContextManager::side_calls`]. [`Baseline::start_with`] takes a [`Compressor`](stm_ltm::Compressor) in the rule's
-//! place, which may ask a model.
+//! A [`Baseline`] is a named policy; [`BASELINES`] and [`VARIANTS`] list them, [`baseline`] finds one,
+//! and [`Baseline::start`] returns a context to record into. A policy here is pure: no clock, no file,
+//! no model. If the original asks a model (for a summary), a deterministic stand-in does the work, with
+//! one rule for all policies and at most 2,000 tokens; [`ContextManager::side_calls`] reports what that
+//! model would be sent and would write. [`Baseline::start_with`] takes a
+//! [`Compressor`](stm_ltm::Compressor) in place of the rule, which may ask a model.
 //!
-//! It is **not** a measurement (`foldback-bench` compares policies), and nothing of foldback's memory
-//! is in it. A policy repairs nothing: its prompts are valid requests where what was recorded is one,
-//! and it parts no call from its results that came together.
+//! It is **not** a measurement (`foldback-bench` compares policies), and it contains nothing of
+//! foldback's memory. A policy repairs nothing: its prompts are valid requests if the recording is one,
+//! and it never separates a call from its results if they came together.
 //!
-//! Each policy has settings of its own type: [`SlidingWindow`], [`SummaryTopN`], [`DeepAgents`],
+//! Each policy has its own type of settings: [`SlidingWindow`], [`SummaryTopN`], [`DeepAgents`],
 //! [`ClearToolResults`], [`MaskObservations`], [`stm_ltm::StmLtmConfig`]. Their defaults are those of
-//! the original where it has any. LangChain sums nothing up unless told when: the 40,000 tokens of
+//! the original, if it has any. LangChain sums nothing up unless a trigger is set: the 40,000 tokens of
 //! `summary-top-n` are a choice of this crate.
 //!
 //! ```
@@ -61,6 +61,6 @@ pub use registry::{BASELINES, Baseline, Summaries, VARIANTS, baseline};
 pub use sliding_window::SlidingWindow;
 pub use summary_top_n::SummaryTopN;
 
-// Named by the documentation above.
+// Referenced by the documentation above.
 #[cfg(doc)]
 use foldback_core::ContextManager;

@@ -1,4 +1,4 @@
-//! The messages that a policy holds, in the order of a request, each with what it takes.
+//! The messages that a policy holds, in the order of a request, each with its tokens.
 
 use crate::counters::Counters;
 use crate::refusal::{is_gone, no_message, over_budget};
@@ -10,46 +10,46 @@ use foldback_core::{
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// What a policy shows: instructions that stand in front of all other messages, pinned messages
-/// that left the history, one message that leads the history in, the history.
+/// The messages that a policy shows: instructions before all other messages, pinned messages that left
+/// the history, one message that introduces the history, and the history.
 ///
-/// Each message is counted once, when it comes or when another takes its place.
+/// Each message is counted once, when it arrives or when another takes its place.
 pub(crate) struct Log {
     todo: TodoId,
     counters: Counters,
     head: Vec<Counted>,
     /// Pinned messages that left the history.
     restated: Vec<Restated>,
-    /// All that is pinned.
+    /// All pinned messages.
     pins: BTreeSet<SeqNo>,
     lead: Option<Lead>,
     history: VecDeque<Entry>,
     tracker: PairingTracker,
-    /// How many messages were recorded.
+    /// The number of recorded messages.
     len: u64,
-    /// The tokens of a request: of all that is shown, and of the tools.
+    /// The tokens of a request: of everything shown, and of the tools.
     tokens: usize,
-    /// The tokens of the same request, had no message a stand-in.
+    /// The tokens of the same request if no message had a stand-in.
     kept_tokens: usize,
 }
 
-/// A message and what it takes in a request.
+/// A message and its tokens in a request.
 #[derive(Clone)]
 struct Counted {
     message: Arc<Message>,
     tokens: usize,
 }
 
-/// A recorded message, shown by another that says what it was.
+/// A recorded message, represented by another that says what it was.
 struct Restated {
     recorded: Arc<Message>,
     shown: Counted,
 }
 
-/// What stands in front of the history.
+/// The message before the history.
 struct Lead {
     shown: Counted,
-    /// Whether it was recorded; else the policy wrote it.
+    /// Whether it was recorded; otherwise the policy wrote it.
     is_recorded: bool,
 }
 
@@ -57,7 +57,7 @@ struct Lead {
 pub(crate) struct Entry {
     seq: SeqNo,
     recorded: Counted,
-    /// What the history holds since the words went elsewhere.
+    /// What the history holds after the words were moved.
     moved_out: Option<Counted>,
     /// What a request shows in place of what the history holds.
     stand_in: Option<Counted>,
@@ -66,37 +66,37 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Its number.
+    /// Returns its number.
     pub(crate) fn seq(&self) -> SeqNo {
         self.seq
     }
 
-    /// The message as it was recorded.
+    /// Returns the message as it was recorded.
     pub(crate) fn recorded(&self) -> &Message {
         &self.recorded.message
     }
 
-    /// The message as the history holds it.
+    /// Returns the message as the history holds it.
     pub(crate) fn kept(&self) -> &Message {
         &self.kept_counted().message
     }
 
-    /// The message as a request shows it.
+    /// Returns the message as a request shows it.
     pub(crate) fn shown(&self) -> &Message {
         &self.shown_counted().message
     }
 
-    /// The tokens of what is shown.
+    /// Returns the tokens of what is shown.
     pub(crate) fn tokens(&self) -> usize {
         self.shown_counted().tokens
     }
 
-    /// Whether its words may go elsewhere: it is not pinned, and they have not gone yet.
+    /// Returns whether its words may be moved: it is not pinned, and they have not been moved yet.
     pub(crate) fn may_move_out(&self) -> bool {
         !self.pinned && self.moved_out.is_none()
     }
 
-    /// Whether it stays in every prompt.
+    /// Returns whether it stays in every prompt.
     pub(crate) fn is_pinned(&self) -> bool {
         self.pinned
     }
@@ -111,7 +111,7 @@ impl Entry {
 }
 
 impl Log {
-    /// A log that holds nothing yet. Each request takes `tool_tokens` besides its messages.
+    /// Returns an empty log. Each request takes `tool_tokens` in addition to its messages.
     pub(crate) fn new(todo: TodoId, counters: Counters, tool_tokens: usize) -> Self {
         Self {
             todo,
@@ -128,54 +128,55 @@ impl Log {
         }
     }
 
-    /// How many messages were recorded.
+    /// Returns the number of recorded messages.
     pub(crate) fn messages(&self) -> u64 {
         self.len
     }
 
-    /// The todo that the messages belong to.
+    /// Returns the todo that the messages belong to.
     pub(crate) fn todo(&self) -> &TodoId {
         &self.todo
     }
 
-    /// What counts the tokens.
+    /// Returns the token counters.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The tokens of a request: of all that is shown, and of the tools.
+    /// Returns the tokens of a request: of everything shown, and of the tools.
     pub(crate) fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// The tokens of the same request, had no message a stand-in.
+    /// Returns the tokens of the same request if no message had a stand-in.
     pub(crate) fn kept_tokens(&self) -> usize {
         self.kept_tokens
     }
 
-    /// The messages of the history, the oldest first.
+    /// Returns the messages of the history, oldest first.
     pub(crate) fn history(&self) -> &VecDeque<Entry> {
         &self.history
     }
 
-    /// The tokens of the instructions in front of all other messages.
+    /// Returns the tokens of the instructions before all other messages.
     pub(crate) fn head_tokens(&self) -> usize {
         self.head.iter().map(|sized| sized.tokens).sum()
     }
 
-    /// The message that leads the history in.
+    /// Returns the message that introduces the history.
     pub(crate) fn lead(&self) -> Option<&Message> {
         self.lead.as_ref().map(|lead| lead.shown.message.as_ref())
     }
 
-    /// Whether a request may follow now: nothing waits for a result, and the model did not speak
-    /// last.
+    /// Returns whether a request may follow now: no call waits for a result, and the model did not
+    /// speak last.
     pub(crate) fn is_model_next(&self) -> bool {
         let last = self.history.back().map(|entry| entry.recorded().role());
         self.tracker.open().is_empty() && last.is_some_and(|role| *role != Role::Assistant)
     }
 
-    /// Takes the next message: to the head as long as only instructions came, else to the history.
+    /// Records the next message: in the head as long as only instructions have come, otherwise in the
+    /// history.
     pub(crate) fn push(&mut self, message: Message) -> SeqNo {
         let seq = SeqNo(self.len);
         self.len += 1;
@@ -189,7 +190,7 @@ impl Log {
             Pairing::Answers => false,
             // An instruction between a call and its result belongs to them.
             Pairing::Free { .. } => !(waits && message.role().is_instruction()),
-            // A result without a call belongs to nothing.
+            // A result without a call belongs to no unit.
             Pairing::Calls { .. } | Pairing::Orphan => true,
         };
         let recorded = self.enter(message);
@@ -199,8 +200,8 @@ impl Log {
         seq
     }
 
-    /// The last place at or before `at` where the history may be cut without parting a call from
-    /// its results: an index into the history.
+    /// Returns the last place at or before `at` at which the history may be cut without separating a
+    /// call from its results: an index into the history.
     pub(crate) fn cut_at_or_before(&self, mut at: usize) -> usize {
         while at > 0 && self.history.get(at).is_some_and(|entry| !entry.begins_unit) {
             at -= 1;
@@ -208,7 +209,7 @@ impl Log {
         at
     }
 
-    /// The first such place at or behind `at`; the length of the history where there is none.
+    /// Returns the first such place at or after `at`; the length of the history if there is none.
     pub(crate) fn cut_at_or_behind(&self, mut at: usize) -> usize {
         while self.history.get(at).is_some_and(|entry| !entry.begins_unit) {
             at += 1;
@@ -216,8 +217,8 @@ impl Log {
         at
     }
 
-    /// Takes the first `n` messages out of the history. Those that are pinned stay in every prompt,
-    /// told by a message of their own.
+    /// Takes the first `n` messages out of the history. Pinned ones stay in every prompt, each in a
+    /// message that represents it.
     pub(crate) fn drop_front(&mut self, n: usize) -> Vec<Entry> {
         let gone: Vec<Entry> = self.history.drain(..n.min(self.history.len())).collect();
         for entry in &gone {
@@ -240,13 +241,12 @@ impl Log {
         gone
     }
 
-    /// Shows this message of the policy's own in front of the history, in place of the one that was
-    /// there.
+    /// Shows this message, written by the policy, before the history in place of the previous one.
     pub(crate) fn set_lead(&mut self, message: Option<Message>) {
         self.exchange_lead(message, false);
     }
 
-    /// The same with a recorded message that left the history.
+    /// Does the same with a recorded message that left the history.
     pub(crate) fn set_question(&mut self, message: Option<Message>) {
         self.exchange_lead(message, true);
     }
@@ -258,7 +258,7 @@ impl Log {
         self.lead = message.map(|message| Lead { shown: self.enter(message), is_recorded });
     }
 
-    /// Shows `message` in place of the one at `at` of the history, unless that is pinned.
+    /// Shows `message` in place of the one at `at` in the history, unless that is pinned.
     pub(crate) fn stand_in(&mut self, at: usize, message: Message) {
         let shown = self.counted(message);
         let Some(entry) = self.history.get_mut(at).filter(|entry| !entry.pinned) else { return };
@@ -266,8 +266,8 @@ impl Log {
         entry.stand_in = Some(shown);
     }
 
-    /// Holds `message` in place of the one at `at` of the history, unless that is pinned: its words
-    /// went elsewhere.
+    /// Holds `message` in place of the one at `at` in the history, unless that is pinned: its words
+    /// were moved.
     pub(crate) fn move_out(&mut self, at: usize, message: Message) {
         let kept = self.counted(message);
         let Some(entry) = self.history.get_mut(at).filter(|entry| !entry.pinned) else { return };
@@ -300,7 +300,7 @@ impl Log {
         Ok(())
     }
 
-    /// The request of this moment. Its tools are counted, and for the caller to add.
+    /// Returns the current request. Its tools are counted, but the caller has to add them.
     pub(crate) fn prompt(&self, budget: &Budget) -> Prompt {
         let told = self.restated.iter().map(|told| &told.shown);
         let lead = self.lead.iter().map(|lead| &lead.shown);
@@ -319,7 +319,7 @@ impl Log {
         }
     }
 
-    /// The recorded messages that a request shows, in whatever form.
+    /// Returns the recorded messages that a request shows, in any form.
     fn conversation(&self) -> Vec<Arc<Message>> {
         let head = self.head.iter().map(|sized| &sized.message);
         let told = self.restated.iter().map(|told| &told.recorded);

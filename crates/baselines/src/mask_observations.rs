@@ -1,7 +1,7 @@
-//! Masking old observations: what SWE-agent does. JetBrains found it to cost half of what the agent
-//! costs that keeps everything, at a solve rate that matches summaries (arXiv 2508.21433).
+//! Masking old observations: what SWE-agent does. JetBrains found that it halves the cost of the agent
+//! that keeps everything, at a solve rate that matches summaries (arXiv 2508.21433).
 //!
-//! The newest results of tools stay; of each older one a line tells how long it was.
+//! The newest tool results are kept; each older one is replaced by a line that says how long it was.
 
 use crate::Counters;
 use crate::log::Log;
@@ -9,22 +9,22 @@ use crate::masks::Masks;
 use crate::policy::{self, Rule};
 use foldback_core::{ContextManager, Message, TodoId};
 
-/// All tool results but the last few are masked, whatever their size.
+/// A policy that masks all tool results but the last few, whatever their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskObservations {
-    /// So many of the newest results stay.
+    /// The number of the newest results that are kept.
     pub keep_results: usize,
 }
 
 impl Default for MaskObservations {
-    /// The last 10.
+    /// Returns the default: the last 10.
     fn default() -> Self {
         Self { keep_results: 10 }
     }
 }
 
 impl MaskObservations {
-    /// A context that holds nothing yet.
+    /// Returns an empty context.
     #[must_use]
     pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         policy::start(Masking { config: self, masks: Masks::default() }, todo, tokens)
@@ -47,7 +47,7 @@ impl Rule for Masking {
     }
 }
 
-/// What stands in the place of a masked result.
+/// Returns the text in place of a masked result.
 fn line(result: &Message) -> String {
     match result.text().lines().count() {
         1 => "[old result, 1 line left out]".to_owned(),

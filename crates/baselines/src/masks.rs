@@ -1,20 +1,20 @@
-//! Old results of tools give way to a line in their place.
+//! Replaces old tool results by a line.
 
 use crate::log::Log;
 use foldback_core::{Content, Message, Role};
 use std::collections::VecDeque;
 
-/// Which results of a history that nothing leaves are still shown.
+/// The results that are still shown of a history that nothing leaves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Masks {
-    /// Where the shown results stand.
+    /// The indexes of the shown results.
     shown: VecDeque<usize>,
-    /// Where the model spoke last: it has seen the results before.
+    /// The index at which the model last spoke: it has seen the results before it.
     spoken: usize,
 }
 
 impl Masks {
-    /// Looks at the newest message. To be called behind each.
+    /// Examines the newest message. Must be called after each message.
     pub(crate) fn see(&mut self, log: &Log) {
         let Some(at) = log.history().len().checked_sub(1) else { return };
         match log.history().back().map(|entry| entry.recorded().role()) {
@@ -24,8 +24,8 @@ impl Masks {
         }
     }
 
-    /// Puts what `line` says in the place of all results but the last `keep`. A result that the
-    /// model has not seen yet stays.
+    /// Replaces all results but the last `keep` by `line`. A result that the model has not seen yet is
+    /// kept.
     pub(crate) fn apply(&mut self, log: &mut Log, keep: usize, line: impl Fn(&Message) -> String) {
         while self.shown.len() > keep {
             let Some(at) = self.shown.front().copied().filter(|at| *at < self.spoken) else {

@@ -1,38 +1,38 @@
-//! What a memory or a summary consists of: notes, each made of a message or written by a model.
+//! The notes of a memory or a summary, each derived from a message or written by a model.
 
 use foldback_core::{SeqNo, TokenCounter};
 
 /// One entry of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What it tells of.
+    /// Its kind.
     pub kind: NoteKind,
-    /// The message that it was made of, where it was made of one.
+    /// The message from which it was derived, if there is one.
     pub of: Option<SeqNo>,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// What a note tells of; what stands for more of the conversation comes later.
+/// The kind of a note; kinds that represent more of the conversation come later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoteKind {
-    /// What a tool answered.
+    /// A tool's answer.
     Result,
     /// What the model said or called.
     Did,
-    /// What was asked of the model.
+    /// A request to the model.
     Asked,
-    /// What was asked first, where nothing else shows it.
+    /// The first request, if nothing else shows it.
     Task,
-    /// What a model wrote.
+    /// Text written by a model.
     Summary,
     /// The value of a field of the scene's schema, as `field: value`.
     Field,
 }
 
 impl Note {
-    /// The note as it stands in the memory: a line, and further ones indented below it, so that no
-    /// recorded text can pass for a note of its own.
+    /// Returns the note as it appears in the memory: a line, with further lines indented below it, so
+    /// that no recorded text can pass for a separate note.
     pub(crate) fn line(&self, with_id: bool) -> String {
         let text = self.text.trim_end().lines().collect::<Vec<_>>().join("\n  ");
         match self.of.filter(|_| with_id) {
@@ -41,14 +41,14 @@ impl Note {
         }
     }
 
-    /// The tokens that it takes in the memory.
+    /// Returns its tokens in the memory.
     pub(crate) fn tokens(&self, with_id: bool, counter: &dyn TokenCounter) -> usize {
         counter.count(&self.line(with_id))
     }
 }
 
-/// A text of at most about `max` tokens: whole, or its beginning and its end, because a report
-/// begins with what it is about and ends with how it went.
+/// Returns a text of at most about `max` tokens: whole, or its beginning and its end, because a report
+/// begins with its subject and ends with its outcome.
 pub(crate) fn excerpt(text: &str, max: usize, counter: &dyn TokenCounter) -> String {
     let text = text.trim();
     if text.len() <= max * LONGEST_TOKEN && counter.count(text) <= max {
@@ -59,7 +59,7 @@ pub(crate) fn excerpt(text: &str, max: usize, counter: &dyn TokenCounter) -> Str
     format!("{} … {}", head.trim_end(), tail_of(rest, max / 3, counter).trim_start())
 }
 
-/// The longest beginning of at most `max` tokens.
+/// Returns the longest beginning of at most `max` tokens.
 pub(crate) fn head_of<'a>(text: &'a str, max: usize, counter: &dyn TokenCounter) -> &'a str {
     let near = text.char_indices().take(max * LONGEST_TOKEN);
     let ends: Vec<usize> = near.map(|(at, c)| at + c.len_utf8()).collect();
@@ -69,7 +69,7 @@ pub(crate) fn head_of<'a>(text: &'a str, max: usize, counter: &dyn TokenCounter)
     text.get(..end).unwrap_or_default()
 }
 
-/// The longest end of at most `max` tokens.
+/// Returns the longest end of at most `max` tokens.
 fn tail_of<'a>(text: &'a str, max: usize, counter: &dyn TokenCounter) -> &'a str {
     let near = text.char_indices().rev().take(max * LONGEST_TOKEN);
     let begins: Vec<usize> = near.map(|(at, _)| at).collect();
@@ -79,8 +79,8 @@ fn tail_of<'a>(text: &'a str, max: usize, counter: &dyn TokenCounter) -> &'a str
     text.get(begin..).unwrap_or_default()
 }
 
-/// Beyond so many characters for each token nothing is looked at: few tokens are longer, and those
-/// are white space.
+/// The number of characters per token beyond which nothing is examined: few tokens are longer, and
+/// those are white space.
 const LONGEST_TOKEN: usize = 16;
 
 #[cfg(test)]

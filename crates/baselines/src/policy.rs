@@ -1,4 +1,4 @@
-//! A rule over a log of messages is a whole policy.
+//! Turns a rule over a log of messages into a whole policy.
 
 use crate::counters::Counters;
 use crate::log::Log;
@@ -10,47 +10,46 @@ use foldback_core::{
     ToolDefinition,
 };
 
-/// What a policy does with the messages that it holds: everything in which one policy differs from
-/// another.
+/// The rule of a policy for the messages that it holds: everything in which policies differ.
 pub(crate) trait Rule: Send + 'static {
-    /// The same rule for a sub-task, which knows nothing of this one's messages.
+    /// Returns the same rule for a sub-task, which knows nothing about this one's messages.
     fn again(&self) -> Self;
 
-    /// Does what the policy does, behind each message.
+    /// Applies the policy after each message.
     fn apply(&mut self, log: &mut Log);
 
-    /// The tools that the policy gives to the model.
+    /// Returns the tools that the policy gives to the model.
     fn tools(&self) -> &[ToolDefinition] {
         &[]
     }
 
-    /// Runs a call of one of them; `None` when it is of none.
+    /// Runs a call of one of them; `None` if it is of another tool.
     fn call(&self, _call: &ToolCall) -> Option<ToolAnswer> {
         None
     }
 
-    /// The model calls since this was last asked.
+    /// Returns the model calls since this was last called.
     fn side_calls(&mut self) -> Vec<SideCall> {
         Vec::new()
     }
 
-    /// Whether it has work done beside the loop.
+    /// Returns whether it does work beside the loop.
     fn works_beside(&self) -> bool {
         false
     }
 
-    /// The next piece of that, if there is any.
+    /// Returns the next piece of that work, if there is any.
     fn next_job(&mut self, _log: &Log) -> Option<BackgroundJob> {
         None
     }
 
-    /// Takes what came of it.
+    /// Takes the result of that work.
     fn absorb(&mut self, _log: &mut Log, _done: BackgroundJobDone) -> Result<(), ContextError> {
         Ok(())
     }
 }
 
-/// A context of this rule that holds nothing yet.
+/// Returns an empty context with this rule.
 pub(crate) fn start<R: Rule>(
     rule: R,
     todo: TodoId,

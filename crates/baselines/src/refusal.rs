@@ -1,8 +1,8 @@
-//! What a policy says to what it cannot do.
+//! A policy's answers to what it cannot do.
 
 use foldback_core::{ContextError, SeqNo, TodoId, ToolAnswer, ToolCall, ToolDefinition};
 
-/// The answer to a call of a tool that the policy does not have, beside those that it has.
+/// Returns the answer to a call of a tool that the policy does not have, with those that it has.
 pub(crate) fn no_tool(call: &ToolCall, tools: &[ToolDefinition]) -> ToolAnswer {
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let given = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -10,7 +10,7 @@ pub(crate) fn no_tool(call: &ToolCall, tools: &[ToolDefinition]) -> ToolAnswer {
     ToolAnswer { text, is_error: true }
 }
 
-/// The error of pinning a message that was never recorded.
+/// Returns the error of pinning a message that was never recorded.
 pub(crate) fn no_message(todo: &TodoId, seq: SeqNo, len: u64) -> ContextError {
     ContextError {
         message: format!("{todo} has no message {seq}: it holds {len}, counted from 0"),
@@ -18,7 +18,7 @@ pub(crate) fn no_message(todo: &TodoId, seq: SeqNo, len: u64) -> ContextError {
     }
 }
 
-/// The error of pinning a message that the prompts have lost.
+/// Returns the error of pinning a message that the prompts have lost.
 pub(crate) fn is_gone(seq: SeqNo) -> ContextError {
     ContextError {
         message: format!("message {seq} is gone: it can be pinned only while prompts show it"),
@@ -26,7 +26,7 @@ pub(crate) fn is_gone(seq: SeqNo) -> ContextError {
     }
 }
 
-/// What is said of a prompt that is larger than it was allowed to be.
+/// Returns the notice about a prompt that is larger than allowed.
 pub(crate) fn over_budget(allowed: usize) -> String {
     format!("The prompt takes more than the {allowed} tokens that were allowed.")
 }

@@ -1,4 +1,4 @@
-//! The policies by their names.
+//! The policies by name.
 
 use crate::stm_ltm::{Compressor, Mode, Scene, StmLtmConfig};
 use crate::{
@@ -8,38 +8,38 @@ use foldback_core::{ContextManager, TodoId};
 use std::fmt;
 use std::sync::Arc;
 
-/// A policy by its name.
+/// A named policy.
 #[derive(Debug)]
 pub struct Baseline {
-    /// The name, as commands take it and reports give it: `summary-top-n`.
+    /// The name in commands and reports: `summary-top-n`.
     pub name: &'static str,
-    /// The name as a person reads it: `summary + last 20`.
+    /// The name in prose: `summary + last 20`.
     pub title: &'static str,
     /// What it does, in one sentence.
     pub about: &'static str,
     make: fn(TodoId, Counters, &Summaries) -> Box<dyn ContextManager>,
-    /// Whether it writes summaries by whatever it is given.
+    /// Whether it can write summaries with a given writer.
     pub takes_summaries: bool,
 }
 
-/// How a policy writes summaries, where the caller may choose that: `stm-ltm` and `summary-top-n`.
+/// How a policy writes summaries, if the caller may choose that: `stm-ltm` and `summary-top-n`.
 #[derive(Clone, Default)]
 pub struct Summaries {
-    /// What writes them; the rule, where there is nothing.
+    /// The writer of the summaries; the rule, if there is none.
     pub written_by: Option<Arc<dyn Compressor>>,
-    /// Fields that the memory of `stm-ltm` keeps whatever is summed up, each as `field: value`.
+    /// Fields that the memory of `stm-ltm` keeps in every summary, each as `field: value`.
     pub fields: Vec<String>,
 }
 
 impl Baseline {
-    /// A context of this policy that holds nothing yet. `tokens` decides where the policy acts on a
-    /// size, and counts what its own calls to a model take.
+    /// Returns an empty context of this policy. `tokens` decides when the policy acts on a size, and
+    /// counts its own model calls.
     #[must_use]
     pub fn start(&self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         self.start_with(todo, tokens, &Summaries::default())
     }
 
-    /// The same, its summaries written as these say.
+    /// Returns the same, with summaries written as specified.
     #[must_use]
     pub fn start_with(
         &self,
@@ -72,8 +72,8 @@ pub static BASELINES: &[Baseline] = &[
     Baseline {
         name: "sliding-window",
         title: "last 100 messages",
-        about: "The last 100 messages are sent, and the instructions in front of all others; the \
-                rest is gone. As in OpenManus, but no call is parted from its results, and a \
+        about: "The last 100 messages are sent, after the instructions at the beginning; the \
+                rest is gone. As in OpenManus, but no call is separated from its results, and a \
                 request begins with a user's message.",
         make: |todo, tokens, _| SlidingWindow::default().start(todo, tokens),
         takes_summaries: false,
@@ -81,7 +81,7 @@ pub static BASELINES: &[Baseline] = &[
     Baseline {
         name: "summary-top-n",
         title: "summary + last 20",
-        about: "From 40,000 tokens on all but the last 20 messages give way to a summary, and are \
+        about: "From 40,000 tokens on, all but the last 20 messages are replaced by a summary and are \
                 gone. As LangChain's summarization middleware with these settings (it has no trigger \
                 of its own), but the summary is extracted by rule, at most 2,000 tokens, where the \
                 original asks a model.",
@@ -93,9 +93,9 @@ pub static BASELINES: &[Baseline] = &[
     Baseline {
         name: "deepagents",
         title: "deepagents",
-        about: "From 170,000 tokens on all but the last 6 messages go to one file that can be \
-                searched, and give way to a summary; results over 80,000 characters go to files of \
-                their own, long old arguments of writing tools are clipped. As in deepagents 0.7 for \
+        about: "From 170,000 tokens on, all but the last 6 messages go to one file that can be \
+                searched, and are replaced by a summary; results over 80,000 characters go to separate \
+                files, and long old arguments of writing tools are clipped. As in deepagents 0.7 for \
                 a model of unknown window, but the summary is extracted by rule, at most 2,000 \
                 tokens, where the original asks a model.",
         make: |todo, tokens, _| DeepAgents::default().start(todo, tokens),
@@ -104,14 +104,14 @@ pub static BASELINES: &[Baseline] = &[
     Baseline {
         name: "deepagents-128k",
         title: "deepagents, 128k window",
-        about: "The same for a window of 128,000 tokens: from 85 % of it on, and the last 10 % stay.",
+        about: "The same for a window of 128,000 tokens: from 85 % of it on, keeping the last 10 %.",
         make: |todo, tokens, _| DeepAgents::with_window(128_000).start(todo, tokens),
         takes_summaries: false,
     },
     Baseline {
         name: "clear-tool-results",
         title: "clearing tool results",
-        about: "When the conversation is over 100,000 tokens all tool results but the last 3 are \
+        about: "When the conversation exceeds 100,000 tokens, all tool results but the last 3 are \
                 cleared. As Anthropic's context editing does by default.",
         make: |todo, tokens, _| ClearToolResults::default().start(todo, tokens),
         takes_summaries: false,
@@ -119,7 +119,7 @@ pub static BASELINES: &[Baseline] = &[
     Baseline {
         name: "mask-observations",
         title: "masking observations",
-        about: "Of all tool results but the last 10 one line stays that tells how long they were. \
+        about: "All tool results but the last 10 are replaced by a line that says how long they were. \
                 As SWE-agent does, with the number of JetBrains' study.",
         make: |todo, tokens, _| MaskObservations::default().start(todo, tokens),
         takes_summaries: false,
@@ -127,7 +127,7 @@ pub static BASELINES: &[Baseline] = &[
     Baseline {
         name: "stm-ltm",
         title: "last step + memory",
-        about: "The last step is sent as it was, and before it a memory of at most about 4,000 tokens \
+        about: "The last step is sent unchanged, and before it a memory of at most about 4,000 tokens \
                 of everything older, written beside the loop; what left can be searched and read by \
                 id. The memory is extracted by rule, its summaries at most 2,000 tokens, where the \
                 original asks a model.",
@@ -152,7 +152,7 @@ fn stm_ltm(mode: Mode, summaries: &Summaries) -> StmLtmConfig {
     StmLtmConfig { scene, compressor: written_by.unwrap_or(usual.compressor), ..usual }
 }
 
-/// The policy of this name, which may be one of [`VARIANTS`].
+/// Returns the policy of this name, which may be one of [`VARIANTS`].
 #[must_use]
 pub fn baseline(name: &str) -> Option<&'static Baseline> {
     BASELINES.iter().chain(VARIANTS).find(|baseline| baseline.name == name)

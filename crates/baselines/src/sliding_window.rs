@@ -1,31 +1,31 @@
 //! The last messages and nothing else: what OpenManus does.
 //!
-//! OpenManus cuts wherever the hundredth message happens to be. Here the cut parts no call from its
-//! results, and the requests stay valid: where the window would not begin with a user's message,
-//! the last one before it stands in front.
+//! OpenManus cuts wherever the hundredth message happens to be. Here the cut never separates a call
+//! from its results, and the requests stay valid: if the window would not begin with a user's message,
+//! the last one before it is put at the front.
 
 use crate::Counters;
 use crate::log::Log;
 use crate::policy::{self, Rule};
 use foldback_core::{ContextManager, Message, Role, TodoId};
 
-/// The last messages are kept, and the instructions in front of all others.
+/// A policy that keeps the last messages, and the instructions before all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
-    /// So many messages are kept at most. A unit that the cut would part leaves whole, unless it is
-    /// the newest: that stays whole.
+    /// The maximum number of messages that are kept. A unit that the cut would split leaves whole,
+    /// unless it is the newest: that stays whole.
     pub keep_messages: usize,
 }
 
 impl Default for SlidingWindow {
-    /// The last 100 messages.
+    /// Returns the default: the last 100 messages.
     fn default() -> Self {
         Self { keep_messages: 100 }
     }
 }
 
 impl SlidingWindow {
-    /// A context that holds nothing yet.
+    /// Returns an empty context.
     #[must_use]
     pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         policy::start(Window { config: self, question: None }, todo, tokens)

@@ -1,20 +1,20 @@
-//! The last step as it was, and a memory of everything older: `M_s = {L_(s-2), f(T_(s-1))}`.
+//! The last step unchanged, and a memory of everything older: `M_s = {L_(s-2), f(T_(s-1))}`.
 //!
 //! A step is what came in, what the model then said or called, and every result: a wave of parallel
-//! calls is one step. The prompt of step s holds the instructions, the first ask and the latest, the
-//! long-term memory L of every step up to s-2, and step s-1 word for word, its results in the order
-//! of their calls.
+//! calls is one step. The prompt of step s holds the instructions, the first and the latest request,
+//! the long-term memory L of every step up to s-2, and step s-1 word for word, with its results in the
+//! order of their calls.
 //!
-//! L is written beside the loop. [`next_job`](BackgroundWork::next_job) gives a job for each
-//! finished step, from the moment that it is finished: the tool of the next step may run meanwhile.
-//! What comes back early waits until its step is no longer the last one; what comes back late leaves
-//! its step in the prompt as it was, and the prompt says so. L is appended to until it is over its
-//! limit; then a summary takes its place. No job can hold the prompt up, and none can let it grow:
-//! behind [`StmLtmConfig::max_late_steps`] the rule takes over.
+//! L is written beside the loop. [`next_job`](BackgroundWork::next_job) returns a job for each finished
+//! step, as soon as it is finished: the tool of the next step may run meanwhile. A result that comes
+//! back early waits until its step is no longer the last one; if it comes back late, its step stays in
+//! the prompt unchanged, and the prompt says so. L is appended to until it exceeds its limit; then a
+//! summary replaces it. No job can hold the prompt up, and none can let it grow: beyond
+//! [`StmLtmConfig::max_late_steps`] the rule takes over.
 //!
-//! Raw messages are kept apart under ids. In [`Mode::Offload`] the model searches and reads them; in
-//! [`Mode::Compress`] it does not. What no chat API would take as it was (a call without its result, an
-//! instruction that came late) stands in a user's message.
+//! Raw messages are kept separately under ids. In [`Mode::Offload`] the model searches and reads them;
+//! in [`Mode::Compress`] it does not. What no chat API would accept as it was (a call without its
+//! result, an instruction that came late) is put into a user's message.
 //!
 //! ```
 //! use foldback_baselines::stm_ltm::{StmLtm, StmLtmConfig};
@@ -25,7 +25,7 @@
 //! for n in 0..20 {
 //!     context.record(Message::user(&format!("Which gate has flight {n}?")))?;
 //!     context.record(Message::assistant(&format!("Gate {n}.")))?;
-//!     // On any thread, beside whatever the agent does.
+//!     // On any thread, while the agent works.
 //!     while let Some(job) = context.next_job() {
 //!         context.absorb((job.0)())?;
 //!     }
@@ -76,14 +76,14 @@ pub struct StmLtm {
     tool_tokens: usize,
     /// Everything, as it was recorded.
     raw: RawStore,
-    /// Instructions in front of all other messages.
+    /// Instructions before all other messages.
     head: Vec<SeqNo>,
     first_ask: Option<SeqNo>,
     latest_ask: Option<SeqNo>,
     pinned: BTreeSet<SeqNo>,
     /// L.
     memory: Memory,
-    /// Finished steps that are not in L: the last one, and before it those that are late.
+    /// Finished steps that are not in L: the last one, preceded by those that are late.
     recent: VecDeque<Step>,
     steps: Steps,
     /// Calls of the policy's own tools that wait for their result.
@@ -94,7 +94,7 @@ pub struct StmLtm {
 }
 
 impl StmLtm {
-    /// A context that holds nothing yet, for whoever looks into it.
+    /// Returns an empty context, as a type that can be inspected.
     #[must_use]
     pub fn new(todo: TodoId, tokens: impl Into<Counters>, config: StmLtmConfig) -> Self {
         let counters = tokens.into();
@@ -122,41 +122,42 @@ impl StmLtm {
         }
     }
 
-    /// How many finished steps should be in L and are not.
+    /// Returns how many finished steps should be in L and are not.
     #[must_use]
     pub fn late_steps(&self) -> usize {
         self.recent.len().saturating_sub(1)
     }
 
-    /// The tokens of L.
+    /// Returns the tokens of L.
     #[must_use]
     pub fn memory_tokens(&self) -> usize {
         self.memory.tokens()
     }
 
-    /// The words of the message with this id (`r7` is message 7), whatever has become of it in the
-    /// prompt: of a result or a plain message its text, byte for byte; of a message that calls tools
-    /// its text, and each call on a line. It is for whoever looks back; the model has its tools.
+    /// Returns the words of the message with this id (`r7` is message 7), whatever has happened to it
+    /// in the prompt: for a result or a plain message its text, byte for byte; for a message that calls
+    /// tools its text, and each call on a line. It is for callers that look back; the model has its
+    /// tools.
     #[must_use]
     pub fn raw(&self, id: &str) -> Option<String> {
         self.raw.words(id)
     }
 
-    /// Whether the message is the answer of one of the policy's own tools; takes note of calls.
+    /// Returns whether the message is the answer of one of the policy's own tools; records calls.
     fn is_recalled(&mut self, message: &Message) -> bool {
         let calls = message.tool_calls();
         if *message.role() == Role::Tool {
             return message.tool_call_id().is_some_and(|id| self.recalls.remove(id.as_str()));
         }
         if !message.role().is_instruction() || !calls.is_empty() {
-            // Calls before it that still wait are given up, and their ids may come again.
+            // Earlier calls that still wait are abandoned, and their ids may be used again.
             let own = calls.iter().filter(|call| self.tools.iter().any(|t| t.name == call.name));
             self.recalls = own.map(|call| call.id.as_str().to_owned()).collect();
         }
         false
     }
 
-    /// Brings L up to date: with every step but the last whose fold is done, in order.
+    /// Brings L up to date with every step but the last whose fold is done, in order.
     fn settle(&mut self) {
         while self.recent.len() > 1 {
             if self.late_steps() > self.config.max_late_steps {
@@ -187,8 +188,8 @@ impl StmLtm {
         }
     }
 
-    /// A step as a compressor gets it: without what the memory need not hold, because it repeats
-    /// what is there already.
+    /// Returns a step as a compressor gets it: without what the memory need not hold because it repeats
+    /// existing content.
     fn finished(&self, step: &Step) -> Finished {
         let kept = |seq: &&SeqNo| {
             self.first_ask != Some(**seq) && self.raw.get(**seq).is_some_and(|raw| !raw.is_recalled)
@@ -198,7 +199,7 @@ impl StmLtm {
         Finished { number: step.number, messages: seqs.filter_map(message).collect() }
     }
 
-    /// The work of summing L up, as it stands now.
+    /// Returns the work of summing up the current L.
     fn sum_up_job(
         &self,
         compressor: Arc<dyn Compressor>,
@@ -213,7 +214,7 @@ impl StmLtm {
         self.memory.replace(count, written.notes, self.counters.sizes.as_ref());
     }
 
-    /// What stands in front of L: the first ask, the latest, and what is pinned, of what is in L.
+    /// Returns the messages before L: of those in L, the first and the latest request, and pinned ones.
     fn standing(&self) -> BTreeSet<SeqNo> {
         let begin = |step: &Step| step.asked.iter().chain(&step.wave).min().copied();
         let first = self.recent.front().and_then(begin).or_else(|| self.steps.first_open());

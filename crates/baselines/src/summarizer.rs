@@ -1,5 +1,5 @@
-//! Who writes summaries where the original asks a model: a rule, with what that model's calls would
-//! take.
+//! The writer of summaries for policies whose original asks a model: a rule, together with the usage of
+//! that model's calls.
 
 use crate::compressor::Written;
 use crate::extractive::{BY_RULE, chosen, trimmed};
@@ -7,10 +7,10 @@ use crate::log::{Entry, Log};
 use crate::note::{Note, NoteKind, excerpt};
 use foldback_core::{Role, SideCall, message_tokens};
 
-/// Writes summaries by rule, and counts the calls of the model that it stands in for.
+/// A writer of summaries by rule that counts the calls of the model it stands in for.
 #[derive(Clone, Debug)]
 pub(crate) struct Summarizer {
-    /// What the last summary consists of.
+    /// The notes of the last summary.
     notes: Vec<Note>,
     has_task: bool,
     max_tokens: usize,
@@ -18,14 +18,14 @@ pub(crate) struct Summarizer {
 }
 
 impl Summarizer {
-    /// One that writes summaries of at most `max_tokens`.
+    /// Returns a writer of summaries of at most `max_tokens`.
     pub(crate) fn new(max_tokens: usize) -> Self {
         Self { notes: Vec::new(), has_task: false, max_tokens, calls: Vec::new() }
     }
 
-    /// The summary of what has just left the log, and of what was summed up before; `None` when
-    /// nothing left. The model would be sent the summary before and all that left; what it is told
-    /// to do is not counted.
+    /// Returns the summary of what has just left the log and of what was summed up before; `None` if
+    /// nothing left. The model would be sent the previous summary and everything that left; its
+    /// instructions are not counted.
     pub(crate) fn sum_up(&mut self, gone: &[Entry], log: &Log) -> Option<String> {
         if gone.is_empty() {
             return None;
@@ -60,8 +60,8 @@ impl Summarizer {
         Some(text)
     }
 
-    /// The summary that something else has written of all that left: the next one that is written by rule
-    /// is made of it.
+    /// Takes a summary that something else has written of everything that left: the next rule-written
+    /// one is based on it.
     pub(crate) fn take(&mut self, by: &str, written: Written) -> String {
         self.has_task = true;
         self.calls.extend(written.call);
@@ -70,18 +70,18 @@ impl Summarizer {
         head(by) + &lines
     }
 
-    /// A call was made, and nothing came of it.
+    /// Records a call that was made without a result.
     pub(crate) fn was_charged(&mut self, call: Option<SideCall>) {
         self.calls.extend(call);
     }
 
-    /// The calls since this was last asked.
+    /// Returns the calls since this was last called.
     pub(crate) fn side_calls(&mut self) -> Vec<SideCall> {
         std::mem::take(&mut self.calls)
     }
 }
 
-/// What a summary begins with.
+/// Returns the beginning of a summary.
 fn head(by: &str) -> String {
     format!("Here is a summary of the conversation to date ({by}):")
 }

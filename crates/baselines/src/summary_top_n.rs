@@ -1,12 +1,12 @@
 //! A summary and the last messages: what LangChain's summarization does.
 //!
-//! When the messages (the instructions in front do not count) reach a number of tokens and the model is to speak next, everything but the
-//! last messages is replaced by one user message that sums it up, and is gone for good. The next
-//! summary is made of the one before and of what leaves then. The cut never parts a call from its
-//! results: it moves back to the message that calls.
+//! When the messages (not counting the instructions at the beginning) reach a number of tokens and the
+//! model is to speak next, everything but the last messages is replaced by one user message that sums
+//! it up, and is gone for good. The next summary is made from the previous one and from what leaves
+//! then. The cut never separates a call from its results: it moves back to the message that calls.
 //!
-//! Where something else than the rule writes the summaries, it does so beside the loop: until it is done the
-//! history is sent as it was, and at twice the tokens the rule writes one after all.
+//! If something other than the rule writes the summaries, it does so beside the loop: until it is done
+//! the history is sent unchanged, and at twice the tokens the rule writes one after all.
 
 use crate::Counters;
 use crate::compressor::{Compression, Compressor, Written};
@@ -22,33 +22,34 @@ use foldback_core::{
 };
 use std::sync::{Arc, Weak};
 
-/// When a summary is made, and of how much.
+/// The policy: when a summary is made, and of how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryTopN {
-    /// From so many tokens on the history is summed up.
+    /// The number of tokens from which on the history is summed up.
     pub trigger_tokens: usize,
-    /// So many messages at the end stay as they are; a unit that the cut would part stays whole.
+    /// The number of messages at the end that stay unchanged; a unit that the cut would split stays
+    /// whole.
     pub keep_messages: usize,
-    /// The greatest number of tokens of a summary.
+    /// The maximum number of tokens in a summary.
     pub summary_tokens: usize,
 }
 
 impl Default for SummaryTopN {
-    /// 40,000 tokens (a choice of this crate: LangChain has no trigger of its own), the last 20
-    /// messages, a summary of at most 2,000 tokens.
+    /// Returns the defaults: 40,000 tokens (a choice of this crate: LangChain has no trigger of its
+    /// own), the last 20 messages, a summary of at most 2,000 tokens.
     fn default() -> Self {
         Self { trigger_tokens: 40_000, keep_messages: 20, summary_tokens: SUMMARY_TOKENS }
     }
 }
 
 impl SummaryTopN {
-    /// A context that holds nothing yet.
+    /// Returns an empty context.
     #[must_use]
     pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         self.start_with(todo, tokens, None)
     }
 
-    /// The same, its summaries written by this, where there is something.
+    /// Returns the same, with summaries written by this writer, if there is one.
     #[must_use]
     pub fn start_with(
         self,
@@ -68,8 +69,8 @@ struct Summing {
     writing: Weak<()>,
 }
 
-/// What comes back of a summary that was written beside the loop: of everything up to a message, and nothing
-/// where it failed. It keeps the token alive until it is taken.
+/// The result of a summary that was written beside the loop, of everything up to a message; nothing if
+/// it failed. It keeps the token alive until it is taken.
 struct Done {
     token: Arc<()>,
     to: SeqNo,
@@ -82,7 +83,7 @@ impl Summing {
         Self { config, summarizer, compressor, writing: Weak::new() }
     }
 
-    /// How many messages a summary would take the place of now; none where it is not due.
+    /// Returns how many messages a summary would replace now; none if it is not due.
     fn due(&self, log: &Log, trigger_tokens: usize) -> usize {
         let size = log.tokens() - log.head_tokens();
         if !log.is_model_next() || size < trigger_tokens {
@@ -108,7 +109,7 @@ impl Rule for Summing {
         let patience = if self.compressor.is_some() { 2 } else { 1 };
         let count = self.due(log, self.config.trigger_tokens.saturating_mul(patience));
         if count > 0 {
-            // What is still being written of it comes too late.
+            // A summary of it that is still being written comes too late.
             self.writing = Weak::new();
             self.sum_up_by_rule(log, count);
         }
@@ -144,7 +145,7 @@ impl Rule for Summing {
 
     fn absorb(&mut self, log: &mut Log, done: BackgroundJobDone) -> Result<(), ContextError> {
         let done = done.0.downcast::<Done>().map_err(|_| ContextError {
-            message: "this is no summary that the policy summary-top-n had written".to_owned(),
+            message: "this is not a summary that the policy summary-top-n requested".to_owned(),
             source: None,
         })?;
         let Done { token, to, mut written } = *done;
@@ -174,7 +175,7 @@ impl Rule for Summing {
     }
 }
 
-/// A message as its summariser reads it: all that it says, and each call on a line.
+/// Returns a message as its summariser reads it: everything it says, and each call on a line.
 fn notes_of(entry: &Entry) -> Option<Note> {
     let message = entry.shown();
     let kind = match message.role() {

@@ -1,8 +1,8 @@
-//! Messages told in words, where they cannot stand as they were.
+//! Messages described in words, when they cannot be shown unchanged.
 
 use foldback_core::{Content, Message, Part, Role};
 
-/// All that a message says: its text, and each call on a line of its own.
+/// Returns everything that a message says: its text, and each call on a separate line.
 pub(crate) fn words(message: &Message) -> String {
     let mut words = message.text().into_owned();
     for call in message.tool_calls() {
@@ -14,8 +14,8 @@ pub(crate) fn words(message: &Message) -> String {
     words
 }
 
-/// A message apart from what stood around it: a user's as it is, another's as a user's text that
-/// tells whose it is, and behind it what is no text (an image, say). `None` where it says nothing.
+/// Returns a message without its surroundings: a user's unchanged, another's as a user's text that
+/// names its role, followed by what is not text (such as an image). `None` if it says nothing.
 pub(crate) fn told(message: &Message) -> Option<Message> {
     if *message.role() == Role::User && message.tool_calls().is_empty() {
         return (!message.content().is_blank()).then(|| message.clone());

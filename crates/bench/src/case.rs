@@ -1,18 +1,18 @@
-//! A recorded conversation as the measurements see it: what kind it is, and what its source says
-//! about its topics and questions.
+//! A recorded conversation as the measurements see it: its kind, and what its source says about its
+//! topics and questions.
 
 use foldback_core::Role;
 use foldback_transcript::Conversation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What kind of conversation it is. The kinds are reported apart.
+/// The kind of a conversation. Kinds are reported separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// One task of an agent with tools.
     Agent,
-    /// Several such tasks in a row, with known borders.
+    /// Several such tasks in a row, with known boundaries.
     Composite,
     /// People talking, or a person and a model without tools.
     Dialogue,
@@ -22,7 +22,7 @@ impl Kind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Agent, Self::Composite, Self::Dialogue];
 
-    /// The name as it is reported.
+    /// Returns the name as it is reported.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,8 +32,8 @@ impl Kind {
         }
     }
 
-    /// The kind of a conversation: with tool calls or results it is an agent's, and a composite
-    /// where its topics are given too.
+    /// Returns the kind of a conversation: with tool calls or results it is an agent's, and a composite
+    /// if its topics are given too.
     #[must_use]
     pub fn of(conversation: &Conversation) -> Self {
         let has_tools = conversation
@@ -54,31 +54,31 @@ impl Kind {
 pub struct Case {
     /// The name; no other case of the same run has it.
     pub id: String,
-    /// The file that it came from.
+    /// The file from which it came.
     pub file: String,
-    /// The messages, and everything around them.
+    /// The messages and their metadata.
     pub conversation: Conversation,
     /// Its kind.
     pub kind: Kind,
 }
 
 impl Case {
-    /// A conversation under a name.
+    /// Returns a conversation under a name.
     #[must_use]
     pub fn new(id: String, file: String, conversation: Conversation) -> Self {
         let kind = Kind::of(&conversation);
         Self { id, file, conversation, kind }
     }
 
-    /// Where new segments begin: indexes of messages, ascending, 0 left out; `None` where the source
-    /// says nothing of it.
+    /// Returns the places at which new segments begin: indexes of messages, ascending, without 0;
+    /// `None` if the source does not say.
     #[must_use]
     pub fn boundaries(&self) -> Option<Vec<usize>> {
         boundaries(&self.conversation)
     }
 
-    /// The questions that the source asks about the conversation. One that cannot be read has no
-    /// evidence.
+    /// Returns the questions that the source asks about the conversation. A question that cannot be
+    /// read has no evidence.
     #[must_use]
     pub fn questions(&self) -> Vec<Question> {
         let list: Vec<Value> = field(&self.conversation, "qa").unwrap_or_default();
@@ -100,17 +100,17 @@ fn field<T: for<'a> Deserialize<'a>>(conversation: &Conversation, key: &str) -> 
     serde_json::from_str(&conversation.envelope.get(key)?).ok()
 }
 
-/// A question about a conversation, and where its answer stands.
+/// A question about a conversation, and the place of its answer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Question {
     /// The question.
     pub question: String,
-    /// Its class; a number or a name, by the source.
+    /// Its class: a number or a name, depending on the source.
     pub category: Option<Value>,
     /// The ids of the messages that answer it.
     pub evidence: Vec<String>,
-    /// First and last index of runs of messages that answer it.
+    /// The first and last indexes of runs of messages that answer it.
     pub evidence_spans: Vec<(usize, usize)>,
 }
 

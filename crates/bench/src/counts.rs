@@ -1,4 +1,4 @@
-//! Token counts as o200k makes them, each text counted once.
+//! Token counts by o200k; each text is counted once.
 
 use foldback_core::{Message, TokenCounter, ToolDefinition, message_tokens};
 use foldback_o200k::O200k;
@@ -7,16 +7,16 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Counts tokens, each text once: prompts repeat almost everything from call to call.
+/// A counter of tokens that counts each text once: prompts repeat almost everything from call to call.
 #[derive(Default)]
 pub struct Counts {
     of: HashMap<Box<str>, u64>,
-    /// By the place in memory, which is a message's own as long as it is held here.
+    /// Keyed by the address in memory, which belongs to one message as long as it is held here.
     shared: FxHashMap<usize, (Arc<Message>, u64)>,
 }
 
 impl Counts {
-    /// The same as [`message`](Self::message), of a message that prompts share.
+    /// Returns the same as [`message`](Self::message), for a message that prompts share.
     pub fn shared(&mut self, message: &Arc<Message>) -> u64 {
         let place = Arc::as_ptr(message) as usize;
         if let Some((_, tokens)) = self.shared.get(&place) {
@@ -27,7 +27,7 @@ impl Counts {
         tokens
     }
 
-    /// The tokens of a message, its frame included.
+    /// Returns the tokens of a message, including its frame.
     pub fn message(&mut self, message: &Message) -> u64 {
         if let Some(tokens) = self.of.get(message.json()) {
             return *tokens;
@@ -37,7 +37,7 @@ impl Counts {
         tokens
     }
 
-    /// The tokens of the declarations of tools, each as the chat-completions API takes it.
+    /// Returns the tokens of tool declarations, each as the chat-completions API takes it.
     pub fn tools(&mut self, tools: &[ToolDefinition]) -> u64 {
         let tokens = |tool: &ToolDefinition| {
             let parameters = serde_json::from_str(&tool.parameters).unwrap_or_default();
@@ -46,14 +46,14 @@ impl Counts {
         tools.iter().map(tokens).sum()
     }
 
-    /// The tokens of the tools that a recording declares: a JSON array in the form of the
+    /// Returns the tokens of the tools that a recording declares: a JSON array in the format of the
     /// chat-completions or the messages API, counted by the same rule as [`tools`](Self::tools).
     pub fn recorded_tools(&mut self, json: &str) -> u64 {
         let Ok(tools) = serde_json::from_str::<Vec<Value>>(json) else { return self.text(json) };
         tools.iter().map(|tool| self.text(&recorded_declaration(tool))).sum()
     }
 
-    /// The tokens of a text.
+    /// Returns the tokens of a text.
     pub fn text(&mut self, text: &str) -> u64 {
         if let Some(tokens) = self.of.get(text) {
             return *tokens;
@@ -64,7 +64,7 @@ impl Counts {
     }
 }
 
-/// A tool as the chat-completions API takes it.
+/// Returns a tool as the chat-completions API takes it.
 fn declaration(name: &str, description: &str, parameters: &Value) -> String {
     let name = Value::from(name);
     let description = Value::from(description);
@@ -73,8 +73,8 @@ fn declaration(name: &str, description: &str, parameters: &Value) -> String {
     )
 }
 
-/// The same of a tool that a recording declares; one of another form as it stands, without the
-/// space between its parts.
+/// Returns the same for a tool that a recording declares; one of another format is returned as it is,
+/// without the space between its parts.
 fn recorded_declaration(tool: &Value) -> String {
     let body = tool.get("function").unwrap_or(tool);
     let text = |key: &str| body.get(key).and_then(Value::as_str);

@@ -9,8 +9,8 @@ use foldback_core::{
 use foldback_o200k::O200k;
 use std::sync::Arc;
 
-/// A context as an agent's loop drives it: its work beside the loop is done behind each message and
-/// comes back one message late, and the model calls that it makes for its own ends are metered.
+/// A context as an agent's loop drives it: its background work is done after each message and comes
+/// back one message late, and the model calls that it makes for its own purposes are metered.
 pub struct Driven {
     context: Box<dyn ContextManager>,
     budget: Budget,
@@ -20,27 +20,27 @@ pub struct Driven {
 }
 
 impl Driven {
-    /// Drives a context that holds nothing yet.
+    /// Creates a driver for an empty context.
     #[must_use]
     pub fn new(context: Box<dyn ContextManager>) -> Self {
         let budget = Budget::default();
         Self { context, budget, jobs: Vec::new(), side_calls: 0, side_output_tokens: 0 }
     }
 
-    /// The same, with prompts of this size at most, where the policy can make them smaller.
+    /// Returns the same driver with prompts of at most this size, if the policy can make them smaller.
     #[must_use]
     pub fn within(self, budget: Budget) -> Self {
         Self { budget, ..self }
     }
 
-    /// What a policy under measurement counts with: it acts on sizes that it estimates, as it would
-    /// in an agent, and its own calls are billed exactly, as all others are.
+    /// Returns what a policy under measurement counts with: it acts on estimated sizes, as it would in
+    /// an agent, and its own calls are billed exactly, like all others.
     #[must_use]
     pub fn counters() -> Counters {
         Counters { sizes: Arc::new(Estimate), bills: Arc::new(O200k) }
     }
 
-    /// The same, for an agent with tools of its own of so many tokens.
+    /// Returns the same for an agent whose own tools take this many tokens.
     #[must_use]
     pub fn with_agent_tools(mut self, tokens: u64) -> Self {
         self.context.set_front_tokens(tokens);
@@ -67,7 +67,7 @@ impl Driven {
         Ok(())
     }
 
-    /// The request to send to the model now.
+    /// Returns the request to send to the model now.
     #[must_use]
     pub fn prompt(&self) -> Prompt {
         self.context.prompt(&self.budget)
@@ -76,24 +76,24 @@ impl Driven {
     /// Runs a call of one of the policy's tools.
     ///
     /// # Errors
-    /// When the store behind the policy fails.
+    /// When the policy's store fails.
     pub fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
         self.context.call(call)
     }
 
-    /// Says that the model recalled something by a further call that is recorded nowhere, with so many tokens behind the
-    /// last prompt.
+    /// Reports that the model recalled something with a further call that is recorded nowhere, with
+    /// this many tokens after the last prompt.
     pub fn note_recall(&mut self, tokens: u64) {
         self.context.note_recall(tokens);
     }
 
-    /// How often the policy asked a model for its own ends.
+    /// Returns how often the policy called a model for its own purposes.
     #[must_use]
     pub fn side_calls(&self) -> u64 {
         self.side_calls
     }
 
-    /// The tokens that the model wrote in these calls. They are no part of what is sent.
+    /// Returns the tokens that the model wrote in these calls. They are not part of what is sent.
     #[must_use]
     pub fn side_output_tokens(&self) -> u64 {
         self.side_output_tokens

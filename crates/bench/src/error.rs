@@ -9,7 +9,7 @@ pub enum BenchError {
     /// A policy under measurement failed.
     #[error(transparent)]
     Context(#[from] foldback_core::ContextError),
-    /// An exchange could not be played again.
+    /// An exchange could not be replayed.
     #[error(transparent)]
     Gateway(#[from] foldback_gateway::GatewayError),
     /// A table could not be written as CSV.
@@ -18,15 +18,15 @@ pub enum BenchError {
     /// A picture could not be drawn.
     #[error("a picture could not be drawn: {0}")]
     Picture(String),
-    /// The input holds nothing that could be measured.
+    /// The input contains nothing that can be measured.
     #[error("{0}")]
     Input(String),
     /// A file or folder could not be used.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried, with which file.
+        /// What was attempted, with which file.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }

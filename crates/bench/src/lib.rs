@@ -1,15 +1,16 @@
-//! What foldback saves, finds and cuts, measured on your own conversations; `foldback bench` prints it.
+//! Measures what foldback saves, finds and cuts on your own conversations; `foldback bench` prints the
+//! results.
 //!
-//! - [`savings`]: what a model would be sent under foldback and under what others do, and what of
-//!   that which was needed later was still to be had.
-//! - [`gateway`]: what a conversation costs through the gateway, beside sending it directly.
-//! - [`retrieval`]: how much of a question's evidence a search brings.
+//! - [`savings`]: what a model would be sent under foldback and under other approaches, and how much of
+//!   what was needed later was still available.
+//! - [`gateway`]: what a conversation costs through the gateway, compared with sending it directly.
+//! - [`retrieval`]: how much of a question's evidence a search finds.
 //! - [`segmentation`]: how well changes of topic are found.
 //!
-//! What measures foldback for its makers is in `foldback-lab`.
+//! The measurements for foldback's developers are in `foldback-lab`.
 //!
-//! A measurement takes [`Case`]s and gives the same figures each time, times aside: no clock, no
-//! random number and no order of threads is part of a result.
+//! A measurement takes [`Case`]s and gives the same figures each time, except for times: no clock, no
+//! random number and no order of threads influences a result.
 //!
 //! ```
 //! use foldback_bench::Case;

@@ -1,10 +1,10 @@
-//! How a policy is asked for what its prompt does not show: told by the tools that it declares, and
-//! the same for every policy that declares the same.
+//! How a policy is asked for what its prompt does not show: determined by the tools that it declares,
+//! and the same for every policy that declares the same tools.
 
 use foldback_core::{ToolCall, ToolDefinition};
 use serde_json::{Value, json};
 
-/// How many hits a search may give.
+/// The maximum number of hits of a search.
 const HITS: u64 = 3;
 
 /// The ways to ask.
@@ -12,18 +12,18 @@ const HITS: u64 = 3;
 pub enum Means {
     /// `search_block`, `list_blocks` and `load`.
     Blocks,
-    /// `load` alone, which searches where it is given words; blocks are numbered.
+    /// `load` alone, which searches if it is given words; blocks are numbered.
     Load,
     /// `grep` and `read_file`.
     Files,
     /// `search_raw` and `read_raw`.
     Raw,
-    /// What left the prompt is gone.
+    /// No tools: what left the prompt is gone.
     None,
 }
 
 impl Means {
-    /// The means that these tools are.
+    /// Returns the means that these tools provide.
     #[must_use]
     pub fn of(tools: &[ToolDefinition]) -> Self {
         let has = |name: &str| tools.iter().any(|tool| tool.name == name);
@@ -40,7 +40,7 @@ impl Means {
         }
     }
 
-    /// The one search for a question.
+    /// Returns the single search for a question.
     #[must_use]
     pub fn search(self, question: &str) -> Option<ToolCall> {
         match self {
@@ -55,7 +55,7 @@ impl Means {
         }
     }
 
-    /// The one look at a place that the search told of, and did not show whole: the first such.
+    /// Returns the single look at the first place that the search named but did not show in full.
     #[must_use]
     pub fn look(self, answer: &str) -> Option<ToolCall> {
         match self {
@@ -78,12 +78,12 @@ impl Means {
     }
 }
 
-/// A call of a tool.
+/// Returns a call of a tool.
 pub(crate) fn call(tool: &str, arguments: Value) -> ToolCall {
     ToolCall::new("recall", tool, &arguments.to_string())
 }
 
-/// The call that an answer gives for what stands behind it: `call load with {..}`.
+/// Returns the call that an answer gives for its continuation: `call load with {..}`.
 pub(crate) fn next_call(answer: &str, tool: &str) -> Option<ToolCall> {
     let before = format!("call {tool} with ");
     let (_, rest) = answer.rsplit_once(&before)?;
@@ -91,7 +91,7 @@ pub(crate) fn next_call(answer: &str, tool: &str) -> Option<ToolCall> {
     serde_json::from_str::<Value>(arguments).ok().map(|arguments| call(tool, arguments))
 }
 
-/// References to stored parts in a text, in their order.
+/// Returns the references to stored parts in a text, in order.
 pub(crate) fn payloads(text: &str) -> impl Iterator<Item = &str> {
     const SCHEME: &str = "store://";
     text.match_indices(SCHEME).filter_map(move |(at, _)| {
@@ -103,8 +103,8 @@ pub(crate) fn payloads(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The first reference of an answer that is not shown whole: a stored part, or a block of which the
-/// answer says that `load` shows more.
+/// Returns the first reference of an answer that is not shown in full: a stored part, or a block for
+/// which the answer says that `load` shows more.
 fn unshown(answer: &str) -> Option<&str> {
     let cut = answer.match_indices("load b_").find_map(|(at, _)| {
         let name = answer.get(at + "load ".len()..)?.split_whitespace().next()?;
@@ -119,7 +119,7 @@ fn unshown(answer: &str) -> Option<&str> {
     }
 }
 
-/// The file and the number of the first line that a search by pattern gave.
+/// Returns the file and the number of the first line that a pattern search found.
 fn first_match(answer: &str) -> Option<(&str, u64)> {
     let mut lines = answer.lines();
     let path = lines.next()?.strip_suffix(':')?;
@@ -127,8 +127,9 @@ fn first_match(answer: &str) -> Option<(&str, u64)> {
     Some((path, line))
 }
 
-/// The question's words, any of which may stand in a line; words that stand everywhere are left
-/// out. A word is letters, digits and underscores, which stand for themselves in a pattern.
+/// Returns a pattern of the question's words, any of which may match a line; words that occur
+/// everywhere are left out. A word consists of letters, digits and underscores, which match themselves
+/// in a pattern.
 fn pattern(question: &str) -> Option<String> {
     let mut seen = std::collections::BTreeSet::new();
     let mut told = Vec::new();
@@ -142,7 +143,7 @@ fn pattern(question: &str) -> Option<String> {
     (!told.is_empty()).then(|| format!("(?i){}", told.join("|")))
 }
 
-/// A question that nothing takes for a reference.
+/// Returns a question that cannot be taken for a reference.
 fn plain(question: &str) -> String {
     let question = question.replace("://", " ").replace("b_", "b ");
     question.trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned()
@@ -152,7 +153,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-/// Words of English that carry no matter.
+/// English stop words.
 const STOP_WORDS: &[&str] = &[
     "about", "after", "all", "also", "and", "any", "are", "because", "been", "but", "can", "could",
     "did", "does", "for", "from", "had", "has", "have", "her", "here", "him", "his", "how", "into",

@@ -5,12 +5,12 @@ use foldback::{CacheAware, FoldPolicy, KNOWN_SECRET, Memory, Options};
 use foldback_core::{ContextManager, Prices, Timestamp, TodoId};
 use foldback_policies::{Policy, Summaries};
 
-/// A context of a policy that holds nothing yet, for a provider with these prices. The memory's is of
-/// these options, but for what folds its blocks, which the policy says. Same input, same figures: it has
-/// no clock and no secret of its own.
+/// Returns an empty context of a policy, for a provider with these prices. The memory's context has
+/// these options, except for the fold policy, which the policy determines. The same input gives the
+/// same figures: it has no clock and no secret of its own.
 ///
 /// # Errors
-/// When a memory cannot be made, or the prices are none.
+/// When a memory cannot be created, or the prices are not valid.
 pub fn measured_context(
     policy: Policy,
     todo: TodoId,
@@ -34,7 +34,7 @@ pub fn measured_context(
             view.with_fold_policy(FoldPolicy::CacheAware(priced))
         }
     };
-    // A message without a time gets no time of today.
+    // A message without a time must not get today's.
     let options = options.clone().with_view(view);
     let options = options.with_clock(|| Timestamp(0)).with_secret(KNOWN_SECRET);
     Ok(Box::new(Memory::in_memory(options)?.session(&todo)?))

@@ -1,67 +1,68 @@
-//! What prompts cost: tokens as o200k counts them, and how many of them a provider's cache serves.
+//! The cost of prompts: tokens as o200k counts them, and how many of them a provider's cache serves.
 
 use crate::{Counts, Usage};
 use foldback_core::{Message, Prices, Prompt, ToolDefinition};
 use std::sync::Arc;
 
-/// A prefix cache keeps whole runs of so many tokens.
+/// The run length, in tokens, that a prefix cache keeps whole.
 const CACHE_BLOCK: u64 = 16;
 /// A prefix of fewer tokens is not cached.
 const CACHE_LEAST: u64 = 1_024;
 
-/// Meters the prompts of one conversation as a provider with a prefix cache bills them.
+/// A meter of one conversation's prompts, as a provider with a prefix cache bills them.
 ///
-/// The cache holds the stable part of the prompt before (all but its volatile suffix): what the next
-/// prompt has in common with the beginning of that is read, in whole runs of 16 tokens and
-/// only from 1,024 on; the rest of the new stable part is written where it reaches
-/// that size; everything else is plain. What the cache holds it holds until the end.
+/// The cache holds the stable part of the previous prompt (all but its volatile suffix). What the next
+/// prompt has in common with the beginning of that is read, in whole runs of 16 tokens and only from
+/// 1,024 on; the rest of the new stable part is written if it reaches that size; everything else is
+/// plain. The cache never expires.
 ///
-/// Writing costs more than not caching at all, and pays only where later prompts begin the same. So
-/// a conversation is billed at the cheaper of two ways, as whoever pays would choose: every prompt
-/// with the cache, or every prompt without.
+/// Writing costs more than not caching at all, and pays only if later prompts begin the same. So a
+/// conversation is billed at the cheaper of two ways, as the payer would choose: every prompt with the
+/// cache, or every prompt without.
 #[derive(Default)]
 pub struct Meter {
     prices: Prices,
-    /// The tokens of the agent's own tools, which every prompt declares in front of everything.
+    /// The tokens of the agent's own tools, which every prompt declares before everything else.
     own_tools: u64,
     usage: Usage,
-    /// How many prompts were taken.
+    /// The number of prompts so far.
     prompts: u64,
-    /// What further calls from the same prompts came to.
+    /// The usage of further calls from the same prompts.
     asides: Usage,
     moves: u64,
     /// The tokens of the last prompt: its stable part, and its volatile suffix.
     last: (u64, u64),
-    /// The tools of the prompt before.
+    /// The tools of the previous prompt.
     tools: Vec<ToolDefinition>,
     /// Their tokens.
     tools_tokens: u64,
-    /// The stable part of the prompt before, each message with its tokens.
+    /// The stable part of the previous prompt, each message with its tokens.
     before: Vec<(Arc<Message>, u64)>,
     begun: bool,
 }
 
 impl Meter {
-    /// A meter with these prices.
+    /// Returns a meter with these prices.
     #[must_use]
     pub fn new(prices: Prices) -> Self {
         Self { prices, ..Self::default() }
     }
 
-    /// The same, where every prompt declares tools of the agent's own of so many tokens.
+    /// Returns a meter in which every prompt also declares the agent's own tools, with this many
+    /// tokens.
     #[must_use]
     pub fn with_own_tools(self, tokens: u64) -> Self {
         Self { own_tools: tokens, ..self }
     }
 
-    /// What the calls came to so far, [those apart](Self::apart) among them, without
+    /// Returns the usage of the calls so far, including [those apart](Self::apart) but not
     /// [asides](Self::aside).
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.billed(self.usage)
     }
 
-    /// Some of what was metered, billed in the way that is cheaper for all of it.
+    /// Bills a part of what was metered in the way that is cheaper for all of it.
     #[must_use]
     pub fn billed(&self, some: Usage) -> Usage {
         let mut all = self.usage;
@@ -72,31 +73,31 @@ impl Meter {
         }
     }
 
-    /// How many prompts were taken: calls of the agent itself.
+    /// Returns the number of prompts: calls of the agent itself.
     #[must_use]
     pub fn prompts(&self) -> u64 {
         self.prompts
     }
 
-    /// What the asides came to so far.
+    /// Returns the usage of the asides so far.
     #[must_use]
     pub fn asides(&self) -> Usage {
         self.billed(self.asides)
     }
 
-    /// How many prompts did not begin with the whole stable part of the one before.
+    /// Returns how many prompts did not begin with the whole stable part of the previous one.
     #[must_use]
     pub fn moves(&self) -> u64 {
         self.moves
     }
 
-    /// The tokens of a prompt and of the tools that it declares.
+    /// Returns the tokens of a prompt and of the tools that it declares.
     pub fn size(counts: &mut Counts, prompt: &Prompt) -> u64 {
         let messages: u64 = prompt.messages.iter().map(|message| counts.shared(message)).sum();
         counts.tools(&prompt.tools) + messages
     }
 
-    /// Takes the prompt of a call, and gives its tokens.
+    /// Meters the prompt of a call, and returns its tokens.
     pub fn call(&mut self, counts: &mut Counts, prompt: &Prompt) -> u64 {
         let stable_len = prompt.messages.len().saturating_sub(prompt.volatile);
         let same_tools = self.begun && self.tools == prompt.tools;
@@ -109,7 +110,7 @@ impl Meter {
             false => 0,
         };
         self.moves += u64::from(self.begun && (goes_on < self.before.len() || !same_tools));
-        // A message that only begins as it did before is served as far as it is the same.
+        // A message of which only the beginning is unchanged is served up to the first difference.
         let partly = match (same_tools, prompt.messages.get(goes_on), self.before.get(goes_on)) {
             (true, Some(new), Some((old, _))) if goes_on < stable_len => common(counts, new, old),
             _ => 0,
@@ -140,9 +141,9 @@ impl Meter {
         stable + suffix
     }
 
-    /// Takes a further call from the prompt of the last one, with `added` tokens behind its stable
-    /// part: what a model asked a tool, and what it was answered. The next prompt knows nothing of
-    /// it. Gives what this call came to with the cache; see [`billed`](Self::billed).
+    /// Meters a further call from the last prompt, with `added` tokens after its stable part: what a
+    /// model asked a tool, and the answer. The next prompt does not contain it. Returns the usage of
+    /// this call with the cache; see [`billed`](Self::billed).
     pub fn aside(&mut self, added: u64) -> Usage {
         let (stable, suffix) = self.last;
         let kept = cacheable(stable + added);
@@ -153,17 +154,17 @@ impl Meter {
         usage
     }
 
-    /// Takes a call to another model, or to the same with nothing in common: so many tokens, none of
-    /// them in a cache.
+    /// Meters a call to another model, or to the same one with nothing in common: this many tokens,
+    /// none of them cached.
     pub fn apart(&mut self, tokens: u64) {
         let peak = self.usage.peak_tokens;
         self.usage.call(self.prices, 0, 0, tokens);
-        // The peak tells how large a window the agent's own model needs.
+        // The peak shows how large a window the agent's own model needs.
         self.usage.peak_tokens = peak;
     }
 }
 
-/// How much of a prefix a cache keeps.
+/// Returns how much of a prefix a cache keeps.
 fn cacheable(tokens: u64) -> u64 {
     if tokens < CACHE_LEAST { 0 } else { tokens / CACHE_BLOCK * CACHE_BLOCK }
 }
@@ -172,7 +173,7 @@ fn is_same((message, (before, _)): &(&Arc<Message>, &(Arc<Message>, u64))) -> bo
     Arc::ptr_eq(message, before) || *message == before
 }
 
-/// The tokens of what two messages of one role have in common at their beginning.
+/// Returns the tokens of the common beginning of two messages of one role.
 fn common(counts: &mut Counts, new: &Message, old: &Message) -> u64 {
     let (new_text, old_text) = (new.text(), old.text());
     if new.role() != old.role() || new_text.is_empty() {
@@ -187,7 +188,7 @@ fn common(counts: &mut Counts, new: &Message, old: &Message) -> u64 {
 mod tests {
     use super::*;
 
-    /// Texts of `n` words: a token each, and the frame of the message.
+    /// Returns a text of `n` words: a token each, plus the frame of the message.
     fn message(word: &str, n: usize) -> Arc<Message> {
         Arc::new(Message::user(&format!(" {word}").repeat(n)))
     }
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!((meter.usage().cached_tokens, meter.moves()), (first, 0));
         assert!((meter.usage().cost_units - cost).abs() < 1e-6, "{:?}", meter.usage());
         assert_eq!(meter.usage().peak_tokens, a + b + c);
-        // Another message in front leaves nothing to be served.
+        // With another message at the front, nothing is served.
         meter.call(&mut counts, &prompt(&[message("fold", 2_000), two], 0));
         assert_eq!((meter.usage().cached_tokens, meter.moves()), (first, 1));
     }
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(meter.asides().input_tokens, a + 300 + c);
         assert_eq!((meter.asides().calls, aside.cached_tokens), (1, read));
         assert!((aside.cost_units - cost).abs() < 1e-6, "{aside:?}");
-        // What follows knows nothing of it.
+        // Later prompts do not contain it.
         let after = meter.usage().input_tokens;
         assert_eq!((after, meter.moves(), meter.prompts()), (before, 0, 1));
         meter.call(&mut counts, &prompt(&[one, todo], 1));
@@ -324,7 +325,7 @@ mod tests {
         let small = message("one", 100);
         let tokens = meter.call(&mut counts, &prompt(std::slice::from_ref(&small), 0));
         assert_eq!(tokens, 1_600 + counts.message(&small));
-        // Another beginning behind them leaves them to be served.
+        // If only what follows them changes, they are still served.
         meter.call(&mut counts, &prompt(&[message("two", 100)], 0));
         assert_eq!(meter.usage().cached_tokens, 1_600);
     }

@@ -1,6 +1,6 @@
 //! Quantiles of a few numbers.
 
-/// Between the two nearest of the ascending numbers, in proportion; 0 for none.
+/// Interpolates between the two nearest of the ascending numbers, in proportion; 0 for none.
 #[must_use]
 pub fn quantile(ascending: &[f64], q: f64) -> f64 {
     let place = q * ascending.len().saturating_sub(1) as f64;

@@ -7,16 +7,16 @@ use crate::BenchError;
 pub struct Sheet {
     /// What the table shows, in a few words.
     pub title: String,
-    /// The heads of the columns; those behind the first `names` hold numbers.
+    /// The column headings; those after the first `names` are for numbers.
     pub columns: Vec<String>,
-    /// How many columns at the beginning hold names.
+    /// The number of leading columns that hold names.
     pub names: usize,
     /// The rows.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Sheet {
-    /// A table without rows.
+    /// Returns a table without rows.
     #[must_use]
     pub fn new(title: &str, names: &[&str], numbers: &[&str]) -> Self {
         let columns = names.iter().chain(numbers).map(|&column| column.to_owned()).collect();
@@ -28,10 +28,10 @@ impl Sheet {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// The table as CSV, its heads first.
+    /// Returns the table as CSV, headings first.
     ///
     /// # Errors
-    /// When a row has another number of cells than there are columns.
+    /// When the number of cells in a row differs from the number of columns.
     pub fn csv(&self) -> Result<Vec<u8>, BenchError> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.columns)?;
@@ -42,7 +42,7 @@ impl Sheet {
     }
 }
 
-/// The name of a file as tables show it: the last part of its path, without its endings.
+/// Returns the name of a file as tables show it: the last part of its path, without its extensions.
 pub(crate) fn short_name(file: &str) -> &str {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     let name = name.strip_suffix(".zst").unwrap_or(name);

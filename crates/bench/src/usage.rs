@@ -1,26 +1,26 @@
-//! What calls to a model came to: tokens, and what of them a cache served.
+//! The usage of calls to a model: tokens, and how many of them a cache served.
 
 use foldback_core::Prices;
 use serde::Serialize;
 
-/// What all calls of a conversation were sent.
+/// The input of all calls of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Usage {
-    /// How often the model was asked.
+    /// The number of calls.
     pub calls: u64,
     /// The tokens of all prompts.
     pub input_tokens: u64,
     /// The tokens of the largest prompt.
     pub peak_tokens: u64,
-    /// Of the input tokens, those that a prefix cache served.
+    /// The input tokens that a prefix cache served.
     pub cached_tokens: u64,
-    /// The cost, in ordinary input tokens by the default [`Prices`] or those given.
+    /// The cost, in ordinary input tokens by the default [`Prices`] or the given ones.
     pub cost_units: f64,
 }
 
 impl Usage {
-    /// Takes a call: what of its prompt was in the cache, what was written there, and what was sent
-    /// without.
+    /// Adds a call: the tokens of its prompt that were in the cache, those written to it, and those
+    /// sent without it.
     pub fn call(&mut self, prices: Prices, cached: u64, written: u64, plain: u64) {
         let tokens = cached + written + plain;
         self.calls += 1;
@@ -32,14 +32,14 @@ impl Usage {
             + prices.plain * plain as f64;
     }
 
-    /// The same calls, had nothing of them been read from a cache or written there.
+    /// Returns the usage of the same calls without reads from or writes to a cache.
     #[must_use]
     pub fn without_cache(self, prices: Prices) -> Self {
         let cost_units = prices.plain * self.input_tokens as f64;
         Self { cached_tokens: 0, cost_units, ..self }
     }
 
-    /// The same, without the digits that come of adding tenths.
+    /// Returns the same, without the digits that come from adding tenths.
     #[must_use]
     pub fn rounded(self) -> Self {
         Self { cost_units: (self.cost_units * 100.0).round() / 100.0, ..self }
@@ -54,7 +54,7 @@ impl Usage {
         self.cost_units += other.cost_units;
     }
 
-    /// The share of the input tokens that a cache served, from 0 to 1.
+    /// Returns the share of the input tokens that a cache served, from 0 to 1.
     #[must_use]
     pub fn hit_rate(&self) -> f64 {
         if self.input_tokens == 0 {

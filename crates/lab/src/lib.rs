@@ -1,19 +1,20 @@
-//! What measures foldback for its makers: its executor, its store, its agent.
+//! Measures foldback for its developers: its executor, its store, its agent.
 //!
-//! - [`plans`]: how plans run, what they save against one step after the other, and whether mistakes
-//!   in them are seen.
-//! - [`index`]: how quick the store is, beside others on the same files, and as it grows.
+//! - [`plans`]: how plans run, what they save compared with working step by step, and whether mistakes
+//!   in them are detected.
+//! - [`index`]: the speed of the store, compared with others on the same files, and as it grows.
 //! - [`agent`]: one task, done by one agent with real tools under several context policies.
-//! - [`recall`]: what a real model knows of facts that were said long ago, under several context policies.
+//! - [`recall`]: what a real model knows about facts that were stated long ago, under several context
+//!   policies.
 //!
-//! It is not what users measure on their own conversations: that is `foldback-bench`, which ships with
-//! the command. `foldback` has these measurements where it is built with the feature `lab`:
+//! Users measure their own conversations with `foldback-bench`, which ships with the command.
+//! `foldback` has the measurements of this crate if it is built with the feature `lab`:
 //!
 //! ```text
 //! cargo run --release -p foldback-cli --features lab -- bench plans
 //! ```
 //!
-//! A measurement gives the same figures each time, times aside:
+//! A measurement gives the same figures each time, except for times:
 //!
 //! ```
 //! use foldback_core::Prices;

@@ -1,11 +1,11 @@
-//! What scheduling a plan costs: the whole run of a plan, from its steps to the last one's end.
+//! The cost of scheduling a plan: a whole run, from the plan's steps to the end of the last one.
 //!
 //! `cargo bench -p foldback-planner --bench schedule`. Times are of a whole run; divide by the number
 //! in the name for the time per step. LLMCompiler's scheduler polls every 10 ms: a chain of 50 steps
 //! that take no time costs it 524 ms.
 //!
-//! P13 asks for at most 5 ms for a graph of 100 steps and 50 us for a call; `dags` with 100 is the part
-//! of it that is the schedule's.
+//! P13 asks for at most 5 ms for a graph of 100 steps and 50 us for a call; `dags` with 100 measures
+//! the scheduler's part of it.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on stops")]
 
@@ -22,7 +22,7 @@ fn main() {
     divan::main();
 }
 
-/// A plan whose step `i` waits for `after(i)`.
+/// Returns a plan in which step `i` waits for `after(i)`.
 fn plan(count: u32, after: impl Fn(u32) -> Vec<u32>) -> Plan {
     let steps = (1..=count).map(|id| {
         let after: Vec<StepId> = after(id).into_iter().map(StepId).collect();
@@ -50,7 +50,7 @@ fn independent(count: u32) -> Plan {
     plan(count, |_| Vec::new())
 }
 
-/// Each step waits for up to three before it, spread by a fixed rule.
+/// Makes each step wait for up to three earlier steps, spread by a fixed rule.
 fn dag(count: u32) -> Plan {
     plan(count, |id| {
         let mut after: Vec<u32> =
@@ -62,7 +62,7 @@ fn dag(count: u32) -> Plan {
     })
 }
 
-/// Runs a plan whose steps take no time, all ready ones at once.
+/// Runs a plan whose steps take no time, starting all ready steps at once.
 fn run(plan: &Plan) -> usize {
     let mut schedule = Schedule::new(plan).unwrap();
     let mut running = std::collections::VecDeque::new();
@@ -95,7 +95,7 @@ fn bench(bencher: Bencher<'_, '_>, plan: &Plan) {
     bencher.counter(ItemsCount::new(plan.steps.len())).bench(|| run(plan));
 }
 
-/// One failure at the root: everything is skipped.
+/// One failure at the root: every other step is skipped.
 #[divan::bench(args = [100, 100_000])]
 fn skips(bencher: Bencher<'_, '_>, count: u32) {
     let plan = chain(count);
@@ -106,7 +106,7 @@ fn skips(bencher: Bencher<'_, '_>, count: u32) {
     });
 }
 
-/// Steps that come one by one, as a plan is written.
+/// Steps that arrive one by one, while the plan is being written.
 #[divan::bench(args = [100, 100_000])]
 fn streams(bencher: Bencher<'_, '_>, count: u32) {
     let plan = dag(count);
@@ -120,7 +120,7 @@ fn streams(bencher: Bencher<'_, '_>, count: u32) {
     });
 }
 
-/// The check before a plan runs, with schemas of arguments and results.
+/// Validation before a plan runs, with schemas of arguments and results.
 #[divan::bench(args = [10, 100, 1_000])]
 fn validations(bencher: Bencher<'_, '_>, count: u32) {
     let plan = dag(count);

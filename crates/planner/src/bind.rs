@@ -1,18 +1,18 @@
-//! Fills in the references of a step's arguments, when it starts.
+//! Fills in the references in a step's arguments when the step starts.
 //!
-//! One pass: what a reference brings is inserted and never looked at again, so a result that reads
-//! like a reference, a tag or code stays data.
+//! One pass: the value of a reference is inserted and never scanned again, so a result that reads like
+//! a reference, a tag or code stays data.
 //!
-//! - A text that is one reference keeps the JSON type of what it brings, numbers with their exact text;
-//!   only where the tool's schema wants a string, and nothing else, it becomes text.
+//! - A text that is a single reference keeps the JSON type of the referenced value, and numbers keep
+//!   their exact text. It becomes text only if the tool's schema allows nothing but a string.
 //! - In a longer text, strings are inserted bare and everything else as compact JSON.
-//! - In an argument that is written in a [`Language`], a value is inserted as a literal of it.
-//! - Of what a tool answered, `structured` is what references see; else the text, as JSON where it is
-//!   an object or array, and as text everywhere else. A text such as `007` is never taken for a number,
-//!   unless the tool's output schema says so ([`Data::of_text`]). Where all of a text is to become text,
-//!   it is inserted byte for byte, whatever it could be read as.
+//! - In an argument that is code in a [`Language`], a value is inserted as a literal of it.
+//! - If a tool's answer has `structured`, references see that. Otherwise they see the text: as JSON if
+//!   it is an object or array, else as text. A text such as `007` is never taken for a number, unless
+//!   the tool's output schema says so ([`Data::of_text`]). If the whole of a text is to become text, it
+//!   is inserted byte for byte, whatever it could be read as.
 //! - The result of a step that failed or was skipped is `{"error": {"kind": .., "message": ..}}`,
-//!   whatever the path: it comes up where the steps behind a failure run all the same.
+//!   whatever the path. This arises when the steps after a failure run anyway.
 
 mod answer;
 mod value;
@@ -30,9 +30,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::collections::hash_map;
 
-/// Where the results of steps are found.
+/// A source of step results.
 pub trait Results {
-    /// What became of a step; none while it has not ended.
+    /// Returns the outcome of a step; `None` if it has not ended.
     fn result(&self, step: StepId) -> Option<&StepResult>;
 }
 
@@ -46,7 +46,7 @@ impl Results for BTreeMap<StepId, StepResult> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The step that is referred to has no result yet.
+    /// The referenced step has no result yet.
     #[error("`{reference}`: {} has no result yet", reference.step)]
     NoResult {
         /// The reference.
@@ -57,14 +57,14 @@ pub enum BindError {
     NoSuchPart {
         /// The reference.
         reference: Reference,
-        /// How many segments of its path were found.
+        /// The number of path segments that were found.
         depth: usize,
-        /// The segment that was not.
+        /// The first segment that was not found.
         missing: PathSegment,
         /// What was there instead: the keys of an object, the length of an array.
         there: String,
     },
-    /// The value cannot be inserted safely where the reference stands.
+    /// The value cannot be inserted safely at the reference's position.
     #[error("`{reference}` in the argument `{argument}`: {refusal}")]
     Refused {
         /// The reference.
@@ -74,7 +74,7 @@ pub enum BindError {
         /// Why.
         refusal: Refusal,
     },
-    /// With what the references bring, the arguments are too large.
+    /// With the referenced values inserted, the arguments are too large.
     #[error(
         "with what their references bring, the arguments are over {limit} bytes, and no more are \
          handed on; refer to a part, or let a step before make it shorter"
@@ -86,7 +86,7 @@ pub enum BindError {
 }
 
 impl BindError {
-    /// The failure of the step whose arguments these are.
+    /// Returns the failure of the step whose arguments these are.
     #[must_use]
     pub fn failure(&self) -> Failure {
         let kind = match self {
@@ -99,15 +99,15 @@ impl BindError {
 }
 
 impl Catalog {
-    /// Fills in the references of a function's arguments, and gives them as compact JSON. Of the
-    /// function, the schema and the languages of its arguments count; of one that is not in the catalog
-    /// nothing is known. At most `most_bytes` are written ([`Limits::bound_bytes`]).
+    /// Fills in the references in a function's arguments and returns the result as compact JSON. The
+    /// function's schema and the languages of its arguments are taken into account; a function that is
+    /// not in the catalog has neither. At most `most_bytes` are written ([`Limits::bound_bytes`]).
     ///
     /// [`Limits::bound_bytes`]: crate::Limits::bound_bytes
     ///
     /// # Errors
-    /// When a result is not there, has not the part that is meant, cannot be inserted safely, or makes
-    /// the arguments too large.
+    /// When a result is missing, lacks the referenced part, cannot be inserted safely, or makes the
+    /// arguments too large.
     ///
     /// ```
     /// use foldback_planner::{Action, Catalog, Intent, StepId, StepResult, parse_one_plan};
@@ -151,11 +151,11 @@ struct Binder<'a, R> {
     results: &'a R,
     entry: Option<&'a Entry>,
     limit: usize,
-    /// What steps answered, each read once, as far as references lead.
+    /// The answers of steps, each parsed once, as far as references lead into it.
     answers: FxHashMap<StepId, Answer<'a>>,
-    /// Where in the arguments.
+    /// The current position in the arguments.
     path: Vec<PathSegment>,
-    /// Of the argument that is being written.
+    /// The language of the argument that is being written.
     language: Option<Language>,
 }
 
@@ -215,7 +215,7 @@ impl<'a, R: Results> Binder<'a, R> {
         if bytes > self.limit { Err(BindError::TooLarge { limit: self.limit }) } else { Ok(()) }
     }
 
-    /// The text that pieces come to, behind so many bytes.
+    /// Returns the text that the pieces produce, after the given number of bytes.
     fn text(&mut self, pieces: &[Piece], before: usize) -> Result<String, BindError> {
         let mut encoder = Encoder::new(self.language);
         let mut text = String::new();
@@ -256,7 +256,7 @@ impl<'a, R: Results> Binder<'a, R> {
     }
 }
 
-/// The part of a reference that was found, for a message.
+/// Returns the part of a reference that was found, for a message.
 fn place(reference: &Reference, depth: usize) -> String {
     let found = reference.path.get(..depth).unwrap_or_default();
     format!("the result of {}{}", reference.step, path_text(found))

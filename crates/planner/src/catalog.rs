@@ -14,19 +14,19 @@ pub struct Catalog {
     tools: BTreeMap<String, Arc<Entry>>,
 }
 
-/// Arguments that a tool cannot be called with.
+/// Arguments that cannot be passed to a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgumentsError {
     /// There is no such tool.
     #[error("{}", unknown_function(.function, .nearest.as_deref()))]
     UnknownFunction {
-        /// The name that was asked for.
+        /// The requested name.
         function: String,
-        /// The name that it may stand for.
+        /// The name that was probably meant.
         nearest: Option<String>,
     },
-    /// They are no JSON object.
+    /// The arguments are not a JSON object.
     #[error("the arguments of {function} are not a JSON object: {reason}")]
     NoObject {
         /// The tool.
@@ -34,7 +34,7 @@ pub enum ArgumentsError {
         /// What they are instead.
         reason: String,
     },
-    /// They do not fit the schema.
+    /// The arguments do not fit the schema.
     #[error("the arguments do not fit {function}: {}", .mismatches.join("; "))]
     Mismatch {
         /// The tool.
@@ -47,34 +47,35 @@ pub enum ArgumentsError {
     Schema {
         /// The tool.
         function: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Catalog {
-    /// The tool of a name.
+    /// Returns the tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.get(name).map(|entry| &entry.tool)
     }
 
-    /// All tools, by name.
+    /// Returns all tools, by name.
     pub fn iter(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.values().map(|entry| &entry.tool)
     }
 
-    /// The name that a misspelt one may stand for: the most alike, where one is alike enough.
+    /// Returns the name that a misspelt one was probably meant to be: the most similar one, if it is
+    /// similar enough.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Option<&str> {
         nearest(name, self.tools.keys().map(String::as_str))
     }
 
-    /// Whether a tool can be called with arguments, given as JSON text without references.
+    /// Checks whether a tool can be called with these arguments, given as JSON text without references.
     ///
     /// # Errors
-    /// When there is no such tool, the arguments are no JSON object or do not fit its schema (with all
-    /// that does not fit), or that schema cannot be used.
+    /// When there is no such tool, the arguments are not a JSON object or do not fit its schema (all
+    /// mismatches are listed), or that schema cannot be used.
     pub fn check_arguments(&self, function: &str, arguments: &str) -> Result<(), ArgumentsError> {
         let function = || function.to_owned();
         let Some(entry) = self.tools.get(&function()) else {
@@ -104,7 +105,7 @@ impl Catalog {
 }
 
 impl FromIterator<ToolSpec> for Catalog {
-    /// Of tools with one name the last counts.
+    /// If several tools have the same name, the last counts.
     fn from_iter<I: IntoIterator<Item = ToolSpec>>(tools: I) -> Self {
         let entry = |tool: ToolSpec| {
             let name = tool.name().to_owned();
@@ -123,18 +124,18 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The schema of the arguments. `Err` says why it cannot be used.
+    /// Returns the schema of the arguments. `Err` says why it cannot be used.
     pub(crate) fn input(&self) -> Result<&Schema, &str> {
         let schema = || Schema::compile(&self.tool.definition.parameters);
         self.input.get_or_init(schema).as_ref().map_err(String::as_str)
     }
 
-    /// Whether its schema wants a string at a place of the arguments, and nothing else.
+    /// Returns whether the schema allows only a string at a place in the arguments.
     pub(crate) fn takes_text_only(&self, path: &[PathSegment]) -> bool {
         self.input().is_ok_and(|schema| schema.takes_text_only(path))
     }
 
-    /// The schema of what it answers, where there is one. `Err` says why it cannot be used.
+    /// Returns the schema of the tool's answer, if it has one. `Err` says why it cannot be used.
     pub(crate) fn output(&self) -> Option<Result<&Schema, &str>> {
         let output = self.tool.output.as_deref()?;
         let schema = || Schema::compile(output);
@@ -142,7 +143,7 @@ impl Entry {
     }
 }
 
-/// A sentence about a name that no tool has.
+/// Returns a sentence about a name that no tool has.
 pub(crate) fn unknown_function(name: &str, nearest: Option<&str>) -> String {
     let name = crate::excerpt::of(name);
     match nearest {
@@ -151,25 +152,26 @@ pub(crate) fn unknown_function(name: &str, nearest: Option<&str>) -> String {
     }
 }
 
-/// The name that is most alike, where one is alike enough to be meant: of the same letters, or with
-/// at least half of the characters in place.
+/// Returns the most similar name, if it is similar enough to be meant: the same letters, or at least
+/// half of the characters in place.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(name, names, 0.5)
 }
 
-/// The name that another is a slip of the pen for: with at least four of five characters in place.
+/// Returns the name of which this one is a typing slip: at least four of five characters are in place.
 pub(crate) fn misspelt<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(name, names, 0.8)
 }
 
-/// The most alike name of those that are alike enough: 1 is the same, 0 nothing in common.
+/// Returns the most similar of the names that are similar enough: 1 is identical, 0 has nothing in
+/// common.
 fn nearest_of<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str>,
     enough: f64,
 ) -> Option<&'a str> {
-    // Comparing takes time in proportion to both lengths. As long as names of tools may be for the
-    // chat APIs.
+    // Comparing takes time in proportion to both lengths. This is the longest tool name that the chat
+    // APIs allow.
     const LONGEST: usize = 64;
     let is_long = |name: &str| name.chars().nth(LONGEST).is_some();
     let plain = |name: &str| -> String {

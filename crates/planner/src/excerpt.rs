@@ -3,7 +3,7 @@
 /// Characters of an excerpt.
 const MOST: usize = 60;
 
-/// At most sixty characters of a text, on one line.
+/// Returns at most sixty characters of a text, on one line.
 pub(crate) fn of(text: &str) -> String {
     let mut excerpt = String::new();
     for (count, c) in text.chars().enumerate() {

@@ -1,19 +1,19 @@
-//! What is wrong with a plan, or worth saying about it.
+//! Findings: errors in a plan, and notes about it.
 
 use crate::StepId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One thing found in a plan.
+/// A finding in a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What kind of thing, for programs.
+    /// Its kind, for programs.
     pub kind: FindingKind,
-    /// The step it is about.
+    /// The step that it concerns.
     pub step: Option<StepId>,
-    /// Where in the text of the plan, when it was found while reading.
+    /// The position in the plan's text, if it was found while reading.
     pub at: Option<Position>,
-    /// A sentence that a model can act on: where, what is wrong and what was expected.
+    /// A sentence that a model can act on: the place, the fault and what was expected.
     pub message: String,
 }
 
@@ -22,15 +22,15 @@ pub struct Finding {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// The text is not of the form.
+    /// The text does not follow the form.
     Syntax,
-    /// The text ends in the middle.
+    /// The text is truncated.
     Truncated,
     /// The plan has no steps: there may be nothing to do.
     EmptyPlan,
-    /// A number is used by two steps.
+    /// Two steps have the same number.
     DuplicateStep,
-    /// A key stands twice in one object.
+    /// A key occurs twice in one object.
     DuplicateKey,
     /// A reference cannot be read.
     MalformedReference,
@@ -38,38 +38,38 @@ pub enum FindingKind {
     UnknownFunction,
     /// The arguments do not fit the tool's schema.
     Arguments,
-    /// A step is named that is not in the plan.
+    /// A named step is not in the plan.
     UnknownStep,
     /// A step waits for itself or refers to its own result.
     SelfDependence,
-    /// A step waits for one with a higher number, or refers to its result.
+    /// A step waits for a step with a higher number, or refers to its result.
     ForwardDependence,
-    /// A step refers to the result of one that does not surely end before it.
+    /// A step refers to the result of a step that is not certain to end before it.
     Unordered,
     /// Steps wait for each other.
     Cycle,
     /// A reference names a part that the result does not have.
     ReferencePath,
-    /// A reference names a step that has no result to refer to: one that failed, or an anchor.
+    /// A reference names a step without a result: a failed step, or an anchor.
     NoResult,
-    /// An effect that was had already would be had again.
+    /// An effect that has already taken place would be repeated.
     RepeatedEffect,
     /// The schema of a tool cannot be used; the plan is not to blame.
     ToolSchema,
-    /// A bound is passed.
+    /// A bound is exceeded.
     OverLimit,
     /// Note: the output schema of a tool cannot be used, so references to its results are not checked.
     OutputSchema,
-    /// Note: a reference names a part of a result that the tool's output schema does not declare, though
-    /// it does not rule it out.
+    /// Note: a reference names a part of a result that the tool's output schema does not declare but
+    /// does not rule out either.
     UndeclaredPart,
     /// Note: a dependence was added because the arguments refer to the step.
     AddedDependence,
     /// Note: a step got another number, because its own was taken.
     Renumbered,
-    /// Note: a step that is done already was written again, and is left out.
+    /// Note: a step that is already done was written again, and is left out.
     AlreadyDone,
-    /// Note: a dependence was left out, because it holds already.
+    /// Note: a dependence was left out, because it already holds.
     DroppedDependence,
     /// Note: something was read leniently.
     Leniency,
@@ -78,20 +78,20 @@ pub enum FindingKind {
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Position {
-    /// Bytes before it.
+    /// The number of bytes before it.
     pub offset: usize,
-    /// Its line, from 1 on.
+    /// Its line, counted from 1.
     pub line: usize,
-    /// Characters before it in its line, plus one.
+    /// The number of characters before it in its line, plus one.
     pub column: usize,
 }
 
-/// All that was found in a plan: errors and notes, in the order of its steps.
+/// All findings in a plan: errors and notes, in the order of its steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings(Vec<Finding>);
 
 impl FindingKind {
-    /// Whether a plan with it must not run. What is no error is a note.
+    /// Returns whether a plan with this finding must not run. A finding that is not an error is a note.
     #[must_use]
     pub fn is_error(self) -> bool {
         !matches!(
@@ -108,19 +108,19 @@ impl FindingKind {
 }
 
 impl Finding {
-    /// A finding about a step.
+    /// Returns a finding about a step.
     #[must_use]
     pub fn of_step(kind: FindingKind, step: StepId, message: impl Into<String>) -> Self {
         Self { kind, step: Some(step), at: None, message: message.into() }
     }
 
-    /// A finding about the plan as a whole.
+    /// Returns a finding about the plan as a whole.
     #[must_use]
     pub fn of_plan(kind: FindingKind, message: impl Into<String>) -> Self {
         Self { kind, step: None, at: None, message: message.into() }
     }
 
-    /// The same with the place where it was found.
+    /// Returns the same finding with its position.
     #[must_use]
     pub fn at(self, position: Position) -> Self {
         Self { at: Some(position), ..self }
@@ -128,45 +128,45 @@ impl Finding {
 }
 
 impl Findings {
-    /// Adds one.
+    /// Adds a finding.
     pub fn push(&mut self, finding: Finding) {
         self.0.push(finding);
     }
 
-    /// All, errors and notes.
+    /// Returns all findings, errors and notes.
     pub fn iter(&self) -> std::slice::Iter<'_, Finding> {
         self.0.iter()
     }
 
-    /// What keeps the plan from running.
+    /// Returns the errors, which keep the plan from running.
     pub fn errors(&self) -> impl Iterator<Item = &Finding> {
         self.0.iter().filter(|finding| finding.kind.is_error())
     }
 
-    /// What was settled without asking.
+    /// Returns the notes: what was settled without asking.
     pub fn notes(&self) -> impl Iterator<Item = &Finding> {
         self.0.iter().filter(|finding| !finding.kind.is_error())
     }
 
-    /// Whether anything keeps the plan from running.
+    /// Returns whether an error keeps the plan from running.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.errors().next().is_some()
     }
 
-    /// Whether nothing was found.
+    /// Returns whether there are no findings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of findings.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Puts them in the order of the steps, what concerns the whole plan first.
+    /// Sorts the findings by step; those about the whole plan come first.
     pub(crate) fn sort(&mut self) {
         self.0.sort_by_key(|finding| (finding.step, finding.kind));
     }

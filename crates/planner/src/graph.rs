@@ -1,4 +1,4 @@
-//! Which step waits for which: order, cycles and the critical path.
+//! Dependences between steps: order, cycles and the critical path.
 
 use crate::{Plan, Step, StepId};
 use rustc_hash::FxHashMap;
@@ -7,9 +7,9 @@ use std::fmt;
 use std::time::Duration;
 
 /// The dependences of steps. Everything here takes time and memory in proportion to steps plus
-/// dependences, and none of it recurses.
+/// dependences, and nothing recurses.
 ///
-/// Dependences on steps that are not in the graph are left out: they are somebody else's finding.
+/// Dependences on steps that are not in the graph are left out; they are reported elsewhere.
 #[derive(Clone, Debug)]
 pub struct Graph {
     ids: Vec<StepId>,
@@ -20,21 +20,21 @@ pub struct Graph {
 /// Steps that wait for each other in a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
-    /// Each waits for the next, and the last for the first, which has the lowest number.
+    /// Each step waits for the next, and the last for the first, which has the lowest number.
     pub steps: Vec<StepId>,
 }
 
-/// The chain of steps that decides how long a plan takes, however much runs at once.
+/// The chain of steps that determines how long a plan takes, whatever runs in parallel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// The steps of the chain, the first to start first.
+    /// The steps of the chain, in starting order.
     pub steps: Vec<StepId>,
-    /// What they take together.
+    /// Their total duration.
     pub length: Duration,
 }
 
 impl Graph {
-    /// The graph of some steps, each number once.
+    /// Returns the graph of some steps; each number occurs once.
     pub fn new<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
         let steps: Vec<&Step> = steps.into_iter().collect();
         let ids: Vec<StepId> = steps.iter().map(|step| step.id).collect();
@@ -45,24 +45,24 @@ impl Graph {
         Self::of_edges(ids, edges.collect())
     }
 
-    /// The graph of steps and pairs of places: the first waits for the second.
+    /// Returns the graph of steps and pairs of places, in which the first waits for the second.
     pub(crate) fn of_edges(ids: Vec<StepId>, edges: Vec<(usize, usize)>) -> Self {
         let after = Lists::new(ids.len(), edges.iter().copied());
         let dependents = Lists::new(ids.len(), edges.iter().map(|&(step, on)| (on, step)));
         Self { ids, after, dependents }
     }
 
-    /// An order in which each step comes after what it waits for; steps in a cycle, or behind one,
+    /// Returns an order in which each step comes after its dependences; steps in a cycle, or after one,
     /// are left out.
     #[must_use]
     pub fn order(&self) -> Vec<StepId> {
         self.places().into_iter().map(|place| self.ids[place]).collect()
     }
 
-    /// The chain that takes longest, given what each step takes. Of equal chains, the one whose steps
-    /// have the lower numbers, seen from its end.
+    /// Returns the chain that takes longest, given the duration of each step. Among equal chains,
+    /// returns the one whose steps have the lower numbers, seen from its end.
     pub fn critical_path(&self, duration: impl Fn(StepId) -> Duration) -> CriticalPath {
-        // When each step ends at the earliest, and the dependence that it waits for longest.
+        // The earliest end of each step, and the dependence that it waits for longest.
         let mut ends = vec![(Duration::ZERO, None); self.ids.len()];
         let mut last: Option<usize> = None;
         let later = |ends: &[(Duration, _)], a: Option<usize>, b: usize| match a {
@@ -94,7 +94,7 @@ impl Graph {
         CriticalPath { steps, length }
     }
 
-    /// The cycles: for each group of steps that cannot start because of each other, the shortest
+    /// Returns the cycles: for each group of steps that block each other from starting, the shortest
     /// cycle through its lowest step. Ascending by that step.
     #[must_use]
     pub fn cycles(&self) -> Vec<Cycle> {
@@ -118,8 +118,8 @@ impl Graph {
             .collect()
     }
 
-    /// The groups of steps that wait for each other, directly or through others. A step that waits for
-    /// itself alone is no group.
+    /// Returns the groups of steps that wait for each other, directly or through others. A step that
+    /// waits only for itself is not a group.
     pub(crate) fn groups(&self) -> Vec<Vec<StepId>> {
         let mut groups: FxHashMap<usize, Vec<StepId>> = FxHashMap::default();
         for (place, group) in self.components().into_iter().enumerate() {
@@ -130,7 +130,7 @@ impl Graph {
         groups
     }
 
-    /// The same where no step waits for itself.
+    /// Returns the same groups, given that no step waits for itself.
     pub(crate) fn without_self_dependences(&self) -> Self {
         let edges = (0..self.ids.len())
             .flat_map(|place| self.after.of(place).iter().map(move |&on| (place, on)))
@@ -138,8 +138,8 @@ impl Graph {
         Self::of_edges(self.ids.clone(), edges.collect())
     }
 
-    /// For each asked pair, whether the first step comes after the second, directly or through
-    /// others. The graph has no cycle.
+    /// Returns, for each queried pair, whether the first step comes after the second, directly or
+    /// through others. The graph must have no cycle.
     pub(crate) fn come_after(&self, pairs: &[(StepId, StepId)]) -> Vec<bool> {
         let at: FxHashMap<StepId, usize> =
             self.ids.iter().enumerate().map(|(place, &id)| (id, place)).collect();
@@ -148,7 +148,7 @@ impl Graph {
         targets.sort_unstable();
         targets.dedup();
         let mut answers = vec![false; pairs.len()];
-        // 64 targets at a time: a bit of a step says that it comes after that target.
+        // 64 targets at a time: a set bit says that the step comes after that target.
         for group in targets.chunks(64) {
             let mut bits = vec![0_u64; self.ids.len()];
             for &place in &order {
@@ -166,7 +166,7 @@ impl Graph {
         answers
     }
 
-    /// Places in an order in which each comes after what it waits for.
+    /// Returns the places in an order in which each comes after its dependences.
     fn places(&self) -> Vec<usize> {
         let mut left: Vec<usize> = (0..self.ids.len()).map(|at| self.after.of(at).len()).collect();
         let mut order: Vec<usize> = (0..left.len()).filter(|&place| left[place] == 0).collect();
@@ -183,8 +183,8 @@ impl Graph {
         order
     }
 
-    /// The strongly connected component of each place, as a number (Tarjan's algorithm with the stack
-    /// of calls as a vector).
+    /// Returns the number of each place's strongly connected component (Tarjan's algorithm with the
+    /// call stack as a vector).
     fn components(&self) -> Vec<usize> {
         const UNSEEN: usize = usize::MAX;
         let count = self.ids.len();
@@ -264,7 +264,7 @@ impl Graph {
 }
 
 impl Plan {
-    /// What waits for what.
+    /// Prints the dependences.
     #[must_use]
     pub fn graph(&self) -> Graph {
         Graph::new(&self.steps)
@@ -283,7 +283,7 @@ impl fmt::Display for Cycle {
 /// A list of places for each place, in two vectors.
 #[derive(Clone, Debug)]
 struct Lists {
-    /// Where the list of a place begins; the next one's beginning is its end.
+    /// The index at which the list of a place begins; the next one's beginning is its end.
     starts: Vec<usize>,
     items: Vec<usize>,
 }

@@ -1,14 +1,14 @@
 //! Plans as one graph: what a model writes, lowered, checked, bound and scheduled.
 //!
-//! A [`Plan`] is a set of numbered [`Step`]s, each with what it waits for. Three forms of writing
-//! lower to it: OnePlan JSON ([`parse_one_plan`]), `<execute_tools>` XML ([`parse_execute_tools`]) and
-//! native tool calls ([`lower_calls`]). A [`Validator`] reports everything that is wrong with it at
-//! once, before anything runs. A [`Schedule`] says which steps may start, told what happens to them;
-//! [`Catalog::bind`] fills in what they refer to. [`Replans`] and [`Progress`] say when a plan is made anew, and
-//! how the new one joins what was done.
+//! A [`Plan`] is a set of numbered [`Step`]s, each with its dependences. Three written forms are
+//! lowered to it: OnePlan JSON ([`parse_one_plan`]), `<execute_tools>` XML ([`parse_execute_tools`])
+//! and native tool calls ([`lower_calls`]). A [`Validator`] reports everything that is wrong with it at
+//! once, before anything runs. A [`Schedule`] is given what happens to the steps and says which may
+//! start; [`Catalog::bind`] fills in their references. [`Replans`] and [`Progress`] say when to plan
+//! again, and how a new plan joins the work that was done.
 //!
-//! It is not an executor: it runs nothing, and knows no model, no runtime, no clock and no file. The same plan and the same outcomes give
-//! the same schedule, in whatever order steps end.
+//! It is not an executor: it runs nothing, and knows no model, runtime, clock or file. The same plan
+//! and the same outcomes give the same schedule, in whatever order steps end.
 //!
 //! ```
 //! use foldback_core::ToolDefinition;
@@ -32,7 +32,7 @@
 //! let Intent::Plan(mut plan) = parse_one_plan(written)?.intent else { panic!("a plan") };
 //! assert!(Validator::new(&catalog).plan(&mut plan).is_empty());
 //!
-//! // What may start, and what it is called with.
+//! // What may start, and with which arguments.
 //! let mut schedule = Schedule::new(&plan)?;
 //! let mut results = BTreeMap::new();
 //! let mut called = Vec::new();

@@ -3,25 +3,25 @@
 use crate::StepId;
 use std::fmt;
 
-/// How large a plan may be. What is over a bound is refused before anything runs.
+/// How large a plan may be. Anything over a bound is refused before the plan runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Steps, counting all plans of a run together.
+    /// The number of steps in all plans of a run together.
     pub steps: usize,
-    /// What a step waits for, in steps.
+    /// The number of steps that a step waits for.
     pub dependences: usize,
-    /// The text of the arguments of one step, or of the task of an anchor, in bytes.
+    /// The size of one step's arguments, or of an anchor's task, in bytes.
     pub argument_bytes: usize,
-    /// The arguments of one call as JSON, with everything that their references bring, in bytes.
+    /// The size of one call's arguments as JSON, with all referenced values inserted, in bytes.
     pub bound_bytes: usize,
-    /// How deep arguments, and blocks of calls, may be nested in each other.
+    /// The nesting depth of arguments, and of blocks of calls.
     pub depth: usize,
 }
 
 impl Default for Limits {
-    /// Far above what models write, and far below what would hurt: 1,000 steps, 1,000 dependences,
-    /// 1 MiB of arguments, which come to 16 MiB with what they refer to, 64 levels.
+    /// Far above what models write and far below what would do harm: 1,000 steps, 1,000 dependences, 1
+    /// MiB of arguments, 16 MiB with the referenced values inserted, 64 levels.
     fn default() -> Self {
         Self {
             steps: 1_000,
@@ -33,21 +33,21 @@ impl Default for Limits {
     }
 }
 
-/// A bound that a plan is over.
+/// A bound that a plan exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} has {found} {quantity}; at most {limit} are allowed", subject(*step))]
 pub struct LimitError {
     /// Which bound.
     pub quantity: Quantity,
-    /// What there is, or more.
+    /// The amount found, as a lower bound.
     pub found: usize,
     /// The bound.
     pub limit: usize,
-    /// The step, where it is about one.
+    /// The step, if the bound is about one.
     pub step: Option<StepId>,
 }
 
-/// What is bounded.
+/// The quantity that is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quantity {
@@ -62,10 +62,10 @@ pub enum Quantity {
 }
 
 impl Limits {
-    /// Compares what was counted with a bound.
+    /// Compares a count with a bound.
     ///
     /// # Errors
-    /// When it is over the bound.
+    /// When the count is over the bound.
     pub fn check(
         &self,
         quantity: Quantity,
@@ -81,31 +81,31 @@ impl Limits {
         if found <= limit { Ok(()) } else { Err(LimitError { quantity, found, limit, step }) }
     }
 
-    /// The same, with at most this many steps.
+    /// Returns these limits with at most this many steps.
     #[must_use]
     pub fn with_steps(self, steps: usize) -> Self {
         Self { steps, ..self }
     }
 
-    /// The same, with steps that wait for at most this many others.
+    /// Returns these limits with steps that wait for at most this many others.
     #[must_use]
     pub fn with_dependences(self, dependences: usize) -> Self {
         Self { dependences, ..self }
     }
 
-    /// The same, with at most this many bytes of arguments as they are written.
+    /// Returns these limits with at most this many bytes of arguments as written.
     #[must_use]
     pub fn with_argument_bytes(self, argument_bytes: usize) -> Self {
         Self { argument_bytes, ..self }
     }
 
-    /// The same, with at most this many bytes of arguments as they are bound.
+    /// Returns these limits with at most this many bytes of arguments as bound.
     #[must_use]
     pub fn with_bound_bytes(self, bound_bytes: usize) -> Self {
         Self { bound_bytes, ..self }
     }
 
-    /// The same, nested at most this deep.
+    /// Returns these limits with nesting at most this deep.
     #[must_use]
     pub fn with_depth(self, depth: usize) -> Self {
         Self { depth, ..self }

@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 /// The calls of one assistant message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NativeCalls {
-    /// The calls that can be run: step N is the call at index N - 1. They wait for nothing.
+    /// The calls that can be run: step N is the call at index N - 1. They have no dependences.
     pub plan: Plan,
-    /// What was noticed. A call with an error is not in the plan; the others may run.
+    /// The findings. A call with an error is not in the plan; the others may run.
     pub findings: Findings,
     /// The id of each call, those with errors included, for its result.
     pub ids: Vec<ToolCallId>,
 }
 
-/// Lowers the calls of one assistant message. Nothing in their arguments is a reference: what reads
+/// Lowers the calls of one assistant message. Nothing in their arguments is a reference; what looks
 /// like one is text.
 ///
 /// ```
@@ -63,7 +63,7 @@ pub fn lower_calls(calls: &[ToolCall]) -> NativeCalls {
     NativeCalls { plan: Plan { form: Form::Native, steps }, findings, ids }
 }
 
-/// The arguments of a call; no text at all is none.
+/// Returns the arguments of a call; an empty text means none.
 fn arguments(id: StepId, text: &str, findings: &mut Findings) -> Result<Template, Finding> {
     let label = Form::Native.label(id);
     if text.trim().is_empty() {

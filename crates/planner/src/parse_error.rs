@@ -15,14 +15,14 @@ pub enum ParseError {
     /// The text breaks the rules of its form.
     #[error("{at}: found {found}, expected {expected}")]
     Syntax {
-        /// Where.
+        /// The position.
         at: Position,
-        /// What stands there.
+        /// What was found there.
         found: String,
-        /// What may stand there.
+        /// What was expected there.
         expected: String,
     },
-    /// The text ends in the middle.
+    /// The text is truncated.
     #[error("the text ends at {at}, inside {open}; expected it to go on")]
     Truncated {
         /// The end of the text.
@@ -30,10 +30,10 @@ pub enum ParseError {
         /// What was open there.
         open: String,
     },
-    /// It is nested too deeply.
+    /// The text is nested too deeply.
     #[error("{at}: nested deeper than {most} levels")]
     TooDeep {
-        /// Where the limit was passed.
+        /// The position at which the limit was exceeded.
         at: Position,
         /// The limit.
         most: usize,

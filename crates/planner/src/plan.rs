@@ -1,16 +1,15 @@
-//! A plan: steps and what they wait for.
+//! A plan: steps and their dependences.
 
 use crate::{Action, FailurePolicy, Spelling, Step, StepId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A plan, lowered from the form that it was written in. Its steps stand in the order of their
-/// numbers.
+/// A plan, lowered from the form in which it was written. Its steps are in the order of their numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The form it was written in.
+    /// The form in which it was written.
     pub form: Form,
-    /// The steps, ascending by number, each number once.
+    /// The steps, ascending by number; each number occurs once.
     pub steps: Vec<Step>,
 }
 
@@ -27,7 +26,7 @@ pub enum Form {
 }
 
 impl Plan {
-    /// The step of a number.
+    /// Returns the step with this number.
     #[must_use]
     pub fn step(&self, id: StepId) -> Option<&Step> {
         let at = self.steps.binary_search_by_key(&id, |step| step.id).ok()?;
@@ -36,7 +35,7 @@ impl Plan {
 }
 
 impl Form {
-    /// A step as a model knows it that writes this form.
+    /// Returns the name of a step for a model that writes this form.
     #[must_use]
     pub fn label(self, id: StepId) -> String {
         match self {
@@ -47,7 +46,7 @@ impl Form {
         }
     }
 
-    /// How references are written in this form.
+    /// Returns the spelling of references in this form.
     #[must_use]
     pub fn spelling(self) -> Spelling {
         match self {
@@ -57,7 +56,7 @@ impl Form {
     }
 }
 
-/// A line for each step: its number, what it does, what it waits for, and its policy where that is
+/// Prints a line for each step: its number, what it does, its dependences, and its policy if that is
 /// not the default.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

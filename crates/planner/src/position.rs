@@ -1,14 +1,14 @@
-//! Walking through a text and knowing where.
+//! Positions in a text, tracked while walking through it.
 
 use crate::{Findings, Position, StepId};
 use std::collections::BTreeMap;
 use std::fmt;
 
 impl Position {
-    /// The beginning of a text.
+    /// Returns the position of the beginning of a text.
     pub const START: Self = Self { offset: 0, line: 1, column: 1 };
 
-    /// The place of a byte; of one inside a character, the place of that character.
+    /// Returns the position of a byte; inside a character, the position of that character.
     #[must_use]
     pub fn of(text: &str, offset: usize) -> Self {
         let mut at = Self::START;
@@ -21,7 +21,7 @@ impl Position {
         at
     }
 
-    /// Goes past one character.
+    /// Advances past one character.
     pub(crate) fn pass(&mut self, c: char) {
         self.offset += c.len_utf8();
         if c == '\n' {
@@ -34,7 +34,8 @@ impl Position {
 }
 
 impl Findings {
-    /// The same, where those about a step that say no place have the step's.
+    /// Returns the findings, in which those about a step without a position of their own have the
+    /// step's position.
     #[must_use]
     pub fn placed(self, places: &BTreeMap<StepId, Position>) -> Self {
         let place = |step: Option<StepId>| places.get(&step?).copied();

@@ -1,17 +1,17 @@
 //! A reference to another step's result, with the path to a part of it.
 //!
-//! What is a reference, exactly:
+//! The exact syntax of references:
 //!
-//! - In OnePlan `$$stepK.result PATH$$`, K from 1 on.
-//! - In `<execute_tools>` `{results[N].data PATH}`, N from 0 on, without spaces.
-//! - `PATH` is any number of `.name`, `[index]`, `["any text"]` or `['any text']`. A name holds ASCII
-//!   letters, digits, `_` and `-`, and any character beyond ASCII but spaces. The text in quotes has
-//!   JSON's escapes.
+//! - In OnePlan `$$stepK.result PATH$$`, K counted from 1.
+//! - In `<execute_tools>` `{results[N].data PATH}`, N counted from 0, without spaces.
+//! - `PATH` is any number of `.name`, `[index]`, `["any text"]` or `['any text']`. A name contains
+//!   ASCII letters, digits, `_` and `-`, and any non-ASCII character except spaces. The text in quotes
+//!   has JSON's escapes.
 //!
-//! Everything else is text and stays as it is: `$$` in prices and formulas, `{int(age) + 10}`,
-//! `{results[0]}`, `{results[i].data}`. What begins like a reference and goes on differently
-//! (`$$step1$$`, `$$ step1.result $$`, `{results[0].data + 1}`, `{ results[-1].data }`) is neither:
-//! it is reported, so that no half-written reference reaches a tool as text.
+//! Everything else is text and stays unchanged: `$$` in prices and formulas, `{int(age) + 10}`,
+//! `{results[0]}`, `{results[i].data}`. Text that begins like a reference and continues differently
+//! (`$$step1$$`, `$$ step1.result $$`, `{results[0].data + 1}`, `{ results[-1].data }`) is neither: it
+//! is reported, so that no half-written reference reaches a tool as text.
 
 use crate::StepId;
 use foldback_core::{Escape, decode_literal, escape_into, first_chars};
@@ -19,22 +19,22 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
 
 /// A place in the result of another step: `$$step1.result.rates["Exchange Rate"][0]$$`, or
-/// `{results[0].data.rates}` where steps are counted from 0.
+/// `{results[0].data.rates}` if steps are counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
-    /// Whose result.
+    /// The step whose result is meant.
     pub step: StepId,
-    /// The way into it; empty for all of it.
+    /// The path into the result; empty for the whole result.
     pub path: Vec<PathSegment>,
 }
 
-/// One step of the way into a JSON value.
+/// A segment of the path into a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathSegment {
-    /// A key of an object; any text. In an array, a key of digits is a place.
+    /// A key of an object; any text. In an array, a key of digits is an index.
     Key(String),
-    /// A place in an array, from 0 on.
+    /// An index in an array, counted from 0.
     Index(usize),
 }
 
@@ -48,7 +48,8 @@ pub enum Spelling {
 }
 
 impl Reference {
-    /// The reference in a spelling. A step of number 0, which no plan has, is written as the first.
+    /// Returns the reference in a spelling. A step with the number 0, which no plan has, is written as
+    /// the first.
     #[must_use]
     pub fn spelled(&self, spelling: Spelling) -> String {
         let path = PathText(&self.path);
@@ -61,14 +62,14 @@ impl Reference {
     }
 }
 
-/// As OnePlan spells it.
+/// Prints the reference in OnePlan's spelling.
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.spelled(Spelling::OnePlan))
     }
 }
 
-/// As it stands in a path: `.name`, `["any text"]` or `[0]`.
+/// Prints the segment as it is written in a path: `.name`, `["any text"]` or `[0]`.
 impl fmt::Display for PathSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -96,15 +97,15 @@ impl fmt::Display for PathText<'_> {
 pub(crate) enum TextPart<'a> {
     Text(&'a str),
     Reference(Reference),
-    /// What looks like a reference and is none, and what was expected.
+    /// Text that looks like a reference but is not one, and what was expected.
     Malformed {
         text: &'a str,
         expected: String,
     },
 }
 
-/// Cuts a text into references and what stands between them. The parts, as they were written, are
-/// the text. One pass: what a reference brings later is never looked at here.
+/// Splits a text into references and the text between them. Concatenated as written, the parts give the
+/// text. One pass: referenced values are never scanned here.
 pub(crate) fn cut(text: &str, spelling: Spelling) -> Vec<TextPart<'_>> {
     let mut found = Vec::new();
     let (mut plain_from, mut from) = (0, 0);
@@ -144,12 +145,12 @@ pub(crate) fn cut(text: &str, spelling: Spelling) -> Vec<TextPart<'_>> {
 
 enum Read {
     Text,
-    /// With its length in bytes.
+    /// A reference, with its length in bytes.
     Reference(Reference, usize),
     Malformed(String),
 }
 
-/// Reads behind `$$`.
+/// Reads what follows `$$`.
 fn read_one_plan(text: &str) -> Read {
     // `$$$step1.result$$` is a dollar and a reference, which begins at the next character.
     let Some(number) = strip_step(text[2..].trim_start_matches(' ')) else { return Read::Text };
@@ -167,7 +168,7 @@ fn read_one_plan(text: &str) -> Read {
     finish(text, StepId(step), rest, "$$")
 }
 
-/// What follows `step`, in any case, where a number follows, perhaps behind `_` or `-`.
+/// Returns the rest after `step`, in any case, if a number follows, possibly after `_` or `-`.
 fn strip_step(text: &str) -> Option<&str> {
     let rest = text.get(..4).filter(|word| word.eq_ignore_ascii_case("step"))?;
     let rest = &text[rest.len()..];
@@ -188,7 +189,7 @@ fn read_execute_tools(text: &str) -> Read {
     let Some(after) = loose.trim_start_matches(' ').strip_prefix("].data") else {
         return Read::Text;
     };
-    // `{results[0].database}` is no reference either.
+    // `{results[0].database}` is not a reference either.
     if digits.is_empty() || after.starts_with(|c: char| is_name(c) && c != '-') {
         return Read::Text;
     }
@@ -237,7 +238,7 @@ fn read_path(mut rest: &str) -> Result<(Vec<PathSegment>, &str), String> {
     }
 }
 
-/// Reads behind `[`.
+/// Reads what follows `[`.
 fn read_brackets(inside: &str) -> Result<(PathSegment, &str), String> {
     let expected = || "a place or a key in quotes between `[` and `]`".to_owned();
     let (segment, rest) = match inside.chars().next() {
@@ -255,7 +256,7 @@ fn read_brackets(inside: &str) -> Result<(PathSegment, &str), String> {
     Ok((segment, rest.strip_prefix(']').ok_or_else(expected)?))
 }
 
-/// Bytes up to the quote that ends a literal.
+/// Returns the number of bytes up to the quote that ends a literal.
 fn literal_length(literal: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     literal.char_indices().find_map(|(at, c)| {
@@ -269,7 +270,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
-/// Whether a character may stand in a path without quotes.
+/// Returns whether a character may occur in a path without quotes.
 fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric()
         || c == '_'
@@ -277,7 +278,7 @@ fn is_name(c: char) -> bool {
         || (!c.is_ascii() && !c.is_whitespace() && !c.is_control())
 }
 
-/// How much of a text to show, and to pass over, as a malformed reference: to its end where that is
+/// Returns how much of a text to show, and to skip, as a malformed reference: up to its end if that is
 /// near and on the same line.
 fn malformed_length(text: &str, spelling: Spelling) -> usize {
     const NEAR: usize = 80;
@@ -293,12 +294,13 @@ fn malformed_length(text: &str, spelling: Spelling) -> usize {
     }
 }
 
-/// Text that reads like a reference of a spelling, well-formed or not, and so cannot be written in it.
+/// Returns text that looks like a reference of a spelling, well-formed or not, and so cannot be written
+/// in it.
 pub(crate) fn would_be_read(text: &str, spelling: Spelling) -> bool {
     cut(text, spelling).iter().any(|part| !matches!(part, TextPart::Text(_)))
 }
 
-/// The paths of references, as a list for a message.
+/// Returns the paths of references as a list for a message.
 pub(crate) fn path_text(path: &[PathSegment]) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.

@@ -1,4 +1,4 @@
-//! JSON schemas of tools: what fits, and what stands where.
+//! JSON schemas of tools: which values fit, and what a part of a value may be.
 
 mod child;
 mod holes;
@@ -25,7 +25,8 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Compiles the text of a schema; a blank text allows everything. What it refers to must be in it.
+    /// Compiles the text of a schema; a blank text allows everything. All `$ref`s must resolve within
+    /// it.
     pub(crate) fn compile(text: &str) -> Result<Self, String> {
         let source: Value = if text.trim().is_empty() {
             Value::Bool(true)
@@ -38,14 +39,14 @@ impl Schema {
         Ok(Self { source, validator })
     }
 
-    /// Everything that does not fit.
+    /// Returns all mismatches.
     pub(crate) fn mismatches(&self, instance: &Value) -> Vec<String> {
         self.mismatches_around(instance, &Holes::default())
     }
 
-    /// Everything that does not fit, whatever stands in the holes later.
+    /// Returns all mismatches that remain whatever the holes are filled with later.
     pub(crate) fn mismatches_around(&self, instance: &Value, holes: &Holes) -> Vec<String> {
-        // More than anybody reads.
+        // More than anyone reads.
         const MOST: usize = 50;
         let mut mismatches = Vec::new();
         for error in self.validator.iter_errors(instance) {
@@ -71,7 +72,7 @@ impl Schema {
         mismatches
     }
 
-    /// What the schema says about the part at the end of a path.
+    /// Returns what the schema says about the part at the end of a path.
     pub(crate) fn part(&self, path: &[PathSegment]) -> Part {
         let mut schemas = vec![&self.source];
         for (depth, segment) in path.iter().enumerate() {
@@ -115,14 +116,14 @@ impl Schema {
         Part::Types(types)
     }
 
-    /// Whether it wants a string at a place, and nothing else.
+    /// Returns whether it allows only a string at a place.
     pub(crate) fn takes_text_only(&self, path: &[PathSegment]) -> bool {
         self.part(path) == Part::Types(BTreeSet::from(["string"]))
     }
 
-    /// The schemas, with those that they refer to or choose from in their place.
+    /// Returns the schemas, with references and alternatives expanded.
     fn expanded<'a>(&'a self, schemas: &[&'a Value]) -> Vec<&'a Value> {
-        // More alternatives than anybody writes; a schema may refer to itself.
+        // More alternatives than anyone writes; a schema may refer to itself.
         const MOST: usize = 256;
         let mut open: Vec<&Value> = schemas.iter().rev().copied().collect();
         let mut expanded = Vec::new();
@@ -157,7 +158,7 @@ impl Schema {
         expanded
     }
 
-    /// The name that was meant, where one is unknown.
+    /// Returns the name that was probably meant, if a name is unknown.
     fn hint(&self, path: &[PathSegment], kind: &Kind) -> Option<String> {
         let (Kind::AdditionalProperties { unexpected }
         | Kind::UnevaluatedProperties { unexpected }) = kind
@@ -185,7 +186,7 @@ impl Schema {
     }
 }
 
-/// What kind of JSON value it is, for a sentence.
+/// Returns the kind of a JSON value, for a sentence.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -197,10 +198,10 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// At most twelve names, for a sentence.
+/// Returns at most twelve names, for a sentence.
 fn some<'a>(names: &[&'a str]) -> Vec<&'a str> {
     names.iter().copied().take(12).collect()
 }
 
-/// How many characters of a message are shown: it may hold a long value.
+/// The number of characters of a message that are shown: it may contain a long value.
 const SHOWN: usize = 400;

@@ -4,8 +4,8 @@ use crate::Template;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The number of a step, from 1 on, in whatever form the plan was written. `<execute_tools>` and
-/// native calls count from 0 where a model reads them; here their first is 1 as well.
+/// The number of a step, counted from 1, whatever the form of the plan. For a model, `<execute_tools>`
+/// and native calls count from 0; here their first is 1 as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StepId(pub u32);
 
@@ -15,15 +15,15 @@ impl fmt::Display for StepId {
     }
 }
 
-/// One step: what it does, and what has to end before it.
+/// A step: what it does, and which steps must end before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Its number; unique in the plan.
     pub id: StepId,
     /// What it does.
     pub action: Action,
-    /// The steps that have to end before it, ascending, each once. Holds those that are declared and
-    /// those that its arguments refer to.
+    /// The steps that must end before it, ascending, each once: those that are declared and those that
+    /// its arguments refer to.
     pub after: Vec<StepId>,
     /// What its failure means for the others.
     pub on_failure: FailurePolicy,
@@ -40,9 +40,9 @@ pub enum Action {
         /// Its arguments, with references that are filled in when it starts.
         arguments: Template,
     },
-    /// Calls no tool: once what it waits for has ended, the plan is made anew.
+    /// Calls no tool: once its dependences have ended, a new plan is made.
     Anchor {
-        /// What is to be decided then, as the model wrote it.
+        /// What is to be decided then, in the model's words.
         task: String,
     },
 }
@@ -51,11 +51,11 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailurePolicy {
-    /// What waits for it, directly or not, is skipped; the others go on.
+    /// Steps that wait for it, directly or not, are skipped; the others continue.
     #[default]
     SkipDependents,
-    /// Nothing is started any more.
+    /// No further step is started.
     FailFast,
-    /// What waits for it runs, and sees the error where it refers to the result.
+    /// Steps that wait for it run, and see the error in place of the result.
     ContinueWithError,
 }

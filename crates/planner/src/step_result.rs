@@ -1,24 +1,24 @@
-//! What became of a step.
+//! The outcome of a step.
 
 use crate::StepId;
 use foldback_tool::{Data, FailureKind};
 use serde::{Deserialize, Serialize};
 
-/// What became of a step. Each step of a plan gets exactly one.
+/// The outcome of a step. Each step of a plan gets exactly one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum StepResult {
     /// The tool answered.
     Success {
-        /// What it answered.
+        /// The answer.
         data: Data,
     },
-    /// The tool failed, or was not run because of what it was asked.
+    /// The tool failed, or was not run because of its arguments.
     Error {
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
-    /// It was not run because another step failed, or because a new plan stands in its place.
+    /// It was not run because another step failed, or because a new plan took its place.
     Skipped {
         /// The step that failed; or the anchor that the new plan answered.
         because: StepId,
@@ -28,16 +28,16 @@ pub enum StepResult {
 /// Why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The kind, for whoever decides what to do next.
+    /// The kind, for the caller to decide what to do next.
     pub kind: FailureKind,
     /// What happened and what was expected, as a sentence that a model can act on.
     pub message: String,
 }
 
 impl Failure {
-    /// Whether a plan is made anew because of it: when a tool was run, or would have been, and did not
-    /// bring what the plan counts on. What a person, a cancellation or a bound of the run decided is
-    /// no reason: another plan would only go round it.
+    /// Returns whether the failure is a reason to replan: a tool was run, or would have been, and did
+    /// not bring what the plan counts on. A decision by a person, a cancellation or a bound of the run
+    /// is no reason: another plan would only circumvent it.
     #[must_use]
     pub fn asks_for_plan(&self) -> bool {
         match self.kind {

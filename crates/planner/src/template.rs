@@ -1,4 +1,4 @@
-//! Arguments with references in them.
+//! Arguments that contain references.
 
 use crate::json::{Node, Value, same_number};
 use crate::reference::{TextPart, cut, would_be_read};
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A JSON value in which references may stand. The keys of objects keep their order.
+/// A JSON value that may contain references. The keys of objects keep their order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Template {
-    /// A number, a truth value or null, as its exact JSON text.
+    /// A number, a Boolean or null, as its exact JSON text.
     Literal(String),
     /// Text without references.
     Text(String),
-    /// A text that is one reference and nothing else: what it brings keeps its JSON type.
+    /// A text that is one reference and nothing else: the referenced value keeps its JSON type.
     Whole(Reference),
-    /// A text with references in it: what they bring becomes text.
+    /// A text with references in it: the referenced values become text.
     Mixed(Vec<Piece>),
     /// An array.
     Array(Vec<Self>),
-    /// An object, in the order it was written.
+    /// An object, in its written order.
     Object(Vec<(String, Self)>),
 }
 
@@ -30,34 +30,34 @@ pub enum Template {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Piece {
-    /// Text that stands as it is.
+    /// Literal text.
     Text(String),
-    /// What a reference brings.
+    /// The value of a reference.
     Reference(Reference),
 }
 
 /// How large a template is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Of its texts, keys, numbers and references.
+    /// The bytes of its texts, keys, numbers and references.
     pub(crate) bytes: usize,
-    /// Objects and arrays inside each other.
+    /// The nesting depth of objects and arrays.
     pub(crate) depth: usize,
 }
 
-/// What reading a template found wrong.
+/// A fault found while reading a template.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Flaw {
-    /// What looks like a reference and is none.
+    /// Text that looks like a reference but is not one.
     Malformed { at: Position, text: String, expected: String },
-    /// A key that stands twice; of its values the first counts.
+    /// A key that occurs twice; the first of its values counts.
     Twice { at: Position, key: String },
-    /// A key that reads like a reference, which only texts can be.
+    /// A key that looks like a reference; only texts can be references.
     InKey { at: Position, key: String },
 }
 
 impl Flaw {
-    /// What to report, where.
+    /// Returns what to report, and the position.
     pub(crate) fn finding(self) -> (FindingKind, Position, String) {
         match self {
             Self::Malformed { at, text, expected } => {
@@ -84,7 +84,7 @@ impl Flaw {
 }
 
 impl Template {
-    /// All references in it, in the order they stand.
+    /// Returns all references in it, in order.
     #[must_use]
     pub fn references(&self) -> Vec<&Reference> {
         let mut references = Vec::new();
@@ -109,14 +109,15 @@ impl Template {
         }
     }
 
-    /// The value of a key, where this is an object that has it.
+    /// Returns the value of a key, if this is an object that has it.
     #[must_use]
     pub fn member(&self, key: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
         members.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Whether it says the same as another: the keys of objects in any order, numbers by value.
+    /// Returns whether it has the same meaning as another template: the keys of objects in any order,
+    /// numbers by value.
     pub(crate) fn means_the_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Literal(one), Self::Literal(other)) => same_number(one, other),
@@ -136,7 +137,7 @@ impl Template {
         }
     }
 
-    /// How large it is.
+    /// Returns its size.
     pub(crate) fn size(&self) -> Size {
         let all = |bytes: usize, inner: &mut dyn Iterator<Item = Size>| {
             inner.fold(Size { bytes, depth: 1 }, |all, one| Size {
@@ -163,7 +164,7 @@ impl Template {
         }
     }
 
-    /// A text, in which references of a spelling are recognised. `at` is where it begins.
+    /// Reads a text, recognising references of a spelling. `at` is the text's position.
     pub(crate) fn of_text(
         text: String,
         at: Position,
@@ -196,7 +197,7 @@ impl Template {
         }
     }
 
-    /// A JSON value, in whose texts references of a spelling are recognised; none without one.
+    /// Reads a JSON value, recognising references of a spelling in its texts; without a spelling, none.
     pub(crate) fn of_json(node: Node, spelling: Option<Spelling>, flaws: &mut Vec<Flaw>) -> Self {
         match node.value {
             Value::Scalar(text) => Self::Literal(text),
@@ -222,7 +223,7 @@ impl Template {
         }
     }
 
-    /// A text or a key in it that would be read otherwise in a spelling: it cannot be written there.
+    /// Returns a text or key that a spelling would read differently, and so cannot express.
     pub(crate) fn misread(&self, spelling: Spelling) -> Option<String> {
         match self {
             Self::Literal(_) | Self::Whole(_) => None,
@@ -241,7 +242,7 @@ impl Template {
         }
     }
 
-    /// As JSON on one line, with references in a spelling.
+    /// Writes the template as JSON on one line, with references in a spelling.
     pub(crate) fn write(&self, spelling: Spelling, out: &mut String) {
         match self {
             Self::Literal(text) => out.push_str(text),
@@ -274,7 +275,7 @@ impl Template {
     }
 }
 
-/// JSON on one line, with references as OnePlan spells them.
+/// Prints JSON on one line, with references in OnePlan's spelling.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
@@ -283,7 +284,7 @@ impl fmt::Display for Template {
     }
 }
 
-/// Pieces as one text, with references in a spelling.
+/// Returns pieces as one text, with references in a spelling.
 pub(crate) fn spell(pieces: &[Piece], spelling: Spelling) -> String {
     let mut text = String::new();
     for piece in pieces {
@@ -295,7 +296,7 @@ pub(crate) fn spell(pieces: &[Piece], spelling: Spelling) -> String {
     text
 }
 
-/// A text as a JSON string.
+/// Writes a text as a JSON string.
 pub(crate) fn quote_into(text: &str, out: &mut String) {
     out.push('"');
     escape_into(text, Escape::Minimal, out);

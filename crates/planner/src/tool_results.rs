@@ -1,7 +1,7 @@
 //! `<tool_results>`: what a model reads after `<execute_tools>`.
 //!
-//! Each call has one result, at its index, whatever became of it. The text is well-formed XML for any
-//! data. Control characters, which XML 1.0 cannot hold in any way, are written as in JSON (`\u0000`, a
+//! Each call has one result, at its index, whatever its outcome. The text is well-formed XML for any
+//! data. Control characters, which XML 1.0 cannot represent, are written as in JSON (`\u0000`, a
 //! backslash as `\\`) in a `<data escapes="json">`; other data has no such attribute and no escapes but
 //! XML's own.
 
@@ -64,7 +64,7 @@ fn write_data(text: &str, out: &mut String) {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // Readers of XML turn a bare one into a line feed.
+            // XML parsers turn a bare one into a line feed.
             '\r' => out.push_str("&#13;"),
             '\\' if escapes => out.push_str("\\\\"),
             _ if is_forbidden(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
@@ -74,7 +74,7 @@ fn write_data(text: &str, out: &mut String) {
     out.push_str("</data>");
 }
 
-/// Whether XML 1.0 has no way to write a character.
+/// Returns whether XML 1.0 cannot represent a character.
 fn is_forbidden(c: char) -> bool {
     matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -1,7 +1,7 @@
-//! Recorded exchanges with a model, and playing them again.
+//! Recorded exchanges with a model, and their replay.
 //!
-//! [`Recording`] stands between a caller and a model and keeps what was asked and answered as a
-//! [`Cassette`]; [`Replay`] is a model that answers from one, and only what was asked then.
+//! [`Recording`] sits between a caller and a model and keeps the requests and answers as a
+//! [`Cassette`]; [`Replay`] is a model that answers from one, and only the recorded requests.
 
 mod difference;
 mod exchange;
@@ -20,9 +20,9 @@ use std::{fs, io};
 
 /// Exchanges with a model, in the order in which they were begun.
 ///
-/// As a file it is JSON Lines: a line with the version and the model's name, then one for each
-/// exchange, its request in one form whatever order its tools came in. Neither the session that a
-/// request belongs to nor anything that the provider was sent beside it (its key) is in there.
+/// As a file it is JSON Lines: a line with the version and the model's name, then one line for each
+/// exchange, its request normalised whatever the order of its tools. It contains neither the session of
+/// a request nor anything sent to the provider alongside it (its key).
 #[derive(Clone, Debug, Default)]
 pub struct Cassette {
     /// The model's name.
@@ -41,7 +41,7 @@ struct Title {
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// A cassette that cannot be read, written, or was not played as it was recorded.
+/// A cassette that cannot be read, written, or was not replayed as it was recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CassetteError {
@@ -56,9 +56,9 @@ pub enum CassetteError {
     /// A line is not what it should be.
     #[error("line {line} of a cassette holds {expected}: {reason}")]
     Line {
-        /// The line, from 1 on.
+        /// The line, counted from 1.
         line: usize,
-        /// What stands there in a cassette.
+        /// What the line of a cassette should hold.
         expected: &'static str,
         /// What is wrong.
         reason: String,
@@ -66,26 +66,26 @@ pub enum CassetteError {
     /// A request was not the one that was recorded.
     #[error("{0}")]
     Request(String),
-    /// Exchanges were not played.
+    /// Exchanges were not replayed.
     #[error("{left} of the cassette's {all} exchanges were not played; the next is call {next}")]
     Left {
-        /// How many were not.
+        /// How many were not replayed.
         left: usize,
         /// How many there are.
         all: usize,
-        /// The first that was not, from 1 on.
+        /// The first that was not replayed, counted from 1.
         next: usize,
     },
 }
 
 impl Cassette {
-    /// How many exchanges it holds.
+    /// Returns the number of its exchanges.
     #[must_use]
     pub fn len(&self) -> usize {
         self.exchanges.len()
     }
 
-    /// Whether it holds none.
+    /// Returns whether it has no exchanges.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.exchanges.is_empty()
@@ -94,16 +94,16 @@ impl Cassette {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, or is no cassette; the error names the line.
+    /// When it cannot be read, or is not a cassette; the error names the line.
     pub fn read(path: &Path) -> Result<Self, CassetteError> {
         let text = fs::read_to_string(path);
         Self::parse(&text.map_err(|source| CassetteError::File { path: path.into(), source })?)
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// When it is no cassette; the error names the line.
+    /// When it is not a cassette; the error names the line.
     pub fn parse(text: &str) -> Result<Self, CassetteError> {
         let wrong = |at: usize, expected: &'static str, reason: String| CassetteError::Line {
             line: at + 1,
@@ -137,7 +137,7 @@ impl Cassette {
         fs::write(path, self.text().map_err(|error| wrong(error.into()))?).map_err(wrong)
     }
 
-    /// The text of a file.
+    /// Returns the text of a file.
     ///
     /// # Errors
     /// When an exchange cannot be written as JSON.

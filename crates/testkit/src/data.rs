@@ -1,8 +1,8 @@
 //! The folder of recorded conversations, for tests that measure on real ones.
 //!
-//! It is no part of the project. The environment variable `FOLDBACK_DATA` names it; else it is
-//! looked for at `../shared/data` beside the workspace. A test that needs it begins with
-//! [`skip_without_data!`](crate::skip_without_data), which says aloud that nothing was tested.
+//! It is not part of the project. The environment variable `FOLDBACK_DATA` names it; otherwise it is
+//! expected at `../shared/data` beside the workspace. A test that needs it begins with
+//! [`skip_without_data!`](crate::skip_without_data), which says visibly that nothing was tested.
 
 use foldback_transcript::{Conversation, read_file};
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The folders that hold conversations, in the order in which they are walked.
 pub const FOLDERS: [&str; 4] = ["agent", "dialogue", "segmentation", "examples"];
 
-/// The folder, if there is one.
+/// Returns the folder, if there is one.
 #[must_use]
 pub fn folder() -> Option<PathBuf> {
     let folder = match std::env::var_os("FOLDBACK_DATA") {
@@ -21,8 +21,8 @@ pub fn folder() -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-/// The files of some of the [`FOLDERS`] (all of them for an empty list), sorted within each. Empty
-/// when the data are not there.
+/// Returns the files of some of the [`FOLDERS`] (all of them for an empty list), sorted within each.
+/// Empty if the data are missing.
 #[must_use]
 pub fn files(folders: &[&str]) -> Vec<PathBuf> {
     let Some(root) = folder() else { return Vec::new() };
@@ -45,8 +45,8 @@ pub fn files(folders: &[&str]) -> Vec<PathBuf> {
     files
 }
 
-/// Every conversation of some of the [`FOLDERS`] (all of them for an empty list), with the name of
-/// its file, such as `agent/openhands.jsonl.zst`. `examples` repeats conversations of the others.
+/// Returns every conversation of some of the [`FOLDERS`] (all of them for an empty list), with the name
+/// of its file, such as `agent/openhands.jsonl.zst`. `examples` repeats conversations of the others.
 ///
 /// # Panics
 /// The iterator panics when a file cannot be read.
@@ -57,30 +57,30 @@ pub fn conversations(folders: &[&str]) -> impl Iterator<Item = (String, Conversa
     })
 }
 
-/// The conversations of one file.
+/// Returns the conversations of one file.
 ///
 /// # Panics
-/// When the file cannot be read, and the iterator when one of its lines cannot.
+/// When the file cannot be read; the iterator panics when one of its lines cannot.
 #[expect(clippy::panic, reason = "data that cannot be read end the test")]
 pub fn file(path: &Path) -> impl Iterator<Item = Conversation> + use<> {
     let conversations = read_file(path).unwrap_or_else(|error| panic!("{error}"));
     conversations.map(|conversation| conversation.unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// The name of a file of the data: its folder and its own, as in `agent/openhands.jsonl.zst`.
+/// Returns the name of a data file: its folder and its own name, as in `agent/openhands.jsonl.zst`.
 #[must_use]
 pub fn name(path: &Path) -> String {
     let last = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     format!("{}/{}", path.parent().map(last).unwrap_or_default(), last(path))
 }
 
-/// Ends a test, with a visible word, where the recorded conversations are not there.
+/// Ends a test with a visible message if the recorded conversations are missing.
 #[macro_export]
 macro_rules! skip_without_data {
     () => {
         if $crate::data::folder().is_none() {
             eprintln!(
-                "SKIPPED {}: the recorded conversations are not there (FOLDBACK_DATA names them)",
+                "SKIPPED {}: the recorded conversations are missing (set FOLDBACK_DATA to their folder)",
                 module_path!()
             );
             return;

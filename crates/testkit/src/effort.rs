@@ -1,7 +1,7 @@
 //! How much a long test tries.
 
-/// All of `whole` where `FOLDBACK_WHOLE_TESTS` is set, as in `.ci/run`; a quarter of it otherwise, so that a person
-/// does not wait.
+/// Returns all of `whole` if `FOLDBACK_WHOLE_TESTS` is set, as in `.ci/run`; otherwise a quarter of it,
+/// so that nobody has to wait.
 #[must_use]
 pub fn effort(whole: u32) -> u32 {
     if std::env::var_os("FOLDBACK_WHOLE_TESTS").is_some() { whole } else { whole.div_ceil(4) }

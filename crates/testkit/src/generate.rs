@@ -5,31 +5,31 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-/// What generated conversations are like.
+/// The shape of generated conversations.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// How many units there are: single messages, or calls with their results.
+    /// The number of units: single messages, or calls with their results.
     pub units: std::ops::Range<usize>,
-    /// How many calls one message makes at most.
+    /// The maximum number of calls in one message.
     pub parallel: usize,
-    /// Whether there are orphans, unanswered calls, ids that come twice, empty messages, late
-    /// instructions and times that run backwards. Without them a conversation is a valid request.
+    /// Whether there are orphans, unanswered calls, duplicate ids, empty messages, late instructions
+    /// and times that run backwards. Without them a conversation is a valid request.
     pub odd: bool,
-    /// Whether messages carry times.
+    /// Whether messages have times.
     pub times: bool,
-    /// How many repetitions make a long text: 1 for short texts only.
+    /// The number of repetitions in a long text: 1 for short texts only.
     pub long: usize,
 }
 
 impl Default for Shape {
-    /// Valid conversations of up to 20 units, up to 4 parallel calls, short texts, with times.
+    /// Returns valid conversations of up to 20 units, up to 4 parallel calls, short texts, with times.
     fn default() -> Self {
         Self { units: 1..20, parallel: 4, odd: false, times: true, long: 1 }
     }
 }
 
-/// Conversations: valid requests (an instruction first, perhaps; then a user's message) unless the
-/// shape says odd.
+/// Returns conversations: valid requests (possibly an instruction first, then a user's message) unless
+/// the shape is odd.
 pub fn conversation(shape: Shape) -> impl Strategy<Value = Vec<Message>> {
     let odd = shape.odd;
     let units = vec(unit(&shape), shape.units.clone());
@@ -52,7 +52,7 @@ pub fn conversation(shape: Shape) -> impl Strategy<Value = Vec<Message>> {
     )
 }
 
-/// Texts that say something: short sentences in several scripts, code, JSON, numbers, emoji, and
+/// Returns non-empty texts: short sentences in several scripts, code, JSON, numbers, emoji, and
 /// characters that JSON must escape.
 pub fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
@@ -70,7 +70,7 @@ pub fn text() -> impl Strategy<Value = String> {
     vec(piece, 1..4).prop_map(|pieces| pieces.join(" "))
 }
 
-/// Messages on their own, of every role and kind of content.
+/// Returns single messages of every role and kind of content.
 pub fn message() -> impl Strategy<Value = Message> {
     let role = prop_oneof![
         Just(Role::System),
@@ -96,7 +96,7 @@ pub fn message() -> impl Strategy<Value = Message> {
     })
 }
 
-/// The exact text of a conversation in one of the formats that are read, as odd as JSON may be:
+/// Returns the exact text of a conversation in one of the formats that are read, as odd as JSON may be:
 /// any order of keys, unknown keys, number forms, escapes, spacing. `lines` keeps it on one line.
 pub fn conversation_json(lines: bool) -> impl Strategy<Value = String> {
     let messages = vec((message(), vec(extra(), 0..3), any::<u64>()), 0..6);
@@ -125,7 +125,7 @@ pub fn conversation_json(lines: bool) -> impl Strategy<Value = String> {
     )
 }
 
-/// One thing that happens in a conversation.
+/// An event in a conversation.
 #[derive(Clone, Debug)]
 enum Unit {
     Says(Role, String),
@@ -207,7 +207,7 @@ impl Unit {
     }
 }
 
-/// The time between two messages, in milliseconds: mostly seconds, now and then over five minutes.
+/// Returns the time between two messages, in milliseconds: mostly seconds, sometimes over five minutes.
 fn gap(odd: bool) -> BoxedStrategy<i64> {
     let forward = prop_oneof![6 => 0_i64..60_000, 1 => 300_000_i64..90_000_000];
     if odd { prop_oneof![8 => forward, 1 => -60_000_i64..0].boxed() } else { forward.boxed() }
@@ -248,7 +248,7 @@ fn id() -> impl Strategy<Value = String> {
     prop_oneof!["call_[A-Za-z0-9]{4,24}", "[ -~]{1,8}", "[\u{4e00}-\u{4e20}]{1,3}"]
 }
 
-/// Arguments as models write them: mostly objects, now and then cut off or no JSON at all.
+/// Returns arguments as models write them: mostly objects, sometimes truncated or not JSON at all.
 fn arguments() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => "\\{\"path\": \"/[a-z]{1,8}/[a-z]{1,8}\\.rs\", \"line\": [0-9]{1,4}\\}",
@@ -260,7 +260,7 @@ fn arguments() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A key that no format knows, and its value.
+/// Returns a key that no format knows, and its value.
 fn extra() -> impl Strategy<Value = (String, String)> {
     let value = prop_oneof![
         Just("1.50"),
@@ -282,7 +282,7 @@ fn extra() -> impl Strategy<Value = (String, String)> {
     ("x_[a-z]{1,6}", value.prop_map(str::to_owned))
 }
 
-/// How some writer writes JSON, made up as it goes.
+/// A JSON writer's style, made up as it goes along.
 struct Habit {
     state: u64,
     lines: bool,
@@ -313,7 +313,7 @@ impl Habit {
         let mut out = String::from("\"");
         match Escape::ALL.get(usize::try_from(self.next(5)).unwrap_or(4)) {
             Some(escape) => foldback_core::escape_into(text, *escape, &mut out),
-            // A writer without a habit: some characters escaped, in either case, some not.
+            // A writer without fixed habits: some characters are escaped, in either case, some are not.
             None => {
                 for c in text.chars() {
                     if c >= ' ' && c != '"' && c != '\\' && self.next(4) > 0 {
@@ -350,7 +350,7 @@ impl Habit {
         out
     }
 
-    /// An object with the fields in some order.
+    /// Writes an object with the fields in some order.
     fn object(&mut self, mut fields: Vec<(String, String)>) -> String {
         let mut out = String::from("{");
         let mut first = true;

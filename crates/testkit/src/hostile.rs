@@ -1,8 +1,8 @@
-//! Questions that mean harm: to the parser, to the index, to the one who waits.
+//! Hostile questions, meant to harm the parser, the index or the waiting user.
 
 use crate::Random;
 
-/// What query languages, formats, shells and terminals give a meaning to.
+/// Texts with a meaning in query languages, formats, shells and terminals.
 const LINES: [&str; 56] = [
     "",
     " ",
@@ -62,8 +62,8 @@ const LINES: [&str; 56] = [
     "\r\n\r\n",
 ];
 
-/// So many questions, the same on every run: each of a list as it is, repeated, nested and joined with others, and
-/// long ones of up to a megabyte.
+/// Returns this many questions, the same on every run: each entry of a list as it is, repeated, nested
+/// and joined with others, and long ones of up to a megabyte.
 #[must_use]
 pub fn hostile_queries(count: usize) -> Vec<String> {
     let mut random = Random::new(12);

@@ -1,21 +1,21 @@
-//! What the tests of every crate share: transcripts in a tiny language, the folder of recorded
+//! Shared by the tests of every crate: transcripts in a tiny language, the folder of recorded
 //! conversations, and generators.
 //!
 //! - [`transcript`] turns a small script into messages; its language is described at [`script`].
-//! - [`data`] walks over recorded conversations where the folder is there, and says so where not.
-//! - [`engine`] is the suite that every storage engine passes, one from outside as well.
+//! - [`data`] walks over recorded conversations if the folder exists, and says so if it does not.
+//! - [`engine`] is the suite that every storage engine must pass, including external ones.
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
-//! - [`Random`] makes up numbers and words, the same on every run.
+//! - [`Random`] generates numbers and words, the same on every run.
 //! - [`effort`] says how much a long test tries.
-//! - [`hostile_queries`] are questions that mean harm.
-//! - [`memory`] weighs how much memory a piece of work takes.
+//! - [`hostile_queries`] are questions that are meant to do harm.
+//! - [`memory`] measures how much memory a piece of work takes.
 //! - [`mutation`] damages bytes as a file or a sender might.
-//! - `cassette`, with the feature of that name, records exchanges with a model and plays them again.
-//! - `upstream`, with the feature of that name, is a model provider of a script, over HTTP.
+//! - `cassette`, with the feature of that name, records exchanges with a model and replays them.
+//! - `upstream`, with the feature of that name, is a scripted model provider, over HTTP.
 //! - `agent`, with the feature of that name, has agents with scripted models, tools and contexts.
 //!
-//! It is a dev-dependency only: nothing here is made for use outside tests, and bad input ends
-//! the test with a panic that says what was wrong.
+//! It is a dev-dependency only: nothing here is for use outside tests, and bad input ends the test with
+//! a panic that says what was wrong.
 //!
 //! ```
 //! let messages = foldback_testkit::transcript(

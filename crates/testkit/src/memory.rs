@@ -1,8 +1,8 @@
-//! How much memory a piece of work takes, seen from outside of it.
+//! Measures how much memory a piece of work takes, from the outside.
 //!
-//! Tests of one binary share a process, so a test that weighs something runs in a process of its own:
-//! [`grown`] starts the test binary again for one test, whose body is inside [`weigh`] there and does nothing
-//! elsewhere.
+//! Tests of one binary share a process, so a test that measures memory runs in its own process:
+//! [`grown`] starts the test binary again for one test, whose body is inside [`weigh`] there and does
+//! nothing elsewhere.
 
 use std::fs;
 use std::process::Command;
@@ -10,8 +10,8 @@ use std::process::Command;
 /// Set for a test that was started by [`grown`].
 const CHILD: &str = "FOLDBACK_TEST_WEIGHED";
 
-/// By how many kilobytes the memory of a process peaks above where it began, while the test of this binary with
-/// this name (`module::test`) runs in it; `None` where the system does not tell.
+/// Returns by how many kilobytes the memory of a process peaks above its starting point while the test
+/// of this binary with this name (`module::test`) runs in it; `None` if the system does not report it.
 ///
 /// # Panics
 /// When the test fails.
@@ -20,7 +20,7 @@ pub fn grown(test: &str) -> Option<u64> {
     told(test).iter().filter_map(|line| line.strip_prefix("grown ")?.parse().ok()).max()
 }
 
-/// The lines that such a test has printed.
+/// Returns the lines that such a test has printed.
 ///
 /// # Panics
 /// When the test fails.
@@ -39,14 +39,14 @@ pub fn told(test: &str) -> Vec<String> {
     said.lines().map(str::to_owned).collect()
 }
 
-/// Whether this process was started for one test that is weighed.
+/// Returns whether this process was started to measure one test.
 #[must_use]
 pub fn is_weighed() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Does the work where the test was started by [`grown`], and prints by how many kilobytes the peak of the
-/// process's memory lies above where it was before.
+/// Does the work if the test was started by [`grown`], and prints by how many kilobytes the peak of the
+/// process's memory lies above its previous level.
 pub fn weigh(work: impl FnOnce()) {
     if is_weighed()
         && let Some(grown) = growth(work)
@@ -55,17 +55,17 @@ pub fn weigh(work: impl FnOnce()) {
     }
 }
 
-/// Does the work; by how many kilobytes the peak of this process's memory lay above where it was before, where
-/// the system tells.
+/// Does the work; returns by how many kilobytes the peak of this process's memory lay above its
+/// previous level, if the system reports it.
 pub fn growth(work: impl FnOnce()) -> Option<u64> {
-    // The peak begins anew where that is allowed; elsewhere an earlier one may hide this.
+    // The peak is reset if that is allowed; otherwise an earlier one may hide this one.
     let _ = fs::write("/proc/self/clear_refs", "5");
     let before = peak();
     work();
     Some(peak()?.saturating_sub(before?))
 }
 
-/// The peak of this process's memory in kilobytes.
+/// Returns the peak of this process's memory in kilobytes.
 fn peak() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,9 +1,9 @@
-//! Bytes that were damaged, or made to do harm: what a disk, a half-written file, a careless program or an
-//! attacker makes of something sound.
+//! Bytes that were damaged, or made to do harm: what a disk, a half-written file, a careless program or
+//! an attacker turns sound input into.
 
 use crate::Random;
 
-/// Numbers at the edges of what fields of a format hold.
+/// Numbers at the limits of a format's fields.
 const EDGES: [&str; 12] = [
     "0",
     "-1",
@@ -19,7 +19,7 @@ const EDGES: [&str; 12] = [
     "-0.0",
 ];
 
-/// Texts that formats and readers give a meaning to, and bytes that are no text.
+/// Texts with a meaning in formats and readers, and bytes that are not text.
 const SPECIAL: [&[u8]; 20] = [
     b"\0",
     b"\xff\xfe",
@@ -43,10 +43,10 @@ const SPECIAL: [&[u8]; 20] = [
     b"$$step1.result$$",
 ];
 
-/// One of the seeds, changed in one to four places.
+/// Returns one of the seeds, changed in one to four places.
 ///
 /// # Panics
-/// Where there is no seed.
+/// When there is no seed.
 #[must_use]
 pub fn mutated(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = seeds[random.below(seeds.len())].clone();
@@ -78,14 +78,14 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
         }
         5 => insert(bytes, from, SPECIAL[random.below(SPECIAL.len())]),
         6 => {
-            // A number that is written out.
+            // A number in decimal digits.
             let digits = |byte: &u8| byte.is_ascii_digit();
             let begin = bytes.iter().skip(from).position(digits).map_or(from, |at| from + at);
             let length = bytes.iter().skip(begin).take_while(|byte| digits(byte)).count();
             bytes.splice(begin..begin + length, EDGES[random.below(EDGES.len())].bytes());
         }
         7 => {
-            // A number as machines write it.
+            // A number in binary.
             let width = [1, 2, 4, 8][random.below(4)];
             let value = [u64::MAX, 0, 1 << 31, 1 << 62, i64::MAX as u64][random.below(5)];
             for (byte, new) in bytes.iter_mut().skip(from).zip(&value.to_le_bytes()[..width]) {
@@ -103,7 +103,7 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
             insert(bytes, from, &open.repeat(depth));
         }
         10 => {
-            // Two lines, or what stands between quotation marks, change places.
+            // Two lines, or two quoted texts, change places.
             let mark = if random.below(2) == 0 { b'\n' } else { b'"' };
             let mut parts: Vec<&[u8]> = bytes.split(|byte| *byte == mark).collect();
             let (a, b) = (random.below(parts.len()), random.below(parts.len()));
@@ -118,13 +118,13 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
 }
 
 fn insert(bytes: &mut Vec<u8>, at: usize, new: &[u8]) {
-    // What grows from step to step stays an input of some size.
+    // An input that grows from step to step stays within some size.
     if bytes.len() + new.len() <= 1 << 20 {
         bytes.splice(at..at, new.iter().copied());
     }
 }
 
-/// A range within so many bytes, mostly a short one.
+/// Returns a range within this many bytes, mostly a short one.
 fn range(random: &mut Random, length: usize) -> (usize, usize) {
     let from = random.below(length + 1);
     let most = if random.below(4) == 0 { length - from } else { (length - from).min(16) };

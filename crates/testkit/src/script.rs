@@ -1,9 +1,9 @@
 //! Transcripts in a tiny language.
 //!
-//! One entry is one line, and continues on the lines below that are indented by at least two
-//! spaces more; those two are taken off. The indentation of the first line is taken off all, so a
-//! script may stand indented in a test. Blank lines between entries are passed over; inside an
-//! entry they are part of its text. `//` begins a comment line.
+//! One entry is one line, and continues on the lines below that are indented by at least two more
+//! spaces; those two are removed. The indentation of the first line is removed from all lines, so a
+//! script may be indented in a test. Blank lines between entries are skipped; inside an entry they are
+//! part of its text. `//` begins a comment line.
 //!
 //! ```text
 //! system: text              a standing instruction; also `developer: text`
@@ -12,24 +12,24 @@
 //! assistant: text           a model's message
 //! assistant> name(args)     a call. Calls in a row belong to one message, and so does the
 //! assistant> name(args) #7  `assistant: text` directly above them. The arguments are taken as
-//!                           they stand, JSON or not. Without `#id` the calls are c1, c2, ...
+//!                           written, JSON or not. Without `#id` the calls are c1, c2, ...
 //! tool: text                the result of the oldest call that waits for one
 //! tool #7: text             the result of that call, awaited or not
 //! tool !: text              a result that says that the call failed (`"is_error": true`);
 //! tool #7 !: text           the same with an id
-//! json: {...}               a message as it stands
+//! json: {...}               a message, unchanged
 //! @2025-01-01T10:00:00Z     from here on messages carry a time: this one, then a second more each
-//! @+6m                      the clock goes on by so many s, m, h or d; `@-5s` sets it back
+//! @+6m                      the clock advances by a number of s, m, h or d; `@-5s` sets it back
 //! @off                      from here on messages carry no time
 //! ```
 //!
-//! In a text, `[big 5000]` stands for 5,000 bytes of numbered lines of words, always the same;
-//! `[big 5000 x]` for others, told apart by the word. `[nothing]` stands for no text at all, where
-//! a message is to be empty.
+//! In a text, `[big 5000]` is replaced by 5,000 bytes of numbered lines of words, always the same;
+//! `[big 5000 x]` by different ones, distinguished by the word. `[nothing]` means no text at all, for
+//! an empty message.
 
 use foldback_core::{Content, Escape, Message, Role, Timestamp, ToolCall, ToolCallId, escape_into};
 
-/// The messages of a script.
+/// Returns the messages of a script.
 ///
 /// # Panics
 /// When the script is not written in the language.
@@ -46,7 +46,7 @@ pub fn transcript(script: &str) -> Vec<Message> {
     reader.messages
 }
 
-/// `bytes` bytes of numbered lines of words, the same for the same `seed`.
+/// Returns `bytes` bytes of numbered lines of words, the same for the same `seed`.
 #[must_use]
 pub fn big(bytes: usize, seed: &str) -> String {
     const WORDS: [&str; 24] = [
@@ -82,7 +82,7 @@ fn fail(line: usize, entry: &str, wrong: &str) -> ! {
     panic!("line {line} of the script: {wrong}: {entry:?}")
 }
 
-/// The entries of a script: the number of the first line, and the lines joined.
+/// Returns the entries of a script: the number of the first line, and the lines joined.
 fn entries(script: &str) -> Vec<(usize, String)> {
     let mut indent = None;
     let mut entries: Vec<(usize, String)> = Vec::new();
@@ -110,7 +110,7 @@ fn entries(script: &str) -> Vec<(usize, String)> {
 #[derive(Default)]
 struct Reader {
     messages: Vec<Message>,
-    /// The text that stands before calls, once there is one.
+    /// The text before calls, once there is one.
     said: Option<String>,
     calls: Vec<ToolCall>,
     /// Calls that wait for a result.
@@ -128,7 +128,7 @@ impl Reader {
         if let Some(time) = entry.strip_prefix('@') {
             return self.time(time.trim());
         }
-        // A colon inside an id has no space behind it.
+        // A colon inside an id has no space after it.
         let is_end = |at: usize| {
             entry.get(at + 1..).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\n']))
         };
@@ -136,7 +136,7 @@ impl Reader {
         let (head, text) = colons
             .find(|at| is_end(*at))
             .and_then(|at| entry.split_at_checked(at))
-            .ok_or("there is no colon with a space behind it")?;
+            .ok_or("there is no colon followed by a space")?;
         let text = text.strip_prefix(':').unwrap_or(text);
         let text = text.strip_prefix(' ').unwrap_or(text);
         let (role, rest) = head.split_once(' ').unwrap_or((head, ""));
@@ -167,7 +167,7 @@ impl Reader {
                 });
                 Ok(())
             }
-            _ => Err("this begins with no known word".to_owned()),
+            _ => Err("this does not begin with a known word".to_owned()),
         }
     }
 
@@ -217,7 +217,7 @@ impl Reader {
                 _ => return Err("a span ends with s, m, h or d".to_owned()),
             };
             let count: i64 =
-                span.get(..span.len() - 1).unwrap_or("").parse().map_err(|_| "no number")?;
+                span.get(..span.len() - 1).unwrap_or("").parse().map_err(|_| "not a number")?;
             Ok(sign * count * unit)
         };
         let now = || self.clock.ok_or_else(|| "no time was set before".to_owned());
@@ -225,7 +225,7 @@ impl Reader {
             ("off", ..) => None,
             (_, Some(span), _) => Some(now()? + signed(1, span)?),
             (_, _, Some(span)) => Some(now()? + signed(-1, span)?),
-            _ => Some(Timestamp::parse(time).ok_or("this is no time")?.0),
+            _ => Some(Timestamp::parse(time).ok_or("this is not a time")?.0),
         };
         Ok(())
     }
@@ -246,7 +246,7 @@ impl Reader {
 
     fn push(&mut self, message: Message) {
         if *message.role() != Role::Tool {
-            // The conversation goes on, so nobody waits for a result any more.
+            // The conversation continues, so no call waits for a result any more.
             self.open.clear();
         }
         self.messages.push(match &mut self.clock {
@@ -265,7 +265,7 @@ fn with_key(message: &Message, key: &str, value: &str) -> Result<Message, String
     Message::from_json(&format!("{open},\"{key}\":{value}}}")).map_err(|e| e.to_string())
 }
 
-/// Puts in what `[big ...]` and `[nothing]` stand for.
+/// Expands `[big ...]` and `[nothing]`.
 fn expand(text: &str) -> Result<String, String> {
     if text == "[nothing]" {
         return Ok(String::new());
@@ -276,7 +276,7 @@ fn expand(text: &str) -> Result<String, String> {
         let (inside, after) = after.split_once(']').ok_or("[big has no end")?;
         let (bytes, seed) = inside.split_once(' ').unwrap_or((inside, ""));
         out.push_str(before);
-        out.push_str(&big(bytes.parse().map_err(|_| "[big wants a number of bytes")?, seed));
+        out.push_str(&big(bytes.parse().map_err(|_| "[big needs a number of bytes")?, seed));
         rest = after;
     }
     out.push_str(rest);

@@ -1,4 +1,4 @@
-//! S9: what was granted goes with either todo.
+//! S9: grants are removed with either todo.
 
 use super::{check_loads, work};
 use crate::story::{engines, open, open_on, todo};
@@ -8,7 +8,7 @@ use foldback_kv::{Batch, Key, Space};
 use std::path::Path;
 use std::time::Duration;
 
-/// S9, TD2: what was granted goes with either todo, down to the bytes.
+/// S9, TD2: granted content is removed with either todo, down to the bytes.
 #[test]
 fn s9_grants_go_with_a_forgotten_todo() {
     for (from, to) in [("canaryzq77", "stays"), ("stays", "canaryzq77")] {
@@ -26,7 +26,7 @@ fn s9_grants_go_with_a_forgotten_todo() {
     }
 }
 
-/// S9: a parent's name goes with the parent, from its children too.
+/// S9: a parent's name is removed with the parent, from its children too.
 #[test]
 fn s9_a_forgotten_parent_is_named_nowhere() {
     for engine in engines() {
@@ -39,7 +39,7 @@ fn s9_a_forgotten_parent_is_named_nowhere() {
         drop(parent);
         memory.maintenance().forget(&todo("canaryzq77")).unwrap();
         assert_eq!(child.parent().unwrap(), None);
-        // Nor is one that takes its name taken for it.
+        // Nor is a todo that takes its name mistaken for it.
         memory.session(&todo("canaryzq77")).unwrap();
         assert_eq!(child.parent().unwrap(), None);
         memory.maintenance().forget(&todo("canaryzq77")).unwrap();
@@ -50,7 +50,7 @@ fn s9_a_forgotten_parent_is_named_nowhere() {
     }
 }
 
-/// S9: grants and returns that are made beside a forgetting go too, whichever comes first.
+/// S9: grants and returns made during a forgetting are removed too, whichever comes first.
 #[test]
 fn s9_nothing_is_granted_beside_a_forgetting() {
     let dir = tempfile::tempdir().unwrap();
@@ -69,7 +69,7 @@ fn s9_nothing_is_granted_beside_a_forgetting() {
                 for (from, to, what) in
                     [(&canary, &stays, &own[..]), (&stays, &canary, &others[..1])]
                 {
-                    // Which comes first is the machine's to say.
+                    // Which comes first depends on the machine.
                     match memory.grants().grant(from, to, what) {
                         Ok(_) => {}
                         Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
@@ -87,7 +87,7 @@ fn s9_nothing_is_granted_beside_a_forgetting() {
     check_no_canary(dir.path());
 }
 
-/// S9: what a killed process has left of a grant goes when the store is repaired.
+/// S9: the remains of a grant from a killed process are removed when the store is repaired.
 #[test]
 fn s9_grants_of_todos_that_are_gone_are_swept() {
     let dir = tempfile::tempdir().unwrap();

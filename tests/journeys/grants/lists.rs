@@ -6,8 +6,8 @@ use foldback::ErrorKind;
 use foldback::core::{ItemState, TodoItem, TodoList};
 use foldback_core::Message;
 
-/// TD4: a list that a model wrote grants nothing: not by claiming references, not by naming the todo
-/// of somebody else as an item.
+/// TD4: a list that a model wrote grants nothing: not by claiming references, not by naming someone
+/// else's todo as an item.
 #[test]
 fn td4_a_list_grants_nothing_by_itself() {
     let memory = in_memory();
@@ -37,7 +37,7 @@ fn td4_a_list_grants_nothing_by_itself() {
     assert_eq!(memory.grants().list(&todo("stranger")).unwrap(), []);
     assert_eq!(parent.todo_list().open(), 2, "what is refused changes nothing");
 
-    // Nor is anything pushed at a todo that is not of the family; the others get what they wait for.
+    // Nor is anything pushed to an unrelated todo; the others get what they wait for.
     let mut list = parent.todo_list().items().to_vec();
     list.push(TodoItem::new(todo("mine"), "自己的"));
     list.push(TodoItem::new(todo("next"), "然后").after([todo("mine")]));
@@ -54,8 +54,8 @@ fn td4_a_list_grants_nothing_by_itself() {
     check_not_found(&memory, &todo("stranger"), &own[0].to_string());
 }
 
-/// TD4: a todo that its own host has begun belongs to nobody because a list names it; its host's word
-/// makes it a child, and then it gets what it waited for.
+/// TD4: a todo that its own host has begun does not become a child because a list names it; its host's
+/// word makes it a child, and then it gets what it waited for.
 #[test]
 fn td4_a_list_adopts_no_todo_that_is_there() {
     for engine in engines() {
@@ -81,10 +81,10 @@ fn td4_a_list_adopts_no_todo_that_is_there() {
         assert_eq!(same.parent().unwrap(), Some(todo("plan")));
         check_loads(&memory, &todo("victim"), &returned);
         assert_eq!(names(&memory.grants().list(&todo("victim")).unwrap()).len(), 2);
-        // The session that was open meanwhile goes on.
+        // The session that was open meanwhile continues.
         victim.record(Message::user("继续")).unwrap();
         assert_eq!(victim.parent().unwrap(), Some(todo("plan")));
-        // Beginning it once more gives nothing back that was taken.
+        // Beginning it once more returns nothing that was revoked.
         memory.grants().revoke(&todo("research"), &todo("victim"), &returned[0]).unwrap();
         memory.grants().revoke(&todo("research"), &todo("victim"), &returned[1]).unwrap();
         parent.child_session(&todo("victim")).unwrap();
@@ -93,7 +93,8 @@ fn td4_a_list_adopts_no_todo_that_is_there() {
     }
 }
 
-/// TD4: of two that begin the same todo at once, one is its parent, and the other gets an error.
+/// TD4: of two parents that begin the same todo at once, one is its parent, and the other gets an
+/// error.
 #[test]
 fn td4_a_todo_has_one_parent() {
     let memory = in_memory();
@@ -120,7 +121,7 @@ fn td4_a_todo_has_one_parent() {
     }
 }
 
-/// TD4: what an item has returned is gone with the item; what was granted is not.
+/// TD4: an item's returns are gone with the item; its grants are not.
 #[test]
 fn td4_an_item_that_is_left_out_is_gone_with_what_it_returned() {
     let memory = in_memory();
@@ -136,7 +137,7 @@ fn td4_an_item_that_is_left_out_is_gone_with_what_it_returned() {
     check_loads(&memory, &todo("plan"), &returned);
 }
 
-/// TD4: states follow each other; what waits later for an item that is done gets its references too.
+/// TD4: states follow each other; an item that later waits for a completed one gets its references too.
 #[test]
 fn td4_the_list_goes_on_and_later_items_get_what_they_depend_on() {
     let memory = in_memory();
@@ -150,7 +151,7 @@ fn td4_the_list_goes_on_and_later_items_get_what_they_depend_on() {
     let returned = work(&mut parent.child_session(&todo("research")).unwrap(), "潮汐");
     parent.finish_item(&todo("research"), &completed(&returned)).unwrap();
 
-    // The model writes the list anew, without what came back, and with one more item.
+    // The model rewrites the list, without the returns, and with one more item.
     let mut items = plan().items().to_vec();
     items[0].state = ItemState::Completed;
     items.push(TodoItem::new(todo("figures"), "画图").after([todo("research")]));
@@ -159,7 +160,7 @@ fn td4_the_list_goes_on_and_later_items_get_what_they_depend_on() {
     assert_eq!(item.references, returned, "what was returned stays with its item");
     assert_eq!(item.result.as_deref(), Some("潮位 3.2 米"));
     check_loads(&memory, &todo("figures"), &returned);
-    // A grant that was taken back is not given again by writing the list again.
+    // A revoked grant is not restored by writing the list again.
     memory.grants().revoke(&todo("research"), &todo("figures"), &returned[0]).unwrap();
     parent.set_todo_list(&TodoList::new(items.clone()).unwrap()).unwrap();
     check_not_found(&memory, &todo("figures"), &returned[0].to_string());

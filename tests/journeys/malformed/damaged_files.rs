@@ -1,4 +1,4 @@
-//! Files of a store that are not what was written.
+//! Files of a store that differ from what was written.
 
 use super::{is_told, is_typed, one_of};
 use crate::fuzzing::fuzzed::sound_store::{Readings, files, on_disk, options};
@@ -31,12 +31,12 @@ fn disk() -> &'static Disk {
     })
 }
 
-/// Whether anybody is told of a copy that is as it was.
+/// Whether an unchanged copy is reported.
 pub(super) fn sound_is_told() -> bool {
     changed(|_| {})
 }
 
-/// Reads a copy of the store that was changed.
+/// Reads a changed copy of the store.
 #[track_caller]
 fn changed(change: impl FnOnce(&Path)) -> bool {
     let disk = disk();
@@ -53,7 +53,7 @@ fn changed(change: impl FnOnce(&Path)) -> bool {
     }
 }
 
-/// A file whose path ends so, of either todo.
+/// A file with this ending, of either todo.
 fn named(random: &mut Random, ends: &[&str]) -> PathBuf {
     let end = *one_of(random, ends);
     let is_it = |path: &&PathBuf| path.to_string_lossy().contains(end);
@@ -107,14 +107,14 @@ pub(super) fn wrong_magic(random: &mut Random) -> bool {
     with(&file, |bytes| bytes[at] ^= other)
 }
 
-/// A text in place of another one, which stands in the file.
+/// A text in place of another one in the file.
 fn replaced(bytes: &mut Vec<u8>, from: &[u8], to: &[u8]) {
     let at = bytes.windows(from.len()).position(|window| window == from);
     let at = at.unwrap_or_else(|| panic!("{} is there", String::from_utf8_lossy(from)));
     bytes.splice(at..at + from.len(), to.iter().copied());
 }
 
-/// Where the values of some messages begin in the database: behind the header of their records, of 9 bytes.
+/// Where the values of some messages begin in the database: after the 9-byte header of their records.
 fn messages_in(bytes: &[u8]) -> Vec<usize> {
     let asked = b"How high is the tide at quay ";
     let found: Vec<usize> = (0..bytes.len() - asked.len())
@@ -125,7 +125,7 @@ fn messages_in(bytes: &[u8]) -> Vec<usize> {
     found
 }
 
-/// Whether a record's value begins here: a list of MessagePack behind the version and a checksum.
+/// Whether a record's value begins here: a MessagePack list after the version and a checksum.
 fn is_record(bytes: &[u8], at: usize) -> bool {
     bytes[at] == 0x94 && bytes[at - 9] == 1
 }
@@ -172,7 +172,7 @@ pub(super) fn bad_checksum(random: &mut Random) -> bool {
     })
 }
 
-/// Words of the graph's file that point to neighbours which there are not.
+/// Words of the graph's file that point to missing neighbours.
 pub(super) fn wild_edges(random: &mut Random) -> bool {
     let file = named(random, &[".hnsw.graph"]);
     with(&file, |bytes| {
@@ -184,7 +184,7 @@ pub(super) fn wild_edges(random: &mut Random) -> bool {
     })
 }
 
-/// What tantivy says of its segments: cut, repeated, pointing at each other or at nothing.
+/// What tantivy says about its segments: cut, repeated, pointing at each other or at nothing.
 pub(super) fn corrupt_meta(random: &mut Random) -> bool {
     let file = named(random, &["meta.json"]);
     let sound = fs::read(disk().dir.path().join(&file)).unwrap();

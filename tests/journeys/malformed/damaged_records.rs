@@ -1,4 +1,5 @@
-//! Records whose bytes are not what was written, though each is sealed as the store seals its own.
+//! Records whose bytes differ from what was written, although each is sealed as the store seals its
+//! own.
 
 use super::{check, one_of};
 use crate::fuzzing::fuzzed::sound_store::sound_store;
@@ -7,7 +8,7 @@ use foldback_core::{Block, StoredMessage};
 use foldback_testkit::Random;
 use serde_json::{Value, json};
 
-/// What of a todo is read whenever it is.
+/// The records that are read whenever the todo is.
 const READ: [Space; 6] = [
     Space::Message,
     Space::Block,
@@ -37,13 +38,13 @@ pub(super) fn truncated(random: &mut Random) -> bool {
     with(key, Some(value))
 }
 
-/// A text of MessagePack that says that it is longer than the record.
+/// A MessagePack text that claims to be longer than the record.
 pub(super) fn length_beyond(random: &mut Random) -> bool {
     let more = 1 + random.below(1 << 20) as u32;
     long_text(random, |left| left as u32 + more)
 }
 
-/// A text or list of MessagePack of as many parts as can be said.
+/// A MessagePack text or list of the maximum length.
 pub(super) fn length_of_all_bits(random: &mut Random) -> bool {
     long_text(random, |_| u32::MAX)
 }
@@ -60,7 +61,7 @@ fn long_text(random: &mut Random, length: impl Fn(usize) -> u32) -> bool {
     with(key, Some(value))
 }
 
-/// A block in the place of the one behind it, or with the messages of the one before.
+/// A block in place of the next one, or with the messages of the previous one.
 pub(super) fn duplicate(random: &mut Random) -> bool {
     let blocks = sound_store().of(Space::Block);
     let pairs: Vec<_> = blocks.windows(2).filter(|pair| pair[0].0.todo == pair[1].0.todo).collect();
@@ -73,7 +74,7 @@ pub(super) fn duplicate(random: &mut Random) -> bool {
     with_other_range(*key, packed(&edited(value, |block| block["range"] = range)))
 }
 
-/// That block alone is another one, and the doctor says so.
+/// Only that block differs, and the doctor says so.
 #[track_caller]
 fn with_other_range(key: Key, block: Vec<u8>) -> bool {
     let kv = sound_store().kv(&[(key, Some(block))]);
@@ -125,7 +126,7 @@ pub(super) fn no_text(random: &mut Random) -> bool {
     with(key, Some(value))
 }
 
-/// How many bytes a record of vectors ends with that are numbers: those of one vector at least.
+/// The number of bytes at the end of a vector record that are numbers: at least those of one vector.
 fn numbers(value: &[u8]) -> usize {
     let header = value.iter().rposition(|byte| *byte == 0xc5 || *byte == 0xc6);
     header.map_or(256, |at| (value.len() - at).min(256)) & !1
@@ -190,7 +191,7 @@ fn packed(value: &Value) -> Vec<u8> {
     rmp_serde::to_vec(value).unwrap()
 }
 
-/// A block of messages before the first, behind the last, in reverse, or beyond what numbers can say.
+/// A block of messages before the first, after the last, in reverse, or beyond the range of numbers.
 pub(super) fn block_out_of_range(random: &mut Random) -> bool {
     let (key, value) = any_of(random, &[Space::Block]);
     let (a, b) = (random.below(90) as u64, random.below(9) as u64);
@@ -219,7 +220,7 @@ pub(super) fn block_out_of_range(random: &mut Random) -> bool {
     with_other_range(key, packed(&block))
 }
 
-/// A block of one todo that says that it is of the other, and a block of the other in its place.
+/// A block of one todo that claims to belong to the other, and a block of the other in its place.
 pub(super) fn block_of_other_todo(random: &mut Random) -> bool {
     let (key, value) = any_of(random, &[Space::Block]);
     let store = sound_store();

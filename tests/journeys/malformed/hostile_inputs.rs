@@ -1,4 +1,4 @@
-//! What a model, a program or a person hands over.
+//! Inputs from a model, a program or a person.
 
 use super::{damaged_records, one_of};
 use crate::fuzzing::fuzzed::plans;
@@ -21,7 +21,7 @@ fn call(tool: &str, arguments: &str) -> Answer {
     memory().recall(&todo(TODOS[0]), tool, arguments).unwrap()
 }
 
-/// How a payload of a todo is named from elsewhere.
+/// The name of a todo's payload from elsewhere.
 fn payload(random: &mut Random, of: &str) -> String {
     let found = memory().find(&todo(of)).unwrap();
     let metas = memory().payloads().metas(&found, 0, 100).unwrap();
@@ -44,7 +44,7 @@ pub(super) fn offset(random: &mut Random) -> bool {
                 (1 << 32, 1 << 33),
             ],
         );
-        // What is behind the end is nothing, or refused.
+        // Anything after the end is empty, or refused.
         assert!(memory().blocks(&id, u32::MAX, usize::MAX).unwrap().is_empty());
         return memory().messages(&id, from..to).map_or(true, |found| found.is_empty());
     }
@@ -91,7 +91,7 @@ pub(super) fn other_todo(random: &mut Random) -> bool {
     }
 }
 
-/// A packed record, and packed conversations, of some megabytes that say nothing.
+/// A packed record, and packed conversations, of some megabytes without content.
 pub(super) fn bomb(random: &mut Random) -> bool {
     let size = (8 + random.below(24)) << 20;
     let byte = *one_of(random, b" [0\n\"a");
@@ -113,7 +113,7 @@ pub(super) fn bomb(random: &mut Random) -> bool {
     )
 }
 
-/// Arguments of a call that lie 100,000 deep in each other, and deeper.
+/// Arguments of a call that are nested 100,000 levels deep, and deeper.
 pub(super) fn deep_arguments(random: &mut Random) -> bool {
     let depth = 100_000 + random.below(100_000);
     let (open, close) = *one_of(random, &[("[", "]"), ("{\"a\":", "}"), ("[{\"query\":", "}]")]);
@@ -142,7 +142,7 @@ pub(super) fn deep_arguments(random: &mut Random) -> bool {
             read_bytes(line.as_bytes()).unwrap().next().unwrap().is_err()
         }
         _ => {
-            // A model may write them all the same: they are a text, and are kept as one.
+            // A model may write them anyway: they are a text, and are kept as one.
             let memory = in_memory();
             let id = todo("deep");
             let mut session = memory.session(&id).unwrap();

@@ -1,4 +1,4 @@
-//! Which embedder is a store's own, and who hears of another.
+//! Which embedder belongs to a store, and who is notified of a change.
 
 use super::{Hashed, ask, choice, fill, open, with};
 use crate::story::todo;
@@ -19,7 +19,7 @@ fn the_last_choice_wins_and_every_vector_is_of_it() {
     while first.embedding().progress().unwrap().done < messages / 4 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // While that is under way, somebody else chooses another.
+    // While that is under way, another process chooses another.
     let second = open(dir.path(), Hashed::new("hashed-b"));
     second.embedding().choose(&choice()).unwrap();
     assert!(second.embedding().reembed(|_| {}).unwrap().is_done());
@@ -48,8 +48,8 @@ fn bl5_a_measured_scale_is_used() {
     assert_eq!(open(dir.path(), Hashed::new("hashed-b")).embedding().embedder().same_topic(), 0.9);
 }
 
-/// A store in which no embedder was ever chosen is the built-in one's: what was recorded without its
-/// vectors gets them, and messages with nothing to embed count as done.
+/// A store in which no embedder was ever chosen uses the built-in one: messages recorded without its
+/// vectors get them, and messages with nothing to embed count as done.
 #[test]
 fn a_store_that_never_chose_is_embedded_by_the_built_in_embedder() {
     let dir = tempdir().unwrap();
@@ -72,7 +72,7 @@ fn a_store_that_never_chose_is_embedded_by_the_built_in_embedder() {
     assert!(ask(&memory, "english", "staging port").1.contains("Used"));
 }
 
-/// A new table in the program takes the place of the one that a store remembers.
+/// A new table in the program replaces the one that a store remembers.
 #[test]
 fn a_new_built_in_table_is_adopted() {
     #[derive(serde::Serialize)]
@@ -99,8 +99,8 @@ fn a_new_built_in_table_is_adopted() {
     assert!(memory.embedding().trouble().is_none());
 }
 
-/// An embedder that a program brings becomes a new store's own, and whoever opens the store with
-/// another hears of it.
+/// A custom embedder becomes a new store's own, and a process that opens the store with another is
+/// notified.
 #[test]
 fn an_embedder_of_ones_own_is_remembered_and_another_is_told() {
     let dir = tempdir().unwrap();
@@ -120,8 +120,8 @@ fn an_embedder_of_ones_own_is_remembered_and_another_is_told() {
     assert!(trouble.contains("hashed-a") && trouble.contains("program's own"), "{trouble}");
 }
 
-/// A process that had the store open before another embedder was chosen hears of it, and whoever
-/// waits for the end is not told that it came.
+/// A process that had the store open before another embedder was chosen is notified, and a caller that
+/// waits for the end is not told that it has come.
 #[test]
 fn a_writer_whose_embedder_is_no_longer_the_stores_hears_of_it() {
     let dir = tempdir().unwrap();
@@ -132,7 +132,7 @@ fn a_writer_whose_embedder_is_no_longer_the_stores_hears_of_it() {
     new.embedding().choose(&choice()).unwrap();
     let mut left = 3;
     let mut session = old.session(&todo("english")).unwrap();
-    // It goes on recording while the others are embedded; that is embedded as well.
+    // It continues recording while the others are embedded; the new messages are embedded as well.
     let end = new.embedding().reembed(|progress| {
         if left > 0 && progress.done > 100 {
             left -= 1;
@@ -147,7 +147,7 @@ fn a_writer_whose_embedder_is_no_longer_the_stores_hears_of_it() {
     assert!(trouble.contains("hashed-a") && trouble.contains("static-"), "{trouble}");
 }
 
-/// A scale that makes no sense is refused; one that is stored all the same is passed over.
+/// A scale that makes no sense is refused; one that is stored anyway is ignored.
 #[test]
 fn a_scale_that_makes_no_sense_keeps_nobody_from_a_store() {
     let dir = tempdir().unwrap();

@@ -4,17 +4,17 @@ use foldback_core::{Message, Object, ToolCall};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// An argument of more characters is clipped.
+/// An argument with more characters than this is clipped.
 const ARGUMENT_CHARACTERS: usize = 2_000;
 
-/// So many characters of it stay.
+/// The number of its characters that are kept.
 const KEPT_CHARACTERS: usize = 20;
 
-/// The words by which a tool is known as one that writes files. The original knows `write_file` and
+/// The words by which a tool that writes files is recognised. The original knows `write_file` and
 /// `edit_file`; other agents' tools do the same under other names.
 const WORDS: [&str; 5] = ["write", "edit", "editor", "multiedit", "patch"];
 
-/// The message with its long arguments clipped; `None` where there is none.
+/// Returns the message with its long arguments clipped; `None` if there are none.
 pub(super) fn clipped(message: &Message) -> Option<Message> {
     let clip = |call: &ToolCall| if writes(&call.name) { clipped_call(call) } else { None };
     let calls: Vec<Option<ToolCall>> = message.tool_calls().iter().map(clip).collect();
@@ -26,8 +26,8 @@ pub(super) fn clipped(message: &Message) -> Option<Message> {
     Some(message.with_body(message.content().clone(), calls.collect()))
 }
 
-/// Whether one of the words of a name says that the tool writes: `write_file`, `MultiEdit`, but not
-/// `get_credit`.
+/// Returns whether one of the words in a name says that the tool writes: `write_file`, `MultiEdit`, but
+/// not `get_credit`.
 fn writes(name: &str) -> bool {
     let mut word = String::new();
     let mut ends_lower = false;
@@ -45,7 +45,7 @@ fn writes(name: &str) -> bool {
     false
 }
 
-/// The call with its long arguments clipped; `None` where there is none.
+/// Returns the call with its long arguments clipped; `None` if there are none.
 fn clipped_call(call: &ToolCall) -> Option<ToolCall> {
     let mut is_clipped = false;
     let member = |(key, value): &(Cow<'_, str>, &RawValue)| {
@@ -67,7 +67,7 @@ fn clipped_value(value: &RawValue) -> Option<String> {
     Some(quoted(&format!("{head}... (clipped)")))
 }
 
-/// A text as a JSON string.
+/// Returns a text as a JSON string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

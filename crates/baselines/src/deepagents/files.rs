@@ -1,15 +1,15 @@
-//! The files that the policy writes. They stand in memory: a policy opens none.
+//! The files that the policy writes. They are kept in memory: a policy opens no file.
 
 use std::collections::BTreeMap;
 
-/// Texts by their paths.
+/// Texts by path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files {
     texts: BTreeMap<String, String>,
 }
 
 impl Files {
-    /// Writes a new file to a folder and gives its path. A name that was given before gets a number.
+    /// Writes a new file to a folder and returns its path. A name that was used before gets a number.
     pub(super) fn create(&mut self, folder: &str, name: &str, text: &str) -> String {
         let safe = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
         let name: String = name.chars().map(safe).collect();
@@ -28,12 +28,13 @@ impl Files {
         self.texts.entry(path.to_owned()).or_default().push_str(text);
     }
 
-    /// The text of a file.
+    /// Returns the text of a file.
     pub(super) fn get(&self, path: &str) -> Option<&str> {
         self.texts.get(path).map(String::as_str)
     }
 
-    /// The files of this path: itself, or those in the folder; all for none.
+    /// Returns the files of this path: the file itself, or those in the folder; all if there is no
+    /// path.
     pub(super) fn under<'a>(
         &'a self,
         path: Option<&'a str>,

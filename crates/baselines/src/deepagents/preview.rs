@@ -1,12 +1,12 @@
-//! What stays of a text that went to a file: its path, its first and its last lines.
+//! What remains of a text that went to a file: its path, its first and its last lines.
 
-/// So many lines are shown at the beginning and at the end.
+/// The number of lines shown at the beginning and at the end.
 const LINES: usize = 5;
 
-/// So many characters of each are shown.
+/// The number of characters shown of each.
 const LINE_CHARACTERS: usize = 1_000;
 
-/// What stands in the place of `text`, which is in the file `path`.
+/// Returns the text in place of `text`, which is in the file `path`.
 pub(super) fn stub(path: &str, text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut shown = String::new();

@@ -6,16 +6,16 @@ use foldback_core::{ToolAnswer, ToolCall, ToolDefinition};
 use regex::Regex;
 use serde::Deserialize;
 
-/// An answer has at most so many characters: 20,000 tokens of 4.
+/// The maximum number of characters in an answer: 20,000 tokens of 4.
 const ANSWER_CHARACTERS: usize = 80_000;
 
-/// `grep` gives at most so many lines.
+/// The maximum number of lines that `grep` returns.
 const MATCHES: usize = 1_000;
 
-/// `read_file` gives so many lines where no number is asked for.
+/// The number of lines that `read_file` returns by default.
 const LINES: usize = 100;
 
-/// The two tools.
+/// Returns the two tools.
 pub(super) fn definitions() -> Vec<ToolDefinition> {
     vec![
         tool(
@@ -32,7 +32,7 @@ pub(super) fn definitions() -> Vec<ToolDefinition> {
     ]
 }
 
-/// Runs a call of one of the tools; `None` when it is of none.
+/// Runs a call of one of the tools; `None` if it is of neither.
 pub(super) fn call(files: &Files, call: &ToolCall) -> Option<ToolAnswer> {
     let result = match call.name.as_str() {
         "grep" => arguments(call).and_then(|asked| grep(files, &asked)),
@@ -63,7 +63,7 @@ fn arguments<'a, T: Deserialize<'a>>(call: &'a ToolCall) -> Result<T, String> {
     })
 }
 
-/// The lines that match, each with its number from 1, under the path of their file.
+/// Returns the matching lines, each with its number counted from 1, under the path of their file.
 fn grep(files: &Files, asked: &Grep) -> Result<String, String> {
     let pattern = match asked.regex {
         Some(true) => asked.pattern.clone(),
@@ -98,7 +98,7 @@ fn grep(files: &Files, asked: &Grep) -> Result<String, String> {
     Ok(if found == 0 { "No line matches.".to_owned() } else { answer.text })
 }
 
-/// The lines behind the first `offset`, under a line that tells which they are.
+/// Returns the lines after the first `offset`, under a line that says which they are.
 fn read_file(files: &Files, asked: &ReadFile) -> Result<String, String> {
     let Some(text) = files.get(&asked.file_path) else {
         return Err(no_file(files, &asked.file_path));
@@ -115,7 +115,7 @@ fn read_file(files: &Files, asked: &ReadFile) -> Result<String, String> {
     let mut next = offset;
     for line in text.lines().skip(offset).take(limit.max(1)) {
         let is_whole = answer.line(line);
-        // The next answer begins with what this one cut, unless it is too long for any.
+        // The next answer begins with the line that this one cut, unless it is too long for any answer.
         next += usize::from(is_whole || next == offset);
         if !is_whole {
             break;
@@ -131,7 +131,7 @@ fn no_file(files: &Files, path: &str) -> String {
     format!("There is no file or folder {path:?}. Files: {known}.")
 }
 
-/// Lines up to a number of characters.
+/// An answer of lines up to a number of characters.
 #[derive(Default)]
 struct Bounded {
     text: String,
@@ -139,8 +139,7 @@ struct Bounded {
 }
 
 impl Bounded {
-    /// Adds a line, and tells whether there was room for the whole of it. Else what there is room
-    /// for is added.
+    /// Adds a line, and returns whether the whole of it had room. Otherwise as much as fits is added.
     fn line(&mut self, line: &str) -> bool {
         let characters = line.chars().count() + 1;
         let room = ANSWER_CHARACTERS - self.characters;
@@ -154,7 +153,7 @@ impl Bounded {
         false
     }
 
-    /// Adds a line however long it is.
+    /// Adds a line of any length.
     fn end(&mut self, line: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');

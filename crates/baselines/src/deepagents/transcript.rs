@@ -1,10 +1,10 @@
-//! Messages as they stand in the file of history: Markdown sections of tagged messages, whose texts
-//! are as they were.
+//! Messages as they appear in the history file: Markdown sections of tagged messages, whose texts are
+//! unchanged.
 
 use crate::log::Entry;
 use foldback_core::Message;
 
-/// A section of messages that left together.
+/// Returns a section of messages that left together.
 pub(super) fn section(messages: &[Entry]) -> String {
     let (Some(first), Some(last)) = (messages.first(), messages.last()) else {
         return String::new();

@@ -10,26 +10,26 @@ use std::sync::Arc;
 /// How the memory is kept.
 #[derive(Clone)]
 pub struct StmLtmConfig {
-    /// What the kind of task asks of it.
+    /// The requirements of the kind of task.
     pub scene: Scene,
-    /// Over so many tokens L is summed up. Over as many, what came in and was not answered is a step
-    /// without an answer, but for its latest message.
+    /// The number of tokens above which L is summed up. Unanswered input above the same number becomes
+    /// a step without an answer, except its latest message.
     pub memory_tokens: usize,
-    /// The greatest number of tokens of a summary. Half of the limit, so that L is rewritten once in
+    /// The maximum number of tokens in a summary: half of the limit, so that L is rewritten once in
     /// several steps and is a stable prefix in between.
     pub summary_tokens: usize,
-    /// So many steps may be late. One more, and the rule folds the oldest at once; so it sums L up
-    /// when it is over twice its limit.
+    /// The number of steps that may be late. With one more, the rule folds the oldest at once; likewise
+    /// it sums L up when L exceeds twice its limit.
     pub max_late_steps: usize,
-    /// The greatest number of tokens of an answer of the policy's tools.
+    /// The maximum number of tokens in an answer of the policy's tools.
     pub answer_tokens: usize,
-    /// What writes L.
+    /// The writer of L.
     pub compressor: Arc<dyn Compressor>,
 }
 
 impl Default for StmLtmConfig {
-    /// The scene `general`, 4,000 tokens, summaries of 2,000, four late steps, answers of 2,000
-    /// tokens, the extractive rule.
+    /// Returns the defaults: the scene `general`, 4,000 tokens, summaries of 2,000, four late steps,
+    /// answers of 2,000 tokens, the extractive rule.
     fn default() -> Self {
         Self {
             scene: Scene::default(),
@@ -43,7 +43,7 @@ impl Default for StmLtmConfig {
 }
 
 impl StmLtmConfig {
-    /// A context that holds nothing yet.
+    /// Returns an empty context.
     #[must_use]
     pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         Box::new(StmLtm::new(todo, tokens, self))

@@ -3,13 +3,13 @@
 use crate::note::{Note, NoteKind, excerpt};
 use foldback_core::TokenCounter;
 
-/// What stands for a field that was never seen.
+/// The value shown for a field that was never seen.
 const NOT_FOUND: &str = "(not found)";
 
-/// The greatest number of tokens of a value.
+/// The maximum number of tokens in a value.
 const VALUE_TOKENS: usize = 60;
 
-/// The fields that `texts` give, the latest value of each, in the order of the schema.
+/// Returns the fields found in `texts`, with the latest value of each, in the order of the schema.
 pub(crate) fn find<'a>(
     schema: &[String],
     texts: impl IntoIterator<Item = &'a str>,
@@ -25,7 +25,7 @@ pub(crate) fn find<'a>(
     found.map(|(field, value)| note(field, &excerpt(value, VALUE_TOKENS, counter))).collect()
 }
 
-/// One note for each field: its latest among `notes`, or that it was not found.
+/// Returns one note for each field: its latest value in `notes`, or that it was not found.
 pub(crate) fn latest(schema: &[String], notes: &[Note]) -> Vec<Note> {
     let of = |field: &String| {
         let is_it =
@@ -39,8 +39,8 @@ fn note(field: &str, value: &str) -> Note {
     Note { kind: NoteKind::Field, of: None, text: format!("{field}: {value}") }
 }
 
-/// The value that a line gives to a field: `field: value`, also as a list entry, in bold, as JSON,
-/// with a full-width colon or with an equals sign.
+/// Returns the value that a line gives to a field: `field: value`, also as a list entry, in bold, as
+/// JSON, with a full-width colon or with an equals sign.
 fn value<'a>(line: &'a str, field: &str) -> Option<&'a str> {
     let is_mark = |c: char| c.is_whitespace() || "\"'`*-#>•".contains(c);
     let line = line.trim_start_matches(is_mark);

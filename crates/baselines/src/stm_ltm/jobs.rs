@@ -7,7 +7,7 @@ use crate::compressor::{Compressor, Finished, Written, trim};
 use foldback_core::{BackgroundJob, BackgroundJobDone, BackgroundWork, ContextError};
 use std::sync::Arc;
 
-/// What comes back from a job. It keeps the token of the job alive until it is absorbed.
+/// The result of a job. It keeps the token of the job alive until it is absorbed.
 struct Done {
     token: Arc<()>,
     work: Work,
@@ -15,13 +15,13 @@ struct Done {
 
 enum Work {
     Folded(Written),
-    /// A summary of so many of the oldest notes.
+    /// A summary of a number of the oldest notes.
     SummedUp(usize, Written),
 }
 
 impl BackgroundWork for StmLtm {
-    /// A job for the oldest finished step that none has; else, when L is over its limit, one that
-    /// sums it up. Jobs may run in any order and at once. One that is dropped is given out again.
+    /// Returns a job for the oldest finished step that has none; else, if L exceeds its limit, one that
+    /// sums it up. Jobs may run in any order and in parallel. A dropped job is issued again.
     fn next_job(&mut self) -> Option<BackgroundJob> {
         let token = Arc::new(());
         if let Some(at) = self.recent.iter().position(|step| step.fold.is_free()) {
@@ -43,14 +43,14 @@ impl BackgroundWork for StmLtm {
         Some(job(token, move || Work::SummedUp(count, sum_up())))
     }
 
-    /// Takes what a job has written. What the rule has done in the meantime stands.
+    /// Takes what a job has written. What the rule has done in the meantime remains.
     ///
     /// # Errors
-    /// When it is not of a job that such a policy gave out.
+    /// When it does not come from a job that this kind of policy issued.
     fn absorb(&mut self, done: BackgroundJobDone) -> Result<(), ContextError> {
         let done = done.0.downcast::<Done>();
         let Done { token, work } = *done.map_err(|_| {
-            error("this is not the result of work that the policy stm-ltm gave out".to_owned())
+            error("this is not the result of a job that the policy stm-ltm issued".to_owned())
         })?;
         let token = Arc::downgrade(&token);
         match work {
@@ -76,8 +76,8 @@ fn job(token: Arc<()>, work: impl FnOnce() -> Work + Send + 'static) -> Backgrou
     BackgroundJob(Box::new(move || BackgroundJobDone(Box::new(Done { work: work(), token }))))
 }
 
-/// Folds a step: what the compressor makes of it, or where that fails the rule, and the fields of
-/// the schema that it gives.
+/// Folds a step: by the compressor or, if that fails, by the rule; adds the schema's fields that it
+/// contains.
 pub(super) fn fold(
     step: &Finished,
     scene: &Scene,

@@ -10,9 +10,9 @@ use foldback_core::{Message, TokenCounter};
 
 /// The long-term memory: one text that is appended to, until a summary takes its place.
 pub(crate) struct Memory {
-    /// How a model's summary comes about.
+    /// The description of how a model's summary comes about.
     writer: String,
-    /// How to look back.
+    /// The hint on how to look back.
     pointer: String,
     with_ids: bool,
     notes: Vec<Note>,
@@ -50,7 +50,7 @@ impl Memory {
         }
     }
 
-    /// Puts a summary in the place of the oldest `count` notes.
+    /// Replaces the oldest `count` notes by a summary.
     pub(crate) fn replace(&mut self, count: usize, summary: Vec<Note>, counter: &dyn TokenCounter) {
         let newer = self.notes.split_off(count.min(self.notes.len()));
         (self.notes, self.text, self.tokens) = (Vec::new(), String::new(), 0);
@@ -58,7 +58,7 @@ impl Memory {
         self.append(newer, counter);
     }
 
-    /// The message that shows the memory; `late` steps are not in it yet. `None` when there is
+    /// Returns the message that shows the memory; `late` steps are not in it yet. `None` if there is
     /// nothing to say.
     pub(crate) fn message(&self, late: usize) -> Option<Message> {
         let notice = match late {
@@ -74,7 +74,7 @@ impl Memory {
         Some(Message::user(&format!("{head}{pointer}{text}{notice}")))
     }
 
-    /// Who wrote what stands here now, whoever was to write it.
+    /// Returns who actually wrote the current notes.
     fn written_by(&self) -> String {
         match self.notes.iter().any(|note| note.kind == NoteKind::Summary) {
             true => format!("{}, newer steps extracted by rule", self.writer),
@@ -83,8 +83,8 @@ impl Memory {
     }
 }
 
-/// Has `notes` summed up, and sees to what every summary owes: its bound, and the fields of the
-/// schema. A compressor that fails gives way to the rule.
+/// Sums up `notes`, and ensures what every summary must respect: its limit, and the fields of the
+/// schema. If the compressor fails, the rule takes over.
 pub(crate) fn sum_up(
     notes: &[Note],
     max_tokens: usize,
@@ -104,7 +104,7 @@ pub(crate) fn sum_up(
         .unwrap_or_default();
     written.notes.retain(|note| note.kind != NoteKind::Field);
     for note in &mut written.notes {
-        // The mark in front and the ellipsis take a few tokens.
+        // The leading mark and the ellipsis take a few tokens.
         note.text = excerpt(&note.text, max_tokens.saturating_sub(8), counter);
     }
     let tokens: usize = written.notes.iter().map(|note| note.tokens(with_ids, counter)).sum();

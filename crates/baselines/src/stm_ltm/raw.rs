@@ -1,4 +1,5 @@
-//! The raw words of every message, kept apart under an id, and the tools that search and read them.
+//! The raw words of every message, kept separately under an id, and the tools that search and read
+//! them.
 
 use crate::note::head_of;
 use crate::tool::tool;
@@ -30,8 +31,8 @@ pub(crate) struct Raw {
     pub(crate) tokens: usize,
     /// Whether it repeats others: an answer of a tool of this store. It is not searched.
     pub(crate) is_recalled: bool,
-    /// Whether it is an instruction in front of all other messages, which every prompt shows. It is
-    /// not searched.
+    /// Whether it is an instruction before all other messages, which every prompt shows. It is not
+    /// searched.
     pub(crate) is_head: bool,
 }
 
@@ -50,15 +51,15 @@ impl RawStore {
         usize::try_from(seq.0).ok().and_then(|at| self.kept.get(at))
     }
 
-    /// The words behind an id such as `r7`: of a result or a plain message its text, byte for byte;
-    /// of a message that calls tools its text, and each call with its arguments on a line.
+    /// Returns the words under an id such as `r7`: for a result or a plain message its text, byte for
+    /// byte; for a message that calls tools its text, and each call with its arguments on a line.
     pub(crate) fn words(&self, id: &str) -> Option<String> {
         let digits = id.trim().strip_prefix('r')?;
         let seq = digits.parse().ok().map(SeqNo)?;
         self.get(seq).map(|raw| words(&raw.message))
     }
 
-    /// Answers a call of [`SEARCH`]: matching lines, the best first.
+    /// Answers a call of [`SEARCH`] with the matching lines, best first.
     pub(crate) fn search(
         &self,
         call: &ToolCall,
@@ -89,8 +90,8 @@ impl RawStore {
         ToolAnswer { text, is_error: false }
     }
 
-    /// The matching lines: first those that match in the most different ways (of `gate|stuck` one
-    /// that holds both), of equal ones those of the newest message.
+    /// Returns the matching lines: first those that match in the most different ways (for `gate|stuck`,
+    /// a line that contains both); among equals, those of the newest message.
     fn hits(&self, pattern: &Regex) -> Vec<Hit> {
         let mut hits = Vec::new();
         for (at, raw) in self.kept.iter().enumerate().rev() {
@@ -108,7 +109,7 @@ impl RawStore {
         hits
     }
 
-    /// Answers a call of [`READ`]: the lines that were asked for, as many as there is room for.
+    /// Answers a call of [`READ`] with as many of the requested lines as fit.
     pub(crate) fn read(
         &self,
         call: &ToolCall,
@@ -140,8 +141,8 @@ impl RawStore {
     }
 }
 
-/// In how many different ways a line matches, whatever the case: counted up to [`MOST_WAYS`], because
-/// a pattern such as `.` matches a long line in thousands.
+/// Returns in how many different ways a line matches, ignoring case: counted up to [`MOST_WAYS`],
+/// because a pattern such as `.` matches a long line in thousands of ways.
 fn ways(pattern: &Regex, line: &str) -> usize {
     let (mut seen, mut ways) = (BTreeSet::new(), BTreeSet::new());
     for hit in pattern.find_iter(line) {
@@ -160,13 +161,13 @@ const MOST_WAYS: usize = 64;
 
 /// A line that matches.
 struct Hit {
-    /// In how many different ways it matches.
+    /// The number of different ways in which it matches.
     ways: usize,
-    /// The line behind its id and number.
+    /// The line after its id and number.
     line: String,
 }
 
-/// Which lines are asked for, counted from 1: from byte `skip` of the first to the end of the last.
+/// The requested lines, counted from 1: from byte `skip` of the first to the end of the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     first: usize,
@@ -201,7 +202,7 @@ impl Span {
                 text.push_str(line);
                 continue;
             }
-            // A line that is too long for any answer is given in pieces, of a character at least.
+            // A line that is too long for any answer is given in pieces of at least one character.
             let piece = if text.is_empty() { piece_of(line, room, counter) } else { "" };
             if piece == line {
                 used = room;
@@ -227,14 +228,14 @@ impl Span {
     }
 }
 
-/// The longest beginning of a line for which there is room, of a character at least.
+/// Returns the longest beginning of a line that fits, at least one character.
 fn piece_of<'a>(line: &'a str, room: usize, counter: &dyn TokenCounter) -> &'a str {
     let head = head_of(line, room, counter);
     let first = line.chars().next().map_or(0, char::len_utf8);
     if head.is_empty() { line.get(..first).unwrap_or_default() } else { head }
 }
 
-/// The two tools, as they are declared.
+/// Returns the declarations of the two tools.
 pub(crate) fn tools() -> Vec<ToolDefinition> {
     vec![
         tool(
@@ -251,7 +252,7 @@ pub(crate) fn tools() -> Vec<ToolDefinition> {
     ]
 }
 
-/// A string argument of a call.
+/// Returns a string argument of a call.
 fn argument(call: &ToolCall, name: &str) -> Option<String> {
     let members = call.members()?;
     let (_, value) =
@@ -259,13 +260,13 @@ fn argument(call: &ToolCall, name: &str) -> Option<String> {
     Some(argument_text(value).into_owned())
 }
 
-/// The expression, or where it is none the plain words; case does not matter.
+/// Returns the expression or, if it is not one, the plain words; case does not matter.
 fn regex(pattern: &str) -> Option<Regex> {
     let build = |pattern: &str| RegexBuilder::new(pattern).case_insensitive(true).build().ok();
     build(pattern).or_else(|| build(&regex::escape(pattern)))
 }
 
-/// A line, or of a long one what stands around the match.
+/// Returns a line or, for a long one, the text around the match.
 fn around(line: &str, hit: std::ops::Range<usize>) -> String {
     const SIDE: usize = 160;
     let begin = line.floor_char_boundary(hit.start.saturating_sub(SIDE));
@@ -333,7 +334,7 @@ mod tests {
                 joined.push_str(body);
                 break;
             };
-            // A break is put behind a piece of a line.
+            // A line break is added after a piece of a line.
             let is_piece = rest.contains('+');
             joined.push_str(if is_piece { body.strip_suffix('\n').unwrap() } else { body });
             lines = rest.trim_end_matches("\"]").to_owned();

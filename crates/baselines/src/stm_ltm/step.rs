@@ -7,20 +7,20 @@ use std::sync::Weak;
 /// A finished step that is not in the memory yet.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// Its number, from 1.
+    /// Its number, counted from 1.
     pub(crate) number: u64,
     /// What came in before the model spoke.
     pub(crate) asked: Vec<SeqNo>,
-    /// What the model said or called, and behind it the results in the order of their calls.
+    /// What the model said or called, followed by the results in the order of their calls.
     pub(crate) wave: Vec<SeqNo>,
-    /// How far it is on its way into the memory.
+    /// Its progress into the memory.
     pub(crate) fold: Fold,
 }
 
-/// How far a step is on its way into the memory.
+/// The progress of a step into the memory.
 #[derive(Debug, Default)]
 pub(crate) enum Fold {
-    /// Nobody works on it.
+    /// No job has it.
     #[default]
     Waiting,
     /// A job has it, as long as the token lives.
@@ -30,7 +30,7 @@ pub(crate) enum Fold {
 }
 
 impl Fold {
-    /// Whether the job that has it was given up.
+    /// Returns whether the job that has it was abandoned.
     pub(crate) fn is_free(&self) -> bool {
         match self {
             Self::Waiting => true,
@@ -40,14 +40,14 @@ impl Fold {
     }
 }
 
-/// Cuts a conversation into steps. A wave of parallel calls is one step.
+/// A splitter of conversations into steps. A wave of parallel calls is one step.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     tracker: PairingTracker,
     finished: u64,
     /// What came in since the last step.
     pub(crate) asked: Vec<SeqNo>,
-    /// A wave whose results are not all in.
+    /// A wave whose results have not all arrived.
     wave: Option<Wave>,
 }
 
@@ -60,8 +60,8 @@ struct Wave {
 }
 
 impl Steps {
-    /// Takes the next message; gives the step that it finishes. A message of the user gives up calls
-    /// that wait, and so may one message finish a step and begin another.
+    /// Takes the next message and returns the step that it finishes. A user's message abandons waiting
+    /// calls, so one message may finish a step and begin another.
     pub(crate) fn push(&mut self, seq: SeqNo, message: &Message) -> Vec<Step> {
         let mut finished = Vec::new();
         let pairing = self.tracker.observe(message);
@@ -75,7 +75,7 @@ impl Steps {
             return finished;
         }
         if !self.tracker.open().is_empty() && !matches!(pairing, Pairing::Calls { .. }) {
-            // It came between a call and its result, and gives up no call.
+            // It came between a call and its result, and abandons no call.
             self.asked.push(seq);
             return finished;
         }
@@ -94,22 +94,22 @@ impl Steps {
         finished
     }
 
-    /// Makes a step of what came in and was not answered, but for the latest message. `None` when that
-    /// is all there is, or a wave waits for its results.
+    /// Makes a step of what came in and was not answered, except the latest message. `None` if that is
+    /// all there is, or a wave waits for its results.
     pub(crate) fn finish_unanswered(&mut self) -> Option<Step> {
         let latest = self.asked.len().checked_sub(1).filter(|at| *at > 0 && self.wave.is_none())?;
         let latest = self.asked.split_off(latest);
         Some(self.step(latest, Vec::new()))
     }
 
-    /// Whether the message belongs to a wave that waits for results.
+    /// Returns whether the message belongs to a wave that waits for results.
     pub(crate) fn is_waiting(&self, seq: SeqNo) -> bool {
         self.wave.as_ref().is_some_and(|wave| {
             wave.said == seq || wave.results.iter().any(|(_, result)| *result == seq)
         })
     }
 
-    /// The first message that is in no finished step, if there is one.
+    /// Returns the first message that is in no finished step, if there is one.
     pub(crate) fn first_open(&self) -> Option<SeqNo> {
         let wave = self.wave.as_ref().map(|wave| wave.said);
         self.asked.first().copied().into_iter().chain(wave).min()
@@ -122,7 +122,8 @@ impl Steps {
         Some(self.step(Vec::new(), std::iter::once(said).chain(results).collect()))
     }
 
-    /// The next step, of what came in until now; `asked` is what came in for the one behind it.
+    /// Returns the next step, of what has come in so far; `asked` is what came in for the step after
+    /// it.
     fn step(&mut self, asked: Vec<SeqNo>, wave: Vec<SeqNo>) -> Step {
         self.finished += 1;
         let asked = std::mem::replace(&mut self.asked, asked);

@@ -1,4 +1,5 @@
-//! A prompt as it is laid out: every message as it was, where a chat API takes it so; else told.
+//! The layout of a prompt: every message unchanged, if a chat API accepts it; otherwise described in
+//! words.
 
 use super::raw::Raw;
 use crate::words::told;
@@ -6,7 +7,7 @@ use foldback_core::{Content, Message, Role, TokenCounter, ToolCallId, message_to
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a blank result says, because no request may hold a message that says nothing.
+/// The text of a blank result, because no request may contain an empty message.
 const NO_OUTPUT: &str = "(no output)";
 
 /// The messages of a prompt, in order.
@@ -16,9 +17,9 @@ pub(crate) struct Turns<'a> {
     /// The recorded messages that these show.
     pub(crate) said: Vec<Arc<Message>>,
     pub(crate) tokens: usize,
-    /// Whether a user has spoken: before that nobody else may.
+    /// Whether a user has spoken: no one else may speak before.
     has_begun: bool,
-    /// The calls that were made: no two may have one id.
+    /// The calls that were made: no two may share an id.
     calls: BTreeSet<ToolCallId>,
 }
 
@@ -28,21 +29,21 @@ impl<'a> Turns<'a> {
         Self { counter, messages, said, tokens: 0, has_begun: false, calls }
     }
 
-    /// An instruction in front of the conversation.
+    /// Adds an instruction before the conversation.
     pub(crate) fn push_head(&mut self, raw: &Raw) {
         if !raw.message.content().is_blank() {
             self.push_as_is(raw);
         }
     }
 
-    /// A message of the policy's own.
+    /// Adds a message written by the policy.
     pub(crate) fn push_new(&mut self, message: Message) {
         self.has_begun |= *message.role() == Role::User;
         self.tokens += message_tokens(self.counter, &message);
         self.messages.push(Arc::new(message));
     }
 
-    /// A message that stands alone.
+    /// Adds a single message.
     pub(crate) fn push(&mut self, raw: &Raw) {
         let stands = match raw.message.role() {
             Role::User => true,
@@ -57,7 +58,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// What the model said, or what it called and the result of every call.
+    /// Adds what the model said, or what it called and the result of every call.
     pub(crate) fn push_wave(&mut self, wave: &[&Raw]) {
         let Some((first, results)) = wave.split_first() else { return };
         let calls = first.message.tool_calls();
@@ -85,7 +86,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// A message apart from what stood around it.
+    /// Adds a message without its surroundings.
     pub(crate) fn push_told(&mut self, raw: &Raw) {
         if *raw.message.role() == Role::User && raw.message.tool_calls().is_empty() {
             self.push(raw);
@@ -94,7 +95,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Another form of a recorded message.
+    /// Adds another form of a recorded message.
     fn push_instead(&mut self, raw: &Raw, message: Message) {
         self.push_new(message);
         self.said.push(Arc::clone(&raw.message));

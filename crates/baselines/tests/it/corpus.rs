@@ -6,10 +6,10 @@ use foldback_core::{Estimate, check_request};
 use foldback_testkit::{data, skip_without_data};
 use std::sync::Arc;
 
-/// A request is checked behind one message of so many, and behind the last.
+/// A request is checked after one message in this many, and after the last.
 const EVERY: usize = 25;
 
-/// LV3: where a recording is a valid request, so is what each policy sends.
+/// LV3: if a recording is a valid request, so is what each policy sends.
 #[test]
 fn lv3_requests_are_valid_on_recorded_conversations() {
     skip_without_data!();

@@ -14,7 +14,7 @@ fn start(config: DeepAgents) -> Box<dyn ContextManager> {
     config.start(todo(), Arc::new(Characters))
 }
 
-/// What the two tools take in each request.
+/// The tokens of the two tools in each request.
 fn tool_tokens() -> usize {
     prompt(start(DeepAgents::default()).as_ref()).tokens
 }
@@ -50,7 +50,7 @@ fn the_defaults_are_those_of_the_original() {
     assert_eq!((odd.trigger_tokens, odd.keep), (6_962, Span::Tokens(819)), "85 % and 10 %");
 }
 
-/// The documentation tells what the tools take.
+/// The documentation states the tokens of the tools.
 #[test]
 fn the_two_tools_take_130_tokens() {
     let context = DeepAgents::default().start(todo(), Arc::new(O200k));
@@ -104,10 +104,10 @@ fn a_window_keeps_a_tenth_of_its_tokens() {
         sizes.push(prompt(context.as_ref()).messages.len());
         record(context.as_mut(), [Message::assistant("Noted.")]);
     }
-    // 50 tokens a question, 10 an answer: three pairs are the last 200, and a summary.
+    // 50 tokens per question, 10 per answer: three pairs are the last 200, and a summary.
     let at = sizes.windows(2).position(|pair| pair[1] < pair[0]).unwrap() + 1;
     assert_eq!(sizes[at], 1 + 6);
-    // The trigger is 1,700 tokens, the tools among them.
+    // The trigger is 1,700 tokens, including the tools.
     assert_eq!(at, (1_700 - 50 - tool_tokens()).div_ceil(60));
 }
 
@@ -252,7 +252,7 @@ fn old_arguments_of_writing_tools_are_clipped() {
     record(context.as_mut(), [result("w", "done")]);
     record(context.as_mut(), talk(0..9));
     record(context.as_mut(), [Message::user("22nd")]);
-    // The call is the second of 22 messages: the last 20 do not hold it.
+    // The call is the second of 22 messages: the last 20 do not include it.
     let clipped = arguments_of(context.as_ref(), 1);
     assert_eq!(clipped.matches('门').count(), 20);
     assert!(clipped.contains(r#""file_path": "a""#), "{clipped}");
@@ -293,7 +293,7 @@ fn a_known_window_clips_arguments_from_its_trigger_on() {
         let calls = shown.iter().flat_map(|message| message.tool_calls());
         calls.filter(|call| call.arguments.len() > 2_000).count()
     };
-    // Three calls and the tools are under 8,500 tokens, four are over; the last 1,000 hold none.
+    // Three calls and the tools are under 8,500 tokens, four are over; the last 1,000 include none.
     assert_eq!([lengths(0), lengths(1), lengths(2), lengths(3)], [1, 2, 3, 0]);
 }
 
@@ -321,7 +321,7 @@ fn results_that_overflow_the_window_go_to_files() {
     assert!(shown.iter().filter(|text| text.contains("/large_tool_results/")).count() == 2);
 }
 
-/// A pin brings the words of a message back that went to a file, and the file stays.
+/// A pin brings back the words of a message that went to a file, and the file stays.
 #[test]
 fn a_pin_brings_a_large_result_back() {
     let mut context = start(DeepAgents { trigger_tokens: usize::MAX, ..DeepAgents::default() });
@@ -340,7 +340,7 @@ fn a_pin_brings_a_large_result_back() {
     assert!(found.text.starts_with("/large_tool_results/a:"), "{}", &found.text[..40]);
 }
 
-/// The summary is made of what was asked, not of the stub that stands in its place.
+/// The summary is made from what was asked, not from the stub in its place.
 #[test]
 fn a_summary_tells_of_a_question_that_went_to_a_file() {
     let mut context = start(DeepAgents { trigger_tokens: 3_000, ..DeepAgents::default() });
@@ -355,7 +355,7 @@ fn a_summary_tells_of_a_question_that_went_to_a_file() {
     assert!(history.text.starts_with(HISTORY), "the history holds the stub: {}", history.text);
 }
 
-/// A result that went to a file when it came does not go to another when the window overflows.
+/// A result that went to a file when it arrived does not go to another when the window overflows.
 #[test]
 fn a_result_goes_to_a_file_once() {
     let mut context = start(DeepAgents { summary_tokens: 100, ..DeepAgents::with_window(1_500) });

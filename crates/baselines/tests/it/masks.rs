@@ -1,4 +1,4 @@
-//! Old results give way to a line, new ones and pinned ones stay.
+//! Old results are replaced by a line; new and pinned ones stay.
 
 use crate::support::{Characters, prompt, record, result, texts, todo, unit};
 use foldback_baselines::{ClearToolResults, MaskObservations};
@@ -84,7 +84,7 @@ fn results_are_cleared_over_the_trigger_and_not_at_it() {
     let over = start(whole - 1);
     assert_eq!(results(over.as_ref())[..2], [cleared, cleared]);
     assert_eq!(results(over.as_ref())[2..], ["c", "d", "e"].map(text));
-    // What decides is the whole conversation, not what is left of it.
+    // The whole conversation decides, not what is left of it.
     record(at.as_mut(), ["f", "g"].into_iter().flat_map(read));
     assert!(prompt(at.as_ref()).tokens < whole);
     assert_eq!(results(at.as_ref())[..4], [cleared; 4]);

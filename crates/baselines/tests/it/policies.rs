@@ -1,4 +1,4 @@
-//! What holds for every policy of the registry.
+//! Properties of every policy in the registry.
 
 use crate::support::{prompt, record, result, todo, unit};
 use foldback_baselines::{BASELINES, Baseline, Counters, VARIANTS, baseline};
@@ -10,7 +10,7 @@ use foldback_testkit::generate::{Shape, conversation};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Counts so that short conversations are over every trigger.
+/// A counter by which short conversations exceed every trigger.
 struct Heavy;
 
 impl TokenCounter for Heavy {
@@ -27,12 +27,12 @@ fn start(policy: &Baseline) -> Box<dyn ContextManager> {
     policy.start(todo(), Arc::new(Heavy))
 }
 
-/// Long enough for the window to slide, with results that are worth clearing.
+/// A conversation long enough for the window to slide, with results that are worth clearing.
 fn shape(odd: bool) -> Shape {
     Shape { units: 1..120, parallel: 6, odd, times: false, long: 6 }
 }
 
-/// The prompt behind each message, and the calls of a summarising model.
+/// The prompt after each message, and the calls of a summarising model.
 fn run(policy: &Baseline, messages: &[Message]) -> (Vec<Vec<Arc<Message>>>, Vec<SideCall>) {
     let mut context = start(policy);
     let mut prompts = Vec::new();
@@ -81,7 +81,7 @@ fn cx10_the_mode_is_part_of_the_name() {
     assert!(baseline("stm-ltm:offload").is_none() && baseline("full:compress").is_none());
 }
 
-/// Where a policy acts is decided by one counter, and what its own calls take is told by another.
+/// One counter decides when a policy acts, and another counts its own calls.
 #[test]
 fn own_calls_are_billed_by_a_counter_of_their_own() {
     struct Tenfold;
@@ -103,7 +103,7 @@ fn own_calls_are_billed_by_a_counter_of_their_own() {
         assert_eq!((shown, once.len()), (also, tenfold.len()), "{name}");
         assert!(!once.is_empty(), "{name}");
         for (once, tenfold) in once.iter().zip(tenfold) {
-            // The frame of a message takes the same by every counter.
+            // The frame of a message has the same size for every counter.
             assert_eq!(once.output_tokens * 10, tenfold.output_tokens, "{name}");
             assert!(once.input_tokens * 5 < tenfold.input_tokens, "{name}: {once:?} {tenfold:?}");
         }
@@ -172,8 +172,8 @@ proptest! {
         }
     }
 
-    /// Whatever is recorded, the same history gives the same bytes, and the tokens told are those of
-    /// the messages and tools.
+    /// Whatever is recorded, the same history gives the same bytes, and the reported tokens are those
+    /// of the messages and tools.
     #[test]
     fn every_history_is_taken(messages in conversation(shape(true))) {
         for policy in all() {
@@ -190,7 +190,7 @@ proptest! {
         }
     }
 
-    /// LV2: what was pinned when it stood in the prompt stands in every later request.
+    /// LV2: what was pinned while it was in the prompt is in every later request.
     #[test]
     fn pinned_messages_stay(messages in conversation(shape(false)), every in 3..12_usize) {
         for policy in all() {
@@ -212,7 +212,7 @@ proptest! {
     }
 }
 
-/// Whether a message of a prompt says all that another said.
+/// Returns whether a message of a prompt says everything that another said.
 fn tells(shown: &Message, pinned: &Message) -> bool {
     let mut calls = pinned.tool_calls().iter();
     shown.text().ends_with(pinned.text().as_ref()) && shown.tool_calls() == pinned.tool_calls()

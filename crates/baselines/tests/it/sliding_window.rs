@@ -22,7 +22,7 @@ fn the_hundredth_message_stays_and_the_next_pushes_one_out() {
     assert_eq!(texts(context.as_ref()).len(), 100);
     record(context.as_mut(), [Message::user("问 50")]);
     let shown = texts(context.as_ref());
-    // The window begins with an answer now, so the question before it stands in front.
+    // The window begins with an answer now, so the question before it is put at the front.
     assert_eq!(shown[..3], ["问 0", "a 0", "问 1"]);
     record(context.as_mut(), [Message::assistant("a 50")]);
     assert_eq!(texts(context.as_ref())[..2], ["问 1", "a 1"]);
@@ -34,10 +34,10 @@ fn instructions_stay_and_a_unit_leaves_whole() {
     let mut context = start(4);
     record(context.as_mut(), [Message::user("读吧。")]);
     record(context.as_mut(), unit(&["a", "b", "c"]));
-    // Five messages: the question leaves, and stands in front of the window.
+    // Five messages: the question leaves, and is put before the window.
     assert_eq!(texts(context.as_ref()), ["Be brief.", "读吧。", "I read.", "r a", "r b", "r c"]);
     record(context.as_mut(), unit(&["d"]));
-    // The cut would fall behind the call of a: its results leave with it.
+    // The cut would fall after the call of a: its results leave with it.
     assert_eq!(texts(context.as_ref()), ["Be brief.", "读吧。", "I read.", "r d"]);
 }
 
@@ -63,7 +63,7 @@ fn a_pinned_question_is_shown_once() {
     assert!(error.contains("message 2 is gone"), "{error}");
 }
 
-/// Results without a call are no unit: however many come, the window keeps its bound.
+/// Results without a call are not a unit: however many come, the window keeps its bound.
 #[test]
 fn results_without_a_call_leave_one_by_one() {
     let mut context = start(4);
@@ -76,7 +76,7 @@ fn results_without_a_call_leave_one_by_one() {
     assert_eq!(prompt(context.as_ref()).messages.last().unwrap().text(), "r 4999");
 }
 
-/// What is no text of a pinned message stays with it.
+/// The non-text parts of a pinned message stay with it.
 #[test]
 fn a_pinned_image_stays() {
     let image = Part::Other(r#"{"type":"image_url","image_url":{"url":"u"}}"#.into());

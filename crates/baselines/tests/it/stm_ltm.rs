@@ -1,4 +1,4 @@
-//! The last step as it was, a memory of everything older, and the raw words behind it.
+//! The last step unchanged, a memory of everything older, and the raw words behind it.
 
 mod drive;
 mod late;

@@ -1,4 +1,4 @@
-//! A summary takes the place of what was, and only where it may.
+//! A summary replaces older messages, and only where it may.
 
 use crate::support::{Characters, prompt, record, texts, todo};
 use foldback_baselines::stm_ltm::{Compression, Compressor, Note, NoteKind, Written};
@@ -87,13 +87,13 @@ fn at_the_trigger_a_summary_is_due_and_its_call_is_told() {
     let calls = context.take_side_calls();
     assert_eq!((calls.len(), calls[0].purpose, calls[0].input_tokens), (1, "summary", 63));
     assert_eq!(calls[0].output_tokens, texts(context.as_ref())[0].chars().count());
-    // The next one is made of the summary as well.
+    // The next one is based on the summary as well.
     let before = prompt(context.as_ref()).tokens;
     record(context.as_mut(), [Message::user("闸门 9？")]);
     assert_eq!(context.take_side_calls()[0].input_tokens, before - 9);
 }
 
-/// What decides is the size of the messages, not of the instructions in front of them.
+/// The size of the messages decides, not that of the instructions before them.
 #[test]
 fn instructions_do_not_count_for_the_trigger() {
     let config = SummaryTopN { trigger_tokens: 82, keep_messages: 2, summary_tokens: 300 };
@@ -137,8 +137,8 @@ fn a_pinned_message_outlives_its_summary() {
 }
 
 proptest! {
-    /// However calls, results and words follow each other, no cut parts a call from its results,
-    /// and the newest messages stand as they came.
+    /// However calls, results and words follow each other, no cut separates a call from its results,
+    /// and the newest messages stay unchanged.
     #[test]
     fn no_summary_parts_a_call_from_its_results(
         steps in proptest::collection::vec((0..4_usize, 1..120_usize), 1..80),
@@ -174,7 +174,8 @@ proptest! {
     }
 }
 
-/// What writes a summary beside the loop, in the place of the rule: the first line of each note, or nothing.
+/// A writer of summaries beside the loop, in place of the rule: the first line of each note, or
+/// nothing.
 struct FirstLines {
     fails: bool,
 }
@@ -200,7 +201,7 @@ fn written(fails: bool) -> Box<dyn ContextManager> {
     SMALL.start_with(todo(), Arc::new(Estimate), Some(Arc::new(FirstLines { fails })))
 }
 
-/// Talks until a summary is due, and gives the work.
+/// Talks until a summary is due, and returns the job.
 fn due(context: &mut dyn ContextManager) -> BackgroundJob {
     for i in 0..40 {
         context.record(Message::user(&format!("Question {i} about the gate. 闸门 {i}。"))).unwrap();
@@ -212,8 +213,8 @@ fn due(context: &mut dyn ContextManager) -> BackgroundJob {
     unreachable!("no summary is due");
 }
 
-/// CX4, CX11: a summary is written beside the loop by whatever is given; until it is there the history is shown
-/// as it was, and it is charged.
+/// CX4, CX11: a summary is written beside the loop by the given writer; until it is ready the history
+/// is shown unchanged, and it is charged.
 #[test]
 fn cx4_a_summary_is_written_beside_the_loop() {
     let mut context = written(false);
@@ -231,13 +232,13 @@ fn cx4_a_summary_is_written_beside_the_loop() {
     assert!(shown.len() < before.len());
     let calls = context.take_side_calls();
     assert_eq!((calls.len(), calls[0].cost), (1, Some(0.5)));
-    // The next one is made of it.
+    // The next one is based on it.
     let job = due(context.as_mut());
     context.background_work().unwrap().absorb((job.0)()).unwrap();
     assert!(texts(context.as_ref())[0].contains("摘要 of"), "it goes on from there");
 }
 
-/// CX4: what fails, or takes too long, gives way to the rule.
+/// CX4: a writer that fails, or takes too long, is replaced by the rule.
 #[test]
 fn cx4_the_rule_stands_in() {
     let mut context = written(true);

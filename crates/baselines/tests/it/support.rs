@@ -1,4 +1,4 @@
-//! What the tests of the policies share.
+//! Helpers of the tests of policies.
 
 use foldback_core::{
     Budget, ContextManager, Message, Prompt, TodoId, TokenCounter, ToolCall, ToolCallId,
@@ -30,8 +30,8 @@ pub(crate) fn texts(context: &dyn ContextManager) -> Vec<String> {
     messages.iter().map(|message| message.text().into_owned()).collect()
 }
 
-/// Records messages as a loop does: what the policy does beside it is done behind each message and
-/// comes back one message late.
+/// Records messages as a loop does: background work is done after each message and comes back one
+/// message late.
 pub(crate) fn record(
     context: &mut dyn ContextManager,
     messages: impl IntoIterator<Item = Message>,

@@ -1,4 +1,4 @@
-//! What a conversation costs on some terms, in some rhythm.
+//! The cost of a conversation on certain terms, with certain pauses.
 
 use crate::{BenchError, Counts};
 use foldback_core::Timestamp;
@@ -8,46 +8,46 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What a conversation costs on some terms, in some rhythm.
+/// The cost of a conversation on certain terms, with certain pauses.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bill {
-    /// The terms and the rhythm.
+    /// The terms and the pauses.
     #[serde(flatten)]
     pub setting: Setting,
-    /// As the client sends it.
+    /// The cost as the client sends it.
     pub direct: Billed,
-    /// Through the gateway.
+    /// The cost through the gateway.
     pub gateway: Billed,
-    /// With the provider's own clearing of old results.
+    /// The cost with the provider's own clearing of old results.
     pub clearing: Billed,
-    /// Through another proxy, where one is tried.
+    /// The cost through another proxy, if one is tried.
     pub proxy: Option<Billed>,
-    /// By which share the gateway is cheaper in the end.
+    /// The share by which the gateway is cheaper in the end.
     pub saved: f64,
-    /// By which share the clearing is.
+    /// The share by which the clearing is cheaper.
     pub saved_by_clearing: f64,
-    /// By which share the other proxy is.
+    /// The share by which the other proxy is cheaper.
     pub saved_by_proxy: Option<f64>,
-    /// By which share the gateway was dearer, behind the request where that was most.
+    /// The largest share by which the gateway was dearer after any request.
     pub dearer: f64,
-    /// The number of that request, from 1; 0 where it was dearer behind none.
+    /// The number of that request, counted from 1; 0 if it was never dearer.
     pub dearest_at: u64,
 }
 
-/// The terms of a cache, and a rhythm.
+/// The terms of a cache, and the pauses between requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Setting {
-    /// The price of a token that is read.
+    /// The price of a token read from the cache.
     pub read: f64,
-    /// The price of a token that is written.
+    /// The price of a token written to the cache.
     pub write: f64,
-    /// How many seconds a prefix lives that nobody reads.
+    /// The seconds after which a prefix expires that is not read.
     pub life: u64,
-    /// The seconds between two requests; `None` where they come as they came.
+    /// The seconds between two requests; `None` if the recorded times are kept.
     pub pause: Option<u64>,
 }
 
-/// One way through a conversation.
+/// One way of sending a conversation.
 pub(crate) struct Run {
     setting: Setting,
     replay: Replay,
@@ -79,7 +79,7 @@ impl Run {
         Ok(Self { setting, replay, direct, gateway, clearing, proxy, requests, dearer, dearest_at })
     }
 
-    /// Sends a request as the client does. Gives its tokens.
+    /// Sends a request as the client does, and returns its tokens.
     pub(crate) fn direct(
         &mut self,
         exchange: &mut Taped<'_>,
@@ -91,7 +91,7 @@ impl Run {
         read + written + plain
     }
 
-    /// Takes what another proxy sends of the same request.
+    /// Records what another proxy sends for the same request.
     pub(crate) fn proxied(
         &mut self,
         exchange: &Taped<'_>,
@@ -128,7 +128,7 @@ impl Run {
             Some(Tokens::new(read, written, plain))
         })?;
         if let Some(error) = failed {
-            return Err(BenchError::Input(format!("the gateway sends no JSON: {error}")));
+            return Err(BenchError::Input(format!("the gateway sent invalid JSON: {error}")));
         }
         exchange.at = own;
         self.requests += 1;
@@ -139,7 +139,7 @@ impl Run {
         Ok(())
     }
 
-    /// When the next request is sent.
+    /// Returns when the next request is sent.
     fn time(&self, exchange: &Taped<'_>) -> Timestamp {
         let at = match self.setting.pause {
             Some(pause) => BEGINNING + 1_000 * pause * self.requests,
@@ -167,16 +167,16 @@ impl Run {
     }
 }
 
-/// When the first request is sent, where a conversation has no times: a day of 2025, in milliseconds.
+/// The time of the first request if a conversation has no times: a day of 2025, in milliseconds.
 const BEGINNING: u64 = 1_763_856_000_000;
 
-/// By which share `other` is cheaper.
+/// Returns the share by which `other` is cheaper.
 pub(crate) fn share_saved(direct: Billed, other: Billed) -> f64 {
     if direct.cost > 0.0 { 1.0 - other.cost / direct.cost } else { 0.0 }
 }
 
 impl Setting {
-    /// The prices, as tables show them.
+    /// Returns the prices as tables show them.
     pub(crate) fn prices(&self) -> String {
         let Self { read, write, life, .. } = self;
         match (*read == 1.0 && *write == 1.0, *life) {
@@ -187,8 +187,8 @@ impl Setting {
         }
     }
 
-    /// The rhythm, as tables show it.
+    /// Returns the pause as tables show it.
     pub(crate) fn rhythm(&self) -> String {
-        self.pause.map_or_else(|| "as it was".to_owned(), |pause| format!("{pause} s"))
+        self.pause.map_or_else(|| "as recorded".to_owned(), |pause| format!("{pause} s"))
     }
 }

@@ -5,14 +5,15 @@ use serde_json::{Value, json};
 /// Requests of more tokens than this are edited.
 pub(crate) const TRIGGER: u64 = 100_000;
 
-/// So many of the newest results stay.
+/// The number of the newest results that are kept.
 const KEPT: usize = 3;
 
-/// What stands in the place of a cleared result.
+/// The text in place of a cleared result.
 const PLACEHOLDER: &str = "[result cleared]";
 
-/// A request of over [`TRIGGER`] tokens as Anthropic's context editing (`clear_tool_uses_20250919` with its defaults)
-/// leaves it: all results of tools are cleared but the last 3. A result that the model has not seen yet stays.
+/// Returns a request of over [`TRIGGER`] tokens as Anthropic's context editing
+/// (`clear_tool_uses_20250919` with its defaults) leaves it: all tool results except the last 3 are
+/// cleared. A result that the model has not seen yet is kept.
 pub(crate) fn cleared(body: &Value) -> Value {
     let mut body = body.clone();
     let Some(messages) = body.get_mut("messages").and_then(Value::as_array_mut) else {

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What stands in front of the recorded instructions, as clients have words of their own there.
+/// The text before the recorded instructions: clients have instructions of their own there.
 const STANDING: &str = "You are an agent that works with tools.";
 
-/// The model that is asked. What it costs is in the terms.
+/// The model that is asked. Its price is in the terms.
 const MODEL: &str = "claude-sonnet-4-5";
 
-/// A client that sends a recorded conversation: a request for each answer of the model, with everything that was said
-/// before, and marks for the cache where Claude Code sets them.
+/// A client that sends a recorded conversation: a request for each answer of the model, with everything
+/// that was said before, and with cache marks where Claude Code sets them.
 pub(crate) struct Client {
     id: String,
     system: Value,
@@ -24,7 +24,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// One for this conversation; `None` where no model speaks in it.
+    /// Creates a client for this conversation; `None` if no model speaks in it.
     pub(crate) fn of(id: &str, conversation: &Conversation) -> Option<Self> {
         let body = anthropic::body(&conversation.messages, &[], &Options::default());
         let mut body: Value = serde_json::from_str(&body).ok()?;
@@ -42,18 +42,18 @@ impl Client {
         speaks.then(|| Self { id, system: json!(system), tools, messages })
     }
 
-    /// What it sends, and what the model answers.
+    /// Returns what it sends, and what the model answers.
     pub(crate) fn exchanges(&self) -> impl Iterator<Item = Taped<'_>> {
         self.answers().map(|at| self.exchange(at))
     }
 
-    /// Where the answers of the model stand.
+    /// Returns the indexes of the model's answers.
     fn answers(&self) -> impl Iterator<Item = usize> {
         let numbered = self.messages.iter().enumerate();
         numbered.filter(|(_, message)| is_models(message)).map(|(at, _)| at)
     }
 
-    /// The exchange whose answer stands at `at`.
+    /// Returns the exchange whose answer is at `at`.
     fn exchange(&self, at: usize) -> Taped<'_> {
         let mut messages = self.messages.get(..at).unwrap_or_default().to_vec();
         let last = messages.last_mut().and_then(|last| last.get_mut("content")?.as_array_mut());
@@ -106,8 +106,8 @@ fn mark(block: Option<&mut Value>) {
     }
 }
 
-/// The tools that the recording declares, or the names of those that it calls; then the memory's, as clients of
-/// `foldback mcp` name it.
+/// Returns the tools that the recording declares, or the names of those that it calls; then the
+/// memory's, as clients of `foldback mcp` name it.
 fn tools(conversation: &Conversation) -> Value {
     let declared = conversation.envelope.get("tools");
     let declared = declared.and_then(|tools| serde_json::from_str::<Vec<Value>>(&tools).ok());
@@ -127,7 +127,7 @@ fn tools(conversation: &Conversation) -> Value {
     json!(tools)
 }
 
-/// A declared tool in the form of Anthropic's API.
+/// Returns a declared tool in the format of Anthropic's API.
 fn as_anthropic(tool: &Value) -> Value {
     let body = tool.get("function").unwrap_or(tool);
     let schema = body.get("parameters").or_else(|| body.get("input_schema"));

@@ -1,12 +1,13 @@
-//! What a conversation costs through `foldback gateway`, beside sending it directly.
+//! The cost of a conversation through `foldback gateway`, compared with sending it directly.
 //!
-//! A conversation is played request by request: as its client sent it, where a gateway kept it, or a recording as a
-//! client of Anthropic's API would send it, with a request for each answer of the model. Each request is billed three
-//! times by a provider that caches what it is sent
-//! ([`ProviderCache`](foldback_providers::ProviderCache)): as the client sends it, as the gateway sends it, and as the
-//! provider's own clearing of old results (`clear_tool_uses_20250919`) leaves it. Where another proxy is named, each is sent through that, too, and billed as
-//! it reaches the provider. Tokens are counted with o200k. Both
-//! ways declare the memory's tool, and what a model would load with it is not part of a recording.
+//! A conversation is replayed request by request: as its client sent it, if a gateway kept it, or a
+//! recording as a client of Anthropic's API would send it, with a request for each answer of the model.
+//! Each request is billed three times by a provider that caches what it is sent
+//! ([`ProviderCache`](foldback_providers::ProviderCache)): as the client sends it, as the gateway sends
+//! it, and as the provider's own clearing of old results (`clear_tool_uses_20250919`) leaves it. If
+//! another proxy is named, each request is also sent through that proxy and billed as it reaches the
+//! provider. Tokens are counted with o200k. Both ways declare the memory's tool; what a model would
+//! load with it is not part of a recording.
 
 mod bill;
 mod clearing;
@@ -32,25 +33,25 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 
-/// On which terms, and in which rhythm.
+/// The terms and the pauses of a measurement.
 pub struct Config {
     /// The terms of the provider's cache.
     pub terms: Vec<CacheTerms>,
-    /// So long a client waits between two requests; where there is none, exchanges keep the times at which they
-    /// passed, and recordings are played in [two rhythms](Self::RHYTHMS).
+    /// How long a client waits between two requests. If empty, exchanges keep the times at which they
+    /// passed, and recordings are replayed at [two paces](Self::RHYTHMS).
     pub pauses: Vec<Duration>,
-    /// Another proxy, through which each conversation is played, too.
+    /// Another proxy, through which each conversation is also replayed.
     pub proxy: Option<ProxyTrial>,
 }
 
 impl Config {
-    /// An agent that works, and one whose person comes back each hour.
+    /// The pauses of an agent at work, and of one whose user returns every hour.
     pub const RHYTHMS: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(3_600)];
 }
 
 impl Default for Config {
-    /// The prices of Anthropic's models for five minutes and for an hour, those at which a read costs half as much,
-    /// and no cache.
+    /// Returns the prices of Anthropic's models for five minutes and for an hour, prices at which a
+    /// read costs half as much, and those without a cache.
     fn default() -> Self {
         let terms = |read: f64, write: f64, life: u64| CacheTerms {
             prices: Prices { read, write, plain: 1.0 },
@@ -63,7 +64,7 @@ impl Default for Config {
     }
 }
 
-/// What conversations cost.
+/// The costs of conversations.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bills {
     /// Each conversation, in the order of the input.
@@ -77,22 +78,22 @@ pub struct Bills {
 pub struct Measured {
     /// Its name.
     pub id: String,
-    /// The file or folder that it came from.
+    /// The file or folder from which it came.
     pub file: String,
-    /// Where it is summed up.
+    /// The group in which it is summed up.
     pub group: Group,
     /// The tokens of its largest request.
     pub tokens: u64,
-    /// How many requests it is.
+    /// The number of its requests.
     pub requests: u64,
-    /// What it costs, on each of the terms and in each of the rhythms.
+    /// Its cost on each of the terms, with each of the pauses.
     pub bills: Vec<Bill>,
 }
 
-/// Plays conversations. `done` is called behind each.
+/// Replays conversations. `done` is called after each.
 ///
 /// # Errors
-/// When a memory cannot be made or fails, or a request is no JSON.
+/// When a memory cannot be created or fails, or a request is not JSON.
 pub fn measure(
     talks: &[Talk],
     config: &Config,
@@ -123,7 +124,7 @@ impl Measured {
         let (mut counts, mut tokens, mut requests) = (Counts::default(), 0, 0);
         for mut exchange in talk.exchanges() {
             let body: Value = serde_json::from_str(&exchange.request).map_err(|error| {
-                BenchError::Input(format!("{}: a request is no JSON: {error}", talk.id))
+                BenchError::Input(format!("{}: a request is not JSON: {error}", talk.id))
             })?;
             let sizes = runs.iter_mut().map(|run| run.direct(&mut exchange, &body, &mut counts));
             let size = sizes.max().unwrap_or_default();
@@ -147,7 +148,8 @@ impl Measured {
     }
 }
 
-/// Sends a request through another proxy. Where a proxy goes by what it is billed, that is on the first terms.
+/// Sends a request through another proxy. If a proxy acts on its bills, it is billed on the first
+/// terms.
 fn proxied(
     proxy: &ProxyTrial,
     exchange: &Taped<'_>,
@@ -165,7 +167,7 @@ fn proxied(
         billed.first().copied().unwrap_or_default()
     })?;
     match failed {
-        Some(error) => Err(BenchError::Input(format!("the proxy sends no JSON: {error}"))),
+        Some(error) => Err(BenchError::Input(format!("the proxy sent invalid JSON: {error}"))),
         None => Ok(()),
     }
 }

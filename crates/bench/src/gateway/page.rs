@@ -1,4 +1,4 @@
-//! The page of the gateway: what conversations cost through it, beside sending them directly.
+//! The page of the gateway: the cost of conversations through it, compared with sending them directly.
 
 use super::{Bills, Sum};
 use crate::BenchError;
@@ -6,16 +6,16 @@ use crate::report::{Bar, Bars, Page, Section};
 use foldback_core::thousands;
 
 impl Bills {
-    /// The results as a page.
+    /// Returns the results as a page.
     ///
     /// # Errors
     /// When a picture cannot be drawn.
     pub fn page(&self) -> Result<Page, BenchError> {
-        let lead = "What conversations cost through foldback gateway, beside sending them directly and beside the \
+        let lead = "What conversations cost through foldback gateway, compared with sending them directly and with the \
                     provider's own clearing of old results of tools.";
         let mut page = Page::new("Gateway", lead);
         let note = "In plain tokens, as a provider with a prefix cache bills them: each request is read as far as an \
-                    earlier one that has not run out began the same, and written behind that.";
+                    earlier, unexpired one has the same beginning, and written after that.";
         let mut section = Section::new("Costs").note(note);
         for sums in self.sums.chunk_by(|a, b| (a.group, a.is_long) == (b.group, b.is_long)) {
             let Some(first) = sums.first() else { continue };

@@ -7,7 +7,8 @@ use crate::savings::percent;
 use foldback_core::thousands;
 
 impl Bills {
-    /// The tables that a person reads: what is saved, group by group, and where the gateway was dearest.
+    /// Returns the tables that a person reads: the savings of each group, and where the gateway was
+    /// dearest.
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
         let mut sheets: Vec<Sheet> = Vec::new();
@@ -36,7 +37,7 @@ impl Bills {
         sheets
     }
 
-    /// What another proxy saves, where one is tried.
+    /// Returns what another proxy saves, if one is tried.
     fn proxied(&self) -> Option<Sheet> {
         let title = "Through the other proxy (saved: in sum, median)";
         let mut sheet = Sheet::new(title, &["group", "prices", "pause"], &["saved", "median"]);
@@ -48,9 +49,10 @@ impl Bills {
         Some(sheet)
     }
 
-    /// On each of the terms and in each of the rhythms, the conversation that was dearest through the gateway.
+    /// Returns the conversation that was dearest through the gateway, on each of the terms and with
+    /// each of the pauses.
     fn dearest(&self) -> Sheet {
-        let title = "Dearest through the gateway, behind any request";
+        let title = "Dearest through the gateway, after any request";
         let mut sheet =
             Sheet::new(title, &["prices", "pause", "conversation"], &["dearer", "request"]);
         let settings = self.sums.iter().filter(|sum| !sum.is_long).map(|sum| sum.setting);
@@ -80,7 +82,7 @@ impl Bills {
         sheet
     }
 
-    /// A row for each conversation, the terms and the rhythm.
+    /// Returns a row for each conversation, terms and pause.
     #[must_use]
     pub fn rows(&self) -> Sheet {
         let numbers = [
@@ -134,7 +136,7 @@ impl Bills {
 }
 
 impl Sum {
-    /// Which conversations it is of.
+    /// Returns the name of its conversations.
     pub(crate) fn title(&self) -> String {
         match self.is_long {
             true => format!("{} over {} tokens", self.group.title(), thousands(LONG)),
@@ -143,15 +145,15 @@ impl Sum {
     }
 }
 
-/// What stands over the figures of a group.
+/// Returns the heading of a group's figures.
 fn title(sum: &Sum) -> String {
     let count = match sum.conversations {
         1 => "1 conversation".to_owned(),
         count => format!("{} conversations", thousands(count)),
     };
     format!(
-        "{}: {count} (direct: cost in millions of plain tokens; saved: by the gateway in sum, median, least; dearest: most over \
-         direct behind any request; clearing: saved by the provider's own)",
+        "{}: {count} (direct: cost in millions of plain tokens; saved: by the gateway in sum, median, least; dearest: most above \
+         direct after any request; clearing: saved by the provider's own)",
         sum.title()
     )
 }

@@ -1,55 +1,55 @@
-//! What the conversations of a group cost together.
+//! The total cost of the conversations in a group.
 
 use super::{Measured, Setting};
 use crate::quantile;
 use crate::savings::Group;
 use serde::Serialize;
 
-/// A conversation with a request of more tokens than this is a long one.
+/// A conversation with a request of more tokens than this is long.
 pub(crate) const LONG: u64 = 30_000;
 
-/// What the conversations of a group cost together.
+/// The total cost of the conversations in a group.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sum {
     /// The group.
     pub group: Group,
     /// Whether these are only those with a request of over 30,000 tokens.
     pub is_long: bool,
-    /// How many they are.
+    /// The number of conversations.
     pub conversations: u64,
-    /// The terms and the rhythm.
+    /// The terms and the pauses.
     #[serde(flatten)]
     pub setting: Setting,
-    /// What they cost directly, in plain tokens.
+    /// Their cost sent directly, in plain tokens.
     pub direct: f64,
-    /// What they cost through the gateway.
+    /// Their cost through the gateway.
     pub gateway: f64,
-    /// What they cost with the provider's own clearing.
+    /// Their cost with the provider's own clearing.
     pub clearing: f64,
-    /// What they cost through another proxy, where one is tried.
+    /// Their cost through another proxy, if one is tried.
     pub proxy: Option<f64>,
-    /// By which share the gateway is cheaper, in sum.
+    /// The share by which the gateway is cheaper, in total.
     pub saved: f64,
     /// The median of that over the conversations.
     pub median: f64,
-    /// The least of it.
+    /// The lowest such share.
     pub least: f64,
-    /// By which share the clearing is cheaper, in sum.
+    /// The share by which the clearing is cheaper, in total.
     pub saved_by_clearing: f64,
     /// The median of that over the conversations.
     pub median_by_clearing: f64,
-    /// By which share the other proxy is cheaper, in sum.
+    /// The share by which the other proxy is cheaper, in total.
     pub saved_by_proxy: Option<f64>,
     /// The median of that over the conversations.
     pub median_by_proxy: Option<f64>,
-    /// By which share the gateway was dearer, behind the request of any of them where that was most.
+    /// The largest share by which the gateway was dearer after any request of any of them.
     pub dearer: f64,
-    /// The conversation of that request; `None` where it never was.
+    /// The conversation of that request; `None` if it was never dearer.
     pub dearest: Option<String>,
 }
 
 impl Sum {
-    /// Those of all groups that have a conversation.
+    /// Returns the sums of all groups that have a conversation.
     pub(crate) fn all(conversations: &[Measured]) -> Vec<Self> {
         let mut sums = Vec::new();
         for group in Group::ALL {

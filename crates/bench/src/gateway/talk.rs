@@ -1,4 +1,4 @@
-//! A conversation that is played through the gateway.
+//! A conversation that is replayed through the gateway.
 
 use super::client::Client;
 use crate::Case;
@@ -6,13 +6,13 @@ use crate::savings::Group;
 use foldback_gateway::{Api, Taped};
 use serde_json::Value;
 
-/// A conversation that is played through the gateway.
+/// A conversation that is replayed through the gateway.
 pub struct Talk {
     /// Its name.
     pub id: String,
-    /// The file or folder that it came from.
+    /// The file or folder from which it came.
     pub file: String,
-    /// Where it is summed up.
+    /// The group in which it is summed up.
     pub group: Group,
     played: Played,
 }
@@ -25,15 +25,16 @@ enum Played {
 }
 
 impl Talk {
-    /// A recorded conversation, as a client of Anthropic's API sends it; `None` where no model speaks in it.
+    /// Returns a recorded conversation as a client of Anthropic's API sends it; `None` if no model
+    /// speaks in it.
     #[must_use]
     pub fn of(case: &Case) -> Option<Self> {
         let played = Played::Recording(Client::of(&case.id, &case.conversation)?);
         Some(Self { id: case.id.clone(), file: case.file.clone(), group: Group::of(case), played })
     }
 
-    /// The conversations of a folder of exchanges: those of one session together, and of clients that name none those
-    /// that begin alike.
+    /// Returns the conversations in a folder of exchanges: exchanges of one session belong together; if
+    /// a client names no session, those with the same beginning do.
     #[must_use]
     pub fn of_traffic(file: &str, exchanges: Vec<Taped<'static>>) -> Vec<Self> {
         let mut sessions: Vec<(String, Vec<Taped<'static>>)> = Vec::new();
@@ -59,12 +60,12 @@ impl Talk {
         sessions.into_iter().enumerate().map(talk).collect()
     }
 
-    /// Whether it has a rhythm of its own.
+    /// Returns whether it has recorded times.
     pub(crate) fn has_times(&self) -> bool {
         matches!(self.played, Played::Traffic(_))
     }
 
-    /// What was sent and answered.
+    /// Returns the requests and answers.
     pub(crate) fn exchanges(&self) -> Box<dyn Iterator<Item = Taped<'_>> + '_> {
         match &self.played {
             Played::Recording(client) => Box::new(client.exchanges()),
@@ -73,7 +74,7 @@ impl Talk {
     }
 }
 
-/// How a conversation begins, by the program that sent it.
+/// Returns the beginning of a conversation, together with the program that sent it.
 fn opening(exchange: &Taped<'_>) -> String {
     let body: Value = serde_json::from_str(&exchange.request).unwrap_or_default();
     let list = if exchange.api == Api::Responses { "input" } else { "messages" };

@@ -1,4 +1,4 @@
-//! Bars, one below the other, whose parts stand end to end or side by side.
+//! Bars, one below the other, whose parts are stacked end to end or drawn side by side.
 
 use super::lines::{failed, short};
 use super::palette::{FONT, GRID, INK, colour};
@@ -8,27 +8,28 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color as _, IntoFont as _};
 
 const WIDTH: u32 = 960;
-/// The height of a bar with the room around it, in pixels.
+/// The height of a bar including its margin, in pixels.
 const ROW: u32 = 34;
-/// The height of a part among parts that stand side by side, in pixels.
+/// The height of one of several parts drawn side by side, in pixels.
 const PART: u32 = 20;
 const NAMES: u32 = 190;
 
-/// Bars, each parted in the same way.
+/// Bars, all divided into the same parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
-    /// What a bar's length is, with its unit.
+    /// What a bar's length means, with its unit.
     pub label: String,
-    /// What the parts of a bar are, in their order.
+    /// The names of a bar's parts, in order.
     pub parts: Vec<String>,
-    /// The bars, from above.
+    /// The bars, from top to bottom.
     pub bars: Vec<Bar>,
-    /// Whether the parts of a bar stand side by side, each with its number, and not end to end.
+    /// Whether the parts of a bar are drawn side by side, each with its number, rather than end to end.
     pub side_by_side: bool,
 }
 
 impl Bars {
-    /// Bars whose parts stand end to end, each by its name and the lengths of its parts.
+    /// Returns bars whose parts are stacked end to end, each given by its name and the lengths of its
+    /// parts.
     pub fn end_to_end(
         label: &str,
         parts: &[&str],
@@ -46,14 +47,14 @@ impl Bars {
 /// A bar.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {
-    /// What it stands for.
+    /// What it represents.
     pub name: String,
     /// The lengths of its parts, 0 or more.
     pub values: Vec<f64>,
 }
 
 impl Bars {
-    /// The picture as SVG.
+    /// Returns the picture as SVG.
     ///
     /// # Errors
     /// When no bar has a length.
@@ -66,7 +67,7 @@ impl Bars {
         let row = if self.side_by_side { parts.saturating_mul(PART) + 14 } else { ROW };
         let rows = u32::try_from(self.bars.len()).unwrap_or(u32::MAX);
         let height = rows.saturating_mul(row).saturating_add(64);
-        // The numbers beside bars take room too.
+        // The numbers beside the bars take room too.
         let end = if self.side_by_side { most * 1.08 } else { most };
         let mut svg = String::new();
         {
@@ -120,7 +121,7 @@ impl Bars {
         Ok(svg)
     }
 
-    /// How far a bar reaches.
+    /// Returns how far a bar reaches.
     fn length(&self, bar: &Bar) -> f64 {
         match self.side_by_side {
             true => bar.values.iter().copied().fold(0.0, f64::max),
@@ -146,10 +147,10 @@ mod tests {
         let svg = bars.svg().unwrap();
         assert_eq!(svg.matches("fill=\"#4CA89F\"").count(), 2, "{svg}");
         assert!(svg.contains("折叠 &lt;b&gt;"), "{svg}");
-        assert!(!svg.contains("\n4.25\n"), "a part tells no number: {svg}");
+        assert!(!svg.contains("\n4.25\n"), "a part shows no number: {svg}");
         let beside = Bars { side_by_side: true, ..bars.clone() }.svg().unwrap();
         assert_eq!(beside.matches("fill=\"#4CA89F\"").count(), 2, "{beside}");
-        assert!(beside.contains("\n4.25\n"), "each part tells its number: {beside}");
+        assert!(beside.contains("\n4.25\n"), "each part shows its number: {beside}");
         let none = Bars { bars: vec![bar("full", &[0.0])], ..bars };
         assert!(none.svg().unwrap_err().to_string().contains("no bar has a length"));
     }

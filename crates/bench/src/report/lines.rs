@@ -16,17 +16,17 @@ use plotters::style::{Color as _, IntoFont as _, RGBColor, ShapeStyle, TextStyle
 use std::fmt::Display;
 use std::ops::Range;
 
-/// The width and height of a picture, in pixels; a page scales it.
+/// The width and height of a picture, in pixels; a page scales them.
 const SIZE: (u32, u32) = (960, 440);
 
-/// A curve of more points is drawn thinner.
+/// A curve with more points is drawn thinner.
 const MANY: usize = 150;
 
-/// The height of a line of words, in pixels.
+/// The height of a line of text, in pixels.
 const LINE: i32 = 16;
 /// Names at the ends of curves take at most this width, in pixels.
 const NAMES: u32 = 200;
-/// The width of a character, in pixels, rather too large.
+/// The width of a character, in pixels, on the large side.
 const CHARACTER: u32 = 7;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -41,27 +41,27 @@ pub struct Lines {
     pub y: Axis,
     /// The curves.
     pub series: Vec<Series>,
-    /// Places on the horizontal axis that are worth a word.
+    /// Labelled places on the horizontal axis.
     pub marks: Vec<Mark>,
 }
 
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What it counts, with its unit.
+    /// What it measures, with its unit.
     pub label: String,
-    /// Whether each step is ten times the one before; values of 0 and less are left out then.
+    /// Whether each step is ten times the previous one; values of 0 and less are then left out.
     pub log: bool,
 }
 
 impl Axis {
-    /// An axis whose steps are equal.
+    /// Returns an axis with equal steps.
     #[must_use]
     pub fn linear(label: &str) -> Self {
         Self { label: label.to_owned(), log: false }
     }
 
-    /// An axis on which each step is ten times the one before.
+    /// Returns an axis on which each step is ten times the previous one.
     #[must_use]
     pub fn log(label: &str) -> Self {
         Self { label: label.to_owned(), log: true }
@@ -75,26 +75,26 @@ pub struct Series {
     pub name: String,
     /// The points, in the order of their first number.
     pub points: Vec<(f64, f64)>,
-    /// Whether it is what the picture is about.
+    /// Whether it is the subject of the picture.
     pub strong: bool,
-    /// Whether it is drawn with gaps.
+    /// Whether it is dashed.
     pub dashed: bool,
 }
 
-/// A place on the horizontal axis.
+/// A labelled place on the horizontal axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mark {
-    /// Where.
+    /// The place.
     pub x: f64,
-    /// What is there.
+    /// The label.
     pub label: String,
 }
 
 impl Lines {
-    /// The picture as SVG.
+    /// Returns the picture as SVG.
     ///
     /// # Errors
-    /// When there is no point that could be drawn.
+    /// When there is no point to draw.
     pub fn svg(&self) -> Result<String, BenchError> {
         let shown = |point: &&(f64, f64)| {
             let fits = |value: f64, axis: &Axis| value.is_finite() && (!axis.log || value > 0.0);
@@ -173,7 +173,7 @@ impl Lines {
     }
 }
 
-/// Draws the curves, those that the picture is about in front.
+/// Draws the curves, with the picture's subjects in front.
 fn draw_curves<X, Y>(chart: &mut Chart<'_, '_, X, Y>, series: &[Series]) -> Result<(), BenchError>
 where
     X: Ranged<ValueType = f64>,
@@ -183,7 +183,7 @@ where
     order.sort_by_key(|at| series.get(*at).is_some_and(|series| series.strong));
     for at in order {
         let Some(one) = series.get(at) else { continue };
-        // Where there are many points, thick lines would run into each other.
+        // With many points, thick lines would run into each other.
         let thin = u32::from(one.points.len() > MANY);
         let width = if one.strong { 3 } else { 2 } - thin;
         let style = ShapeStyle::from(colour(at)).stroke_width(width);
@@ -197,8 +197,8 @@ where
     Ok(())
 }
 
-/// Draws marks at these pixels of the horizontal axis. Their words stand above the picture, those of
-/// the last mark on top: so no line runs through words that stand on the left of another one.
+/// Draws marks at these pixels of the horizontal axis. Their labels are above the picture, the last
+/// mark's on top, so that no line runs through a label to its left.
 fn draw_marks<'m>(
     root: &Area<'_>,
     down: &Range<i32>,
@@ -215,7 +215,7 @@ fn draw_marks<'m>(
     Ok(())
 }
 
-/// Draws the names of curves beside their ends, each curve by its number, name and last pixel.
+/// Draws the names of curves beside their ends. Each curve is given by its number, name and last pixel.
 fn draw_names(
     root: &Area<'_>,
     across: &Range<i32>,
@@ -234,27 +234,27 @@ fn draw_names(
     Ok(())
 }
 
-/// How words are written.
+/// Returns the text style.
 fn words() -> TextStyle<'static> {
     ("sans-serif", FONT).into_font().color(&INK)
 }
 
-/// The room that the names beside the curves' ends take, in pixels.
+/// Returns the width of the names beside the curves' ends, in pixels.
 fn names_width(series: &[Series]) -> u32 {
     let drawn = series.iter().filter(|series| !series.points.is_empty());
     let longest = drawn.map(|series| width(&series.name)).max().unwrap_or_default();
     longest.min(NAMES) + 26
 }
 
-/// About the width of a text, in pixels; a character beyond ASCII is taken for a wide one.
+/// Returns the approximate width of a text, in pixels; a non-ASCII character is taken for a wide one.
 fn width(text: &str) -> u32 {
     let wide = text.chars().filter(|c| !c.is_ascii()).count();
     let characters = u32::try_from(text.chars().count() + wide).unwrap_or(NAMES);
     characters.saturating_mul(CHARACTER)
 }
 
-/// Places for names beside these heights, each at least a line below the one before it, and none
-/// under `lowest` as long as there is room.
+/// Returns places for names beside these heights, each at least a line below the previous one, and none
+/// below `lowest` as long as there is room.
 fn apart(heights: &[i32], lowest: i32) -> Vec<i32> {
     let mut order: Vec<usize> = (0..heights.len()).collect();
     order.sort_by_key(|at| heights.get(*at).copied());
@@ -276,7 +276,7 @@ fn apart(heights: &[i32], lowest: i32) -> Vec<i32> {
     places
 }
 
-/// The ends of an axis that holds all values.
+/// Returns the ends of an axis that holds all values.
 fn ends(values: impl Iterator<Item = f64>, log: bool) -> Result<(f64, f64), BenchError> {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in values {
@@ -284,7 +284,7 @@ fn ends(values: impl Iterator<Item = f64>, log: bool) -> Result<(f64, f64), Benc
         high = high.max(value);
     }
     if low > high {
-        return Err(BenchError::Picture("there is nothing to be drawn".to_owned()));
+        return Err(BenchError::Picture("there is nothing to draw".to_owned()));
     }
     if log {
         return Ok(if high > low { (low / 1.1, high * 1.1) } else { (low / 2.0, low * 5.0) });
@@ -293,13 +293,13 @@ fn ends(values: impl Iterator<Item = f64>, log: bool) -> Result<(f64, f64), Benc
     Ok((low, if high > low { high + (high - low) * 0.04 } else { low + 1.0 }))
 }
 
-/// The numbers that a logarithmic axis names: powers of ten, and where they are few, their doubles
-/// and halves too.
+/// Returns the numbers that a logarithmic axis labels: powers of ten, and if these are few, their
+/// doubles and halves too.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let steps: &[f64] = if last - first > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let all = (first..=last).flat_map(|power| steps.iter().map(move |step| (power, step)));
-    // A power under 1 is divided by: 0.2 is what 2 / 10 gives, and not what 2 * 0.1 does.
+    // For a power below 1, divide: 2 / 10 gives 0.2, while 2 * 0.1 does not.
     let all = all.map(|(power, step)| match power < 0 {
         true => step / 10_f64.powi(-power),
         false => step * 10_f64.powi(power),
@@ -307,7 +307,7 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
     all.filter(|tick| (low..=high).contains(tick)).collect()
 }
 
-/// A number on an axis: `120k`, `1.5M`, `0.25`.
+/// Returns the label of a number on an axis: `120k`, `1.5M`, `0.25`.
 pub(super) fn short(value: f64) -> String {
     let (value, unit) = match value.abs() {
         size if size >= 1e6 => (value / 1e6, "M"),
@@ -390,6 +390,6 @@ mod tests {
     #[test]
     fn nothing_cannot_be_drawn() {
         let error = Lines::default().svg().unwrap_err();
-        assert!(error.to_string().contains("nothing to be drawn"));
+        assert!(error.to_string().contains("nothing to draw"));
     }
 }

@@ -1,4 +1,4 @@
-//! The page: sections of words, pictures and tables in one HTML file that loads nothing.
+//! The page: sections of text, pictures and tables in one HTML file that loads nothing.
 
 use super::palette::{COLOURS, dark_rules, hex};
 use super::{Bars, Lines};
@@ -15,7 +15,7 @@ pub struct Page {
     sections: Vec<Section>,
 }
 
-/// A part of a page under one heading.
+/// A section of a page under one heading.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     heading: String,
@@ -23,7 +23,7 @@ pub struct Section {
 }
 
 impl Page {
-    /// A page with a title and a sentence below it.
+    /// Returns a page with a title and a sentence below it.
     #[must_use]
     pub fn new(title: &str, lead: &str) -> Self {
         Self { title: title.to_owned(), lead: lead.to_owned(), sections: Vec::new() }
@@ -34,7 +34,7 @@ impl Page {
         self.sections.push(section);
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     #[must_use]
     pub fn html(&self) -> String {
         let title = escaped(&self.title);
@@ -54,14 +54,14 @@ impl Page {
         html.push_str(concat!(
             "</main>\n<footer>Made by foldback ",
             env!("CARGO_PKG_VERSION"),
-            ". The same input gives the same page, times aside.</footer>\n</body>\n</html>\n"
+            ". The same input gives the same page, except for times.</footer>\n</body>\n</html>\n"
         ));
         html
     }
 }
 
 impl Section {
-    /// A section without anything below its heading.
+    /// Returns a section with nothing below its heading.
     #[must_use]
     pub fn new(heading: &str) -> Self {
         Self { heading: heading.to_owned(), body: String::new() }
@@ -74,7 +74,7 @@ impl Section {
         self
     }
 
-    /// Adds a caption, which belongs to what follows it.
+    /// Adds a caption for the element that follows.
     #[must_use]
     pub fn caption(mut self, text: &str) -> Self {
         self.put(&format!("<h3>{}</h3>\n", escaped(text)));
@@ -84,7 +84,7 @@ impl Section {
     /// Adds curves, with the names of those that have points.
     ///
     /// # Errors
-    /// When there is nothing to be drawn.
+    /// When there is nothing to draw.
     pub fn lines(mut self, lines: &Lines) -> Result<Self, BenchError> {
         let names = lines.series.iter().map(|series| {
             (!series.points.is_empty()).then_some((series.name.as_str(), series.dashed))
@@ -93,10 +93,10 @@ impl Section {
         Ok(self)
     }
 
-    /// Adds bars, with the names of those parts that have a length.
+    /// Adds bars, with the names of the parts that have a length.
     ///
     /// # Errors
-    /// When there is nothing to be drawn.
+    /// When there is nothing to draw.
     pub fn bars(mut self, bars: &Bars) -> Result<Self, BenchError> {
         let is_drawn = |at: usize| {
             bars.bars.iter().any(|bar| bar.values.get(at).is_some_and(|value| *value > 0.0))
@@ -107,7 +107,7 @@ impl Section {
         Ok(self)
     }
 
-    /// Adds a list of names, each with what there is to say of it.
+    /// Adds a list of names, each with its description.
     #[must_use]
     pub fn terms(
         mut self,
@@ -162,7 +162,7 @@ impl Section {
             let colour = COLOURS.get(at % COLOURS.len()).map(|(colour, _)| hex(*colour));
             let colour = colour.unwrap_or_default();
             let dashed = if dashed { " class=\"dashed\"" } else { "" };
-            // A text into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 key,
                 "<span><i data-colour=\"{colour}\" style=\"background:{colour}\"{dashed}></i>{}</span>",
@@ -179,7 +179,7 @@ impl Section {
     }
 }
 
-/// A text that is no markup.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,18 +1,18 @@
-//! The colours of pictures, and the size of their words. A page replaces colours by those of its
-//! dark dress, by their very values.
+//! The colours of pictures, and the size of their text. In dark mode, a page replaces colours by
+//! matching their values.
 
 use plotters::style::RGBColor;
 
-/// Axes and words.
+/// Axes and text.
 pub(super) const INK: RGBColor = RGBColor(0x62, 0x5e, 0x56);
-/// Lines of the grid.
+/// Grid lines.
 pub(super) const GRID: RGBColor = RGBColor(0xe5, 0xe1, 0xd8);
 
-/// The size of words as plotters takes it; in SVG it comes to 0.81 of that, in pixels.
+/// The text size as plotters takes it; in SVG it becomes 0.81 of that, in pixels.
 pub(super) const FONT: u32 = 16;
 
-/// Of each colour the light and the dark one. The first two are foldback's own, the last one is
-/// that of what all others are held against.
+/// The light and the dark variant of each colour. The first two are foldback's own; the last belongs to
+/// the baseline of all comparisons.
 pub(super) const COLOURS: [(RGBColor, &str); 10] = [
     (RGBColor(0x0a, 0x6f, 0x6a), "#55c7bc"),
     (RGBColor(0x4c, 0xa8, 0x9f), "#2f9e95"),
@@ -26,17 +26,17 @@ pub(super) const COLOURS: [(RGBColor, &str); 10] = [
     (RGBColor(0x6b, 0x72, 0x80), "#a3abb8"),
 ];
 
-/// The colour of the series at this place; it begins again behind the last.
+/// Returns the colour of the series at this place, starting again after the last.
 pub(super) fn colour(at: usize) -> RGBColor {
     COLOURS.get(at % COLOURS.len()).map_or(INK, |(colour, _)| *colour)
 }
 
-/// A colour as SVG writes it.
+/// Returns a colour as SVG writes it.
 pub(super) fn hex(RGBColor(r, g, b): RGBColor) -> String {
     format!("#{r:02X}{g:02X}{b:02X}")
 }
 
-/// The rules that put pictures into the dark dress.
+/// Returns the CSS rules for pictures in dark mode.
 pub(super) fn dark_rules() -> String {
     let pairs = COLOURS.iter().map(|(light, dark)| (*light, *dark));
     pairs

@@ -1,4 +1,4 @@
-//! Where the answers of questions stand.
+//! Finds the messages that answer questions.
 
 use crate::{Case, Question};
 use serde::Serialize;
@@ -11,20 +11,21 @@ use std::ops::RangeInclusive;
 pub(super) struct Asked {
     /// The question.
     pub(super) question: String,
-    /// Its class, as it is reported; empty where the source names none.
+    /// Its class, as it is reported; empty if the source names none.
     pub(super) category: String,
-    /// The messages, by their numbers: ascending, at least one. An id that several messages have
-    /// names them all; one that none has, and what lies beyond the end, is no evidence.
+    /// The messages, by their numbers: ascending, at least one. An id shared by several messages names
+    /// them all; an unknown id, or an index beyond the end, is not evidence.
     pub(super) evidence: Vec<usize>,
 }
 
 /// Questions that are not asked, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Those of category 5, by which LoCoMo marks questions that its conversations do not answer
-    /// (adversarial ones).
+    /// Questions of category 5, by which LoCoMo marks adversarial questions, which its conversations do
+    /// not answer.
     pub adversarial: usize,
-    /// Those that ask nothing, or whose evidence is not told, or stands in no message of the conversation.
+    /// Questions that ask nothing, or whose evidence is not given or is in no message of the
+    /// conversation.
     pub without_evidence: usize,
 }
 
@@ -34,7 +35,7 @@ impl LeftOut {
         self.without_evidence += other.without_evidence;
     }
 
-    /// Whether none is.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::default()
@@ -44,7 +45,7 @@ impl LeftOut {
 /// LoCoMo's class of questions that its conversations do not answer.
 const ADVERSARIAL: &str = "5";
 
-/// The questions of a conversation that can be judged, and how many cannot.
+/// Returns the questions of a conversation that can be judged, and how many cannot.
 pub(super) fn asked(case: &Case) -> (Vec<Asked>, LeftOut) {
     let messages = &case.conversation.messages;
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -81,7 +82,7 @@ pub(super) fn asked(case: &Case) -> (Vec<Asked>, LeftOut) {
 }
 
 impl Asked {
-    /// How many of the messages that answer it stand in a run of messages.
+    /// Returns how many of the messages that answer it are in a run of messages.
     pub(super) fn held_by(&self, run: &RangeInclusive<usize>) -> usize {
         let below = |end: usize| self.evidence.partition_point(|at| *at < end);
         below(run.end().saturating_add(1)) - below(*run.start())

@@ -1,11 +1,11 @@
-//! How much of the evidence of questions a search brings.
+//! How much of the evidence for questions a search finds.
 //!
-//! Conversations are recorded into a memory as an import does, and each of their questions is
-//! searched for. Recall is the share of the messages that answer a question which stand in the
-//! blocks that were found: in the first 1, 5 and 10, and in the first ones that together have at
-//! most so many tokens. Beside the memory's own search stand its parts alone (words, meaning), one
-//! vector a block in place of one a message, and windows of a fixed number of messages in place of
-//! blocks, all by the same ranking.
+//! Conversations are recorded into a memory as an import does it, and each of their questions is
+//! searched for. Recall is the share of the messages answering a question that are in the blocks found:
+//! in the first 1, 5 and 10, and in the first ones that fit a given number of tokens. The memory's own
+//! search is compared with its parts alone (words, meaning), with one vector per block instead of one
+//! per message, and with windows of a fixed number of messages instead of blocks, all by the same
+//! ranking.
 
 mod evidence;
 mod page;
@@ -31,11 +31,11 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A search that is timed asks for so many blocks.
+/// The number of blocks that a timed search asks for.
 const TIMED_K: usize = 10;
 
-/// Asks the questions of conversations, in memories of these options with each of these embedders. The
-/// figures of the last one are the headline: its memory, words and meaning fused.
+/// Asks the questions of conversations, in memories with these options and with each of these
+/// embedders. The figures of the last one are the headline: its memory, words and meaning fused.
 ///
 /// # Errors
 /// When the memory fails.
@@ -73,8 +73,8 @@ fn ask(
     Ok(answers)
 }
 
-/// How many tokens the first messages of a conversation take together in a request, as o200k counts
-/// them.
+/// Returns how many tokens the first messages of a conversation take together in a request, as o200k
+/// counts them.
 struct Sizes(Vec<u64>);
 
 impl Sizes {
@@ -94,7 +94,7 @@ impl Sizes {
     }
 }
 
-/// The questions of one conversation, asked with one embedder.
+/// Asks the questions of one conversation with one embedder.
 struct Asking<'a> {
     case: &'a Case,
     questions: &'a [Asked],
@@ -128,12 +128,12 @@ impl Asking<'_> {
         Ok(parts)
     }
 
-    /// By the memory itself; and its blocks.
+    /// Answers by the memory itself, and returns its blocks.
     fn memory(&self) -> Result<(Vec<Part>, Vec<RangeInclusive<usize>>), BenchError> {
         let options = self.options.clone().with_embedder(self.embedder.clone());
         let memory = Memory::in_memory(options.with_clock(|| Timestamp(0)))?;
         let todo = TodoId::from_foreign(&self.case.id);
-        // Without vectors the figures would be of something else.
+        // Without vectors the figures would measure something else.
         let search = |request: &SearchRequest<'_>| {
             let answer = memory.search(&todo, request)?;
             answer.by_meaning().map_err(foldback::Error::from)
@@ -157,7 +157,7 @@ impl Asking<'_> {
         Ok((parts, blocks))
     }
 
-    /// By the same ranking, in other blocks or with other vectors.
+    /// Answers by the same ranking, in other blocks or with other vectors.
     fn recut(
         &self,
         cuts: Cuts,
@@ -227,8 +227,8 @@ mod tests {
     use foldback_core::{Message, ToolCall, ToolCallId};
     use foldback_transcript::{Conversation, Envelope};
 
-    /// What is cut otherwise is stored and searched as the memory does it: its own blocks, put into a
-    /// store that way, are found in the same order with the same scores.
+    /// Other cuts are stored and searched as the memory does it: its own blocks, put into a store that
+    /// way, are found in the same order with the same scores.
     #[test]
     fn blocks_of_the_memory_are_found_alike_when_they_are_recut() {
         let things = ["ferry", "oven", "渡轮", "烤箱", "violin", "passport"];
@@ -237,7 +237,7 @@ mod tests {
                 let text =
                     format!("The {} number {i} was seen on day {}.", things[i / 7], i * i % 11);
                 match i {
-                    // More than is embedded, and a call with its result.
+                    // A text longer than what is embedded, and a call with its result.
                     9 => Message::assistant(&text.repeat(80)),
                     21 => {
                         Message::calls(&text, vec![ToolCall::new("c", "look", r#"{"at":"码头"}"#)])
@@ -258,7 +258,7 @@ mod tests {
         let blocks: Vec<_> =
             memory.blocks(&todo, 0, 99).unwrap().iter().map(|block| run(block.range)).collect();
         assert!(blocks.len() > 4);
-        // No message stands outside the blocks.
+        // No message is outside the blocks.
         assert_eq!(
             blocks.iter().cloned().flatten().collect::<Vec<_>>(),
             (0..40).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! The page of retrieval: recall against budgets, by what orders the blocks and by how they are cut.
+//! The page of retrieval: recall against budgets, by ranking and by cut.
 
 use super::{Cuts, FileRecall, Recall, Retrieval, SettingRecall, VectorsOf};
 use crate::report::{Axis, Lines, Page, Section, Series};
@@ -6,17 +6,17 @@ use crate::{BenchError, sheet::short_name};
 use foldback_blockstore::Ranking;
 
 impl Retrieval {
-    /// The results as a page.
+    /// Returns the results as a page.
     ///
     /// # Errors
     /// When a picture cannot be drawn.
     pub fn page(&self) -> Result<Page, BenchError> {
-        let lead = "How much of the evidence of questions a search brings. Conversations with \
+        let lead = "How much of the evidence for questions a search finds. Conversations with \
                     questions are recorded as an import does it; recall is the share of the \
-                    answering messages that stand in the first blocks found.";
+                    answering messages that are in the first blocks found.";
         let mut page = Page::new("Retrieval", lead);
         let asked = format!(
-            "{} questions, vectors by {}. A block has {:.0} tokens in the mean. Left out: {} of \
+            "{} questions, vectors by {}. A block has {:.0} tokens on average. Left out: {} of \
              category 5 (LoCoMo's adversarial ones, which its conversations do not \
              answer), {} without evidence in the conversation.",
             self.all.questions,
@@ -27,7 +27,7 @@ impl Retrieval {
         );
         let note = "Blocks are taken whole, in the order of their ranks, until the first that does \
                     not fit. Against the number of blocks larger blocks look better; against tokens \
-                    they do not. Means are blocks with one vector each, windows are blocks of so \
+                    they do not. Means are blocks with one vector each, windows are blocks of that \
                     many messages each, whatever they say.";
         let mut section = Section::new("All questions").note(&asked).note(note);
         if self.settings.is_empty() {
@@ -62,7 +62,7 @@ impl Retrieval {
         Ok(page)
     }
 
-    /// Where other ways find more than the memory's own, in a sentence.
+    /// Returns a sentence on where other ways find more than the memory's own.
     fn told(&self) -> String {
         let Some(own) = self.shown().find(|way| way.setting.is_headline(&self.embedder)) else {
             return String::new();
@@ -78,11 +78,11 @@ impl Retrieval {
             format!("{best:.3}; ahead of it: {ahead}")
         });
         format!(
-            "In 2,000 tokens the memory's own search brings {at_tokens}. In ten blocks {at_blocks}."
+            "In 2,000 tokens the memory's own search finds {at_tokens}. In ten blocks {at_blocks}."
         )
     }
 
-    /// The settings with the headline's vectors.
+    /// Returns the settings with the headline's vectors.
     fn shown(&self) -> impl Iterator<Item = &SettingRecall> {
         self.settings.iter().filter(|way| way.setting.embedder == self.embedder)
     }
@@ -109,17 +109,19 @@ impl Retrieval {
     }
 }
 
-/// Which settings a picture shows.
+/// Selects the settings that a picture shows.
 type IsShown = fn(&SettingRecall) -> bool;
 
 const PICTURES: [(&str, IsShown); 2] = [("By ranking", is_ranking), ("By cut", is_cut)];
 
-/// Whether it tells rankings apart: the memory's blocks, ordered by words, meaning or both.
+/// Returns whether a setting is for comparing rankings: the memory's blocks, ordered by words, meaning
+/// or both.
 fn is_ranking(way: &SettingRecall) -> bool {
     way.setting.cuts == Cuts::Blocks
 }
 
-/// Whether it tells cuts apart: the memory's blocks and windows, ordered by words or by both.
+/// Returns whether a setting is for comparing cuts: the memory's blocks and windows, ordered by words
+/// or by both.
 fn is_cut(way: &SettingRecall) -> bool {
     way.setting.vectors == VectorsOf::Message && way.setting.ranking != Ranking::Meaning
 }

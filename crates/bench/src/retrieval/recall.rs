@@ -1,24 +1,24 @@
-//! How much of a question's evidence the first blocks of an answer hold.
+//! How much of a question's evidence is in the first blocks of an answer.
 
 use super::evidence::Asked;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Numbers of blocks at which recall is told.
+/// The numbers of blocks at which recall is reported.
 pub const AT: [usize; 3] = [1, 5, 10];
 
-/// Numbers of tokens at which recall is told.
+/// The numbers of tokens at which recall is reported.
 pub const AT_TOKENS: [u64; 4] = [500, 1_000, 2_000, 4_000];
 
 /// The points of the curve of recall against tokens: every 250 up to 4,000.
 const CURVE_STEP: u64 = 250;
 const CURVE_POINTS: usize = 16;
 
-/// How much one question's answer holds.
+/// The evidence in one question's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct AnswerRecall {
-    /// Whether the first 1, 5 and 10 blocks hold any evidence.
+    /// Whether the first 1, 5 and 10 blocks contain any evidence.
     hit: [bool; AT.len()],
     /// The share of the evidence in the first 1, 5 and 10 blocks.
     recall: [f64; AT.len()],
@@ -57,18 +57,18 @@ fn budgets() -> impl Iterator<Item = u64> {
     (1..=CURVE_POINTS as u64).map(|point| point * CURVE_STEP)
 }
 
-/// Recall over several questions: means of the shares of each question's evidence.
+/// Recall over several questions: the mean share of each question's evidence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Recall {
-    /// The questions.
+    /// The number of questions.
     pub questions: usize,
-    /// The share of questions whose first block holds evidence.
+    /// The share of questions whose first block contains evidence.
     pub hit_at_1: Option<f64>,
     /// The share of questions with evidence among the first 1, 5 and 10 blocks.
     pub hit_at: BTreeMap<usize, f64>,
     /// The share of a question's evidence in the first 1, 5 and 10 blocks.
     pub recall_at: BTreeMap<usize, f64>,
-    /// The share of a question's evidence in the first blocks that together have at most so many
+    /// The share of a question's evidence in the first blocks that together have at most this many
     /// tokens.
     pub recall_at_tokens: BTreeMap<u64, f64>,
     /// The same at every 250 tokens.

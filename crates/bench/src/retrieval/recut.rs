@@ -10,10 +10,10 @@ use foldback_core::{
 use foldback_kv::Registry;
 use std::ops::RangeInclusive;
 
-/// A memory embeds at most so many windows of a message.
+/// The maximum number of windows of a message that a memory embeds.
 const WINDOWS: usize = 8;
 
-/// The vectors of all messages, as a memory makes them.
+/// Returns the vectors of all messages, as a memory computes them.
 pub(super) fn vectors_of(
     embedder: &dyn Embedder,
     messages: &[Message],
@@ -28,14 +28,14 @@ pub(super) fn vectors_of(
     messages.iter().map(of).collect()
 }
 
-/// Windows of `size` messages, one behind the other.
+/// Returns consecutive windows of `size` messages.
 pub(super) fn windows(messages: usize, size: usize) -> Vec<RangeInclusive<usize>> {
     let starts = (0..messages).step_by(size.max(1));
     starts.map(|first| first..=messages.min(first + size.max(1)) - 1).collect()
 }
 
-/// For each block one vector, the direction of the mean of its messages'; it stands with the
-/// block's first message, the others have none.
+/// Returns one vector for each block: the direction of the mean of its messages' vectors. It belongs to
+/// the block's first message; the others have none.
 pub(super) fn block_means(blocks: &[RangeInclusive<usize>], vectors: &[Vectors]) -> Vec<Vectors> {
     let mut means = vec![Vectors::default(); vectors.len()];
     for block in blocks {
@@ -57,7 +57,7 @@ pub(super) fn block_means(blocks: &[RangeInclusive<usize>], vectors: &[Vectors])
     means
 }
 
-/// Puts messages, in these blocks and with these vectors, into a store of their own.
+/// Puts messages, in these blocks and with these vectors, into a separate store.
 pub(super) fn recut(
     model_id: &str,
     messages: &[Message],

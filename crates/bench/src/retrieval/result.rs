@@ -8,24 +8,24 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// How much of the evidence of questions a search brings.
+/// How much of the evidence for questions a search finds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Retrieval {
     /// Over all questions, by the headline's setting: the memory's own blocks and search, with the
     /// embedder that was named.
     #[serde(flatten)]
     pub all: Recall,
-    /// How long a search for ten blocks took, the question's vector included: the median over the
-    /// questions, in microseconds. Each is asked a second time for it, while other conversations are
-    /// searched beside it, one on each core.
+    /// The time of a search for ten blocks, including the question's vector: the median over the
+    /// questions, in microseconds. Each question is asked a second time for it, while other
+    /// conversations are searched in parallel, one on each core.
     pub took_us_p50: u64,
-    /// The tokens of a block in the mean, as o200k counts its messages in a request.
+    /// The mean number of tokens of a block, as o200k counts its messages in a request.
     pub block_tokens: f64,
     /// The model whose vectors the headline's search used.
     pub embedder: String,
     /// Questions that were not asked.
     pub left_out: LeftOut,
-    /// The headline by files and by the categories that their sources name.
+    /// The headline by file and by the categories that their sources name.
     pub categories: Vec<CategoryRecall>,
     /// Every way of cutting and ranking, over all files and file by file.
     pub settings: Vec<SettingRecall>,
@@ -64,16 +64,16 @@ pub struct FileRecall {
     /// Its figures.
     #[serde(flatten)]
     pub recall: Recall,
-    /// How many blocks there are.
+    /// The number of blocks.
     pub blocks: usize,
-    /// The tokens of a block in the mean.
+    /// The mean number of tokens of a block.
     pub block_tokens: f64,
-    /// The median time of a search, in microseconds; see [`Retrieval::took_us_p50`]. Blocks that
-    /// are not the memory's own are asked for 200 at once, and the question's vector is there.
+    /// The median time of a search, in microseconds; see [`Retrieval::took_us_p50`]. Blocks that are
+    /// not the memory's own are asked for 200 at once, and the question's vector already exists.
     pub took_us_p50: u64,
 }
 
-/// A way of cutting conversations and ordering what is found.
+/// A way of cutting conversations and ranking what is found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
     /// The model of the vectors.
@@ -82,7 +82,7 @@ pub struct Setting {
     pub cuts: Cuts,
     /// What has a vector.
     pub vectors: VectorsOf,
-    /// What decides the order.
+    /// What determines the order.
     #[serde(serialize_with = "ranking_name")]
     pub ranking: Ranking,
 }
@@ -92,7 +92,7 @@ pub struct Setting {
 pub enum Cuts {
     /// The memory's blocks.
     Blocks,
-    /// So many messages each, whatever they say.
+    /// This many messages each, whatever they say.
     Windows(usize),
 }
 
@@ -101,7 +101,7 @@ pub enum Cuts {
 pub enum VectorsOf {
     /// Each message; a block counts by its best one.
     Message,
-    /// Each block: the mean of its messages'.
+    /// Each block: the mean of its messages' vectors.
     Block,
 }
 
@@ -139,7 +139,7 @@ fn ranking_name<S: Serializer>(ranking: &Ranking, serializer: S) -> Result<S::Ok
     serializer.serialize_str(name_of(*ranking))
 }
 
-/// The name of a ranking as it is reported.
+/// Returns the name of a ranking as it is reported.
 fn name_of(ranking: Ranking) -> &'static str {
     match ranking {
         Ranking::Fused => "fused",
@@ -174,8 +174,8 @@ pub(super) struct Answered {
 }
 
 impl Retrieval {
-    /// Sums up conversations, in their order. The headline is by the memory's own search with the
-    /// model `embedder`.
+    /// Sums up conversations, in order. The headline is by the memory's own search with the model
+    /// `embedder`.
     pub(super) fn of(answers: &[CaseAnswers], embedder: &str) -> Self {
         let mut left_out = LeftOut::default();
         answers.iter().for_each(|answers| left_out.add(answers.left_out));
@@ -215,7 +215,7 @@ impl Retrieval {
         }
     }
 
-    /// The tables: for each file and model, what each setting comes to; and the headline by
+    /// Returns the tables: the figures of each setting for each file and model, and the headline by
     /// categories.
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
@@ -258,7 +258,7 @@ impl Retrieval {
         sheets
     }
 
-    /// One row for each setting, file and category; an empty category stands for all of a file.
+    /// One row for each setting, file and category; an empty category means the whole file.
     #[must_use]
     pub fn sheet_of_each(&self) -> Sheet {
         let mut numbers = vec!["questions".to_owned(), "blocks".into(), "block_tokens".into()];
@@ -302,7 +302,7 @@ impl Retrieval {
 }
 
 impl Setting {
-    /// A few words for it in a table, without its model.
+    /// Returns a few words for it in a table, without its model.
     pub(super) fn name(&self) -> String {
         let ranking = name_of(self.ranking);
         match (self.cuts, self.vectors) {
@@ -344,7 +344,7 @@ impl FileRecall {
     }
 }
 
-/// The headline by files and categories, in the order of the files and of the categories' names.
+/// Returns the headline by file and category, in the order of the files and of the categories' names.
 fn categories(answers: &[&CaseAnswers], files: &[&str], way: usize) -> Vec<CategoryRecall> {
     let mut told = Vec::new();
     for file in files {

@@ -3,22 +3,22 @@
 use foldback_core::TokenCounter;
 use foldback_o200k::O200k;
 
-/// The tokens of an answer that a model is given, whatever the tool's own bound is.
+/// The number of tokens of an answer that a model is given, whatever the tool's own bound.
 pub(crate) const ANSWER_TOKENS: usize = 2_000;
 
-/// Whether a text fits an answer whole.
+/// Returns whether a whole text fits into an answer.
 pub(crate) fn fits(text: &str) -> bool {
     text.len() <= ANSWER_TOKENS
         || (text.len() <= ANSWER_TOKENS * LONGEST_TOKEN && O200k.count(text) <= ANSWER_TOKENS)
 }
 
-/// No token is longer than so many bytes.
+/// The maximum number of bytes in a token.
 const LONGEST_TOKEN: usize = 128;
 
-/// Long lines are counted in pieces of so many bytes.
+/// The size, in bytes, of the pieces in which long lines are counted.
 const PIECE: usize = 256;
 
-/// The beginning of a text in at most [`ANSWER_TOKENS`], and its tokens.
+/// Returns the beginning of a text in at most [`ANSWER_TOKENS`], and its number of tokens.
 pub(crate) fn beginning(text: &str) -> (&str, u64) {
     // No token is shorter than a byte.
     let whole = if text.len() <= ANSWER_TOKENS * 16 { O200k.count(text) } else { usize::MAX };

@@ -1,32 +1,32 @@
-//! What is spent against length: classes of conversations whose lengths double, and from where on a policy
-//! pays.
+//! Spending against length: classes of conversations whose lengths double, and the lengths from which
+//! on a policy pays.
 
 use super::compare::pairs;
 use super::{Figures, Measured};
 use crate::quantile::quantile;
 use std::collections::BTreeMap;
 
-/// The first class ends at so many tokens.
+/// The number of tokens at which the first class ends.
 const FIRST: u64 = 1_000;
 /// A class with fewer conversations is joined to the next shorter one.
 const LEAST: usize = 3;
-/// A policy is cheaper where it saves more than this share of what is spent.
+/// A policy counts as cheaper if it saves more than this share of the spending.
 const CHEAPER: f64 = 0.01;
 
-/// What [`Cheaper::words`] says of a policy that is always cheaper.
+/// The result of [`Cheaper::words`] for a policy that is always cheaper.
 pub(super) const EVERY_LENGTH: &str = "at every length";
 
 /// Conversations of about the same length.
 #[derive(Clone, Debug)]
 pub(super) struct Class<'a> {
-    /// They have at least so many tokens.
+    /// Their minimum number of tokens.
     pub(super) from: u64,
-    /// And fewer than so many.
+    /// The number of tokens that they stay below.
     pub(super) to: u64,
     conversations: Vec<&'a Measured>,
 }
 
-/// The classes that conversations fall into, the shortest first.
+/// Returns the classes of conversations, the shortest first.
 pub(super) fn classes<'a>(conversations: impl Iterator<Item = &'a Measured>) -> Vec<Class<'a>> {
     let mut doubling: BTreeMap<u32, Vec<&Measured>> = BTreeMap::new();
     for one in conversations {
@@ -57,18 +57,18 @@ pub(super) fn classes<'a>(conversations: impl Iterator<Item = &'a Measured>) -> 
 }
 
 impl Class<'_> {
-    /// How many conversations it has.
+    /// Returns the number of its conversations.
     pub(super) fn len(&self) -> usize {
         self.conversations.len()
     }
 
-    /// The median of their lengths, in tokens.
+    /// Returns the median of their lengths, in tokens.
     pub(super) fn length(&self) -> f64 {
         median(self.conversations.iter().map(|one| one.tokens as f64))
     }
 
-    /// What a policy spends beside a rival: the median over the conversations, 1 where it is the
-    /// same; `None` where one of the policies was not measured.
+    /// Returns a policy's spending relative to a rival's: the median over the conversations, 1 if it is
+    /// the same; `None` if one of the policies was not measured.
     pub(super) fn beside(
         &self,
         policy: &str,
@@ -90,9 +90,9 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 /// The lengths at which a policy spends less than a rival: runs of classes, the shortest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cheaper {
-    /// From and up to so many tokens.
+    /// The runs, from and up to a number of tokens.
     runs: Vec<(u64, u64)>,
-    /// The ends of all classes together.
+    /// The ends of the range of all classes.
     all: (u64, u64),
 }
 
@@ -119,14 +119,14 @@ impl Cheaper {
         Self { runs, all: (from, classes.last().map_or(0, |class| class.to)) }
     }
 
-    /// The least length from which on the policy is cheaper in every class; `None` where the longest
-    /// class is no such one, or the shortest already is.
+    /// Returns the least length from which on the policy is cheaper in every class; `None` if it is not
+    /// cheaper in the longest class, or already is in the shortest.
     pub(super) fn break_even(&self) -> Option<u64> {
         let (from, to) = *self.runs.last()?;
         (to == self.all.1 && from > self.all.0).then_some(from)
     }
 
-    /// The lengths in words, to follow "it spends less".
+    /// Returns the lengths in words, to follow "it spends less".
     pub(super) fn words(&self) -> String {
         if self.runs.is_empty() {
             return "at no length".to_owned();
@@ -144,7 +144,7 @@ impl Cheaper {
     }
 }
 
-/// A length that is so many thousands: `64k`.
+/// Returns a length in thousands: `64k`.
 pub(super) fn kilo(tokens: u64) -> String {
     format!("{}k", tokens / 1_000)
 }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::{Kind, Usage};
 
-    /// A conversation of so many tokens in which keeping everything costs 100.
+    /// Returns a conversation of this many tokens in which keeping everything costs 100.
     fn one(tokens: u64, cost: f64) -> Measured {
         let figures = |cost_units| Figures {
             usage: Usage { cost_units, ..Usage::default() },

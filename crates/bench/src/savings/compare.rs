@@ -1,11 +1,11 @@
-//! What the memory saves against each rival.
+//! The memory's savings against each rival.
 
 use super::figures::rounded;
 use super::{Config, Figures, Group, Measured};
 use crate::quantile::quantile;
 use serde::Serialize;
 
-/// How long a conversation is.
+/// The length class of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Length {
     /// Under 10,000 tokens.
@@ -26,7 +26,7 @@ impl Length {
     /// All classes, the shortest first.
     pub const ALL: [Self; 4] = [Self::Short, Self::Middle, Self::Long, Self::VeryLong];
 
-    /// The class of a conversation of so many tokens.
+    /// Returns the class of a conversation of this many tokens.
     #[must_use]
     pub fn of(tokens: u64) -> Self {
         match tokens {
@@ -37,7 +37,7 @@ impl Length {
         }
     }
 
-    /// The name as it is reported.
+    /// Returns the name as it is reported.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -49,23 +49,23 @@ impl Length {
     }
 }
 
-/// How a share is spread over conversations. A share of 0.6 is 60 % saved; one under 0 is dearer.
+/// The distribution of a share over conversations. A share of 0.6 is 60 % saved; one below 0 is dearer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// Half of the conversations are at or over it.
+    /// Half of the conversations are at or above it.
     pub median: f64,
-    /// Nine tenths are at or over it.
+    /// Nine tenths are at or above it.
     pub p10: f64,
-    /// A tenth is at or over it.
+    /// One tenth is at or above it.
     pub p90: f64,
-    /// The least.
+    /// The lowest.
     pub least: f64,
-    /// That of all conversations together.
+    /// The share over all conversations together.
     pub in_sum: f64,
 }
 
 impl Spread {
-    /// The shares that were saved: each pair holds what was spent, and what the rival spent.
+    /// Returns the shares that were saved. Each pair holds the spending, and the rival's spending.
     pub(crate) fn of(pairs: &[(f64, f64)]) -> Self {
         let saved = |(own, rival): (f64, f64)| if rival > 0.0 { 1.0 - own / rival } else { 0.0 };
         let mut shares: Vec<f64> = pairs.iter().map(|pair| saved(*pair)).collect();
@@ -80,7 +80,7 @@ impl Spread {
         }
     }
 
-    /// The same to four places.
+    /// Returns the same, rounded to four places.
     fn rounded(self) -> Self {
         Self {
             median: rounded(self.median),
@@ -92,18 +92,18 @@ impl Spread {
     }
 }
 
-/// What a policy of the memory saves against a rival, recalls included.
+/// A memory policy's savings against a rival, recalls included.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The policy.
     pub policy: &'static str,
-    /// What it is compared with.
+    /// The rival.
     pub rival: &'static str,
-    /// Conversations of this group.
+    /// The group of the conversations.
     pub kind: Group,
-    /// Of this length; `None` for any.
+    /// Their length; `None` for any.
     pub length: Option<Length>,
-    /// How many they are.
+    /// The number of conversations.
     pub conversations: u64,
     /// The input tokens that were saved.
     pub input: Spread,
@@ -111,7 +111,7 @@ pub struct Comparison {
     pub cost: Spread,
 }
 
-/// Each policy of the memory against each rival; classes without a conversation are left out.
+/// Compares each policy of the memory with each rival; classes without a conversation are left out.
 pub(super) fn comparisons(config: &Config, conversations: &[Measured]) -> Vec<Comparison> {
     let own = || config.policies.iter().filter(|policy| policy.is_foldback());
     let rivals = || config.policies.iter().filter(|policy| !policy.is_foldback());
@@ -145,7 +145,7 @@ pub(super) fn comparisons(config: &Config, conversations: &[Measured]) -> Vec<Co
     comparisons
 }
 
-/// What two policies spent on each conversation.
+/// Returns what two policies spent on each conversation.
 pub(super) fn pairs(
     conversations: &[&Measured],
     policy: &str,

@@ -1,4 +1,4 @@
-//! What was needed later: the values that a call's arguments took from earlier messages.
+//! Facts that were needed later: values in a call's arguments that occur in earlier messages.
 
 use super::values::{Value, Values};
 use crate::BenchError;
@@ -10,47 +10,47 @@ use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// A shorter value is no fact: it stands everywhere.
+/// A shorter value is not a fact: it occurs everywhere.
 const LEAST_CHARS: usize = 4;
 
 /// The facts of a conversation, and the finder of their values.
 pub(crate) struct Facts {
     pub(crate) values: Values,
-    /// By the index of the message that calls.
+    /// Keyed by the index of the calling message.
     pub(crate) needs: BTreeMap<usize, Vec<Need>>,
 }
 
-/// An argument of a call, with the values in it that stand in earlier messages.
+/// An argument of a call, with the values in it that occur in earlier messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     /// The tool that is called.
     pub(crate) tool: String,
-    /// The argument's name; of nested ones, with dots between: `address.city`.
+    /// The argument's name; for nested ones, joined by dots: `address.city`.
     pub(crate) argument: String,
     pub(crate) facts: Vec<Fact>,
 }
 
-/// A value that stands in an earlier message.
+/// A value that occurs in an earlier message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fact {
     /// The number of the value.
     pub(crate) value: u32,
-    /// Whether all earlier places are large parts: results and arguments that foldback stores
+    /// Whether all earlier occurrences are in large parts: results and arguments that foldback stores
     /// outside the conversation.
     pub(crate) in_payload: bool,
-    /// Whether all earlier places are the model's own words: what it said, and the arguments of its
-    /// calls.
+    /// Whether all earlier occurrences are in the model's own words: what it said, and the arguments of
+    /// its calls.
     pub(crate) is_own: bool,
 }
 
 impl Facts {
-    /// The facts of a conversation.
+    /// Returns the facts of a conversation.
     ///
     /// # Errors
-    /// When its values are too many to be looked for at once.
+    /// When it has too many values to search for at once.
     pub(crate) fn of(messages: &[Message]) -> Result<Self, BenchError> {
         let mut numbers: BTreeMap<Value, u32> = BTreeMap::new();
-        // Each call's values by their arguments, each value once.
+        // Each call's values by argument, each value once.
         let mut taken: Vec<Taken<'_>> = Vec::new();
         for (at, message) in messages.iter().enumerate() {
             if *message.role() != Role::Assistant {
@@ -91,23 +91,23 @@ impl Facts {
         Ok(Self { values, needs })
     }
 
-    /// What the calls of the message `at` need.
+    /// Returns what the calls of the message `at` need.
     pub(crate) fn needs(&self, at: usize) -> &[Need] {
         self.needs.get(&at).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-/// What a call takes.
+/// The values that a call uses.
 struct Taken<'a> {
-    /// The index of the message that calls.
+    /// The index of the calling message.
     at: usize,
     tool: &'a str,
     /// The arguments and the numbers of their values.
     values: Vec<(String, u32)>,
 }
 
-/// The first message in which each value stands: in any part, in a part that is not large, and in a
-/// message that is not the model's.
+/// Returns the first message in which each value occurs: in any part, in a part that is not large, and
+/// in a message that is not the model's.
 #[derive(Default)]
 struct Firsts {
     any: FxHashMap<u32, usize>,
@@ -142,7 +142,7 @@ impl Firsts {
     }
 }
 
-/// The texts of a message, and which of them are large.
+/// Returns the texts of a message, and which of them are large.
 fn parts(message: &Message) -> Vec<(String, bool)> {
     let is_result = *message.role() == Role::Tool;
     let mut parts = Vec::new();
@@ -172,13 +172,13 @@ fn parts(message: &Message) -> Vec<(String, bool)> {
     parts
 }
 
-/// Whether foldback stores the text outside the conversation, by its default.
+/// Returns whether foldback stores the text outside the conversation by default.
 fn is_large(text: &str) -> bool {
     let threshold = OffloadPolicy::default().tokens;
     text.len() > threshold && Estimate.count(text) > threshold
 }
 
-/// The strings and numbers in the arguments of a call, with the names that lead to them.
+/// Returns the strings and numbers in the arguments of a call, with the names that lead to them.
 fn leaves(call: &ToolCall) -> Vec<(String, Value)> {
     let mut leaves = Vec::new();
     for (name, value) in call.members().unwrap_or_default() {
@@ -211,8 +211,8 @@ mod tests {
     use super::*;
     use foldback_testkit::transcript;
 
-    /// The facts as `tool argument value`, with `+` behind those that stand in large parts alone and
-    /// `-` behind those that only the model gave.
+    /// Returns the facts as `tool argument value`, with `+` after those that occur only in large parts
+    /// and `-` after those that only the model gave.
     fn facts(script: &str) -> Vec<String> {
         let facts = Facts::of(&transcript(script)).unwrap();
         let mut told = Vec::new();

@@ -4,40 +4,40 @@ use crate::Usage;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-/// What became of the values that calls needed.
+/// The fates of the values that calls needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FactCounts {
-    /// All of them.
+    /// All facts.
     pub facts: u64,
-    /// The prompt of the call held it.
+    /// The prompt of the call contained it.
     pub visible: u64,
-    /// One search, or one look at what it told of, brought it.
+    /// One search, or one look at what the search named, found it.
     pub recalled: u64,
-    /// Reading everything that the tools list brings it.
+    /// Reading everything that the tools list finds it.
     pub reachable: u64,
-    /// Nothing brings it.
+    /// Nothing finds it.
     pub lost: u64,
-    /// How many would have been visible or recalled, had each search put the right place first, and
-    /// shown of it the 2,000 tokens that matter: all but those that nothing brings, or that are longer.
+    /// How many would have been visible or recalled if each search had ranked the right place first and
+    /// shown the 2,000 tokens of it that matter: all but those that nothing finds, or that are longer.
     pub ceiling: u64,
 }
 
-/// What became of a value that a call needed.
+/// The fate of a value that a call needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// The prompt of the call held it.
+    /// The prompt of the call contained it.
     Visible,
-    /// One search, or one look at what it told of, brought it.
+    /// One search, or one look at what the search named, found it.
     Recalled,
-    /// Reading everything that the tools list brings it.
+    /// Reading everything that the tools list finds it.
     Reachable,
-    /// Nothing brings it.
+    /// Nothing finds it.
     Lost,
 }
 
 impl Fate {
-    /// The name as it is reported.
+    /// Returns the name as it is reported.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Fate {
 }
 
 impl FactCounts {
-    /// Counts a fact; `in_a_look` where one look at the right place brings it.
+    /// Counts a fact; `in_a_look` if one look at the right place finds it.
     pub(crate) fn count(&mut self, fate: Fate, in_a_look: bool) {
         self.facts += 1;
         self.ceiling += u64::from(in_a_look);
@@ -71,7 +71,7 @@ impl FactCounts {
         self.ceiling += other.ceiling;
     }
 
-    /// Those that are not among `some` of them.
+    /// Returns the counts without `some` of them.
     pub(crate) fn without(&self, some: &Self) -> Self {
         Self {
             facts: self.facts - some.facts,
@@ -83,33 +83,33 @@ impl FactCounts {
         }
     }
 
-    /// Of what the prompts did not show, the share that was recalled, from 0 to 1; `None` where they
-    /// showed everything.
+    /// Returns the share that was recalled of what the prompts did not show, from 0 to 1; `None` if
+    /// they showed everything.
     #[must_use]
     pub fn brought(&self) -> Option<f64> {
         let hidden = self.facts - self.visible;
         (hidden > 0).then(|| self.recalled as f64 / hidden as f64)
     }
 
-    /// The share that was visible or recalled, from 0 to 1; 1 where nothing was needed.
+    /// Returns the share that was visible or recalled, from 0 to 1; 1 if nothing was needed.
     #[must_use]
     pub fn had(&self) -> f64 {
         self.share(self.visible + self.recalled)
     }
 
-    /// The share of some of the facts, from 0 to 1; 1 where there are none.
+    /// Returns the share of some of the facts, from 0 to 1; 1 if there are none.
     #[must_use]
     pub fn share(&self, some: u64) -> f64 {
         if self.facts == 0 { 1.0 } else { some as f64 / self.facts as f64 }
     }
 }
 
-/// Results that a policy showed in fewer tokens than their words take.
+/// Results that a policy showed in fewer tokens than their full text takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ShortenedResults {
-    /// How many.
+    /// Their number.
     pub results: u64,
-    /// By so many tokens fewer the prompts are, all calls together.
+    /// The tokens saved in the prompts, all calls together.
     pub tokens: u64,
 }
 
@@ -123,11 +123,11 @@ impl ShortenedResults {
 /// Earlier blocks that the ends of prompts named before the model asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pointers {
-    /// How many, all calls together.
+    /// Their number, all calls together.
     pub blocks: u64,
-    /// Those that held a value which the call needed, and which its prompt did not show.
+    /// Those that contained a value which the call needed and its prompt did not show.
     pub needed: u64,
-    /// Such values.
+    /// The number of such values.
     pub facts: u64,
 }
 
@@ -139,53 +139,52 @@ impl Pointers {
     }
 }
 
-/// What a policy sent, and what it kept at hand.
+/// What a policy sent, and what it kept available.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Everything that was sent: the calls of the conversation, those that a policy made for its own
-    /// ends, and one more for each recall (two where the search alone did not do).
+    /// purposes, and one more for each recall (two if the search alone was not enough).
     #[serde(flatten)]
     pub usage: Usage,
     /// The share of the input tokens that a cache served, from 0 to 1.
     pub hit_rate: f64,
-    /// Input tokens for each token that the model wrote in the recording; `None` where it wrote
-    /// nothing.
+    /// Input tokens for each token that the model wrote in the recording; `None` if it wrote nothing.
     pub in_out_ratio: Option<f64>,
-    /// How many prompts did not begin with the whole stable part of the one before.
+    /// How many prompts did not begin with the whole stable part of the previous one.
     pub prefix_moves: u64,
     /// All facts.
     #[serde(flatten)]
     pub facts: FactCounts,
-    /// Those of them that stood in large parts alone.
+    /// The facts that occurred only in large parts.
     pub payload: FactCounts,
-    /// Those of them that only the model's own words held: it may write them again without looking.
+    /// The facts that only the model's own words contained: it may write them again without looking.
     pub own: FactCounts,
-    /// How many arguments were searched for.
+    /// The number of arguments that were searched for.
     pub recalls: u64,
-    /// How often the search alone did not do, and a place that it told of was looked at.
+    /// How often the search alone was not enough, and a place that it named was looked at.
     pub looks: u64,
-    /// How many facts such a look brought.
+    /// The number of facts that such a look found.
     pub recalled_by_look: u64,
-    /// Of what was sent, the recalls of arguments of which only the model's own words held anything.
+    /// The part of what was sent to recall arguments whose facts only the model's own words contained.
     pub recalls_of_own: Usage,
-    /// How often the policy asked a model for its own ends, for a summary say.
+    /// How often the policy called a model for its own purposes, such as a summary.
     pub side_calls: u64,
-    /// The tokens that the model wrote there. They are no part of what was sent.
+    /// The tokens that the model wrote in these calls. They are not part of what was sent.
     pub side_output_tokens: u64,
     /// The tokens that the model wrote in the recording.
     pub output_tokens: u64,
-    /// What was sent without the recalls.
+    /// What was sent, without the recalls.
     pub without_recalls: Usage,
     /// Results whose JSON was shown in fewer tokens.
     pub compact_json: ShortenedResults,
-    /// Results of which something stood in view already, and was named in its place.
+    /// Results of which a part was already in view and was replaced by its name.
     pub repetitions: ShortenedResults,
     /// Blocks that were named before the model asked.
     pub pointers: Pointers,
 }
 
 impl Figures {
-    /// Adds those of another conversation.
+    /// Adds the figures of another conversation.
     pub(crate) fn add(&mut self, other: &Self) {
         self.usage.add(&other.usage);
         self.prefix_moves += other.prefix_moves;
@@ -205,7 +204,7 @@ impl Figures {
         self.pointers.add(other.pointers);
     }
 
-    /// Finds what follows from the rest, and rounds it.
+    /// Derives the remaining figures, and rounds them.
     pub(crate) fn settled(mut self) -> Self {
         self.usage = self.usage.rounded();
         self.without_recalls = self.without_recalls.rounded();
@@ -217,12 +216,12 @@ impl Figures {
     }
 }
 
-/// To four places.
+/// Rounds to four places.
 pub(crate) fn rounded(share: f64) -> f64 {
     (share * 10_000.0).round() / 10_000.0
 }
 
-/// Something for each policy, in their order; as JSON an object with their names as keys.
+/// A value for each policy, in order; as JSON, an object with the policies' names as keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ByPolicy<T>(Vec<(&'static str, T)>);
 
@@ -231,13 +230,13 @@ impl<T> ByPolicy<T> {
         Self(each)
     }
 
-    /// That of the policy of this name.
+    /// Returns the value of the policy with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
     }
 
-    /// The policies' names, each with its own.
+    /// Returns the policies' names, each with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &T)> {
         self.0.iter().map(|(name, value)| (*name, value))
     }

@@ -1,10 +1,10 @@
-//! Which conversations are summed up together.
+//! Groups of conversations that are summed up together.
 
 use crate::{Calls, Case, Kind};
 use serde::Serialize;
 
-/// Which conversations are summed up together: those of a kind, where dialogues without a model
-/// are apart. They are meetings of people, mostly long, and would stand for all dialogues.
+/// A group of conversations that are summed up together: those of one kind, with dialogues without a
+/// model apart. These are meetings of people, mostly long, and would dominate all dialogues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Group {
     /// One task of an agent with tools.
@@ -16,7 +16,7 @@ pub enum Group {
     /// A person and a model without tools.
     #[serde(rename = "dialogue")]
     Dialogue,
-    /// People talking, and no model; it is asked behind each of their messages.
+    /// People talking, without a model; the model is asked after each of their messages.
     #[serde(rename = "dialogue, users only")]
     UsersOnly,
 }
@@ -25,7 +25,7 @@ impl Group {
     /// All groups, in the order of the report.
     pub const ALL: [Self; 4] = [Self::Agent, Self::Composite, Self::Dialogue, Self::UsersOnly];
 
-    /// The group of a conversation.
+    /// Returns the group of a conversation.
     #[must_use]
     pub fn of(case: &Case) -> Self {
         match case.kind {
@@ -38,7 +38,7 @@ impl Group {
         }
     }
 
-    /// The name as it is reported.
+    /// Returns the name as it is reported.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Group {
         }
     }
 
-    /// The name above its figures.
+    /// Returns the heading of its figures.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {

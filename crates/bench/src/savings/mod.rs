@@ -1,35 +1,35 @@
-//! What a model is sent under each policy, and what of that which was needed later was still to be
-//! had.
+//! What a model is sent under each policy, and how much of what was needed later was still available.
 //!
-//! A recorded conversation is fed through each policy message by message; the model is asked where
-//! [`Calls`](crate::Calls) says. Each prompt is counted with o200k, tools included, and metered as
-//! [`Meter`](crate::Meter) describes: as if the cache never forgot, and for each conversation and
-//! policy with the cache or without, whichever is cheaper. Tools count as the chat-completions API
-//! takes them, those of the recording by the same rule. A policy's work beside the loop comes back
-//! one message late, and the model calls that it makes for its own ends are counted with all that they
-//! read and nothing of it cached.
+//! A recorded conversation is fed through each policy message by message; the model is asked at the
+//! places that [`Calls`](crate::Calls) gives. Each prompt is counted with o200k, tools included, and
+//! metered as [`Meter`](crate::Meter) describes: as if the cache never forgot, and for each
+//! conversation and policy with the cache or without, whichever is cheaper. Tools count as the
+//! chat-completions API takes them, those of the recording by the same rule. A policy's background work
+//! comes back one message late, and the model calls that it makes for its own purposes are counted with
+//! all that they read, nothing of it cached.
 //!
-//! **Facts.** A string or number of four characters or more in the arguments of a recorded call
-//! that stands in an earlier message is something that the model had to know: a fact. It is
-//! - *visible* if the prompt of that call holds it;
-//! - *recalled* if one search brings it, or one look at the first place that the search told of and
-//!   did not show whole, each read up to 2,000 tokens. The search is made of the beginning of the
-//!   latest user text, the tool's name and the argument's, never of the value: where the value
-//!   stands in them it is taken out;
-//! - *reachable* if it turns up when everything is read that the policy's tools list;
+//! **Facts.** A string or number of four characters or more in the arguments of a recorded call that
+//! occurs in an earlier message is something that the model had to know: a fact. It is
+//! - *visible* if the prompt of that call contains it;
+//! - *recalled* if one search finds it, or one look at the first place that the search named but did
+//!   not show in full; of each, up to 2,000 tokens are read. The search consists of the beginning of
+//!   the latest user text, the tool's name and the argument's, never of the value: if the value occurs
+//!   in them, it is removed;
+//! - *reachable* if reading everything that the policy's tools list finds it;
 //! - *lost* otherwise.
 //!
-//! Facts that stood only in large parts, which the memory stores outside the conversation, and facts
-//! that only the model's own words held (a command that it repeats) are counted apart as well.
+//! Facts that occurred only in large parts, which the memory stores outside the conversation, and facts
+//! that only the model's own words contained (a command that it repeats) are also counted separately.
 //!
-//! The ceiling is what a search would bring that always found the right block, part or file, and
-//! showed of it the 2,000 tokens that matter.
+//! The ceiling is what a search would find that always ranked the right block, part or file first and
+//! showed the 2,000 tokens of it that matter.
 //!
-//! Each search costs a further model call, with the same prompt, the call and its answer; a look
-//! after it one more. They count whether they bring anything or not, once for each argument. What was
-//! recalled is not part of the prompts that follow, which are those of the recording. The agent asks
-//! exactly when something is missing, and knows for which argument; a model may fail to ask, or ask in
-//! vain. So what is recalled is an upper bound on recall, and what it costs is none on its cost.
+//! Each search costs a further model call, with the same prompt, the call and its answer; a subsequent
+//! look costs one more. They count whether they find anything or not, once for each argument. What was
+//! recalled is not part of the prompts that follow, which are those of the recording. The simulated
+//! agent asks exactly when something is missing, and knows for which argument; a model may fail to ask,
+//! or ask in vain. So the recalled share is an upper bound on recall, but its cost is not an upper
+//! bound on cost.
 
 mod budget;
 mod facts;
@@ -60,7 +60,7 @@ use rayon::prelude::*;
 use run::Subject;
 use serde::Serialize;
 
-/// No price is higher, so that every sum is a number; only the ratios of prices matter.
+/// The highest price allowed, so that every sum is a number; only the ratios of prices matter.
 pub const PRICE_MOST: f64 = 1e9;
 
 /// What is measured, and at which prices.
@@ -68,17 +68,17 @@ pub const PRICE_MOST: f64 = 1e9;
 pub struct Config {
     /// The prices of input tokens.
     pub prices: Prices,
-    /// So many tokens of tools, which the recordings do not tell, are declared in front of every
-    /// prompt of every policy.
+    /// The number of tokens of tools that the recordings do not mention, declared before every prompt
+    /// of every policy.
     pub agent_tools: u64,
     /// The policies, in the order of the report.
     pub policies: Vec<Policy>,
-    /// How the memory cuts, offloads, finds and shows. What folds its blocks is the policy's.
+    /// How the memory cuts, offloads, finds and shows. The policy determines when blocks fold.
     pub options: Options,
-    /// How large a prompt may be, tools included. Policies that cannot make theirs smaller are counted with
-    /// what they would send.
+    /// The maximum size of a prompt, tools included. Policies that cannot make theirs smaller are
+    /// counted with what they would send.
     pub budget: Budget,
-    /// How the policies of others write summaries.
+    /// How other policies write summaries.
     pub summaries: Summaries,
 }
 
@@ -95,7 +95,7 @@ impl Default for Config {
     }
 }
 
-/// What came out.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Savings {
     /// Each conversation, in the order of the input.
@@ -104,11 +104,11 @@ pub struct Savings {
     pub policies: ByPolicy<Figures>,
     /// The sums over the conversations of a group; those without a conversation are left out.
     pub kinds: Vec<OfKind>,
-    /// What the memory saves against each rival, by kind and length.
+    /// The memory's savings against each rival, by kind and length.
     pub comparisons: Vec<Comparison>,
-    /// What the memory is meant to reach, and what it reaches.
+    /// The memory's targets, and what it reaches.
     pub targets: Vec<Target>,
-    /// The conversation in which folding by cost was dearest beside keeping everything.
+    /// The conversation in which folding by cost was dearest compared with keeping everything.
     pub worst: Option<Worst>,
     /// The tokens of every prompt of the longest conversations of each group.
     pub curves: Vec<Curve>,
@@ -122,11 +122,11 @@ pub struct Savings {
 pub struct Measured {
     /// Its name.
     pub id: String,
-    /// The file that it came from.
+    /// The file from which it came.
     pub file: String,
     /// Its kind.
     pub kind: Kind,
-    /// Where it is summed up.
+    /// The group in which it is summed up.
     pub group: Group,
     /// Its messages.
     pub messages: u64,
@@ -141,14 +141,14 @@ pub struct Measured {
 pub struct OfKind {
     /// The group.
     pub kind: Group,
-    /// How many they are.
+    /// The number of conversations.
     pub conversations: u64,
     /// The sums.
     pub policies: ByPolicy<Figures>,
 }
 
-/// How large the prompts of a conversation were, without recalls and without the calls that a policy
-/// made for its own ends.
+/// The sizes of a conversation's prompts, without recalls and without the calls that a policy made for
+/// its own purposes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Curve {
     /// The conversation.
@@ -176,26 +176,26 @@ pub struct Miss {
     pub argument: String,
     /// The value.
     pub value: String,
-    /// Whether it stood in large parts alone.
+    /// Whether it occurred only in large parts.
     pub in_payload: bool,
-    /// Whether only the model's own words held it.
+    /// Whether only the model's own words contained it.
     pub is_own: bool,
-    /// Whether one look at the right place would have brought it.
+    /// Whether one look at the right place would have found it.
     pub in_a_look: bool,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
-    /// What was searched for.
+    /// The search.
     pub asked: String,
 }
 
-/// The curves of so many conversations of a group are kept.
+/// The number of conversations per group whose curves are kept.
 const CURVES: usize = 12;
 
-/// Measures conversations under each policy. `done` is told of each that is finished, by the number
-/// of its messages.
+/// Measures conversations under each policy. `done` is called for each finished conversation with the
+/// number of its messages.
 ///
 /// # Errors
-/// When a price is no number from 0 to [`PRICE_MOST`] or an ordinary token is free, or a policy cannot
+/// When a price is not a number from 0 to [`PRICE_MOST`], an ordinary token is free, or a policy cannot
 /// keep a message or answer a call.
 pub fn measure(
     cases: &[Case],
@@ -234,7 +234,7 @@ pub fn measure(
         savings.misses.extend(one.misses);
         savings.conversations.push(one.measured);
     }
-    // A sort that keeps the order of what is equal.
+    // A stable sort.
     curves.sort_by_key(|curve| std::cmp::Reverse(curve.tokens));
     for kind in Group::ALL {
         let of_kind = curves.iter().filter(|curve| curve.kind == kind);
@@ -272,7 +272,7 @@ fn sums<'a>(
     sums
 }
 
-/// One conversation, with what is kept of it only where there is room.
+/// Measures one conversation, keeping its details only if there is room.
 struct One {
     measured: Measured,
     curve: Curve,

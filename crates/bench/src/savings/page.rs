@@ -1,4 +1,4 @@
-//! The page of what is saved: targets, curves of tokens, cost against length, facts, and tables.
+//! The page of savings: targets, curves of tokens, cost against length, facts, and tables.
 
 mod facts;
 mod lengths;
@@ -10,19 +10,19 @@ use crate::{BenchError, Sheet};
 use foldback_core::thousands;
 use foldback_policies::Policy;
 
-/// What all are held against.
+/// The baseline of all comparisons.
 const FULL: &str = "full";
 
 impl Savings {
-    /// The results as a page.
+    /// Returns the results as a page.
     ///
     /// # Errors
     /// When a picture cannot be drawn.
     pub fn page(&self) -> Result<Page, BenchError> {
         let lead = "What a model would be sent under each policy, and whether what it needed later \
-                    was still to be had. Recorded conversations are fed through each policy \
+                    was still available. Recorded conversations are fed through each policy \
                     message by message; prompts are counted with o200k and billed as a provider \
-                    with a prefix cache does it.";
+                    with a prefix cache bills them.";
         let mut page = Page::new("Savings", lead);
         page.section(self.targets_section());
         for kind in Group::ALL {
@@ -51,17 +51,18 @@ impl Savings {
             format!("{}: {}", of_kind.kind.title(), thousands(of_kind.conversations))
         });
         let kinds = kinds.collect::<Vec<_>>().join(", ");
-        let measured =
-            format!("Conversations measured: {kinds}. Only targets of all conversations mix them.");
-        let note = "Figures include the calls that recalling takes. Own apart is what they would \
-                    be if nobody paid for recalling words that only the model itself had written; \
-                    a figure without a wanted one is told beside the others.";
+        let measured = format!(
+            "Conversations measured: {kinds}. Only targets over all conversations mix kinds."
+        );
+        let note = "Figures include the calls that recalling takes. \"Own apart\" is what they \
+                    would be if nobody paid for recalling words that only the model itself had \
+                    written; a figure without a target is given for comparison.";
         let section = Section::new("Targets").note(&measured).note(note);
         let told = self.reached().into_iter().filter(|sheet| !sheet.rows.is_empty());
         told.fold(section, |section, sheet| section.sheet(&sheet))
     }
 
-    /// Curves of tokens over the longest conversations of a kind.
+    /// Returns curves of tokens for the longest conversations of a kind.
     fn curves_section(&self, kind: Group) -> Result<Option<Section>, BenchError> {
         let shown = match kind {
             Group::Agent => 3,
@@ -70,15 +71,15 @@ impl Savings {
         };
         let curves = self.curves.iter().filter(|curve| curve.kind == kind);
         let mut curves: Vec<&Curve> = curves.filter(|curve| calls(curve) > 1).collect();
-        // A sort that keeps the order of what is equal: the longest first.
+        // A stable sort: the longest first.
         curves.sort_by_key(|curve| std::cmp::Reverse(calls(curve)));
         curves.truncate(shown);
         if curves.is_empty() {
             return Ok(None);
         }
-        let note = "The tokens of each call's prompt, recalls not included, in those of the longest \
-                    conversations that have the most calls. Curves that run together hide each \
-                    other until they part; their names stand beside their ends.";
+        let note = "The tokens of each call's prompt, without recalls, in those of the longest \
+                    conversations that have the most calls. Curves that coincide hide each \
+                    other until they part; their names are beside their ends.";
         let heading = format!("Tokens of each call: {}", kind.title().to_lowercase());
         let mut section = Section::new(&heading).note(note);
         for curve in curves {
@@ -98,11 +99,11 @@ impl Savings {
         Ok(Some(section))
     }
 
-    /// What the memory saves against each rival in each class of lengths.
+    /// Returns the memory's savings against each rival in each class of lengths.
     fn saved_section(&self, kind: Group) -> Section {
         let heading = format!("Saved by length: {}", kind.title().to_lowercase());
         let note = "Median over the conversations, and in brackets what nine tenths and what one \
-                    tenth of them save at least; recalls included. Under 0 the rival is cheaper.";
+                    tenth of them save at least; recalls included. Below 0 the rival is cheaper.";
         let section = Section::new(&heading).note(note);
         [STRICT, CACHE_AWARE].into_iter().fold(section, |section, policy| {
             let tokens = self.saved_sheet("Input tokens", policy, kind, |one| one.input);
@@ -144,13 +145,13 @@ impl Savings {
         sheet
     }
 
-    /// The figures with recalls and without, for each kind.
+    /// Returns the figures with recalls and without, for each kind.
     fn recalls_section(&self) -> Section {
-        let note = "A search for what a call needed and its prompt did not hold is a further model \
-                    call, and a look at what the search told of one more. They count whether they \
-                    bring anything or not. The agent asks exactly when something is missing, which \
-                    a model may not do: what is recalled is an upper bound. Own calls are those \
-                    that a policy makes for its own ends.";
+        let note = "A search for what a call needed and its prompt lacked is a further model \
+                    call, and a look at what the search named is one more. They count whether they \
+                    find anything or not. The agent asks exactly when something is missing, which \
+                    a model may not do: the recalled share is an upper bound. Own calls are those \
+                    that a policy makes for its own purposes.";
         let mut section = Section::new("With recalls and without").note(note);
         for of_kind in &self.kinds {
             let numbers = [
@@ -186,9 +187,9 @@ impl Savings {
     }
 
     fn policies_section(&self) -> Section {
-        let note = "Where the original asks a model for a summary, an extractive summary of the \
-                    same size stands in, made by rule; its call is counted as the model's would be. \
-                    What a model would write could hold more facts, or fewer.";
+        let note = "If the original asks a model for a summary, an extractive summary of the \
+                    same size stands in, written by rule; its call is counted as the model's \
+                    would be. A model's summary could contain more facts, or fewer.";
         let known = Policy::all();
         let terms = ordered(&self.policies).into_iter().filter_map(|(name, _)| {
             let policy = known.iter().find(|policy| policy.name() == name)?;
@@ -198,7 +199,7 @@ impl Savings {
     }
 }
 
-/// The policies as pictures and tables show them: the memory's, the others, and last keeping
+/// Returns the policies as pictures and tables show them: the memory's, the others, and lastly keeping
 /// everything.
 fn ordered<T>(policies: &ByPolicy<T>) -> Vec<(&'static str, &T)> {
     let mut ordered: Vec<(&'static str, &T)> = policies.iter().collect();
@@ -215,14 +216,15 @@ fn series(name: &str, points: Vec<(f64, f64)>) -> Series {
     Series { name: name.to_owned(), points, strong, dashed }
 }
 
-/// The calls of a conversation.
+/// Returns the number of calls in a conversation.
 fn calls(curve: &Curve) -> usize {
     curve.policies.iter().map(|(_, tokens)| tokens.len()).max().unwrap_or_default()
 }
 
-/// A spread in hundredths: the median, and in brackets what nine tenths and one tenth save at least.
+/// Formats a spread in hundredths: the median, and in brackets what nine tenths and one tenth save at
+/// least.
 fn spread(spread: Spread) -> String {
-    // A sum with 0 makes 0 of -0.
+    // Adding 0 turns -0 into 0.
     let hundredths = |share: f64| (share * 100.0).round() + 0.0;
     let [median, p10, p90] = [spread.median, spread.p10, spread.p90].map(hundredths);
     format!("{median} % ({p10} to {p90})")

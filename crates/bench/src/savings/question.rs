@@ -1,16 +1,17 @@
-//! What an agent that misses a value would search for: made of what it was asked last and of the
-//! argument that it has to fill, never of the value.
+//! What an agent that misses a value would search for: derived from its latest request and the argument
+//! that it has to fill, never from the value.
 
 use super::facts::Need;
 use super::values::{Values, forms};
 use foldback_core::{Message, Role};
 
-/// So many characters of the user's text are enough to search by, and as many of an argument's name.
+/// The number of characters of the user's text, and of an argument's name, that are enough to search
+/// by.
 const MOST_CHARS: usize = 400;
 
-/// The question for an argument of a call behind the first messages `so_far`: the beginning of the
-/// latest user text, the tool and the argument, with single spaces. Wherever one of the wanted
-/// values stands in it, in any case of letters or as JSON writes it, it is taken out.
+/// Returns the question for an argument of a call after the first messages `so_far`: the beginning of
+/// the latest user text, the tool and the argument, with single spaces. Every occurrence of a wanted
+/// value in it, in any letter case or as JSON writes it, is removed.
 pub(crate) fn question(so_far: &[Message], need: &Need, values: &Values) -> String {
     let asked = so_far.iter().rev().find(|message| *message.role() == Role::User);
     let asked = asked.map_or_else(String::new, |message| beginning(&message.text()));
@@ -20,10 +21,10 @@ pub(crate) fn question(so_far: &[Message], need: &Need, values: &Values) -> Stri
     let wanted = wanted.flat_map(forms).map(|form| single_spaced(&form));
     let mut wanted: Vec<Vec<char>> = wanted.map(|form| folded(&form)).collect();
     wanted.retain(|form| !form.is_empty());
-    // The longest first, so that no rest of it stays.
+    // The longest first, so that no remainder of it is left.
     wanted.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     wanted.dedup();
-    // What stood around a value may be another when it is gone; each round leaves less.
+    // The text around a value may form another when it is removed; each round leaves less.
     loop {
         let before = question.len();
         for value in &wanted {
@@ -35,7 +36,7 @@ pub(crate) fn question(so_far: &[Message], need: &Need, values: &Values) -> Stri
     }
 }
 
-/// The first characters, with single spaces, up to a border of words where there is one.
+/// Returns the first characters, with single spaces, up to a word boundary if there is one.
 fn beginning(text: &str) -> String {
     let (mut head, mut left) = (String::new(), MOST_CHARS);
     for word in text.split_whitespace() {
@@ -58,14 +59,14 @@ fn single_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The characters without the difference of large and small letters.
+/// Returns the characters with their case folded.
 fn folded(text: &str) -> Vec<char> {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// The text with a space wherever a folded value stood.
+/// Returns the text with a space in place of each folded value.
 fn without(text: &str, value: &[char]) -> String {
-    // Each folded character, and where the one in the text that it comes from begins and ends.
+    // Each folded character, with the beginning and end of its original in the text.
     let (mut chars, mut spans) = (Vec::new(), Vec::new());
     for (at, c) in text.char_indices() {
         for lower in c.to_lowercase() {

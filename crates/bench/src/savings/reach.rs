@@ -1,4 +1,4 @@
-//! What a policy's tools bring to whoever reads everything that they list.
+//! What is found by reading everything that a policy's tools list.
 
 use super::values::{Held, Values};
 use crate::means::{Means, call, next_call, payloads};
@@ -7,30 +7,30 @@ use foldback_core::{Prompt, ToolCall};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The values that were found by reading on, so far. What was read is not read again.
+/// The values found so far by reading on. What was read is not read again.
 #[derive(Default)]
 pub(crate) struct Reach {
     held: Held,
-    /// The number of the last block that was listed, or of messages that were read.
+    /// The number of the last listed block, or of messages read.
     cursor: u64,
     read: BTreeSet<String>,
-    /// How many lines of each file were read.
+    /// The number of lines read from each file.
     lines: BTreeMap<String, u64>,
 }
 
-/// Lines of a file that are asked for at once.
+/// The number of lines of a file that are requested at once.
 const LINES: u64 = 1_000;
 
 impl Reach {
-    /// Whether a value can be had at all.
+    /// Returns whether a value is available at all.
     pub(crate) fn has(&self, value: u32) -> bool {
         self.held.has(value)
     }
 
-    /// Reads what there is by now and was not read yet.
+    /// Reads what is new since the last reading.
     ///
     /// # Errors
-    /// When the store behind the policy fails.
+    /// When the policy's store fails.
     pub(crate) fn go_on(
         &mut self,
         means: Means,
@@ -54,7 +54,7 @@ impl Reach {
         }
     }
 
-    /// Lists the blocks behind the last one.
+    /// Lists the blocks after the last one.
     fn list(&mut self, context: &mut Driven, named: &mut Vec<String>) -> Result<(), BenchError> {
         let mut list = Some(call("list_blocks", json!({ "cursor": self.cursor, "limit": 50 })));
         while let Some(call) = list {
@@ -72,7 +72,7 @@ impl Reach {
         Ok(())
     }
 
-    /// Loads what is named, and every stored part that is named there.
+    /// Loads what is named, and every stored part that is named in it.
     fn load_all(
         &mut self,
         context: &mut Driven,
@@ -89,7 +89,7 @@ impl Reach {
         Ok(())
     }
 
-    /// Loads the blocks behind the last one, by their numbers.
+    /// Loads the blocks after the last one, by number.
     fn load_by_number(&mut self, context: &mut Driven, values: &Values) -> Result<(), BenchError> {
         while let Some(text) = self.load(context, &format!("b_{:03}", self.cursor + 1), values)? {
             self.cursor += 1;
@@ -98,7 +98,7 @@ impl Reach {
         Ok(())
     }
 
-    /// The text behind a reference, page by page; `None` where there is none.
+    /// Returns the text of a reference, page by page; `None` if there is none.
     fn load(
         &mut self,
         context: &mut Driven,
@@ -123,7 +123,7 @@ impl Reach {
         Ok(Some(text))
     }
 
-    /// Reads each message that was kept apart.
+    /// Reads each message that was kept outside the prompt.
     fn messages(&mut self, context: &mut Driven, values: &Values) -> Result<(), BenchError> {
         loop {
             let mut text = String::new();
@@ -148,7 +148,7 @@ impl Reach {
 
     /// Reads every file from where it was left.
     fn files(&mut self, context: &mut Driven, values: &Values) -> Result<(), BenchError> {
-        // A file that is not there is answered with those that are.
+        // The answer to a missing file lists those that exist.
         let answer = context.call(&call("read_file", json!({ "file_path": "" })))?.text;
         let Some((_, list)) = answer.rsplit_once("Files: ") else { return Ok(()) };
         for path in list.trim_end_matches('.').split(", ").filter(|path| path.starts_with('/')) {
@@ -167,7 +167,7 @@ impl Reach {
     }
 }
 
-/// The stored parts that a prompt names.
+/// Returns the stored parts that a prompt names.
 fn named_in(prompt: &Prompt) -> Vec<String> {
     let mut named: Vec<String> = Vec::new();
     for message in &prompt.messages {
@@ -179,34 +179,34 @@ fn named_in(prompt: &Prompt) -> Vec<String> {
     named
 }
 
-/// The number of a block by its id: 7 of `b_trip_007`.
+/// Returns the number of a block from its id: 7 of `b_trip_007`.
 fn block_number(id: &str) -> Option<u64> {
     id.strip_prefix("b_")?.rsplit('_').next()?.parse().ok()
 }
 
-/// The lines that `read_raw` says are left: `[For the rest: "lines": "2-"]`.
+/// Returns the lines that `read_raw` reports as left: `[For the rest: "lines": "2-"]`.
 fn rest_of_raw(answer: &str) -> Option<&str> {
     answer.rsplit_once("[For the rest: \"lines\": \"")?.1.strip_suffix("\"]")
 }
 
-/// The recorded text of an answer: what stands between its marks.
+/// Returns the recorded text of an answer: the text between its marks.
 fn between_marks(answer: &str) -> &str {
     let body = answer.split_once("\n<recalled-").and_then(|(_, rest)| rest.split_once(">\n"));
     let body = body.map_or(answer, |(_, body)| body);
     let body = body.rsplit_once("\n</recalled-").map_or(body, |(body, _)| body);
-    // A page that begins inside a message says whose it is.
+    // A page that begins inside a message names its message.
     let told = body
         .split_once(" goes on: ")
         .filter(|(head, _)| head.starts_with('#') && !head.contains([':', '\n']));
     told.map_or(body, |(_, body)| body)
 }
 
-/// Whether the page that follows begins inside the line that this one ends in: `"12+340-"`.
+/// Returns whether the next page begins inside the line in which this one ends: `"12+340-"`.
 fn goes_on_in_the_line(next: Option<&ToolCall>) -> bool {
     next.is_some_and(|call| call.arguments.contains('+'))
 }
 
-/// The last line that an answer of `read_file` shows: `lines 1-100 of 240`.
+/// Returns the last line that an answer of `read_file` shows: `lines 1-100 of 240`.
 fn last_line(answer: &str) -> Option<u64> {
     let span = answer.strip_prefix("lines ")?.split_once(" of ")?.0;
     span.split_once('-')?.1.parse().ok()

@@ -15,18 +15,18 @@ use foldback_core::{
 use foldback_policies::Policy;
 use std::collections::BTreeSet;
 
-/// A conversation under measurement, and what its policies share.
+/// A conversation under measurement, with the data that its policies share.
 pub(crate) struct Subject<'a> {
     pub(crate) case: &'a Case,
     pub(crate) facts: Facts,
     pub(crate) counts: Counts,
     /// The tokens of the agent's own tools: those that the recording declares, and those that are
-    /// taken for granted.
+    /// assumed.
     pub(crate) own_tools: u64,
     pub(crate) config: &'a Config,
 }
 
-/// What came out.
+/// The results.
 pub(crate) struct Outcome {
     pub(crate) figures: Figures,
     /// The tokens of each call's prompt.
@@ -36,10 +36,10 @@ pub(crate) struct Outcome {
 }
 
 impl<'a> Subject<'a> {
-    /// A conversation, not yet under any policy.
+    /// Returns a conversation that is not yet under any policy.
     ///
     /// # Errors
-    /// When its values are too many to be looked for at once.
+    /// When it has too many values to search for at once.
     pub(crate) fn new(case: &'a Case, config: &'a Config) -> Result<Self, BenchError> {
         let mut counts = Counts::default();
         let tools = case.conversation.envelope.get("tools");
@@ -49,7 +49,7 @@ impl<'a> Subject<'a> {
         Ok(Self { case, facts, counts, own_tools, config })
     }
 
-    /// The tokens of the whole conversation, and of what the model wrote of it.
+    /// Returns the tokens of the whole conversation, and of the model's part of it.
     pub(crate) fn tokens(&mut self) -> (u64, u64) {
         let (mut all, mut written) = (0, 0);
         for message in &self.case.conversation.messages {
@@ -95,7 +95,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What each block holds that the end of a prompt named, and whether something of that was missing.
+/// What each block named at the end of a prompt contains, and whether any of that was missing.
 type Hints = Vec<(Held, bool)>;
 
 struct Run {
@@ -111,8 +111,7 @@ struct Run {
 }
 
 impl Run {
-    /// The model is asked behind the first `at` messages; what the message there needs is looked
-    /// for.
+    /// Asks the model after the first `at` messages, and searches for what the message there needs.
     fn call(&mut self, subject: &mut Subject<'_>, at: usize) -> Result<(), BenchError> {
         let prompt = self.context.prompt();
         self.curve.push(self.meter.call(&mut subject.counts, &prompt));
@@ -182,8 +181,8 @@ impl Run {
         }
     }
 
-    /// Counts the missing values that a block holds which the prompt named, and these blocks. `hints` is what
-    /// they hold, once it was read.
+    /// Counts the missing values in blocks that the prompt named, and these blocks. `hints` is the
+    /// content of the blocks, once it was read.
     fn count_pointers(
         &mut self,
         named: &[BlockId],
@@ -210,7 +209,7 @@ impl Run {
         Ok(())
     }
 
-    /// Searches once, and looks once at a place that the search told of. What is brought leaves
+    /// Searches once, and looks once at a place that the search named. What is found is removed from
     /// `missing`.
     fn recall(
         &mut self,
@@ -236,7 +235,7 @@ impl Run {
         Ok(())
     }
 
-    /// Calls a tool; the model is then asked once more, with the call and its answer.
+    /// Calls a tool and asks the model once more, with the call and its answer.
     fn ask(
         &mut self,
         call: &ToolCall,
@@ -281,7 +280,7 @@ impl Run {
     }
 }
 
-/// An answer without the line that quotes what was searched for.
+/// Returns an answer without the line that quotes the search.
 fn unquoted(answer: &str) -> &str {
     match answer.split_once('\n') {
         Some((head, rest)) if head.starts_with("[search_block:") => rest,

@@ -5,8 +5,8 @@ use crate::Sheet;
 use foldback_core::thousands;
 
 impl Savings {
-    /// The tables that a person reads: for each group what was sent, what became of the facts, and
-    /// what is saved; then the targets.
+    /// Returns the tables that a person reads: for each group, what was sent, the fates of the facts,
+    /// and the savings; then the targets.
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
         let mut sheets = Vec::new();
@@ -23,7 +23,7 @@ impl Savings {
         sheets
     }
 
-    /// What each policy of the memory saves on conversations of a group, of any length.
+    /// Returns what each policy of the memory saves on conversations of a group, of any length.
     fn saved(&self, kind: Group) -> Vec<Sheet> {
         let mut sheets: Vec<(&str, Sheet)> = Vec::new();
         let is_meant = |one: &&Comparison| one.kind == kind && one.length.is_none();
@@ -47,13 +47,14 @@ impl Savings {
         sheets.into_iter().map(|(_, sheet)| sheet).collect()
     }
 
-    /// The targets: of what is saved, with the conversation that was dearest, and of facts.
+    /// Returns the targets: for savings, with the conversation that was dearest, and for facts.
     pub(super) fn reached(&self) -> [Sheet; 2] {
         let numbers = ["wanted", "measured", "met", "own apart", "n", "side calls"];
         let title = "Targets of savings (own apart: without recalls of the model's own words)";
         let mut saved = Sheet::new(title, &["what"], &numbers);
         let numbers = ["wanted", "measured", "met", "not own", "n", "ceiling", "brought"];
-        let title = "Targets of facts (not own: others gave them; brought: of those not shown)";
+        let title =
+            "Targets of facts (not own: others gave them; brought: share of those not shown)";
         let mut facts = Sheet::new(title, &["what"], &numbers);
         for target in &self.targets {
             match &target.of_facts {
@@ -83,7 +84,7 @@ impl Savings {
         [saved, facts]
     }
 
-    /// A row for each conversation and policy, with every figure.
+    /// Returns a row for each conversation and policy, with every figure.
     #[must_use]
     pub fn rows(&self) -> Sheet {
         let numbers = [
@@ -140,7 +141,7 @@ impl Savings {
         sheet
     }
 
-    /// A row for each fact that a policy neither showed nor recalled.
+    /// Returns a row for each fact that a policy neither showed nor recalled.
     #[must_use]
     pub fn missed(&self) -> Sheet {
         let names = [
@@ -178,10 +179,10 @@ impl Savings {
     }
 }
 
-/// What was sent under each policy.
+/// Returns what was sent under each policy.
 fn sent(of_kind: &OfKind) -> Sheet {
     let title = format!(
-        "{}: {} conversations (summaries are made by rule)",
+        "{}: {} conversations (summaries are written by rule)",
         of_kind.kind.title(),
         thousands(of_kind.conversations)
     );
@@ -201,10 +202,10 @@ fn sent(of_kind: &OfKind) -> Sheet {
     sheet
 }
 
-/// What became of the facts under each policy; `None` where there are none.
+/// Returns the fates of the facts under each policy; `None` if there are none.
 fn facts(of_kind: &OfKind) -> Option<Sheet> {
     let title =
-        format!("{}: facts needed later (brought: of those not shown)", of_kind.kind.title());
+        format!("{}: facts needed later (brought: share of those not shown)", of_kind.kind.title());
     let numbers = ["facts", "visible", "recalled", "reachable", "lost", "brought"];
     let mut sheet = Sheet::new(&title, &["policy"], &numbers);
     for (name, Figures { facts, .. }) in of_kind.policies.iter() {
@@ -218,7 +219,7 @@ fn facts(of_kind: &OfKind) -> Option<Sheet> {
     has_facts.then_some(sheet)
 }
 
-/// What each policy showed in fewer tokens; `None` where none did.
+/// Returns what each policy showed in fewer tokens; `None` if none did.
 fn shortened(of_kind: &OfKind) -> Option<Sheet> {
     let title = format!("{}: results shown in fewer tokens", of_kind.kind.title());
     let numbers = ["compact JSON", "tokens saved", "repetitions", "tokens saved"];
@@ -235,7 +236,7 @@ fn shortened(of_kind: &OfKind) -> Option<Sheet> {
     is_any.then_some(sheet)
 }
 
-/// The blocks that each policy named before the model asked; `None` where none did.
+/// Returns the blocks that each policy named before the model asked; `None` if none did.
 fn pointers(of_kind: &OfKind) -> Option<Sheet> {
     let title = format!("{}: blocks named before the model asks", of_kind.kind.title());
     let numbers = ["blocks", "needed", "not needed, per 100 calls", "facts", "visible or named"];
@@ -260,7 +261,7 @@ fn pointers(of_kind: &OfKind) -> Option<Sheet> {
     is_any.then_some(sheet)
 }
 
-/// What all targets tell, `n` among it.
+/// Returns the cells that all targets share, including `n`.
 fn told(target: &Target, n: u64) -> [String; 6] {
     let bound = if target.at_most { "<=" } else { ">=" };
     let lowered = target.of_facts.as_ref().and_then(|of_facts| of_facts.lowered_to);
@@ -321,7 +322,7 @@ fn all(figures: &Figures) -> Vec<String> {
     cells
 }
 
-/// A share as hundredths.
+/// Formats a share as a percentage.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

@@ -1,4 +1,4 @@
-//! What the memory is meant to reach.
+//! The memory's targets.
 
 use super::compare::{Spread, cost, input, pairs};
 use super::figures::rounded;
@@ -6,52 +6,51 @@ use super::{FactCounts, Figures, Group, Measured};
 use crate::Usage;
 use serde::Serialize;
 
-/// A figure that the memory is meant to reach, or that has to be told beside such a one.
+/// A target figure of the memory, or a figure that is reported alongside one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Target {
-    /// What it is the figure of.
+    /// What the figure measures.
     pub what: String,
-    /// The bound, as a share from 0 to 1; `None` where there is none, and the figure is only told.
+    /// The bound, as a share from 0 to 1; `None` if there is none and the figure is only reported.
     pub wanted: Option<f64>,
-    /// Whether the figure has to be at or under the bound, not at or over it.
+    /// Whether the figure must be at or below the bound, rather than at or above it.
     pub at_most: bool,
     /// The figure, to four places.
     pub measured: f64,
-    /// Whether the bound is kept, before anything is rounded.
+    /// Whether the bound is kept, before rounding.
     pub met: Option<bool>,
-    /// Of savings: the figure, had nobody paid for recalling what only the model's own words held.
-    /// Of facts: the figure over all others.
+    /// For savings: the figure if recalls of what only the model's own words contained cost nothing.
+    /// For facts: the figure over all others.
     pub without_own: f64,
-    /// Over how many conversations.
+    /// The number of conversations.
     pub conversations: u64,
-    /// How often the rival asked a model for its own ends; `None` where there is no rival.
+    /// How often the rival called a model for its own purposes; `None` if there is no rival.
     pub side_calls: Option<u64>,
-    /// What stands behind a figure of facts.
+    /// The data behind a figure of facts.
     pub of_facts: Option<OfFacts>,
 }
 
-/// What stands behind a figure of facts.
+/// The data behind a figure of facts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfFacts {
-    /// How many they are.
+    /// The number of facts.
     pub facts: u64,
-    /// How many of them more than the model's own words held.
+    /// The number of those that not only the model's own words contained.
     pub not_own: u64,
     /// The share that could have been visible or recalled at all.
     pub ceiling: f64,
-    /// The bound that counts, where the ceiling is so low that it is under the wanted one.
+    /// The bound that applies if the ceiling is below the target.
     pub lowered_to: Option<f64>,
-    /// Of what the prompts did not show, the share that was recalled; `None` where they showed
-    /// everything.
+    /// The share that was recalled of what the prompts did not show; `None` if they showed everything.
     pub brought: Option<f64>,
 }
 
-/// The conversation in which a policy was dearest beside a rival.
+/// The conversation in which a policy was dearest compared with a rival.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Worst {
     /// The policy.
     pub policy: &'static str,
-    /// What it is compared with.
+    /// The rival.
     pub rival: &'static str,
     /// The conversation.
     pub id: String,
@@ -59,7 +58,7 @@ pub struct Worst {
     pub kind: Group,
     /// Its tokens.
     pub tokens: u64,
-    /// How much dearer it was, as a share of the rival's cost; under 0 where it was cheaper.
+    /// How much dearer it was, as a share of the rival's cost; below 0 if it was cheaper.
     pub over: f64,
     /// The same without recalls.
     pub over_without_recalls: f64,
@@ -72,11 +71,12 @@ pub(super) const STRICT: &str = "foldback";
 pub(super) const CACHE_AWARE: &str = "foldback-cache-aware";
 const FULL: &str = "full";
 
-/// So many of the facts are to be visible or recalled, or all but so many of those that could be.
+/// The share of facts that must be visible or recalled, or else how far below the ceiling it may be.
 const HAD: f64 = 0.90;
 const BELOW_CEILING: f64 = 0.03;
 
-/// Where folding by cost was dearest beside keeping everything, the first of equals.
+/// Returns the conversation in which folding by cost was dearest compared with keeping everything, the
+/// first of equals.
 pub(super) fn worst(conversations: &[Measured]) -> Option<Worst> {
     let over = |own: &Usage, rival: &Usage| match rival.cost_units > 0.0 {
         true => own.cost_units / rival.cost_units - 1.0,
@@ -88,7 +88,7 @@ pub(super) fn worst(conversations: &[Measured]) -> Option<Worst> {
         Some((over(&own.usage, &rival.usage), without))
     };
     let each = conversations.iter().filter_map(|one| Some((one, both(one)?)));
-    // The last of those that compare as the greatest, so the first comes last.
+    // `max_by` returns the last of equal maxima, so the first must come last.
     let (one, (dearest, without)) = each.rev().max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
     Some(Worst {
         policy: CACHE_AWARE,
@@ -101,8 +101,7 @@ pub(super) fn worst(conversations: &[Measured]) -> Option<Worst> {
     })
 }
 
-/// What can be said of the conversations that were measured: targets of what is not there are left
-/// out.
+/// Returns the targets that apply to the conversations measured; targets for absent ones are left out.
 pub(super) fn targets(conversations: &[Measured]) -> Vec<Target> {
     let all: Vec<&Measured> = conversations.iter().collect();
     let is_long = |one: &&Measured| one.group == Group::Agent && one.tokens > LONG;
@@ -121,7 +120,7 @@ pub(super) fn targets(conversations: &[Measured]) -> Vec<Target> {
     targets
 }
 
-/// What is saved on all conversations and on long agent runs.
+/// Returns the savings on all conversations and on long agent runs.
 fn savings(all: &[&Measured], long: &[&Measured]) -> Vec<Target> {
     const MEDIAN: fn(&Spread) -> f64 = |spread| spread.median;
     let runs = "agent runs over 30k";
@@ -153,7 +152,7 @@ fn savings(all: &[&Measured], long: &[&Measured]) -> Vec<Target> {
         ),
         cheaper.saved(format!("{cheaper_told}, median"), long, MEDIAN, Some(0.35)),
         cheaper.saved(format!("{cheaper_told}, in sum"), long, |spread| spread.in_sum, Some(0.50)),
-        // What the smallest prompts cost where a cache reads long ones for a tenth.
+        // What the smallest prompts cost if a cache reads long ones for a tenth.
         of_cost(STRICT, deepagents).saved(told(deepagents), long, MEDIAN, None),
         of_cost(STRICT, FULL).saved(told(FULL), long, MEDIAN, None),
         of_cost(CACHE_AWARE, FULL).over(
@@ -165,17 +164,17 @@ fn savings(all: &[&Measured], long: &[&Measured]) -> Vec<Target> {
     rows.into_iter().flatten().collect()
 }
 
-/// A policy beside a rival.
+/// A policy compared with a rival.
 struct Pair {
     policy: &'static str,
     rival: &'static str,
     spent: fn(&Figures) -> f64,
-    /// What of it was spent on recalling the model's own words.
+    /// The part that was spent on recalling the model's own words.
     of_own: fn(&Figures) -> f64,
 }
 
 impl Pair {
-    /// A figure of what is saved; `None` where a policy was not measured.
+    /// Returns a figure of savings; `None` if a policy was not measured.
     fn saved(
         &self,
         what: String,
@@ -202,13 +201,13 @@ impl Pair {
         })
     }
 
-    /// How much more is spent in the worst conversation.
+    /// Returns how much more is spent in the worst conversation.
     fn over(&self, what: String, chosen: &[&Measured], wanted: f64) -> Option<Target> {
         let saved = self.saved(what, chosen, |spread| spread.least, Some(-wanted))?;
         Some(Target {
             wanted: Some(wanted),
             at_most: true,
-            // Less than nothing is no more than nothing.
+            // A negative excess counts as none.
             measured: 0.0 - saved.measured,
             without_own: 0.0 - saved.without_own,
             ..saved
@@ -216,7 +215,7 @@ impl Pair {
     }
 }
 
-/// The share of facts that a policy shows or recalls; `None` where there are none.
+/// Returns the share of facts that a policy shows or recalls; `None` if there are none.
 fn facts_had(policy: &str, title: &str, chosen: &[&Measured]) -> Option<Target> {
     let what = format!("{policy}, visible or recalled, {title}");
     let (all, ceiling) = (summed(policy, chosen)?, |facts: &FactCounts| facts.share(facts.ceiling));
@@ -231,7 +230,7 @@ fn facts_had(policy: &str, title: &str, chosen: &[&Measured]) -> Option<Target> 
     Some(target)
 }
 
-/// The share of facts that nothing brings back under a policy; `None` where there are none.
+/// Returns the share of facts that nothing finds under a policy; `None` if there are none.
 fn facts_lost(policy: &str, chosen: &[&Measured]) -> Option<Target> {
     let what = format!("{policy}, lost, all conversations");
     let all = summed(policy, chosen)?;
@@ -271,7 +270,7 @@ impl Target {
     }
 }
 
-/// The figures of a policy on all of these, where they hold facts.
+/// Returns the figures of a policy on all of these, if they contain facts.
 fn summed(policy: &str, chosen: &[&Measured]) -> Option<Figures> {
     let mut sum = Figures::default();
     chosen.iter().filter_map(|one| one.policies.get(policy)).for_each(|one| sum.add(one));
@@ -292,7 +291,8 @@ mod tests {
     use super::*;
     use crate::Kind;
 
-    /// What a policy spent: tokens and cost, and as much of both again on its own words.
+    /// Returns figures in which a policy spent these tokens and this cost, and as much again on its own
+    /// words.
     fn spent(cost_units: f64, of_own: f64) -> Figures {
         let usage =
             |cost: f64| Usage { input_tokens: cost as u64, cost_units: cost, ..Usage::default() };
@@ -324,7 +324,7 @@ mod tests {
             let rival = Figures { side_calls: 2, ..spent(100_000.0, 0.0) };
             run(tokens, vec![("deepagents", rival), (STRICT, spent(own, of_own))])
         };
-        // The short one is left out; the median of the others is a hair under the target.
+        // The short one is left out; the median of the others is a hair below the target.
         let runs =
             [one(30_000, 1.0, 0.0), one(30_001, 40_003.0, 10_000.0), one(90_000, 40_003.0, 0.0)];
         let targets = targets(&runs);
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(of.brought, Some(0.7143));
         let long = found(&targets, "agent runs over 30k");
         assert_eq!((long.measured, long.met, long.conversations), (0.8, Some(false), 1));
-        // A low ceiling lowers the bound, and both are told.
+        // A low ceiling lowers the bound, and both are reported.
         let composite = found(&targets, "composites");
         let of = composite.of_facts.as_ref().unwrap();
         assert_eq!((composite.wanted, of.lowered_to), (Some(0.9), Some(0.85)));

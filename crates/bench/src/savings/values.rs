@@ -1,4 +1,4 @@
-//! Many values looked for in a text at once.
+//! Searches a text for many values at once.
 
 use crate::BenchError;
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
@@ -10,18 +10,18 @@ use std::sync::Arc;
 /// A value of an argument.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Value {
-    /// A string without its escapes, a number as it is written.
+    /// A string with its escapes decoded, or a number as it is written.
     pub(crate) text: String,
     /// Whether it is a number.
     pub(crate) is_number: bool,
 }
 
-/// The values that a text holds, by their numbers, ascending.
+/// The values in a text, by number, ascending.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held(Vec<u32>);
 
 impl Held {
-    /// Whether a value is among them.
+    /// Returns whether a value is among them.
     pub(crate) fn has(&self, value: u32) -> bool {
         self.0.binary_search(&value).is_ok()
     }
@@ -41,18 +41,18 @@ impl Held {
     }
 }
 
-/// So many bytes of a value are looked for; where they stand, the rest is compared. An automaton
-/// takes some hundred bytes for each byte that it looks for.
+/// The number of bytes of a value that are searched for; at a match the rest is compared. An automaton
+/// takes some hundred bytes for each byte that it searches for.
 const HEAD: usize = 64;
 
-/// Values to look for. A string is found wherever it stands, as it is or as JSON writes it; a number
-/// only where it is not part of a longer one.
+/// Values to search for. A string is found wherever it occurs, as it is or as JSON writes it; a number
+/// only if it is not part of a longer one.
 pub(crate) struct Values {
     finder: Option<AhoCorasick>,
-    /// What each pattern of the finder is the head of.
+    /// The value whose head is each pattern of the finder.
     of: Vec<Pattern>,
     values: Vec<Value>,
-    /// By the place in memory, which is a message's own as long as it is held here.
+    /// Keyed by the address in memory, which belongs to one message as long as it is held here.
     shared: FxHashMap<usize, (Arc<Message>, Held)>,
 }
 
@@ -65,10 +65,10 @@ struct Pattern {
 }
 
 impl Values {
-    /// Values by their numbers: the first is 0.
+    /// Returns values numbered from 0.
     ///
     /// # Errors
-    /// When they are too many to be looked for at once.
+    /// When there are too many to search for at once.
     pub(crate) fn new(values: Vec<Value>) -> Result<Self, BenchError> {
         let (mut heads, mut of) = (Vec::new(), Vec::new());
         for (value, text) in (0..).zip(&values) {
@@ -86,8 +86,8 @@ impl Values {
             false => Some(builder.build(&heads).map_err(|error| {
                 let many = values.len();
                 BenchError::Input(format!(
-                    "the {many} values in the arguments of one conversation are too many to be \
-                     looked for at once: {error}"
+                    "the {many} values in the arguments of one conversation are too many to \
+                     search for at once: {error}"
                 ))
             })?),
         };
@@ -98,7 +98,7 @@ impl Values {
         self.values.get(value as usize)
     }
 
-    /// What a text holds.
+    /// Returns the values in a text.
     pub(crate) fn in_text(&self, text: &str) -> Held {
         let mut held = Held::default();
         self.find(text, &mut held);
@@ -106,7 +106,7 @@ impl Values {
         held
     }
 
-    /// What the texts and the arguments of a message hold.
+    /// Returns the values in the texts and the arguments of a message.
     pub(crate) fn in_message(&self, message: &Message) -> Held {
         let mut held = Held::default();
         self.find_in(message, &mut held);
@@ -114,7 +114,7 @@ impl Values {
         held
     }
 
-    /// The same, of a message that prompts share.
+    /// Returns the same for a message that prompts share.
     pub(crate) fn in_shared(&mut self, message: &Arc<Message>) -> &Held {
         let place = Arc::as_ptr(message) as usize;
         if !self.shared.contains_key(&place) {
@@ -164,8 +164,8 @@ impl Values {
     }
 }
 
-/// How a value may be written: as it is, or inside a JSON string, where writers differ in what they
-/// escape.
+/// Returns the ways in which a value may be written: as it is, or inside a JSON string, where writers
+/// differ in what they escape.
 pub(super) fn forms(value: &Value) -> Vec<String> {
     let mut forms = vec![value.text.clone()];
     if !value.is_number {
@@ -180,7 +180,7 @@ pub(super) fn forms(value: &Value) -> Vec<String> {
     forms
 }
 
-/// Whether what stands in `range` is not part of a longer number.
+/// Returns whether the text in `range` is not part of a longer number.
 fn stands_alone(text: &str, range: Range<usize>) -> bool {
     let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let mut before = text.get(..range.start).unwrap_or_default().chars().rev();
@@ -219,7 +219,7 @@ mod tests {
         }
         check("12.50", true, "a total of $12.50.", true);
         check("12.50", true, "a total of 112.50", false);
-        // A string is no number, whatever it is made of.
+        // A string is not a number, whatever it consists of.
         check("1234", false, "12345", true);
     }
 
@@ -241,7 +241,8 @@ mod tests {
         assert_eq!(held, [0, 1]);
     }
 
-    /// Long values differ behind what the finder looks for, and a character may stand at its end.
+    /// Long values that differ only after the part that the finder searches for; a character may span
+    /// its end.
     #[test]
     fn long_values_are_compared_whole() {
         let start = format!("{}船", "s".repeat(HEAD - 1));
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!(held, [0, 1]);
     }
 
-    /// The automaton holds the heads alone, however long the values are.
+    /// The automaton holds only the heads, however long the values are.
     #[test]
     fn an_automaton_does_not_grow_with_the_length_of_values() {
         let finder = |len: usize| {

@@ -1,24 +1,23 @@
-//! Where a conversation is cut: by the memory, and by what it is compared with.
+//! The cuts of a conversation: by the memory, and by the methods that it is compared with.
 
 use crate::{BenchError, Case};
 use foldback::{Memory, Options};
 use foldback_core::{Timestamp, TodoId};
 
-/// Where the memory cut a conversation.
+/// The cuts that the memory made in a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MemoryCuts {
-    /// The messages in front of which a topic ended: the block before closed by topic, gap or
-    /// switch.
+    /// The messages before which a topic ended: the previous block closed by topic, gap or switch.
     pub(super) topics: Vec<usize>,
-    /// The messages in front of which any block ended.
+    /// The messages before which any block ended.
     pub(super) blocks: Vec<usize>,
 }
 
 impl MemoryCuts {
-    /// Records a conversation into a memory as an import does, message by message, and reads off
-    /// its blocks.
+    /// Records a conversation into a memory as an import does it, message by message, and reads its
+    /// blocks.
     pub(super) fn of(case: &Case, options: &Options) -> Result<Self, BenchError> {
-        // Messages that carry no time get this one, so that no clock is part of a result.
+        // Messages without a time get this one, so that no clock influences a result.
         let memory = Memory::in_memory(options.clone().with_clock(|| Timestamp(0)))?;
         let todo = TodoId::from_foreign(&case.id);
         memory.conversations().import(&todo, &case.conversation)?;
@@ -37,7 +36,7 @@ impl MemoryCuts {
     }
 }
 
-/// So many cuts as are given, in equal distances: whoever cuts so knows how many there are.
+/// Returns as many cuts as are given, evenly spaced: this method knows how many there are.
 pub(super) fn even(n: usize, given: usize) -> Vec<usize> {
     let segments = given + 1;
     let place = |at: usize| (at as f64 * n as f64 / segments as f64).round() as usize;

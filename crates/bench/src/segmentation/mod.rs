@@ -1,9 +1,9 @@
 //! How well changes of topic are found.
 //!
-//! Conversations are recorded into a memory as an import does. Where a block closed by topic, gap
-//! or switch, the memory says that the topic changes; borders of blocks within a topic (loop, size)
-//! are judged apart. Conversations whose source says where topics begin are scored; sessions of
-//! agents that have one task tell how often a topic is cut where none changes.
+//! Conversations are recorded into a memory as an import does it. If a block closed by topic, gap or
+//! switch, the memory says that the topic changes; boundaries of blocks within a topic (loop, size) are
+//! judged separately. Conversations whose source says where topics begin are scored; agent sessions
+//! with a single task show how often a topic is cut without a change.
 
 mod cuts;
 mod page;
@@ -20,7 +20,7 @@ use foldback::Options;
 use rayon::prelude::*;
 use tiling::Tiling;
 
-/// Cuts conversations by a memory of these options, and judges where.
+/// Cuts conversations by a memory with these options, and judges the cuts.
 ///
 /// # Errors
 /// When the memory fails.
@@ -32,7 +32,7 @@ pub fn measure(cases: &[Case], options: &Options) -> Result<Segmentation, BenchE
 fn judge(case: &Case, options: &Options) -> Result<Judged, BenchError> {
     let messages = &case.conversation.messages;
     let given = case.boundaries().unwrap_or_default();
-    // Two messages hold no window, so that nothing can be said of them.
+    // Two messages contain no window, so they cannot be judged.
     let window = Some(window(messages.len(), given.len()))
         .filter(|window| !given.is_empty() && *window < messages.len());
     let cutting = |found: &[usize]| Cutting {

@@ -1,14 +1,14 @@
-//! The page of segmentation: how far each way of cutting is from the changes of topic that are given.
+//! The page of segmentation: how far each way of cutting is from the given changes of topic.
 
 use super::{Figures, FileFigures, Score, Segmentation};
 use crate::report::{Bar, Bars, Page, Section};
 use crate::{BenchError, sheet::short_name};
 
-/// Ways of cutting whose Pk differs by no more are even.
+/// Ways of cutting whose Pk differs by no more than this are even.
 const EVEN: f64 = 0.000_5;
 
 impl Segmentation {
-    /// The results as a page.
+    /// Returns the results as a page.
     ///
     /// # Errors
     /// When a picture cannot be drawn.
@@ -20,7 +20,7 @@ impl Segmentation {
         let note = "Pk is the share of windows whose two ends are judged wrongly to be in one topic \
                     or in two; WindowDiff is the share in which the number of cuts is wrong. Lower \
                     is better. Both are means over the conversations with a border, with windows of \
-                    half a mean segment. Even cuts are told how many topics there are; the others \
+                    half a mean segment. Even cuts are given the number of topics; the others \
                     are not.";
         let mut section = Section::new("Ways of cutting").note(note);
         for FileFigures { file, figures } in &self.files {
@@ -44,7 +44,7 @@ fn counted(figures: &Figures) -> String {
     }
 }
 
-/// The ways of cutting, the memory's own first.
+/// Returns the ways of cutting, the memory's own first.
 fn ways(figures: &Figures) -> [(&'static str, &Score); 6] {
     [
         ("topic cuts", &figures.topics),
@@ -56,7 +56,7 @@ fn ways(figures: &Figures) -> [(&'static str, &Score); 6] {
     ]
 }
 
-/// What came out, in a sentence.
+/// Describes the results in a sentence.
 fn told(figures: &Figures) -> String {
     let Some(own) = figures.topics.pk else { return String::new() };
     let ahead = ways(figures)
@@ -69,7 +69,7 @@ fn told(figures: &Figures) -> String {
     }
 }
 
-/// The errors of each way; `None` where no border is given.
+/// Returns the errors of each way; `None` if no boundary is given.
 fn bars(figures: &Figures) -> Option<Bars> {
     let bar = |(name, score): (&str, &Score)| {
         Some(Bar { name: name.to_owned(), values: vec![score.pk?, score.wd?] })

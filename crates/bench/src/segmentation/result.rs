@@ -27,35 +27,35 @@ pub struct FileFigures {
     pub figures: Figures,
 }
 
-/// Figures over several conversations. Pk and WindowDiff are means over the conversations that have
-/// at least one given boundary; F1 and the ratio are of all their cuts together.
+/// Figures over several conversations. Pk and WindowDiff are means over the conversations that have at
+/// least one given boundary; F1 and the ratio are over all their cuts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// The conversations that have a given boundary, and more than two messages.
+    /// The number of conversations with a given boundary and more than two messages.
     pub conversations: usize,
     /// Topic cuts: blocks that closed by topic, gap or switch.
     #[serde(flatten)]
     pub topics: Score,
-    /// Topic cuts for each that is given.
+    /// The number of topic cuts for each given one.
     pub boundary_ratio: Option<f64>,
-    /// All borders of blocks.
+    /// All boundaries of blocks.
     pub blocks: Score,
     /// One segment, and no cut in it.
     pub no_cut: Score,
-    /// As many cuts as are given, in equal distances.
+    /// As many cuts as are given, evenly spaced.
     pub even_cuts: Score,
     /// TextTiling with the parameters of its paper.
     pub text_tiling: Score,
     /// TextTiling with each message as a token sequence, and parameters that suit talk.
     pub text_tiling_by_message: Score,
-    /// Sessions of agents that have one task.
+    /// Agent sessions with a single task.
     pub single_task: SingleTask,
-    /// Conversations that have neither a boundary nor one task, also sessions in which no tool was
-    /// called: nothing tells those from a talk about several things.
+    /// Conversations that have neither a boundary nor a single task, including sessions in which no
+    /// tool was called: nothing distinguishes those from a talk about several things.
     pub left_out: usize,
 }
 
-/// How one way of cutting does; nothing where no conversation has a boundary.
+/// The scores of one way of cutting; empty if no conversation has a boundary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Score {
     /// See [`Errors::pk`].
@@ -66,14 +66,14 @@ pub struct Score {
     pub f1: Option<f64>,
 }
 
-/// What is cut where nothing should be: the sessions of agents that have one task.
+/// Cuts where there should be none: agent sessions with a single task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SingleTask {
-    /// The sessions.
+    /// The number of sessions.
     pub sessions: usize,
     /// Their topic cuts.
     pub topic_cuts: usize,
-    /// Topic cuts of a session, in the mean.
+    /// The mean number of topic cuts in a session.
     pub topic_cuts_each: Option<f64>,
 }
 
@@ -86,17 +86,17 @@ pub struct Judged {
     pub file: String,
     /// Its kind.
     pub kind: Kind,
-    /// How many messages it has.
+    /// The number of its messages.
     pub messages: usize,
-    /// The window of Pk and WindowDiff; `None` where no boundary is given, or no window fits.
+    /// The window of Pk and WindowDiff; `None` if no boundary is given, or no window fits.
     pub window: Option<usize>,
     /// By topic cuts.
     pub topics: Cutting,
-    /// By all borders of blocks.
+    /// By all boundaries of blocks.
     pub blocks: Cutting,
     /// Without a cut.
     pub no_cut: Cutting,
-    /// By as many cuts as are given, in equal distances.
+    /// By as many cuts as are given, evenly spaced.
     pub even_cuts: Cutting,
     /// By TextTiling with the parameters of its paper.
     pub text_tiling: Cutting,
@@ -107,14 +107,14 @@ pub struct Judged {
 /// One way of cutting one conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cutting {
-    /// How far it is from what is given.
+    /// Its distance from the given cuts.
     pub errors: Errors,
     /// Its cuts, counted.
     pub tally: Tally,
 }
 
 impl Segmentation {
-    /// Sums up conversations, in their order.
+    /// Sums up conversations, in order.
     pub(super) fn of(each: Vec<Judged>) -> Self {
         let mut files: Vec<&str> = Vec::new();
         for judged in &each {
@@ -130,7 +130,8 @@ impl Segmentation {
         Self { all: Figures::of(each.iter()), files, each }
     }
 
-    /// The tables: what is cut, what other ways of cutting come to, and the sessions of one task.
+    /// Returns the tables: the cuts, the results of other ways of cutting, and the sessions with a
+    /// single task.
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
         let names = ["file"];
@@ -184,7 +185,7 @@ impl Segmentation {
         [topics, beside, single].into_iter().filter(|sheet| !sheet.rows.is_empty()).collect()
     }
 
-    /// One row for each conversation.
+    /// Returns one row for each conversation.
     #[must_use]
     pub fn sheet_of_each(&self) -> Sheet {
         let mut sheet = Sheet::new(
@@ -277,7 +278,7 @@ impl Figures {
 }
 
 impl Judged {
-    /// Whether it is the session of an agent for which no change of topic is given.
+    /// Returns whether it is an agent session for which no change of topic is given.
     fn is_single_task(&self) -> bool {
         self.window.is_none() && self.kind == Kind::Agent
     }
@@ -301,7 +302,7 @@ impl Score {
     }
 }
 
-/// Without the digits that come of adding up.
+/// Rounds away the digits that come from summation.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

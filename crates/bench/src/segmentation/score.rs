@@ -1,21 +1,21 @@
-//! How far the cuts that were found are from those that are given.
+//! The distance between the cuts that were found and those that are given.
 
 use serde::Serialize;
 
 /// The errors of one segmentation: shares of windows, from 0 (as given) to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Errors {
-    /// Pk (Beeferman, Berger and Lafferty, 1999): the share of windows whose ends stand in one
-    /// segment by one of the two segmentations and in different ones by the other.
+    /// Pk (Beeferman, Berger and Lafferty, 1999): the share of windows whose ends are in one segment by
+    /// one of the two segmentations and in different ones by the other.
     pub pk: f64,
-    /// WindowDiff (Pevzner and Hearst, 2002): the share of windows in which the two segmentations
-    /// have not the same number of cuts. Never below Pk.
+    /// WindowDiff (Pevzner and Hearst, 2002): the share of windows in which the two segmentations have
+    /// different numbers of cuts. Never below Pk.
     pub wd: f64,
 }
 
 impl Errors {
-    /// Compares cuts among `n` messages, by windows of `k`. A cut is the index of the message in
-    /// front of which it lies, from 1 to `n - 1`; both lists ascend.
+    /// Compares cuts among `n` messages, by windows of `k`. A cut is the index of the message before
+    /// which it lies, from 1 to `n - 1`; both lists ascend.
     #[must_use]
     pub fn of(n: usize, k: usize, given: &[usize], found: &[usize]) -> Self {
         let inside = |cuts: &[usize], i: usize| {
@@ -34,8 +34,8 @@ impl Errors {
     }
 }
 
-/// The window by which a conversation of `n` messages and so many given cuts is judged: half a
-/// mean segment, rounded, at least 2.
+/// Returns the window by which a conversation of `n` messages with this many given cuts is judged: half
+/// a mean segment, rounded, at least 2.
 #[must_use]
 pub fn window(n: usize, cuts: usize) -> usize {
     let half = n as f64 / (cuts + 1) as f64 / 2.0;
@@ -45,11 +45,11 @@ pub fn window(n: usize, cuts: usize) -> usize {
 /// Counts of cuts, over one conversation or many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Cuts that are given.
+    /// The number of given cuts.
     pub given: usize,
-    /// Cuts that were found.
+    /// The number of cuts found.
     pub found: usize,
-    /// Cuts that were found where one is given, to the message.
+    /// The number of cuts found exactly at the message of a given one.
     pub hits: usize,
 }
 
@@ -68,7 +68,7 @@ impl Tally {
         self.hits += other.hits;
     }
 
-    /// The harmonic mean of precision and recall, exact to the message; 1 where nothing is given
+    /// Returns the harmonic mean of precision and recall, exact to the message; 1 if nothing is given
     /// and nothing was found.
     #[must_use]
     pub fn f1(self) -> f64 {
@@ -78,7 +78,7 @@ impl Tally {
         }
     }
 
-    /// How many cuts were found for each that is given; `None` where none is.
+    /// Returns the number of cuts found for each given one; `None` if none is given.
     #[must_use]
     pub fn ratio(self) -> Option<f64> {
         (self.given > 0).then(|| self.found as f64 / self.given as f64)

@@ -1,8 +1,8 @@
-//! TextTiling, to compare with: Hearst, "TextTiling: Segmenting Text into Multi-paragraph Subtopic
-//! Passages", Computational Linguistics 23 (1), 1997. Messages stand for its paragraphs.
+//! TextTiling, for comparison: Hearst, "TextTiling: Segmenting Text into Multi-paragraph Subtopic
+//! Passages", Computational Linguistics 23 (1), 1997. Messages take the place of its paragraphs.
 //!
-//! Words that say nothing about a topic take no part, the others are stemmed, as the chunker does
-//! both; Chinese, Japanese and Korean words are its terms too.
+//! Stop words are ignored and the others are stemmed, as in the chunker; Chinese, Japanese and Korean
+//! words are its terms too.
 
 use foldback_chunker::words;
 use foldback_core::Message;
@@ -11,43 +11,42 @@ use std::collections::BTreeMap;
 /// The parameters of the method.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tiling {
-    /// The words of a token sequence; `None` where each message is one.
+    /// The number of words in a token sequence; `None` if each message is one.
     sequence: Option<usize>,
-    /// The token sequences of a block, on each side of a gap.
+    /// The number of token sequences in a block, on each side of a gap.
     block: usize,
     /// Whether similarities are smoothed over three gaps.
     smooth: bool,
-    /// What is added to the mean of depths for the cut-off, in standard deviations.
+    /// What is added to the mean depth for the cut-off, in standard deviations.
     cutoff: f64,
-    /// The least distance of two cuts, in token sequences.
+    /// The minimum distance between two cuts, in token sequences.
     apart: usize,
 }
 
 impl Tiling {
-    /// As in the paper, which was made for expository text: token sequences of 20 words, blocks of 10
+    /// As in the paper, which is about expository text: token sequences of 20 words, blocks of 10
     /// sequences, one round of smoothing, the cut-off `mean - deviation / 2`, and at least three
     /// sequences between two cuts.
     pub(super) const OF_THE_PAPER: Self =
         Self { sequence: Some(20), block: 10, smooth: true, cutoff: -0.5, apart: 4 };
 
-    /// Made for talk, with what was best for it on joined dialogues and open chat of twenty settings
-    /// that were tried: messages as token sequences, blocks of 4, no smoothing, and the cut-off
-    /// `mean + deviation`.
+    /// Parameters for talk, the best of twenty settings tried on joined dialogues and open chat:
+    /// messages as token sequences, blocks of 4, no smoothing, and the cut-off `mean + deviation`.
     pub(super) const BY_MESSAGE: Self =
         Self { sequence: None, block: 4, smooth: false, cutoff: 1.0, apart: 2 };
 }
 
-/// How often each term occurs.
+/// The frequency of each term.
 type Counts = BTreeMap<u32, f64>;
 
-/// The messages in front of which TextTiling cuts, ascending.
+/// Returns the messages before which TextTiling cuts, ascending.
 pub(super) fn cuts(messages: &[Message], tiling: Tiling) -> Vec<usize> {
     let of_each: Vec<Vec<Option<u32>>> = messages.iter().map(words_of).collect();
     let mut similarities = similarities(&sequences(&of_each, tiling), tiling.block);
     if tiling.smooth {
         similarities = smoothed(&similarities);
     }
-    // Where each message begins in the row of all words.
+    // The position of each message's first word in the sequence of all words.
     let starts: Vec<usize> = of_each
         .iter()
         .scan(0, |sum, words| {
@@ -92,8 +91,8 @@ fn count(words: &[Option<u32>]) -> Counts {
     counts
 }
 
-/// The cosine of the blocks on both sides of each gap; at the ends, both sides are as short as the
-/// shorter one.
+/// Returns the cosine of the blocks on both sides of each gap; at the ends, both sides are as short as
+/// the shorter one.
 fn similarities(sequences: &[Counts], size: usize) -> Vec<f64> {
     let gaps = 1..sequences.len().max(1);
     let block = |run: &[Counts]| {
@@ -120,7 +119,7 @@ fn cosine(a: &Counts, b: &Counts) -> f64 {
     if length > 0.0 { dot / length } else { 0.0 }
 }
 
-/// The mean of each value and its neighbours.
+/// Returns the mean of each value and its neighbours.
 fn smoothed(values: &[f64]) -> Vec<f64> {
     let around = |at: usize| {
         let near = values.get(at.saturating_sub(1)..values.len().min(at + 2)).unwrap_or_default();
@@ -129,7 +128,7 @@ fn smoothed(values: &[f64]) -> Vec<f64> {
     (0..values.len()).map(around).collect()
 }
 
-/// How deep each gap lies below the peaks on its left and on its right.
+/// Returns how deep each gap lies below the peaks on its left and right.
 fn depths(values: &[f64]) -> Vec<f64> {
     let climb = |from: f64, side: &mut dyn Iterator<Item = &f64>| {
         let mut peak = from;
@@ -148,7 +147,7 @@ fn depths(values: &[f64]) -> Vec<f64> {
     values.iter().enumerate().map(at).collect()
 }
 
-/// The gaps whose depth is over the cut-off, the deepest first, none close to a deeper one.
+/// Returns the gaps whose depth exceeds the cut-off, the deepest first, none close to a deeper one.
 fn boundaries(depths: &[f64], tiling: Tiling) -> Vec<usize> {
     let n = depths.len().max(1) as f64;
     let mean = depths.iter().sum::<f64>() / n;
@@ -169,7 +168,7 @@ fn boundaries(depths: &[f64], tiling: Tiling) -> Vec<usize> {
     chosen
 }
 
-/// The message that begins nearest to the word at `place`.
+/// Returns the message that begins nearest to the word at `place`.
 fn nearest(starts: &[usize], place: usize) -> usize {
     let behind = starts.partition_point(|start| *start < place);
     let distance = |at: usize| starts.get(at).map_or(usize::MAX, |start| start.abs_diff(place));
@@ -201,7 +200,7 @@ mod tests {
         assert!(deepest(&[]).is_empty());
     }
 
-    /// Two subjects of many words, one behind the other, also in Chinese.
+    /// Two subjects of many words, one after the other, also in Chinese.
     #[test]
     fn a_change_of_words_is_a_cut() {
         for [first, second] in [

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// An agent that reads files of so many lines each.
+/// An agent that reads files of this many lines each.
 fn reads(files: &[usize]) -> Vec<Message> {
     let mut script = "system: You read files.\nuser: Read every file.\n".to_owned();
     for (n, lines) in files.iter().enumerate() {
@@ -49,12 +49,12 @@ fn gw8_gw19_a_long_conversation_costs_less_and_never_much_more() {
         assert!(bill.dearer <= 0.02, "{bill:?}");
         assert!(bill.saved_by_clearing > 0.0 && bill.saved_by_clearing < bill.saved, "{bill:?}");
     }
-    // The caches ran out in every pause.
+    // The caches expired in every pause.
     assert_eq!((one.bills[1].direct.read, one.bills[1].gateway.read), (0, 0));
     assert_eq!(bills.sums.len(), 4, "all conversations, and the long ones");
 }
 
-/// What a request shows while it is too short to be folded is charged as it was sent: a large result stayed in it.
+/// A request that is too short to be folded is charged as it was sent: a large result stayed in it.
 #[test]
 fn gw8_gw19_short_requests_are_charged_as_they_were_sent() {
     let mut files = vec![15; 40];
@@ -98,7 +98,7 @@ fn gw8_gw19_a_short_conversation_is_billed_as_it_is() {
 #[test]
 fn where_no_model_speaks_nothing_is_played() {
     assert!(talk("one", transcript("user: hello\nuser: hello?")).is_none());
-    // What stands in front of the first answer is asked, also where that begins the recording.
+    // What precedes the first answer is sent, even if the answer begins the recording.
     let bills = measure(
         &[talk("two", transcript("assistant: hello")).unwrap()],
         &Config::default(),
@@ -128,7 +128,7 @@ fn gw19_another_proxy_is_billed_as_it_reaches_the_provider() {
     }
     let sum = &bills.sums[0];
     assert_eq!((sum.proxy, sum.saved_by_proxy), (Some(sum.direct), Some(0.0)));
-    // One that has nobody behind it that could answer.
+    // One without anyone to answer.
     let proxy = ProxyTrial::new("http://127.0.0.1:9", "127.0.0.1:0".parse().unwrap()).unwrap();
     let config = Config { proxy: Some(proxy), ..Config::default() };
     let failed = measure(&talks, &config, &|| ()).unwrap_err().to_string();

@@ -18,7 +18,7 @@ fn built_in() -> Vec<Arc<dyn Embedder>> {
 }
 
 /// A talk of 48 messages about twelve things, four messages each, in two languages. Each thing has a
-/// code that stands in one message alone.
+/// code that occurs in exactly one message.
 fn talk(id: &str, qa: &Value) -> Value {
     let things = [
         "ferry",
@@ -66,12 +66,12 @@ fn evidence_that_is_found_first_is_recalled() {
     let found = measured(&[talk("talk", &qa()), talk("without", &json!([]))], &built_in());
     assert_eq!(found.all.questions, 3);
     assert_eq!(found.left_out, LeftOut { adversarial: 1, without_evidence: 2 });
-    // A code names its block, and four messages stand in at most three blocks.
+    // A code identifies its block, and four messages are in at most three blocks.
     let named: Vec<_> =
         found.categories.iter().map(|c| (c.category.as_str(), c.recall.hit_at_1)).collect();
     assert_eq!(named[1..], [("1", Some(1.0)), ("zh", Some(1.0))]);
     assert_eq!(found.all.recall_at[&5], 1.0);
-    // The whole talk has not 2,000 tokens.
+    // The whole talk has fewer than 2,000 tokens.
     assert_eq!(found.all.recall_at_tokens[&4_000], 1.0);
     assert!(found.all.curve.is_sorted_by(|a, b| a.1 <= b.1));
     assert!(found.block_tokens > 30.0 && found.block_tokens < 200.0, "{}", found.block_tokens);
@@ -104,7 +104,7 @@ fn every_setting_is_asked_every_question() {
     assert!(found.settings.iter().all(|way| way.all.recall.questions == 3));
     assert_eq!(found.settings[5].all.blocks, 12);
     assert_eq!(found.settings[7].all.blocks, 8);
-    // Windows of four are what the talk is made of, so that one holds all of an answer.
+    // The talk consists of groups of four, so one window of four contains a whole answer.
     assert_eq!(found.settings[5].all.recall.recall_at[&5], 1.0);
     assert_eq!(found.sheets().len(), 2);
     // Each setting for all and for the file, and the headline's three categories.

@@ -1,4 +1,4 @@
-//! What is sent and what is kept at hand, on conversations whose figures can be counted by hand.
+//! What is sent and what is kept available, on conversations whose figures can be counted by hand.
 
 use foldback::{Conversation, Envelope};
 use foldback_bench::savings::{
@@ -19,7 +19,7 @@ fn measured(script: &str) -> Savings {
     measure(&[case("one", script)], &Config::default(), &|_| {}).unwrap()
 }
 
-/// As a model has it that has to ask for everything.
+/// The means of a model that has to ask for everything.
 fn measured_without_hints(script: &str) -> Savings {
     let view = foldback::ViewConfig::default().with_hints(false);
     let options = Config::default().options.with_view(view);
@@ -47,7 +47,7 @@ fn talk(n: usize) -> String {
     script
 }
 
-/// A code is told, much is said, and the code is needed.
+/// A code is mentioned, much is said, and the code is needed.
 fn later(asked: &str, between: &str) -> String {
     format!(
         "user: you keep the harbour book\n\
@@ -79,7 +79,7 @@ fn a_policy_that_drops_messages_loses_what_they_said() {
     assert_eq!(fates(&figures(&savings, "full").facts), [1, 0, 0, 0]);
     let sliding = figures(&savings, "sliding-window");
     assert_eq!(fates(&sliding.facts), [0, 0, 0, 1]);
-    // Without tools nobody asks.
+    // Without tools nothing is asked.
     assert_eq!((sliding.recalls, sliding.usage), (0, sliding.without_recalls));
     let missed: Vec<_> = savings.misses.iter().filter(|m| m.policy == "sliding-window").collect();
     assert_eq!(missed.len(), 1);
@@ -105,7 +105,7 @@ fn what_one_search_brings_is_recalled_and_paid_for() {
 
 #[test]
 fn what_no_search_finds_is_reached_by_reading_on() {
-    // What is asked has nothing in common with where the code stands.
+    // The question has nothing in common with the place of the code.
     let between: String = (0..40)
         .map(|i| {
             format!(
@@ -187,7 +187,7 @@ fn a_file_of_history_is_searched_by_pattern_and_read_on() {
         writeln!(between, "tool: [big 60000 {i}]\nassistant: read").unwrap();
     }
     between.push_str(&talk(4));
-    // No summary holds the middle of a long text.
+    // No summary contains the middle of a long text.
     let told = |asked: &str| {
         let place = "[big 4000 a] the boat Marlin is moored. Its code is QX-7781-K [big 4000 b]";
         let short = "the boat Marlin is moored. Its code is QX-7781-K";
@@ -238,7 +238,7 @@ fn tools_that_are_taken_for_granted_count_for_all_alike() {
     for (name, figures) in with.policies.iter() {
         let other = without.policies.get(name).unwrap();
         let more = figures.usage.input_tokens - other.usage.input_tokens;
-        // This one goes by what they cost, so it sends something else besides.
+        // This one decides by cost, so it also sends other tokens.
         let is_alike = name != "foldback-cache-aware";
         assert!(!is_alike || more == 3_000 * figures.usage.calls, "{name}: {more}");
         assert!(more.abs_diff(3_000 * figures.usage.calls) < 300, "{name}: {more}");
@@ -258,7 +258,7 @@ fn prices_beyond_all_sums_are_refused() {
     }
 }
 
-/// A search quotes its question; what the question happens to hold is not recalled by that.
+/// A search quotes its question; what the question happens to contain does not count as recalled.
 #[test]
 fn a_question_brings_nothing_by_being_quoted() {
     let value = "zzqq North Quay 17";
@@ -308,14 +308,14 @@ fn recalls_of_the_models_own_words_are_told_apart() {
     assert_eq!((own.recalls_of_own.calls, own.recalls), (own.recalls + own.looks, 1));
     let more = own.usage.input_tokens - own.without_recalls.input_tokens;
     assert_eq!(own.recalls_of_own.input_tokens, more);
-    // Had somebody else told it, nothing of it would be the model's own.
+    // Had someone else said it, none of it would be the model's own.
     let given =
         measured_without_hints(&script.replace("the pump book", "the pump book of QX-7781-K"));
     let given = figures(&given, "foldback");
     assert_eq!((given.facts.facts, given.own.facts, given.recalls_of_own.calls), (1, 0, 0));
 }
 
-/// What is too long for any answer is under no ceiling, wherever it stands.
+/// A value that is too long for any answer counts towards no ceiling, wherever it occurs.
 #[test]
 fn a_value_that_no_answer_can_hold_is_over_the_ceiling() {
     let long: String = (0..900).map(|n| format!("{n} of the list, ")).collect();
@@ -389,7 +389,7 @@ fn the_same_input_gives_the_same_bytes_in_the_order_of_the_input() {
     let ids: Vec<_> = read["conversations"].as_array().unwrap().iter().map(|c| &c["id"]).collect();
     assert_eq!(ids, ["second", "first", "third"]);
     assert_eq!(read["conversations"][1]["kind"], "dialogue");
-    // Without an assistant the model is asked behind each user message.
+    // Without an assistant the model is asked after each user message.
     assert_eq!(read["conversations"][1]["policies"]["full"]["calls"], 2);
     assert_eq!(
         read["conversations"][1]["policies"]["full"]["in_out_ratio"],
@@ -425,7 +425,8 @@ fn sums_are_those_of_the_conversations() {
     );
 }
 
-/// What is shown in fewer tokens is counted apart, and a value that stands in what was not written out again is visible where it stands.
+/// What is shown in fewer tokens is counted separately, and a value in a part that was not repeated is
+/// visible where it first occurs.
 #[test]
 fn what_is_shown_once_is_counted_apart() {
     let lines: String =
@@ -465,7 +466,8 @@ fn what_is_shown_once_is_counted_apart() {
     assert_eq!(tokens, foldback.without_recalls.input_tokens + saved);
 }
 
-/// A block that is named before the model asks is counted, and so is the value that it holds, where that is needed and not visible.
+/// A block that is named before the model asks is counted, and so is the value in it, if that is needed
+/// and not visible.
 #[test]
 fn blocks_that_are_named_are_counted() {
     let script = format!(

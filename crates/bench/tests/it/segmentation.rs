@@ -11,7 +11,7 @@ fn judged(lines: &[Value]) -> Segmentation {
     measure(&cases(lines), &Options::default()).unwrap()
 }
 
-/// The cuts of a text of marks: a `1` at place `i` parts the units `i` and `i + 1`.
+/// The cuts of a text of marks: a `1` at place `i` separates the units `i` and `i + 1`.
 fn marks(text: &str) -> Vec<usize> {
     text.char_indices().filter(|(_, mark)| *mark == '1').map(|(at, _)| at + 1).collect()
 }
@@ -40,9 +40,9 @@ fn bl8_errors_are_counted_by_hand() {
     let of = |found: &[usize]| Errors::of(10, 2, &[4], found);
     // Two of eight windows span the cut that was missed.
     assert_eq!(of(&[]), Errors { pk: 0.25, wd: 0.25 });
-    // One message late: one window holds the given cut alone, one the found one alone.
+    // One message late: one window contains only the given cut, one only the found one.
     assert_eq!(of(&[5]), Errors { pk: 0.25, wd: 0.25 });
-    // A cut beside the given one: WindowDiff also counts the window that holds both.
+    // A cut beside the given one: WindowDiff also counts the window that contains both.
     assert_eq!(of(&[4, 5]), Errors { pk: 0.125, wd: 0.25 });
     assert_eq!((window(10, 1), window(10, 0), window(3, 2), window(30, 3)), (3, 5, 2, 4));
     let tally = Tally::of(&[4, 8], &[4, 5, 6]);
@@ -51,7 +51,7 @@ fn bl8_errors_are_counted_by_hand() {
 }
 
 proptest! {
-    /// BL8: errors are shares, none for what is given itself, and WindowDiff is the stricter.
+    /// BL8: errors are shares, zero for the given cuts themselves, and WindowDiff is the stricter.
     #[test]
     fn bl8_errors_are_shares(
         n in 2_usize..60,
@@ -73,7 +73,7 @@ proptest! {
     }
 }
 
-/// Two talks of twelve messages with half an hour between them; every message is of its talk.
+/// Two talks of twelve messages with half an hour between them; every message belongs to its talk.
 fn two_talks(id: &str, boundaries: &Value) -> Value {
     let talks = [
         ["The ferry to Rhodes leaves at nine.", "当日的渡轮九点开往罗得岛。"],
@@ -105,7 +105,8 @@ fn one_task() -> Value {
     ] })
 }
 
-/// BL8: borders that follow from sizes are no changes of topic, and only those are scored as such.
+/// BL8: boundaries that follow from sizes are not changes of topic, and only changes of topic are
+/// scored as such.
 #[test]
 fn bl8_topic_cuts_are_told_apart_from_block_cuts() {
     let found = judged(&[two_talks("talks", &json!([12]))]);
@@ -124,7 +125,7 @@ fn bl8_topic_cuts_are_told_apart_from_block_cuts() {
     assert_eq!(all.even_cuts.f1, Some(1.0));
 }
 
-/// BL8: sessions of one task are counted, and what says nothing of topics is left out.
+/// BL8: sessions of one task are counted, and conversations without topics are left out.
 #[test]
 fn bl8_sessions_of_one_task_are_counted_apart() {
     let found =
@@ -141,8 +142,8 @@ fn bl8_sessions_of_one_task_are_counted_apart() {
     assert_eq!((alone.conversations, alone.topics.pk, alone.boundary_ratio), (0, None, None));
 }
 
-/// BL8: boundaries that lie nowhere are none, and what is too short for a window is left out of the
-/// means.
+/// BL8: boundaries outside the conversation do not count, and conversations too short for a window are
+/// left out of the means.
 #[test]
 fn bl8_what_cannot_be_judged_is_left_out() {
     let short = |id: &str, n: usize, boundaries: Value| {

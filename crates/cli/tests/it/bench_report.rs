@@ -133,7 +133,7 @@ fn the_page_of_retrieval_shows_every_ranking_and_cut() {
         &[
             "4 questions, vectors by",
             "Left out: 2 of category 5",
-            "In 2,000 tokens the memory's own search brings",
+            "In 2,000 tokens the memory's own search finds",
             "<h2>one</h2>",
             "<h2>two</h2>",
             "&lt;script&gt;",

@@ -7,9 +7,9 @@ use foldback_core::{
 };
 use std::sync::Arc;
 
-/// A context whose policy's own calls to a model are billed where the agent's are. What the policy would do
-/// beside the loop it does at once, so that figures do not depend on how threads run. Everything else it
-/// hands on.
+/// A context that bills its policy's own model calls together with the agent's. The policy's background
+/// work is done at once, so that figures do not depend on the scheduling of threads. Everything else is
+/// passed through.
 pub(crate) struct Billed {
     pub(crate) context: Box<dyn ContextManager>,
     pub(crate) model: Arc<Acting>,

@@ -1,9 +1,10 @@
 //! One task, done by one agent with real tools, under one context policy after the other.
 //!
-//! A made project is written into a temporary folder. The agent reads settings, large logs and notes in
-//! Chinese, takes readings that are given once only, and later has to write down what it read. A
-//! [scripted model](model) stands in the model's place that knows a fact only if its request shows it.
-//! So the policies differ in what they send, what has to be looked for, and what cannot be had any more.
+//! A generated project is written to a temporary folder. The agent reads settings, large logs and notes
+//! in Chinese, takes readings that are given only once, and later has to write down what it read. A
+//! [scripted model](model) takes the place of a real one and knows a fact only if its request shows it.
+//! So the policies differ in what they send, what has to be searched for, and what is no longer
+//! available.
 
 mod billed;
 mod model;
@@ -34,26 +35,26 @@ use world::{Field, World};
 pub struct Config {
     /// The policies, in the order of the table.
     pub policies: Vec<Policy>,
-    /// How many services the project has; of each, four facts are read and written down.
+    /// The number of services in the project; for each, four facts are read and written down.
     pub services: u32,
     /// Facts and the sizes of logs are drawn from this number.
     pub seed: u64,
     /// What tokens cost.
     pub prices: Prices,
-    /// A model that writes the summaries of policies that have some; else their rule does.
+    /// A model that writes the summaries of policies that have some; otherwise a rule writes them.
     pub summary_model: Option<Arc<dyn ChatModel>>,
-    /// Hears why such a summary was not written.
+    /// Called with the reason why such a summary was not written.
     pub told: fn(&str),
 }
 
-/// The policies that are compared where none are named.
+/// The policies that are compared if none are named.
 pub const POLICIES: [&str; 6] =
     ["foldback", "foldback-cache-aware", "deepagents", "summary-top-n", "stm-ltm", "full"];
 
-/// What came of the task under each policy.
+/// The results of the task under each policy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Agents {
-    /// How many services the project has.
+    /// The number of services in the project.
     pub services: u32,
     /// The seed of the project.
     pub seed: u64,
@@ -61,36 +62,36 @@ pub struct Agents {
     pub policies: Vec<Figures>,
 }
 
-/// What came of the task under one policy.
+/// The results of the task under one policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
     /// The policy.
     pub policy: String,
-    /// What the requests were.
+    /// The usage of the requests.
     #[serde(flatten)]
     pub usage: Usage,
     /// The tokens that models wrote: the agent's, and the policy's own.
     pub output_tokens: u64,
-    /// The agent's tools that were called.
+    /// The number of calls of the agent's tools.
     pub tool_calls: u64,
-    /// What became of the facts.
+    /// The fates of the facts.
     #[serde(flatten)]
     pub facts: FactCounts,
-    /// How many of the reports say what they should; as many as there are facts of services, where all
-    /// is right.
+    /// The number of correct reports; if all are right, there are as many as facts of services.
     pub right_reports: u64,
 }
 
-/// Has the task done under each policy.
+/// Runs the task under each policy.
 ///
 /// # Errors
-/// When a folder cannot be written, a policy cannot be begun, or a run does not come to its end.
+/// When a folder cannot be written, a policy cannot be started, or a run does not finish.
 pub fn measure(config: &Config) -> Result<Agents, BenchError> {
-    let failed = |error: std::io::Error| BenchError::Input(format!("no runtime: {error}"));
+    let failed =
+        |error: std::io::Error| BenchError::Input(format!("no runtime could be started: {error}"));
     let world = Arc::new(World::new(config.services, config.seed));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    // The agent waits for a summary where it stands, so it is asked for elsewhere.
+    // The agent blocks while it waits for a summary, so the summary is requested elsewhere.
     let aside = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let aside = aside.map_err(failed)?;
     let written_by = config.summary_model.as_ref().map(|model| {
@@ -155,7 +156,7 @@ async fn run(
 }
 
 impl Agents {
-    /// What was sent, and what it costs.
+    /// Returns what was sent, and its cost.
     #[must_use]
     pub fn cost_sheet(&self) -> Sheet {
         let title = format!("One task over {} services, by the same agent", self.services);
@@ -170,10 +171,10 @@ impl Agents {
         sheet
     }
 
-    /// What became of the facts that were needed.
+    /// Returns the fates of the facts that were needed.
     #[must_use]
     pub fn facts_sheet(&self) -> Sheet {
-        let title = "What became of what it had read, when that was needed";
+        let title = "The facts that it had read, when they were needed";
         let numbers =
             ["facts", "visible", "recalled", "read again", "lost", "recalls", "right files"];
         let mut sheet = Sheet::new(title, &["context"], &numbers);
@@ -185,7 +186,7 @@ impl Agents {
         sheet
     }
 
-    /// All figures in one table, for a file.
+    /// Returns all figures in one table, for a file.
     #[must_use]
     pub fn sheet(&self) -> Sheet {
         let (cost, facts) = (self.cost_sheet(), self.facts_sheet());

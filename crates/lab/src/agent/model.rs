@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// The model's name.
 const NAME: &str = "acting";
 
-/// What a fact that was not to be had is written as.
+/// The text that is written for a fact that was not available.
 const UNKNOWN: &str = "unknown";
 
-/// A model that follows the turns of a task, and knows a fact only if it is shown: what its request
-/// does not hold it asks the context policy for, by one search and one look at what that names; then it
-/// reads the source again, if that can be; then it writes that it does not know.
+/// A model that follows the turns of a task, and knows a fact only if it is shown. What its request
+/// does not contain it asks the context policy for, by one search and one look at what the search
+/// names; then it reads the source again, if that is possible; then it writes that it does not know.
 ///
 /// It always asks when it should, and always with good words.
 pub(crate) struct Acting {
@@ -30,9 +30,9 @@ pub(crate) struct Acting {
 
 struct State {
     turns: VecDeque<Turn>,
-    /// How the fact that is missing is being looked for.
+    /// The state of the search for the missing fact.
     quest: Quest,
-    /// Facts of the answer that are known by now.
+    /// The facts of the answer that are known so far.
     told: Vec<String>,
     calls: u64,
     facts: FactCounts,
@@ -41,7 +41,7 @@ struct State {
     output: u64,
 }
 
-/// How far the search for one fact has come.
+/// The progress of the search for one fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quest {
     NotBegun,
@@ -50,18 +50,18 @@ enum Quest {
     ReadAgain,
 }
 
-/// What became of the facts that were needed.
+/// The fates of the facts that were needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FactCounts {
-    /// How many were needed.
+    /// The number of facts needed.
     pub facts: u64,
-    /// Those that stood in the request.
+    /// Those that were in the request.
     pub visible: u64,
-    /// Those that the policy's tools brought.
+    /// Those that the policy's tools found.
     pub recalled: u64,
     /// Those whose source was read again.
     pub read_again: u64,
-    /// Those that were not to be had any more.
+    /// Those that were no longer available.
     pub lost: u64,
     /// How often the policy's tools were called.
     pub recalls: u64,
@@ -82,25 +82,25 @@ impl Acting {
         Self { world, state: Mutex::new(state) }
     }
 
-    /// What became of the facts.
+    /// Returns the fates of the facts.
     pub(crate) fn facts(&self) -> FactCounts {
         self.state.lock().facts
     }
 
-    /// What the requests came to, and the tokens of the answers.
+    /// Returns the usage of the requests, and the tokens of the answers.
     pub(crate) fn usage(&self) -> (foldback_bench::Usage, u64) {
         let state = self.state.lock();
         (state.meter.usage(), state.output)
     }
 
-    /// Bills a call that the policy made for its own ends.
+    /// Bills a call that the policy made for its own purposes.
     pub(crate) fn aside(&self, input: u64, output: u64) {
         let mut state = self.state.lock();
         state.meter.apart(input);
         state.output += output;
     }
 
-    /// Whether turns are left that were not come to.
+    /// Returns whether any turns are left.
     pub(crate) fn left(&self) -> usize {
         self.state.lock().turns.len()
     }
@@ -128,7 +128,7 @@ impl Acting {
 }
 
 impl State {
-    /// The next message: of the turn that is due, or of the search for what it lacks.
+    /// Returns the next message: of the turn that is due, or of the search for what it lacks.
     fn act(&mut self, world: &World, request: &ChatRequest) -> Message {
         loop {
             match self.turns.front().cloned() {
@@ -166,7 +166,7 @@ impl State {
         }
     }
 
-    /// A fact, or what is to be asked for it next.
+    /// Returns a fact, or the next call in the search for it.
     fn fact(&mut self, world: &World, need: &Need, request: &ChatRequest) -> Step {
         let Some(service) = world.services.get(need.service) else {
             return Step::Known(UNKNOWN.to_owned());
@@ -223,15 +223,15 @@ impl State {
     }
 }
 
-/// What is done about a fact.
+/// The state of a fact.
 enum Step {
     /// It is known, or known to be lost.
     Known(String),
-    /// This is asked first.
+    /// This call comes first.
     Ask(Message),
 }
 
-/// Whether a value stands in a request, as it is or as JSON writes it.
+/// Returns whether a value occurs in a request, as it is or as JSON writes it.
 fn is_shown(request: &ChatRequest, value: &str) -> bool {
     request.messages.iter().any(|message| {
         message.text().contains(value)

@@ -5,7 +5,7 @@ use foldback_bench::BenchError;
 use foldback_bench::report::{Bars, Page, Section};
 
 impl Agents {
-    /// The results as a page.
+    /// Returns the results as a page.
     ///
     /// # Errors
     /// When a picture cannot be drawn.
@@ -27,10 +27,10 @@ impl Agents {
             let counts = [facts.visible, facts.recalled, facts.read_again, facts.lost];
             counts.map(|count| count as f64).to_vec()
         });
-        let note = "A fact is visible where it stands in the request; else the policy is asked, by one \
+        let note = "A fact is visible if it is in the request; otherwise the policy is asked, by one \
                     search and one look; then its source is read again; a reading that was given once \
-                    cannot be had again.";
-        page.section(Section::new("What became of what it had read").note(note).bars(&facts)?);
+                    cannot be taken again.";
+        page.section(Section::new("The facts that it had read").note(note).bars(&facts)?);
         page.section(Section::new("Figures").sheet(&self.cost_sheet()).sheet(&self.facts_sheet()));
         Ok(page)
     }

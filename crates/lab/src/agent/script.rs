@@ -1,4 +1,4 @@
-//! The task that an agent is given: what it reads, and what it has to write down of that, later.
+//! The task that an agent is given: what it reads, and what it later has to write down.
 
 use super::world::{Field, Service, World};
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 /// A turn of the task.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Turn {
-    /// Calls that need nothing of what was read.
+    /// Calls that do not depend on what was read.
     Look(Vec<Call>),
     /// A fact is written down.
     Write(Need),
-    /// The answer, which names these facts.
+    /// The answer, which states these facts.
     Answer(Vec<Need>),
 }
 
@@ -24,25 +24,25 @@ pub(crate) struct Call {
 /// A fact that is needed now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
-    /// The place of its service in the world.
+    /// The index of its service in the world.
     pub(crate) service: usize,
     pub(crate) field: Field,
 }
 
-/// How many services an agent has read of before it writes about the first.
+/// The number of services that an agent reads about before it writes about the first.
 const BEHIND: usize = 3;
 
-/// What is asked.
+/// The request.
 pub(crate) const REQUEST: &str = "Go through all services of the project. Of each write down, in a file \
     of its own below reports/, the port that it listens on, the incident that it gave up on, its timeout \
     and the reading of its gauge. At the end tell me all readings.";
 
-/// Who asks.
+/// The system prompt.
 pub(crate) const SYSTEM_PROMPT: &str = "You keep the records of a project. Read before you write, and write down \
     only what you have read.";
 
-/// The turns of the task: of each service four things are read, and written down when three more
-/// services were read; at the end all readings are told.
+/// Returns the turns of the task: for each service, four things are read, and written down after three
+/// more services were read; at the end all readings are reported.
 pub(crate) fn turns(world: &World) -> Vec<Turn> {
     let mut turns = vec![Turn::Look(vec![
         call("file_list", json!({ "path": "services" })),
@@ -67,7 +67,7 @@ pub(crate) fn turns(world: &World) -> Vec<Turn> {
     turns
 }
 
-/// The call that brings a fact.
+/// Returns the call that reads a fact.
 pub(crate) fn source(service: &Service, field: Field) -> Call {
     let name = &service.name;
     match field {
@@ -78,7 +78,7 @@ pub(crate) fn source(service: &Service, field: Field) -> Call {
     }
 }
 
-/// The words that a fact is searched for by; its value is not among them.
+/// Returns the words to search for a fact; its value is not among them.
 pub(crate) fn question(service: &Service, field: Field) -> String {
     let name = &service.name;
     match field {
@@ -89,7 +89,7 @@ pub(crate) fn question(service: &Service, field: Field) -> String {
     }
 }
 
-/// The call that writes a fact down.
+/// Returns the call that writes a fact down.
 pub(crate) fn report(service: &Service, field: Field, value: &str) -> Call {
     let path = format!("reports/{}-{}.txt", service.name, field.name());
     call("file_write", json!({ "path": path, "content": format!("{value}\n") }))

@@ -1,5 +1,5 @@
-//! A made project that an agent works on: services with settings, logs and notes, and a reading that can
-//! be taken once only.
+//! A generated project that an agent works on: services with settings, logs and notes, and a reading
+//! that can be taken only once.
 
 use foldback_core::ToolDefinition;
 use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec};
@@ -17,33 +17,33 @@ pub(crate) struct World {
     pub(crate) services: Vec<Service>,
 }
 
-/// One service: what stands of it in the project's files, and the reading of its gauge.
+/// A service: its facts in the project's files, and the reading of its gauge.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) facts: BTreeMap<Field, String>,
-    /// Lines of its log.
+    /// The number of lines in its log.
     log_lines: u64,
     seed: u64,
 }
 
-/// What is asked of each service.
+/// The facts of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Field {
     /// A port, in a file of settings.
     Port,
     /// The code of an incident, in one line of a large log.
     Incident,
-    /// A bound, in a note in Chinese.
+    /// A limit, in a note in Chinese.
     Limit,
-    /// A reading that is given once.
+    /// A reading that is given only once.
     Reading,
 }
 
 impl Field {
     pub(crate) const ALL: [Self; 4] = [Self::Port, Self::Incident, Self::Limit, Self::Reading];
 
-    /// The field's name in reports.
+    /// Returns the field's name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Port => "port",
@@ -54,7 +54,7 @@ impl Field {
     }
 }
 
-/// Numbers that look drawn, from a seed: SplitMix64 of Steele, Lea and Flood.
+/// Pseudo-random numbers from a seed: SplitMix64 of Steele, Lea and Flood.
 struct Numbers(u64);
 
 impl Numbers {
@@ -77,7 +77,7 @@ const NAMES: [&str; 12] = [
     "pebble", "ribbon", "willow",
 ];
 
-/// What a log line may say.
+/// The messages of log lines.
 const LINES: [&str; 6] = [
     "accepted a connection",
     "served a request in time",
@@ -88,7 +88,7 @@ const LINES: [&str; 6] = [
 ];
 
 impl World {
-    /// A project of so many services; logs are of 20 to 160 KB.
+    /// Generates a project with this many services; logs have 20 to 160 KB.
     pub(crate) fn new(services: u32, seed: u64) -> Self {
         let mut numbers = Numbers(seed);
         let service = |at: u32| {
@@ -122,7 +122,7 @@ impl World {
         Ok(())
     }
 
-    /// The gauge: each service's reading is given once.
+    /// The gauge: each service's reading is given only once.
     pub(crate) fn gauge(&self) -> Arc<dyn Tool> {
         let readings = self
             .services

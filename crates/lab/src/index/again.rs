@@ -1,4 +1,4 @@
-//! Starting this program again for a part of a measurement.
+//! Starts this program again for a part of a measurement.
 
 use super::part::{MARKS, Part};
 use foldback_bench::BenchError;
@@ -7,19 +7,19 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The command that runs a [`Part`]: a program and its first arguments. The part comes behind them as
-/// JSON, and the result is the only line on stdout.
+/// The command that runs a [`Part`]: a program and its first arguments. The part follows them as JSON,
+/// and the result is the only line on stdout.
 #[derive(Clone, Debug)]
 pub struct Again {
     program: PathBuf,
     arguments: Vec<OsString>,
 }
 
-/// The calls that make something durable, and the one that marks are seen by.
+/// The system calls that make something durable, and the one by which marks are recognised.
 const TRACED: &str = "trace=fsync,fdatasync,msync,openat";
 
 impl Again {
-    /// A program and its first arguments.
+    /// Creates the command from a program and its first arguments.
     pub fn new<A: Into<OsString>>(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = A>,
@@ -39,8 +39,8 @@ impl Again {
         result(&output)
     }
 
-    /// How many syncs a part makes between its marks; `None` where there is no `strace`, or it may
-    /// not trace.
+    /// Returns how many syncs a part makes between its marks; `None` if `strace` is not available or
+    /// may not trace.
     pub(super) fn syncs(&self, part: &Part, dir: &Path) -> Result<Option<u64>, BenchError> {
         let log = dir.join("strace.log");
         let mut command = Command::new("strace");
@@ -50,14 +50,14 @@ impl Again {
         let Ok(log) = std::fs::read_to_string(&log) else { return Ok(None) };
         match count_syncs(&log) {
             Some(count) => Ok(Some(count)),
-            // It did not come to the end: either the part failed, or the tracer did.
+            // It did not finish: either the part failed, or the tracer did.
             None if log.is_empty() => Ok(None),
             None => result(&output),
         }
     }
 }
 
-/// The syncs between the marks of a log of strace; `None` when a mark is missing.
+/// Returns the number of syncs between the marks in a log of strace; `None` if a mark is missing.
 fn count_syncs(log: &str) -> Option<u64> {
     let [begin, end] = MARKS;
     let mut lines = log.lines();
@@ -67,7 +67,7 @@ fn count_syncs(log: &str) -> Option<u64> {
         if line.contains(end) {
             return Some(count);
         }
-        // A call that another thread interrupts stands there twice: begun and resumed.
+        // A call that another thread interrupts is logged twice: begun and resumed.
         count +=
             u64::from(["fsync(", "fdatasync(", "msync("].iter().any(|call| line.contains(call)));
     }
@@ -77,12 +77,12 @@ fn count_syncs(log: &str) -> Option<u64> {
 fn json(part: &Part) -> Result<String, BenchError> {
     serde_json::to_string(part).map_err(|error| {
         BenchError::Input(format!(
-            "a part of the measurement cannot be told to another process: {error}"
+            "a part of the measurement cannot be sent to another process: {error}"
         ))
     })
 }
 
-/// What a process said on stdout, or why it stopped.
+/// Returns what a process wrote to stdout, or why it stopped.
 fn result<T: DeserializeOwned>(output: &Output) -> Result<T, BenchError> {
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {

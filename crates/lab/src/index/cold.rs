@@ -1,4 +1,4 @@
-//! What it costs to open a store when nothing of it is in memory.
+//! The cost of opening a store of which nothing is in memory.
 
 use super::machine::{self, Times};
 use foldback_bench::BenchError;
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Instant;
 
-/// A store that was opened with nothing of it in memory. What the system does not tell is left out.
+/// A store that was opened with nothing of it in memory. What the system does not report is left out.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct ColdStart {
-    /// Until the store was open, in milliseconds.
+    /// The time until the store was open, in milliseconds.
     pub(super) open_ms: f64,
-    /// From the same beginning until the first search had answered.
+    /// The time from the same start until the first search had answered.
     pub(super) first_hit_ms: f64,
-    /// What the process grew by in all, in megabytes.
+    /// The total growth of the process, in megabytes.
     pub(super) rss_mb: Option<f64>,
-    /// What it grew by without pages of files.
+    /// Its growth without file pages.
     pub(super) own_mb: Option<f64>,
-    /// Descriptors of the open store.
+    /// The number of descriptors of the open store.
     pub(super) descriptors: Option<u64>,
 }
 
 impl ColdStart {
-    /// Opens the store in `dir`, searches it once, and then so many times `more` before memory and
-    /// descriptors are looked at. `search` is told which search it is, from 0 on.
+    /// Opens the store in `dir`, searches it once, and then `more` times before memory and descriptors
+    /// are measured. `search` is given the number of the search, counted from 0.
     pub(super) fn measure<S>(
         dir: &Path,
         open: impl FnOnce() -> Result<S, BenchError>,
@@ -50,7 +50,7 @@ impl ColdStart {
         })
     }
 
-    /// The median of each figure.
+    /// Returns the median of each figure.
     pub(super) fn median(starts: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> f64| starts.iter().map(figure).collect::<Times>().p50();
         let told = |figure: fn(&Self) -> Option<f64>| {

@@ -12,36 +12,36 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Instant;
 
-/// Blocks in a batch of the bulk load.
+/// The number of blocks in a batch of the bulk load.
 const BATCH: usize = 500;
-/// Questions that are asked before the first that counts.
+/// The number of warm-up questions.
 const WARM_UP: usize = 20;
-/// How many hits a question is to give.
+/// The number of hits requested for a question.
 const LIMIT: usize = 10;
-/// A block is looked for after every so many single adds.
+/// The number of single adds after which a block is searched for.
 const LOOK: usize = 20;
-/// Processes that open the store cold.
+/// The number of processes that open the store cold.
 const OPENED: usize = 5;
-/// In the store whose syncs are counted: blocks before, and single adds.
+/// For the store whose syncs are counted: the blocks before, and the single adds.
 const SYNCED: (usize, usize) = (50, 20);
 
-/// How the store stood workload W1: one line of the joint table. Times are in milliseconds; what the
-/// system does not tell is left out.
+/// The store's results in workload W1: one line of the joint table. Times are in milliseconds; what the
+/// system does not report is left out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Standing {
     peer: String,
     key: String,
     #[serde(flatten)]
     meta: Meta,
-    /// Blocks a second, until all were durable and indexed, and the store closed and open again.
+    /// Blocks per second, until all were durable and indexed, and the store was closed and open again.
     bulk_per_s: f64,
-    /// By meaning alone.
+    /// Search by meaning alone.
     vec_p50: f64,
     vec_p99: f64,
-    /// By BM25 alone.
+    /// Search by BM25 alone.
     txt_p50: f64,
     txt_p99: f64,
-    /// As foldback ranks: scores fused, not ranks.
+    /// Search as foldback ranks: scores are fused, not ranks.
     hyb_p50: f64,
     hyb_p99: f64,
     /// The share of the ten nearest blocks that a search by meaning finds.
@@ -68,7 +68,7 @@ pub struct Standing {
     fsyncs_per_add: Option<f64>,
 }
 
-/// Medians of several processes that opened the store cold.
+/// Medians over several processes that opened the store cold.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Cold {
     open_ms: f64,
@@ -80,13 +80,13 @@ struct Cold {
 /// Runs workload W1, in stores beside its files.
 ///
 /// # Errors
-/// When the workload's files are none, nothing can be written beside them, or the memory fails.
+/// When the workload's files are not valid, nothing can be written beside them, or the memory fails.
 pub fn contest(dir: &Path, again: &Again) -> Result<Standing, BenchError> {
-    // What is wrong with the files is told before anything is started.
+    // Faults in the files are reported before anything is started.
     drop(Workload::read(dir)?);
     let temporary = tempfile::Builder::new().prefix("store_foldback").tempdir_in(dir);
     let stores = temporary.map_err(|source| BenchError::Io {
-        what: format!("no store could be made in {}", dir.display()),
+        what: format!("no store could be created in {}", dir.display()),
         source,
     })?;
     let folder = |name: &str| stores.path().join(name);
@@ -108,7 +108,7 @@ pub fn contest(dir: &Path, again: &Again) -> Result<Standing, BenchError> {
     Ok(standing)
 }
 
-/// Bulk load, searches, memory and disk, single adds.
+/// Runs the bulk load, the searches, memory and disk, and the single adds.
 pub(super) fn measure(workload: &Workload, dir: &Path) -> Result<Standing, BenchError> {
     let n = workload.meta.n;
     let before = machine::resident();
@@ -157,7 +157,8 @@ pub(super) fn measure(workload: &Workload, dir: &Path) -> Result<Standing, Bench
     })
 }
 
-/// The store with all blocks, and how many it took a second until it was closed and open again.
+/// Returns the store with all blocks, and how many were loaded per second until it was closed and open
+/// again.
 fn load(workload: &Workload, dir: &Path) -> Result<(Contestant, f64), BenchError> {
     let Meta { n, dim, .. } = workload.meta;
     let begin = Instant::now();
@@ -171,13 +172,13 @@ fn load(workload: &Workload, dir: &Path) -> Result<(Contestant, f64), BenchError
     Ok((store, n as f64 / begin.elapsed().as_secs_f64()))
 }
 
-/// The questions, each with its vector.
+/// Returns the questions, each with its vector.
 fn asked(workload: &Workload) -> impl Iterator<Item = (&Question, &[f32])> {
     let vectors = (0..workload.questions.len()).map(move |at| workload.question_vector(at));
     workload.questions.iter().zip(vectors)
 }
 
-/// What came of all questions, each asked in three ways.
+/// The results of all questions, each asked in three ways.
 #[derive(Default)]
 struct Searches {
     vec: Times,
@@ -185,7 +186,7 @@ struct Searches {
     hyb: Times,
     /// The sum of the shares of the nearest blocks that were found by meaning.
     recall: f64,
-    /// How many questions found their own block, by meaning, by words and by both.
+    /// The number of questions that found their own block, by meaning, by words and by both.
     hits: [usize; 3],
 }
 
@@ -207,7 +208,7 @@ impl Searches {
     }
 }
 
-/// Adds of a single block, and how often a block was found right after it was added.
+/// Adds single blocks, and counts how often a block was found right after it was added.
 #[derive(Default)]
 struct Adds {
     times: Times,
@@ -231,7 +232,7 @@ impl Adds {
     }
 }
 
-/// From nothing open, and nothing of the store in memory, to the first hit by meaning.
+/// Measures from a closed store, with nothing of it in memory, to the first hit by meaning.
 pub(super) fn open(workload: &Workload, dir: &Path) -> Result<ColdStart, BenchError> {
     let Some(question) = workload.questions.first() else {
         return Err(BenchError::Input("the workload holds no question".to_owned()));
@@ -242,7 +243,7 @@ pub(super) fn open(workload: &Workload, dir: &Path) -> Result<ColdStart, BenchEr
     ColdStart::measure(dir, || Contestant::open(dir, workload.meta.dim), search, 0)
 }
 
-/// Single adds to a store of a few blocks.
+/// Adds single blocks to a store of a few blocks.
 pub(super) fn adds(workload: &Workload, dir: &Path, marks: &Path) -> Result<(), BenchError> {
     let store = Contestant::open(dir, workload.meta.dim)?;
     let (before, adds) = SYNCED;
@@ -253,7 +254,7 @@ pub(super) fn adds(workload: &Workload, dir: &Path, marks: &Path) -> Result<(), 
 }
 
 impl Standing {
-    /// The result as a table of one row, with the columns of the joint table.
+    /// Returns the result as a table with the measures of the joint table.
     #[must_use]
     pub fn sheet(&self) -> Sheet {
         let two = |one: f64, other: f64| format!("{one:.2}/{other:.2}");

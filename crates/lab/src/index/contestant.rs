@@ -1,4 +1,4 @@
-//! Foldback's block store as workload W1 drives it.
+//! foldback's block store as workload W1 drives it.
 
 use super::workload::Workload;
 use foldback_bench::BenchError;
@@ -18,7 +18,7 @@ pub(super) struct Contestant {
     model: GivenVectors,
 }
 
-/// Names the model of vectors that are given.
+/// An embedder that only names the model of the given vectors.
 struct GivenVectors {
     id: String,
     dim: usize,
@@ -33,7 +33,7 @@ impl Embedder for GivenVectors {
         self.dim
     }
 
-    /// Says how relevance is shown, and nothing about the order of hits.
+    /// It determines how relevance is shown, and does not affect the order of hits.
     fn same_topic(&self) -> f32 {
         0.5
     }
@@ -53,8 +53,8 @@ impl Contestant {
         Ok(Self { store, registry, model: GivenVectors { id: format!("given-{dim}"), dim } })
     }
 
-    /// Adds the blocks of these lines, each of one message: one transaction for each todo, durable
-    /// when this returns.
+    /// Adds the blocks of these lines, each of one message, in one transaction per todo, durable when
+    /// this returns.
     pub(super) fn add(&self, workload: &Workload, lines: Range<usize>) -> Result<(), BenchError> {
         for (todo, lines) in workload.by_todo(lines) {
             self.add_to(workload, todo, &lines)?;
@@ -94,7 +94,7 @@ impl Contestant {
         self.store.commit(commit, &self.model.id).map_err(failed)
     }
 
-    /// Lets the index of each todo catch up.
+    /// Waits for the index of each todo to catch up.
     pub(super) fn maintain<'t>(
         &self,
         todos: impl IntoIterator<Item = &'t TodoId>,
@@ -107,8 +107,8 @@ impl Contestant {
         Ok(())
     }
 
-    /// The blocks nearest to a vector, as lines of the workload. Their messages are read too, as an
-    /// agent gets them.
+    /// Returns the blocks nearest to a vector, as lines of the workload. Their messages are read too,
+    /// as an agent gets them.
     pub(super) fn by_meaning(
         &self,
         workload: &Workload,
@@ -120,7 +120,7 @@ impl Contestant {
         self.search(workload, todo, request.vector(&self.model, vector).k(k))
     }
 
-    /// The best blocks by BM25.
+    /// Returns the best blocks by BM25.
     pub(super) fn by_words(
         &self,
         workload: &Workload,
@@ -131,7 +131,7 @@ impl Contestant {
         self.search(workload, todo, SearchRequest::new(text).ranking(Ranking::Words).k(k))
     }
 
-    /// The best blocks as foldback ranks them.
+    /// Returns the best blocks as foldback ranks them.
     pub(super) fn fused(
         &self,
         workload: &Workload,
@@ -166,7 +166,7 @@ impl Contestant {
     }
 }
 
-/// The message of a block, and what the block is then.
+/// Returns the message of a block, and the resulting block.
 fn message(kind: &str, text: &str) -> (Message, BlockType) {
     match kind {
         "user" => (Message::user(text), BlockType::Chat),
@@ -178,7 +178,7 @@ fn message(kind: &str, text: &str) -> (Message, BlockType) {
     }
 }
 
-/// The block `n`, of the message with the same number.
+/// Returns the block `n`, of the message with the same number.
 fn block(todo: &TodoId, n: u32, block_type: BlockType) -> Result<Block, BenchError> {
     let seq = SeqNo(u64::from(n).saturating_sub(1));
     let range = SeqRange::new(seq, seq)

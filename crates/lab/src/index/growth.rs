@@ -1,14 +1,14 @@
-//! How fast what a store takes grows along the ladders.
+//! How fast the time and space of a store grow along the ladders.
 
 use super::ladder::Step;
 use super::slope::{Slope, cells};
 use foldback_bench::Sheet;
 use serde::Serialize;
 
-/// How large a step is on a ladder; `None` for a step of the other one.
+/// Returns the size of a step on a ladder; `None` for a step of the other one.
 pub(super) type Of = fn(&Step) -> Option<f64>;
 
-/// The ladders: what each is called, what its steps count, and how large a step is.
+/// The ladders: the name of each, what its steps count, and the size of a step.
 pub(super) const LADDERS: [(&str, &str, Of); 2] = [
     ("Blocks in one todo", "blocks", |step| {
         (step.filled.todos == 1).then_some(step.filled.blocks as f64)
@@ -18,7 +18,7 @@ pub(super) const LADDERS: [(&str, &str, Of); 2] = [
     }),
 ];
 
-/// What is fitted along each: its key, and what it is of a step.
+/// The figures that are fitted along each: the key, and the value of a step.
 const FIGURES: [(&str, Of); 9] = [
     ("append_p50", |step| Some(step.filled.append_p50)),
     ("resume_p50", |step| Some(step.filled.resume_p50)),
@@ -38,12 +38,13 @@ pub struct Growth {
     along: &'static str,
     /// What grows: its key in a step.
     figure: &'static str,
-    /// Among the logarithms of both: 0 does not grow, 1 grows in proportion.
+    /// The slope of the logarithms of both: 0 is no growth, 1 is growth in proportion.
     #[serde(flatten)]
     slope: Slope,
 }
 
-/// The slopes of all figures along both ladders; those left out that have less than three steps.
+/// Returns the slopes of all figures along both ladders; figures with fewer than three steps are left
+/// out.
 #[must_use]
 pub fn growth(steps: &[Step]) -> Vec<Growth> {
     let along =
@@ -55,11 +56,10 @@ pub fn growth(steps: &[Step]) -> Vec<Growth> {
     fitted.collect()
 }
 
-/// A row for each slope.
+/// Returns a row for each slope.
 #[must_use]
 pub fn growth_sheet(slopes: &[Growth]) -> Sheet {
-    let title =
-        "Growth: slopes among the logarithms (0 does not grow, 1 in proportion), bounds of 95 %";
+    let title = "Growth: slopes of the logarithms (0: none, 1: in proportion), 95 % bounds";
     let mut sheet = Sheet::new(title, &["along", "figure"], &["slope", "from", "to"]);
     for Growth { along, figure, slope } in slopes {
         let names = [along, figure].map(|name| (*name).to_owned());

@@ -13,40 +13,40 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Instant;
 
-/// Blocks of a todo, where there are many todos.
+/// The number of blocks in a todo if there are many todos.
 const FEW: u32 = 3;
-/// About how many messages a block has, and how many stay behind the last one.
+/// The approximate number of messages in a block, and the number after the last one.
 const BLOCK: u32 = 4;
 const TAIL: u32 = 4;
-/// The most messages in a transaction while a store is filled.
+/// The maximum number of messages in a transaction while a store is filled.
 const BATCH: u32 = 256;
-/// Messages that are appended one by one, and questions that are asked.
+/// The number of messages that are appended one by one, and of questions.
 pub(super) const TIMED: u64 = 100;
-/// Words of a question.
+/// The number of words in a question.
 pub(super) const ASKED: usize = 6;
-/// Messages whose syncs are counted.
+/// The number of messages whose syncs are counted.
 const SYNCED: u64 = 50;
-/// Processes that open the store cold.
+/// The number of processes that open the store cold.
 const OPENED: usize = 3;
-/// Seeds of what is asked and appended; those of the todos count from 1.
+/// Seeds of the questions and of appended messages; those of the todos count from 1.
 const WARM: u64 = 1 << 40;
 const COLD: u64 = 2 << 40;
 const APPENDED: u64 = 3 << 40;
 
-/// A step of a ladder: so many todos of so many blocks.
+/// A step of a ladder: a number of todos with a number of blocks each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rung {
-    /// How many todos the store holds.
+    /// The number of todos in the store.
     pub todos: u32,
-    /// How many blocks each of them has, at least.
+    /// The minimum number of blocks in each.
     pub blocks_each: u32,
 }
 
-/// What is to be known of the ladders' figures.
-pub const LADDER_NOTE: &str = "No graph over vectors is built: where a todo has so many that one \
-    is due, building it takes minutes, and searches go on scanning until it is there.";
+/// A note on the ladders' figures.
+pub const LADDER_NOTE: &str = "No graph over vectors is built: in a todo with enough vectors for \
+    one, building it takes minutes, and searches scan until it exists.";
 
-/// The steps of both ladders from 10 to `max`: blocks in one todo, then todos of three blocks.
+/// Returns the steps of both ladders from 10 to `max`: blocks in one todo, then todos of three blocks.
 #[must_use]
 pub fn rungs(max: u32) -> Vec<Rung> {
     let steps = || (1..10).map(|power| 10_u32.pow(power)).take_while(move |step| *step <= max);
@@ -54,66 +54,65 @@ pub fn rungs(max: u32) -> Vec<Rung> {
     blocks.chain(steps().map(|step| Rung { todos: step, blocks_each: FEW })).collect()
 }
 
-/// What a store takes and gives at one step of a ladder. Times are in milliseconds; what the system
-/// does not tell is left out.
+/// The figures of a store at one step of a ladder. Times are in milliseconds; what the system does not
+/// report is left out.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
-    /// While the store was filled and worked with.
+    /// Figures from while the store was filled and used.
     #[serde(flatten)]
     pub(super) filled: Filled,
-    /// The store opened, with nothing of it in memory.
+    /// Opening the store with nothing of it in memory.
     open_ms: f64,
-    /// From the same beginning to the first hit.
+    /// From the same start to the first hit.
     pub(super) open_first_hit_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     fsyncs_per_append: Option<f64>,
-    /// Files of the closed store, and their bytes.
+    /// The files of the closed store, and their bytes.
     pub(super) files: u64,
     pub(super) disk_mb: f64,
-    /// Descriptors of the open store, after the searches.
+    /// The number of descriptors of the open store, after the searches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) descriptors: Option<u64>,
-    /// What a process grew by that opened the store and searched it: in all, and without pages of
-    /// files.
+    /// The growth of a process that opened and searched the store: in total, and without file pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rss_mb: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) own_mb: Option<f64>,
 }
 
-/// What was seen of a store while it was filled, searched and appended to.
+/// Figures from while a store was filled, searched and appended to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Filled {
-    /// How many todos the store holds.
+    /// The number of todos in the store.
     pub(super) todos: u32,
-    /// How many blocks they had in all when it was filled.
+    /// The total number of their blocks when it was filled.
     pub(super) blocks: u64,
-    /// How many messages they held in all then.
+    /// The total number of their messages then.
     messages: u64,
-    /// The bytes of all messages as JSON, those included that were appended to it.
+    /// The bytes of all messages as JSON, including the appended ones.
     pub(super) raw_mb: f64,
-    /// What the process had written to the disk until the store was filled and indexed.
+    /// What the process had written to disk by the time the store was filled and indexed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) written_mb: Option<f64>,
-    /// Messages a second while the store was filled: embedded, cut, durable and searchable.
+    /// Messages per second while the store was filled: embedded, cut, durable and searchable.
     bulk_per_s: f64,
-    /// A todo's session brought back.
+    /// Resuming a todo's session.
     pub(super) resume_p50: f64,
-    /// One message recorded, durable and searchable.
+    /// Recording one message, durable and searchable.
     pub(super) append_p50: f64,
     append_p99: f64,
-    /// A question embedded and answered, each of another todo.
+    /// Embedding and answering a question, each about another todo.
     pub(super) search_p50: f64,
     search_p99: f64,
 }
 
-/// Measures a step of a ladder, in a store of its own in the system's folder for temporary files.
+/// Measures a step of a ladder, in a separate store in the system's folder for temporary files.
 ///
 /// # Errors
-/// When no store can be made there, or the memory fails.
+/// When no store can be created there, or the memory fails.
 pub fn climb(rung: Rung, again: &Again) -> Result<Step, BenchError> {
     let stores = tempfile::tempdir().map_err(|source| BenchError::Io {
-        what: "no store could be made in the folder for temporary files".to_owned(),
+        what: "no store could be created in the folder for temporary files".to_owned(),
         source,
     })?;
     let store = stores.path().join("store");
@@ -138,7 +137,7 @@ pub fn climb(rung: Rung, again: &Again) -> Result<Step, BenchError> {
     })
 }
 
-/// The defaults, without a graph over vectors: see [`LADDER_NOTE`].
+/// Returns the default options, without a graph over vectors: see [`LADDER_NOTE`].
 pub(super) fn options() -> Options {
     let index = IndexConfig::default().with_hnsw_after_vectors(usize::MAX);
     Options::default().with_index(index)
@@ -164,7 +163,7 @@ pub(super) fn measure(rung: Rung, dir: &Path) -> Result<Filled, BenchError> {
     for at in 0..=TIMED {
         let (todo, text) = (some_todo(rung, at)?, random.text(ASKED));
         let search = || Ok(memory.search(&todo, &SearchRequest::new(&text))?);
-        // The first one finds nothing in memory yet; the cold start is measured apart.
+        // The first one finds nothing in memory yet; the cold start is measured separately.
         if at == 0 {
             search()?
         } else {
@@ -194,7 +193,7 @@ pub(super) fn measure(rung: Rung, dir: &Path) -> Result<Filled, BenchError> {
     })
 }
 
-/// Records messages until a todo has so many blocks; gives their bytes as JSON.
+/// Records messages until a todo has this many blocks, and returns their bytes as JSON.
 pub(super) fn fill(session: &mut Session, blocks: u32, seed: u32) -> Result<u64, BenchError> {
     let mut random = Random::new(u64::from(seed) + 1);
     let mut bytes = 0;
@@ -210,7 +209,8 @@ pub(super) fn fill(session: &mut Session, blocks: u32, seed: u32) -> Result<u64,
     Ok(bytes)
 }
 
-/// From nothing open, and nothing of the store in memory, to the first hit; then more searches.
+/// Measures from a closed store, with nothing of it in memory, to the first hit; then runs more
+/// searches.
 pub(super) fn open(rung: Rung, dir: &Path) -> Result<ColdStart, BenchError> {
     let mut random = Random::new(COLD);
     let search = |memory: &Memory, at| {
@@ -221,7 +221,7 @@ pub(super) fn open(rung: Rung, dir: &Path) -> Result<ColdStart, BenchError> {
     ColdStart::measure(dir, || Ok(Memory::open(dir, options())?), search, TIMED)
 }
 
-/// Single messages, each of another todo where there are many.
+/// Appends single messages, each to another todo if there are many.
 pub(super) fn appends(rung: Rung, dir: &Path, marks: &Path) -> Result<(), BenchError> {
     let memory = Memory::open(dir, options())?;
     let mut random = Random::new(APPENDED);
@@ -238,7 +238,7 @@ pub(super) fn todo(n: u32) -> Result<TodoId, BenchError> {
     TodoId::new(&format!("todo-{n}")).map_err(|error| BenchError::Memory(error.into()))
 }
 
-/// Goes about the todos in leaps, so that neighbours in the store do not follow each other.
+/// Visits the todos in leaps, so that neighbours in the store do not follow each other.
 fn some_todo(rung: Rung, at: u64) -> Result<TodoId, BenchError> {
     let n = at * 7_919 % u64::from(rung.todos.max(1));
     todo(u32::try_from(n).unwrap_or_default())
@@ -272,21 +272,22 @@ const COUNTS: [Column<Step>; 8] = [
     ("own MB", |step| machine::told(step.own_mb, 1)),
 ];
 
-/// The times of the steps of ladders: a row for each.
+/// Returns the times of the ladders' steps, a row for each.
 #[must_use]
 pub fn ladder_times(steps: &[Step]) -> Sheet {
-    let title = "Growth: messages a second in bulk; then milliseconds (median), the last two cold";
+    let title =
+        "Growth: messages per second in bulk; then milliseconds (median), the last two cold";
     table(title, &[&SIZES, &TIMES], steps)
 }
 
-/// The counts of the steps of ladders: a row for each.
+/// Returns the counts of the ladders' steps, a row for each.
 #[must_use]
 pub fn ladder_counts(steps: &[Step]) -> Sheet {
-    let title = "Growth: syncs a message, files and bytes on disk, and what an open store takes";
+    let title = "Growth: syncs per message, files and bytes on disk, and memory of an open store";
     table(title, &[&SIZES, &COUNTS], steps)
 }
 
-/// Times and counts in one table.
+/// Returns times and counts in one table.
 #[must_use]
 pub fn ladder_sheet(steps: &[Step]) -> Sheet {
     table("Growth", &[&SIZES, &TIMES, &COUNTS], steps)

@@ -1,4 +1,4 @@
-//! What the system tells of a process and of files; `None` where it does not tell.
+//! What the system reports about a process and files; `None` if it reports nothing.
 
 use foldback_bench::BenchError;
 use foldback_bench::quantile;
@@ -6,48 +6,48 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Bytes of a megabyte, as the keys of results mean it.
+/// The number of bytes in a megabyte, as in the keys of results.
 pub(super) const MB: f64 = (1 << 20) as f64;
 
-/// What of this process is in memory, in megabytes.
+/// The resident memory of this process, in megabytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resident {
-    /// All of it.
+    /// The total.
     pub(super) all: f64,
-    /// Without the pages of files, which the system can take back.
+    /// The part without file pages, which the system can reclaim.
     pub(super) own: f64,
 }
 
-/// What of this process is in memory now.
+/// Returns the current resident memory of this process.
 pub(super) fn resident() -> Option<Resident> {
     let of = |name| of_proc("status", name).map(|kb| kb / 1024.0);
     Some(Resident { all: of("VmRSS:")?, own: of("RssAnon:")? })
 }
 
-/// The most that has been in memory of this process so far, in megabytes.
+/// Returns the peak resident memory of this process so far, in megabytes.
 pub(super) fn peak_mb() -> Option<f64> {
     of_proc("status", "VmHWM:").map(|kb| kb / 1024.0)
 }
 
-/// What this process has had written to the disk so far, in megabytes.
+/// Returns what this process has written to disk so far, in megabytes.
 pub(super) fn written_mb() -> Option<f64> {
     of_proc("io", "write_bytes:").map(|bytes| bytes / MB)
 }
 
-/// A number that the system reports for this process.
+/// Returns a number that the system reports for this process.
 fn of_proc(file: &str, name: &str) -> Option<f64> {
     let told = fs::read_to_string(Path::new("/proc/self").join(file)).ok()?;
     let line = told.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// How many descriptors this process has open.
+/// Returns the number of open descriptors of this process.
 pub(super) fn descriptors() -> Option<u64> {
-    // The listing itself takes one.
+    // The listing itself uses one.
     Some(fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as u64)
 }
 
-/// The files under a folder.
+/// Returns the files under a folder.
 pub(super) fn files(dir: &Path) -> Result<Vec<PathBuf>, BenchError> {
     let failed = |source| BenchError::Io {
         what: format!("the folder {} could not be listed", dir.display()),
@@ -61,19 +61,19 @@ pub(super) fn files(dir: &Path) -> Result<Vec<PathBuf>, BenchError> {
     Ok(found)
 }
 
-/// The files of a store, without the room that it keeps back for a full disk.
+/// Returns the files of a store, without the space that it reserves for a full disk.
 pub(super) fn store_files(dir: &Path) -> Result<Vec<PathBuf>, BenchError> {
     let mut all = files(dir)?;
     all.retain(|path| path != &dir.join("RESERVE"));
     Ok(all)
 }
 
-/// The bytes of some files.
+/// Returns the total bytes of some files.
 pub(super) fn size(files: &[PathBuf]) -> u64 {
     files.iter().map(|path| fs::metadata(path).map_or(0, |meta| meta.len())).sum()
 }
 
-/// Takes the files under a folder out of the page cache, where the system lets it.
+/// Removes the files under a folder from the page cache, if the system allows it.
 pub(super) fn evict(dir: &Path) -> Result<(), BenchError> {
     for path in files(dir)? {
         let drop_pages = || {
@@ -84,19 +84,19 @@ pub(super) fn evict(dir: &Path) -> Result<(), BenchError> {
             Ok(())
         };
         drop_pages().map_err(|source| BenchError::Io {
-            what: format!("{} could not be taken out of the page cache", path.display()),
+            what: format!("{} could not be removed from the page cache", path.display()),
             source,
         })?;
     }
     Ok(())
 }
 
-/// What the system told, with so many digits behind the point.
+/// Formats what the system reported, with this many decimal places.
 pub(super) fn told(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
 }
 
-/// Milliseconds since.
+/// Returns the milliseconds since an instant.
 pub(super) fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
@@ -106,7 +106,7 @@ pub(super) fn ms(since: Instant) -> f64 {
 pub(super) struct Times(Vec<f64>);
 
 impl Times {
-    /// Takes the time of `work`.
+    /// Times `work`.
     pub(super) fn of<T>(
         &mut self,
         work: impl FnOnce() -> Result<T, BenchError>,
@@ -117,18 +117,18 @@ impl Times {
         Ok(done)
     }
 
-    /// Takes a time.
+    /// Records a time.
     pub(super) fn push(&mut self, ms: f64) {
         self.0.push(ms);
     }
 
-    /// All times, in their order.
+    /// Returns all times, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = f64> {
         self.0.iter().copied()
     }
 
-    /// The time that so many of a hundred are at most, between two of them in proportion; 0 without
-    /// any.
+    /// Returns a percentile of the times, interpolated in proportion between two of them; 0 if there
+    /// are none.
     pub(super) fn percentile(&self, percent: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

@@ -1,14 +1,14 @@
-//! How quick the store is, beside others on the same files, and as it grows.
+//! The speed of the store, compared with others on the same files, and as it grows.
 //!
-//! - [`contest`] runs workload W1: the same blocks, vectors and questions that other stores are
-//!   given, and the same keys in its result.
-//! - [`climb`] measures the assembled memory at one step of a ladder: so many blocks in a todo, or so
-//!   many todos.
+//! - [`contest`] runs workload W1: the same blocks, vectors and questions that other stores are given,
+//!   with the same keys in its result.
+//! - [`climb`] measures the assembled memory at one step of a ladder: a number of blocks in a todo, or
+//!   a number of todos.
 //! - [`Load`] measures it under load: todos that come and go, readers beside writers, single adds, a
 //!   killed writer, large payloads, the search over all todos.
 //!
-//! What is measured in memory and from a cold start needs processes of its own, so all are given the
-//! command that runs a [`Part`] ([`Again`]). Counts are the same each time, times are not.
+//! Memory and cold starts have to be measured in separate processes, so all measurements are given the
+//! command that runs a [`Part`] ([`Again`]). Counts are the same each time; times are not.
 
 mod contest;
 mod contestant;

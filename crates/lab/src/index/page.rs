@@ -6,13 +6,13 @@ use super::ladder::{LADDER_NOTE, Step, ladder_counts, ladder_times};
 use foldback_bench::BenchError;
 use foldback_bench::report::{Axis, Lines, Page, Section, Series};
 
-/// A curve over the steps of a ladder: its name, and what it shows of a step.
+/// A curve over the steps of a ladder: its name, and its value at a step.
 type Curve = (&'static str, fn(&Step) -> Option<f64>);
 
 const TIMES: [Curve; 4] = [
     ("append of a message", |step| Some(step.filled.append_p50)),
     ("search", |step| Some(step.filled.search_p50)),
-    ("session brought back", |step| Some(step.filled.resume_p50)),
+    ("session resumed", |step| Some(step.filled.resume_p50)),
     ("cold: first hit", |step| Some(step.open_first_hit_ms)),
 ];
 
@@ -20,14 +20,13 @@ const SIZES: [Curve; 4] = [
     ("messages as JSON", |step| Some(step.filled.raw_mb)),
     ("disk", |step| Some(step.disk_mb)),
     ("memory", |step| step.rss_mb),
-    ("memory without pages of files", |step| step.own_mb),
+    ("memory without file pages", |step| step.own_mb),
 ];
 
-/// Workload W1 as a page: its table.
+/// Returns workload W1 as a page with its table.
 #[must_use]
 pub fn contest_page(standing: &Standing) -> Page {
-    let lead =
-        "The block store on the files, and by the operations, that other stores are measured by.";
+    let lead = "The block store on the same files and operations as other stores.";
     let mut page = Page::new("Workload W1", lead);
     let note = "Vectors are given, so no embedder is measured. Adds are synced before they return. \
                 Searches read the blocks that they find. Fused is foldback's own ranking, where \
@@ -36,12 +35,12 @@ pub fn contest_page(standing: &Standing) -> Page {
     page
 }
 
-/// Both ladders as a page: curves of times and sizes, and the tables.
+/// Returns both ladders as a page: curves of times and sizes, and the tables.
 ///
 /// # Errors
 /// When a picture cannot be drawn.
 pub fn ladder_page(steps: &[Step]) -> Result<Page, BenchError> {
-    let lead = "What a store takes and gives as it grows: times, and what can be counted.";
+    let lead = "The times and counts of a store as it grows.";
     let mut page = Page::new("Growth", lead);
     for (heading, what, size) in LADDERS {
         let times = lines(steps, what, "milliseconds (median)", size, &TIMES);

@@ -1,4 +1,4 @@
-//! A part of a measurement that has a process to itself.
+//! A part of a measurement that runs in its own process.
 
 use super::contest;
 use super::ladder::{self, Rung};
@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// A part of a measurement that has a process to itself. As JSON it is the last argument of the
-/// command that runs it.
+/// A part of a measurement that runs in its own process. As JSON it is the last argument of the command
+/// that runs it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -19,7 +19,7 @@ pub enum Part {
     Contest {
         /// The workload's folder.
         workload: PathBuf,
-        /// Where the store is made.
+        /// The folder for the store.
         store: PathBuf,
     },
     /// Opens that store with nothing of it in memory.
@@ -33,7 +33,7 @@ pub enum Part {
     ContestAdds {
         /// The workload's folder.
         workload: PathBuf,
-        /// Where the store is made.
+        /// The folder for the store.
         store: PathBuf,
         /// The folder for the marks.
         marks: PathBuf,
@@ -42,7 +42,7 @@ pub enum Part {
     Climb {
         /// The step.
         rung: Rung,
-        /// Where the store is made.
+        /// The folder for the store.
         store: PathBuf,
     },
     /// Opens that store with nothing of it in memory.
@@ -52,63 +52,64 @@ pub enum Part {
         /// The store's folder.
         store: PathBuf,
     },
-    /// Fills a store with so many todos of talk, makes the index over all of them, and searches it.
+    /// Fills a store with a number of todos of talk, builds the index over all of them, and searches
+    /// it.
     AllTodos {
-        /// How many todos.
+        /// The number of todos.
         todos: u32,
         /// The store's folder.
         store: PathBuf,
     },
     /// Opens that store and asks all todos one question.
     AllTodosAsk {
-        /// How many todos it holds.
+        /// The number of todos in it.
         todos: u32,
-        /// Which question.
+        /// The number of the question.
         at: u64,
-        /// Whether its files are taken out of memory first.
+        /// Whether its files are removed from memory first.
         evicted: bool,
         /// The store's folder.
         store: PathBuf,
     },
-    /// Makes and forgets todos, day after day.
+    /// Creates and forgets todos, day after day.
     Churn {
-        /// How many days.
+        /// The number of days.
         days: u32,
-        /// Todos that are made each day.
+        /// The number of todos that are created each day.
         todos_a_day: u32,
-        /// Where the store is made.
+        /// The folder for the store.
         store: PathBuf,
     },
-    /// Makes a store, and has readers and writers work on it.
+    /// Creates a store, and runs readers and writers on it.
     Readers {
-        /// Threads that search.
+        /// The number of threads that search.
         readers: u32,
-        /// Threads that record.
+        /// The number of threads that record.
         writers: u32,
-        /// Searches of each reader.
+        /// The number of searches of each reader.
         searches: u64,
         /// The store's folder.
         store: PathBuf,
     },
-    /// Adds messages one by one, beside a store that is built in bulk.
+    /// Adds messages one by one, for comparison with a store that is built in bulk.
     SingleAdds {
-        /// How many blocks both have before.
+        /// The number of blocks that both have before.
         blocks: u32,
-        /// How many messages.
+        /// The number of messages.
         adds: u32,
         /// The folder for both stores.
         store: PathBuf,
     },
-    /// Leaves a store open that has blocks which no index holds.
+    /// Leaves a store with unindexed blocks open.
     Unindexed {
-        /// How many blocks are indexed.
+        /// The number of indexed blocks.
         indexed: u32,
-        /// How many are not, at least.
+        /// The minimum number of unindexed blocks.
         blocks: u32,
-        /// Where the store is made.
+        /// The folder for the store.
         store: PathBuf,
     },
-    /// Opens that store, and makes its indexes from nothing.
+    /// Opens that store, and builds its indexes from nothing.
     Reopened {
         /// The store's folder.
         store: PathBuf,
@@ -117,7 +118,7 @@ pub enum Part {
     Payload {
         /// Its size.
         megabytes: u32,
-        /// Where the store is made.
+        /// The folder for the store.
         store: PathBuf,
     },
     /// Appends some messages to the store of a ladder, between two marks.
@@ -135,7 +136,7 @@ impl Part {
     /// Runs the part, in this process.
     ///
     /// # Errors
-    /// When the workload is none, a folder cannot be used, or the memory fails.
+    /// When the workload is not valid, a folder cannot be used, or the memory fails.
     pub fn run(&self) -> Result<Value, BenchError> {
         match self {
             Self::Contest { workload, store } => {
@@ -179,10 +180,10 @@ fn value<T: Serialize>(result: &T) -> Result<Value, BenchError> {
         .map_err(|error| BenchError::Input(format!("a result could not be written: {error}")))
 }
 
-/// What marks are called: the first when counting begins, the second when it ends.
+/// The names of the marks: the first when counting begins, the second when it ends.
 pub(super) const MARKS: [&str; 2] = ["counting-begins", "counting-ends"];
 
-/// Runs `work` between two marks, which whoever traces the process sees.
+/// Runs `work` between two marks, which a tracer of the process sees.
 pub(super) fn between_marks(
     dir: &Path,
     work: impl FnOnce() -> Result<(), BenchError>,
@@ -190,7 +191,7 @@ pub(super) fn between_marks(
     let mark = |name: &str| {
         let path = dir.join(name);
         File::create(&path).map(drop).map_err(|source| BenchError::Io {
-            what: format!("the mark {} could not be made", path.display()),
+            what: format!("the mark {} could not be created", path.display()),
             source,
         })
     };

@@ -1,12 +1,13 @@
-//! How fast something grows, and how sure that is.
+//! How fast something grows, and how certain that is.
 
 use serde::Serialize;
 
 /// The slope of the straight line through some points, by ordinary least squares, and the bounds of its
-/// confidence interval of 95 %.
+/// 95 % confidence interval.
 ///
-/// With the residuals `e`: `slope ± t(n - 2) · sqrt(Σe² / (n - 2)) / sqrt(Σ(x - mean)²)` (Draper and Smith, Applied
-/// Regression Analysis, 3rd edition, section 1.4). It takes the points for independent of each other.
+/// With the residuals `e`: `slope ± t(n - 2) · sqrt(Σe² / (n - 2)) / sqrt(Σ(x - mean)²)` (Draper and
+/// Smith, Applied Regression Analysis, 3rd edition, section 1.4). It assumes that the points are
+/// independent of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Slope {
     pub(super) slope: f64,
@@ -14,8 +15,9 @@ pub(super) struct Slope {
     pub(super) high: f64,
 }
 
-/// Student's t of 97.5 % for 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook of Statistical Methods,
-/// section 1.3.6.7.2). It falls with their number, so the last stands for all beyond.
+/// The 97.5 % quantile of Student's t for 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook of
+/// Statistical Methods, section 1.3.6.7.2). It falls with their number, so the last is used for all
+/// higher ones.
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
@@ -23,7 +25,7 @@ const STUDENT: [f64; 30] = [
 ];
 
 impl Slope {
-    /// `None` for less than three points, and for points above each other.
+    /// Returns `None` for fewer than three points, and if all points have the same x.
     pub(super) fn of(points: &[(f64, f64)]) -> Option<Self> {
         let freedom = points.len().checked_sub(2)?;
         let t = STUDENT.get(freedom.checked_sub(1)?.min(STUDENT.len() - 1))?;
@@ -39,14 +41,15 @@ impl Slope {
         Some(Self { slope, low: slope - half, high: slope + half })
     }
 
-    /// The slope among the logarithms, of the points that have them: 0 does not grow, 1 grows in proportion.
+    /// Returns the slope of the logarithms, over the points that have them: 0 is no growth, 1 is growth
+    /// in proportion.
     pub(super) fn of_logs(points: &[(f64, f64)]) -> Option<Self> {
         let positive = points.iter().filter(|(x, y)| *x > 0.0 && *y > 0.0);
         Self::of(&positive.map(|(x, y)| (x.ln(), y.ln())).collect::<Vec<_>>())
     }
 }
 
-/// Slope and bounds as cells of a table.
+/// Returns the slope and its bounds as cells of a table.
 pub(super) fn cells(slope: Option<Slope>) -> [String; 3] {
     slope.map_or_else(
         || [(); 3].map(|()| "-".to_owned()),

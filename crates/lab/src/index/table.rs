@@ -2,10 +2,10 @@
 
 use foldback_bench::Sheet;
 
-/// A column: its head, and what it says of a step.
+/// A column: its heading, and its value for a step.
 pub(super) type Column<T> = (&'static str, fn(&T) -> String);
 
-/// A row for each step.
+/// Returns a table with a row for each step.
 pub(super) fn table<T>(title: &str, columns: &[&[Column<T>]], steps: &[T]) -> Sheet {
     let columns = || columns.iter().copied().flatten();
     let heads: Vec<&str> = columns().map(|(head, _)| *head).collect();

@@ -1,4 +1,4 @@
-//! Made-up conversations about something: each todo has a subject, and its words come again in it.
+//! Generated conversations with a subject: each todo has one, and its words recur in it.
 
 use super::words::Random;
 use foldback_core::Message;
@@ -47,7 +47,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    /// The conversation with this seed: of an even one in English, of an odd one in Chinese.
+    /// Returns the conversation with this seed: for an even seed in English, for an odd one in Chinese.
     pub(super) fn of(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let is_chinese = !seed.is_multiple_of(2);
@@ -61,7 +61,7 @@ impl Talk {
         Self { random, subject: subject.collect(), common: common.collect(), is_chinese }
     }
 
-    /// The message that comes after so many others: the user asks, the assistant answers.
+    /// Returns the message at this index: the user asks, the assistant answers.
     pub(super) fn message(&mut self, before: u64) -> Message {
         let words = 10 + self.random.below(40);
         let text = self.text(words);
@@ -71,7 +71,7 @@ impl Talk {
         }
     }
 
-    /// Six words that follow each other in one of the first `messages` messages.
+    /// Returns six consecutive words of one of the first `messages` messages.
     pub(super) fn question(mut self, seed: u64, messages: u64) -> String {
         let mut random = Random::new(seed);
         let wanted = random.below(messages);
@@ -93,7 +93,7 @@ impl Talk {
                 text.push(' ');
             }
             match self.random.below(20) {
-                // A name that hardly any other conversation holds.
+                // A name that hardly any other conversation contains.
                 0 => text.push_str(&format!(" ORD-{} ", self.random.below(1 << 20))),
                 1 => text.push_str(&self.random.text(1)),
                 2..10 => text.push_str(pick(&mut self.random, &self.subject)),

@@ -1,8 +1,8 @@
-//! Made-up conversations, the same on every run: words fall in frequency as in language.
+//! Generated conversations, the same on every run: word frequencies fall as in natural language.
 
 use foldback_core::Message;
 
-/// The words of the vocabulary.
+/// The number of words in the vocabulary.
 const WORDS: f64 = 20_000.0;
 
 /// A generator that gives the same numbers each time.
@@ -20,12 +20,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    /// A word: two open syllables for the most frequent ones, else three.
+    /// Returns a word: two open syllables for the most frequent ones, else three.
     fn word(&mut self, text: &mut String) {
         const CONSONANTS: [char; 17] =
             ['b', 'c', 'd', 'f', 'g', 'h', 'j', 'k', 'l', 'm', 'n', 'p', 'r', 's', 't', 'v', 'z'];
@@ -43,7 +43,7 @@ impl Random {
         }
     }
 
-    /// So many words.
+    /// Returns this many words.
     pub(super) fn text(&mut self, words: usize) -> String {
         let mut text = String::with_capacity(words * 7);
         for at in 0..words {
@@ -55,7 +55,7 @@ impl Random {
         text
     }
 
-    /// The message that comes after so many others: the user asks, the assistant answers.
+    /// Returns the message at this index: the user asks, the assistant answers.
     pub(super) fn message(&mut self, before: u64) -> Message {
         let words = 10 + self.below(40) as usize;
         let text = self.text(words);

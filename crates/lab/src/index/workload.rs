@@ -10,7 +10,7 @@ use std::io::{BufRead as _, BufReader};
 use std::ops::Range;
 use std::path::Path;
 
-/// So many blocks are added one by one behind those that are loaded in bulk.
+/// The number of blocks that are added one by one after those loaded in bulk.
 pub(super) const SINGLE_ADDS: usize = 200;
 
 /// Blocks and questions with their vectors, as four files of a folder hold them.
@@ -24,7 +24,7 @@ pub(super) const SINGLE_ADDS: usize = 200;
 /// | `qvectors.f32` | for each of these lines `dim` numbers |
 #[derive(Debug)]
 pub struct Workload {
-    /// What `meta.json` says, for the result.
+    /// The contents of `meta.json`, for the result.
     pub(super) meta: Meta,
     /// The blocks, in the order in which they are added.
     pub(super) blocks: Vec<Given>,
@@ -32,20 +32,20 @@ pub struct Workload {
     /// The questions.
     pub(super) questions: Vec<Question>,
     question_vectors: Vec<f32>,
-    /// Of each todo the lines of its blocks: the block `n` of a todo is the `n`-th.
+    /// The lines of each todo's blocks: the block `n` of a todo is the `n`-th.
     lines: BTreeMap<TodoId, Vec<usize>>,
 }
 
-/// What `meta.json` says.
+/// The contents of `meta.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Meta {
-    /// How many blocks are loaded in bulk.
+    /// The number of blocks that are loaded in bulk.
     pub(super) n: usize,
     /// The length of a vector.
     pub(super) dim: usize,
-    /// How many todos there are.
+    /// The number of todos.
     pub(super) todos: usize,
-    /// Whatever else there is: a seed, a version.
+    /// Any further keys: a seed, a version.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Given {
 pub(super) struct Question {
     pub(super) text: String,
     pub(super) todo: TodoId,
-    /// The line of the block that it was made from.
+    /// The line of the block from which it was made.
     pub(super) target: usize,
     /// The lines of the blocks that an exact search by meaning finds.
     pub(super) truth: Vec<usize>,
@@ -89,13 +89,13 @@ impl Workload {
     /// Reads the workload of a folder.
     ///
     /// # Errors
-    /// When a file is missing, or is not what is expected: the error names the file and the line.
+    /// When a file is missing or not as expected: the error names the file and the line.
     pub fn read(dir: &Path) -> Result<Self, BenchError> {
         let meta_path = dir.join("meta.json");
         let text = std::fs::read_to_string(&meta_path).map_err(unread(&meta_path))?;
         let meta: Meta = serde_json::from_str(&text).map_err(|error| {
             let path = meta_path.display();
-            BenchError::Input(format!("{path} is no description of a workload: {error}"))
+            BenchError::Input(format!("{path} is not a description of a workload: {error}"))
         })?;
         if meta.n == 0 || meta.dim == 0 {
             let path = meta_path.display();
@@ -108,7 +108,7 @@ impl Workload {
         each_line(&path, "a block of id, todo, kind and text", |at, line: BlockLine| {
             let todo = todo(&path, at, &line.todo)?;
             if ids.insert(line.id, at).is_some() {
-                return Err(in_line(&path, at, "the id of an earlier line comes again"));
+                return Err(in_line(&path, at, "the id of an earlier line is repeated"));
             }
             lines.entry(todo.clone()).or_default().push(at);
             blocks.push(Given { todo, kind: line.kind, text: line.text });
@@ -117,7 +117,7 @@ impl Workload {
         let expected = meta.n + SINGLE_ADDS;
         if blocks.len() < expected {
             return Err(BenchError::Input(format!(
-                "{} holds {} blocks, and at least {expected} were expected: {} to load in bulk and \
+                "{} holds {} blocks, but at least {expected} were expected: {} to load in bulk and \
                  {SINGLE_ADDS} to add one by one",
                 path.display(),
                 blocks.len(),
@@ -133,7 +133,7 @@ impl Workload {
             let known = |id: &String| match ids.get(id) {
                 Some(block) if *block < meta.n => Ok(*block),
                 _ => {
-                    let why = format!("{id:?} is none of the {} blocks loaded in bulk", meta.n);
+                    let why = format!("{id:?} is not among the {} blocks loaded in bulk", meta.n);
                     Err(in_line(&path, at, &why))
                 }
             };
@@ -149,28 +149,28 @@ impl Workload {
             Ok(())
         })?;
         if questions.is_empty() {
-            return Err(BenchError::Input(format!("{} holds no question", path.display())));
+            return Err(BenchError::Input(format!("{} contains no question", path.display())));
         }
         let question_vectors = self::vectors(&dir.join("qvectors.f32"), questions.len(), meta.dim)?;
         Ok(Self { meta, blocks, vectors, questions, question_vectors, lines })
     }
 
-    /// The vector of a block.
+    /// Returns the vector of a block.
     pub(super) fn vector(&self, line: usize) -> &[f32] {
         row(&self.vectors, self.meta.dim, line)
     }
 
-    /// The vector of a question.
+    /// Returns the vector of a question.
     pub(super) fn question_vector(&self, line: usize) -> &[f32] {
         row(&self.question_vectors, self.meta.dim, line)
     }
 
-    /// The line of the block with this number in its todo.
+    /// Returns the line of the block with this number in its todo.
     pub(super) fn line(&self, todo: &TodoId, n: u32) -> Option<usize> {
         self.lines.get(todo)?.get((n as usize).checked_sub(1)?).copied()
     }
 
-    /// The todos of these lines, each with its lines.
+    /// Returns the todos of these lines, each with its lines.
     pub(super) fn by_todo(&self, lines: Range<usize>) -> BTreeMap<&TodoId, Vec<usize>> {
         let mut by_todo: BTreeMap<&TodoId, Vec<usize>> = BTreeMap::new();
         for (at, block) in self.blocks.iter().enumerate().take(lines.end).skip(lines.start) {
@@ -179,7 +179,7 @@ impl Workload {
         by_todo
     }
 
-    /// The bytes of what is loaded in bulk: texts, and vectors in single precision.
+    /// Returns the bytes of what is loaded in bulk: texts, and vectors in single precision.
     pub(super) fn raw_bytes(&self) -> usize {
         let texts: usize = self.blocks.iter().take(self.meta.n).map(|block| block.text.len()).sum();
         texts + self.meta.n * self.meta.dim * 4
@@ -190,7 +190,7 @@ fn row(values: &[f32], dim: usize, line: usize) -> &[f32] {
     values.get(line * dim..(line + 1) * dim).unwrap_or_default()
 }
 
-/// Hands over the lines of a file, counted from 0.
+/// Passes on the lines of a file, counted from 0.
 fn each_line<T: DeserializeOwned>(
     path: &Path,
     what: &str,
@@ -206,13 +206,13 @@ fn each_line<T: DeserializeOwned>(
     Ok(())
 }
 
-/// So many rows of `dim` numbers.
+/// Reads this many rows of `dim` numbers.
 fn vectors(path: &Path, rows: usize, dim: usize) -> Result<Vec<f32>, BenchError> {
     let bytes = std::fs::read(path).map_err(unread(path))?;
     let expected = rows * dim * 4;
     if bytes.len() != expected {
         return Err(BenchError::Input(format!(
-            "{} is {} bytes long, and {expected} were expected: {rows} rows of {dim} numbers",
+            "{} is {} bytes long, but {expected} were expected: {rows} rows of {dim} numbers",
             path.display(),
             bytes.len()
         )));
@@ -221,7 +221,8 @@ fn vectors(path: &Path, rows: usize, dim: usize) -> Result<Vec<f32>, BenchError>
         bytes.as_chunks::<4>().0.iter().copied().map(f32::from_le_bytes).collect();
     match values.iter().position(|value| !value.is_finite()) {
         Some(at) => {
-            let why = format!("{} is no part of a vector", values.get(at).copied().unwrap_or(0.0));
+            let why =
+                format!("{} cannot be part of a vector", values.get(at).copied().unwrap_or(0.0));
             Err(BenchError::Input(format!("{}, row {}: {why}", path.display(), at / dim + 1)))
         }
         None => Ok(values),

@@ -1,4 +1,4 @@
-//! Turns of BFCL's conversations of several turns: each turn's calls are one plan.
+//! The turns of BFCL's multi-turn conversations: each turn's calls are one plan.
 
 use super::gold::{GoldPlan, PlanSet, literal};
 use super::python_call::PythonCall;
@@ -19,8 +19,8 @@ struct Turn {
 }
 
 impl Line {
-    /// One plan for each turn that calls anything, and how many turns do not. The calls change a
-    /// state that all of them share, so each waits for the one before it.
+    /// Returns one plan for each turn that calls anything, and the number of turns that do not. The
+    /// calls change a shared state, so each waits for the previous one.
     pub(super) fn plans(self) -> Result<(Vec<GoldPlan>, usize), String> {
         let (mut plans, mut empty) = (Vec::new(), 0);
         for (turn, Turn { user, gold_calls }) in self.turns.into_iter().enumerate() {
@@ -61,7 +61,7 @@ mod tests {
         let waits: Vec<_> = plans.iter().map(GoldPlan::waits).collect();
         assert_eq!(waits, [vec![vec![], vec![0], vec![1]], vec![vec![]]]);
         assert_eq!((plans[1].id.as_str(), empty), ("b0:3", 1));
-        // What stands in a recorded text refers to nothing.
+        // Recorded texts contain no references.
         let (_, arguments) = super::super::gold::call_of(&plans[1].plan.steps[0]).unwrap();
         let text = Template::Text("$$step1.result$$".to_owned());
         assert_eq!(*arguments, Template::Object(vec![("arg1".to_owned(), text)]));

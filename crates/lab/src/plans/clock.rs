@@ -1,16 +1,16 @@
-//! Runtimes for what is measured: on a clock that stands still while something works, and on the
-//! wall's.
+//! Runtimes for measurements: with a paused clock, which stops while anything works, and with the wall
+//! clock.
 
 use foldback_bench::BenchError;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// A runtime whose clock moves only when everything waits, and then to what is waited for.
+/// Returns a runtime whose clock advances only when everything waits, to the next awaited time.
 pub(crate) fn paused() -> Result<Runtime, BenchError> {
     built(Builder::new_current_thread().enable_time().start_paused(true))
 }
 
-/// A runtime with the clock of the wall.
+/// Returns a runtime with the wall clock.
 pub(crate) fn wall() -> Result<Runtime, BenchError> {
     built(Builder::new_current_thread().enable_time())
 }

@@ -1,4 +1,4 @@
-//! What plans take when a tool takes one unit of time and a call to the model `l` units.
+//! The time of plans in which a tool takes one unit and a model call `l` units.
 
 use super::gold::GoldPlan;
 use serde::Serialize;
@@ -6,14 +6,14 @@ use serde::Serialize;
 /// The times of a model call, in units of a tool's, for which both ways are compared.
 pub const MODEL_TIMES: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 
-/// Plans, summed up: what both ways take follows from these three numbers.
+/// Sums over plans: the time of both ways follows from these three numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClosedForm {
-    /// The plans.
+    /// The number of plans.
     pub plans: usize,
-    /// Their calls.
+    /// The number of their calls.
     pub calls: usize,
-    /// The calls on their longest ways.
+    /// The number of calls on their critical paths.
     pub critical_path: usize,
 }
 
@@ -31,45 +31,45 @@ impl ClosedForm {
         all
     }
 
-    /// The calls on all ways for each on the longest one.
+    /// Returns the ratio of all calls to the calls on critical paths.
     #[must_use]
     pub fn width(self) -> f64 {
         self.calls as f64 / self.critical_path.max(1) as f64
     }
 
-    /// One step after the other: the model is asked before each call, and once for the answer.
+    /// Returns the model calls of working step by step: one before each call, and one for the answer.
     #[must_use]
     pub fn react_calls(self) -> usize {
         self.calls + self.plans
     }
 
-    /// One plan: the model is asked for the plan, and for the answer.
+    /// Returns the model calls of one plan: one for the plan, and one for the answer.
     #[must_use]
     pub fn one_plan_calls(self) -> usize {
         2 * self.plans
     }
 
-    /// The time that one step after the other takes.
+    /// Returns the time of working step by step.
     #[must_use]
     pub fn react(self, l: f64) -> f64 {
         self.calls as f64 * (l + 1.0) + self.plans as f64 * l
     }
 
-    /// The time that one plan takes.
+    /// Returns the time of one plan.
     #[must_use]
     pub fn one_plan(self, l: f64) -> f64 {
         2.0 * self.plans as f64 * l + self.critical_path as f64
     }
 
-    /// How many times as quick one plan is.
+    /// Returns the speed-up of one plan.
     #[must_use]
     pub fn speedup(self, l: f64) -> f64 {
         self.react(l) / self.one_plan(l)
     }
 }
 
-/// The length of the longest way through steps that each take a time and wait for lower ones. It
-/// judges the executor, and shares no code with it.
+/// Returns the length of the longest path through steps that each take a time and wait for lower ones.
+/// It is used to judge the executor, and shares no code with it.
 pub(crate) fn critical_path<T>(waits: &[Vec<usize>], time: impl Fn(usize) -> T) -> T
 where
     T: Copy + Default + Ord + std::ops::Add<Output = T>,
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::plans::{Family, plan};
 
-    /// The sums that are published for all of NESTFUL: 300 plans, 800 calls, 618 on longest ways.
+    /// The published sums for all of NESTFUL: 300 plans, 800 calls, 618 on critical paths.
     #[test]
     fn the_published_figures_follow() {
         let all = ClosedForm { plans: 300, calls: 800, critical_path: 618 };
@@ -107,7 +107,7 @@ mod tests {
         let plans = [plan(Family::Chain, 5, 1), plan(Family::Independent, 5, 1)];
         let all = ClosedForm::of(&plans);
         assert_eq!(all, ClosedForm { plans: 2, calls: 10, critical_path: 6 });
-        // A single call is the same either way.
+        // A single call takes the same time either way.
         let one = ClosedForm { plans: 1, calls: 1, critical_path: 1 };
         assert_eq!(one.react(2.0), one.one_plan(2.0));
     }

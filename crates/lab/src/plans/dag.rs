@@ -1,5 +1,5 @@
-//! Plans as any scheduler can be given them: numbered steps, what each waits for, and how long it
-//! takes.
+//! Plans in a form that any scheduler can be given: numbered steps, their dependences and their
+//! durations.
 
 use super::clock::milliseconds;
 use super::closed_form::critical_path;
@@ -9,26 +9,26 @@ use crate::index::Random;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A plan as any scheduler can be given it.
+/// A plan in a form that any scheduler can be given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dag {
     /// Its name; no other of the same file has it.
     pub name: String,
-    /// What it shows.
+    /// What it tests.
     pub kind: DagKind,
-    /// The longest way through it, in milliseconds; 0 for a cycle.
+    /// Its critical path, in milliseconds; 0 for a cycle.
     pub critical_path_ms: f64,
     /// The steps, in the order in which a planner writes them.
     pub steps: Vec<DagStep>,
 }
 
-/// What a plan shows.
+/// What a plan tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DagKind {
-    /// Tools that take no time: what is measured is the scheduler.
+    /// Tools that take no time: only the scheduler is measured.
     Overhead,
-    /// A recorded plan, whose tools take their time.
+    /// A recorded plan, whose tools take time.
     Recorded,
     /// A tool fails.
     Error,
@@ -36,26 +36,26 @@ pub enum DagKind {
     Cycle,
     /// The planner is still writing while steps run.
     Streamed,
-    /// What one step answers looks like a reference to another.
+    /// One step's answer looks like a reference to another.
     Substitution,
 }
 
 /// A step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DagStep {
-    /// Its number, from 1 on.
+    /// Its number, counted from 1.
     pub id: u32,
     /// The numbers of the steps that it waits for.
     pub after: Vec<u32>,
-    /// How long its tool takes, in milliseconds.
+    /// The time that its tool takes, in milliseconds.
     pub ms: f64,
     /// Whether its tool fails.
     pub fails: bool,
-    /// When the planner has written it, in milliseconds from the start.
+    /// The time at which the planner has written it, in milliseconds from the start.
     pub planned_ms: f64,
-    /// What its tool is given; `$2` stands for the answer of step 2.
+    /// The arguments of its tool; `$2` is the answer of step 2.
     pub arguments: Vec<String>,
-    /// What its tool answers.
+    /// The answer of its tool.
     pub result: String,
 }
 
@@ -78,16 +78,16 @@ pub const LADDER: [(Family, usize); 8] = [
     (Family::Independent, 1_000),
 ];
 
-/// At most so many recorded plans of a set go through both schedulers, on the clock of the wall.
+/// The maximum number of recorded plans per set that both schedulers run in wall-clock time.
 const RECORDED_MOST: usize = 14;
-/// Tools take from here on, in milliseconds ...
+/// The minimum time of a tool, in milliseconds ...
 const TOOL_LEAST: f64 = 10.0;
-/// ... up to so many times that; short ones are as frequent as long ones, by their logarithm.
+/// ... and the factor up to the maximum; times are uniform in their logarithm.
 const TOOL_SPREAD: f64 = 10.0;
 
 impl Dags {
-    /// The shapes of [`LADDER`], some recorded plans of each set (evenly chosen), and what goes
-    /// wrong elsewhere.
+    /// Returns the shapes of [`LADDER`], some recorded plans of each set (evenly chosen), and plans
+    /// that go wrong in other schedulers.
     #[must_use]
     pub fn of(recorded: &[GoldPlan], seed: u64) -> Self {
         let ladder = LADDER.into_iter().map(|(family, size)| {
@@ -108,14 +108,14 @@ impl Dags {
     }
 }
 
-/// How long the tools of a plan take, in milliseconds; the same for the same name and seed.
+/// Returns the times of a plan's tools, in milliseconds; the same for the same name and seed.
 #[must_use]
 pub fn tool_times(name: &str, steps: usize, seed: u64) -> Vec<f64> {
     let seed = name.bytes().fold(seed, |seed, byte| seed.rotate_left(7) ^ u64::from(byte));
     let mut random = Random::new(seed);
     let time = |_| {
         let share = random.below(1 << 20) as f64 / (1_u64 << 20) as f64;
-        // Timers of runtimes count whole milliseconds.
+        // Runtime timers count whole milliseconds.
         (TOOL_LEAST * TOOL_SPREAD.powf(share)).round()
     };
     (0..steps).map(time).collect()
@@ -135,7 +135,7 @@ impl Dag {
         Self { name, kind, critical_path_ms: milliseconds(longest), steps }
     }
 
-    /// For each step, the indexes of the steps that it waits for.
+    /// Returns, for each step, the indexes of the steps that it waits for.
     #[must_use]
     pub fn waits(&self) -> Vec<Vec<usize>> {
         let index = |id: &u32| self.steps.iter().position(|step| step.id == *id);
@@ -157,7 +157,7 @@ impl DagStep {
     }
 }
 
-/// Plans in which something goes wrong, or could.
+/// Returns plans in which something goes wrong, or could.
 fn trouble() -> Vec<Dag> {
     let dag = |name: &str, kind, critical_path_ms, steps| {
         let name = name.to_owned();

@@ -6,24 +6,24 @@ use foldback_planner::{
 };
 use foldback_tool::Toolbox;
 
-/// A plan in a form.
+/// A plan written in a form.
 pub(crate) struct Written {
     /// The text.
     pub text: String,
-    /// For each call of the text, in the order of its numbers, the step that it was.
+    /// The step that each call of the text was, in the order of the calls' numbers.
     pub order: Vec<StepId>,
 }
 
 /// Why a plan must not run.
 pub(crate) enum Refusal {
-    /// It is no plan.
+    /// The text is not a plan.
     Unreadable(String),
-    /// What was found in it.
+    /// The plan has errors.
     Found(Findings),
 }
 
 impl Refusal {
-    /// What was found, in sentences.
+    /// Returns the errors, in sentences.
     pub(crate) fn sentences(&self) -> String {
         match self {
             Self::Unreadable(what) => what.clone(),
@@ -33,7 +33,7 @@ impl Refusal {
         }
     }
 
-    /// Whether one of these kinds was found.
+    /// Returns whether an error of one of these kinds was found.
     pub(crate) fn names(&self, kinds: &[FindingKind]) -> bool {
         match self {
             Self::Unreadable(_) => false,
@@ -42,7 +42,7 @@ impl Refusal {
     }
 }
 
-/// Writes a plan; `None` where the form cannot say it.
+/// Writes a plan; `None` if the form cannot express it.
 pub(crate) fn written(plan: &Plan, form: Form, toolbox: &Toolbox) -> Option<Written> {
     let ids = || plan.steps.iter().map(|step| step.id).collect();
     match form {
@@ -55,15 +55,15 @@ pub(crate) fn written(plan: &Plan, form: Form, toolbox: &Toolbox) -> Option<Writ
     }
 }
 
-/// The tools, as plans see them.
+/// Returns the tools, as plans see them.
 fn catalog(toolbox: &Toolbox) -> Catalog {
     toolbox.specs().cloned().collect()
 }
 
-/// Reads a plan as a model wrote it, and checks it against the tools.
+/// Parses a plan as a model wrote it, and checks it against the tools.
 ///
 /// # Errors
-/// When it must not run.
+/// When the plan must not run.
 pub(crate) fn checked(text: &str, form: Form, toolbox: &Toolbox) -> Result<Plan, Refusal> {
     let unreadable = |error: &dyn std::error::Error| Refusal::Unreadable(error.to_string());
     let (mut plan, mut findings) = match form {

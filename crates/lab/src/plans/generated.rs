@@ -1,21 +1,21 @@
-//! Plans made from a seed: known shapes in known sizes.
+//! Plans generated from a seed: known shapes in known sizes.
 
 use super::gold::{GoldPlan, PlanSet};
 use crate::index::Random;
 use foldback_planner::{Piece, Reference, StepId, Template};
 use serde::{Deserialize, Serialize};
 
-/// The shape of a made plan.
+/// The shape of a generated plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
-    /// Each step waits for the one before it.
+    /// Each step waits for the previous one.
     Chain,
     /// No step waits for any.
     Independent,
     /// One step, many that wait for it, and one that waits for those.
     ForkJoin,
-    /// Each step but the first waits for one, and at most two wait for one step.
+    /// Each step except the first waits for one step, and at most two wait for the same step.
     Tree,
     /// Layers of random width; each step waits for one to three of the layer above.
     Layered,
@@ -26,7 +26,7 @@ impl Family {
     pub const ALL: [Self; 5] =
         [Self::Chain, Self::Independent, Self::ForkJoin, Self::Tree, Self::Layered];
 
-    /// The name as it is reported.
+    /// Returns the name as it is reported.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -38,8 +38,8 @@ impl Family {
         }
     }
 
-    /// For each of `n` steps, the indexes of those that it waits for: ascending, each below its
-    /// own.
+    /// Returns, for each of `n` steps, the indexes of those that it waits for: ascending, each below
+    /// its own.
     #[must_use]
     pub fn waits(self, n: usize, seed: u64) -> Vec<Vec<usize>> {
         let mut random = Random::new(seed);
@@ -61,7 +61,7 @@ impl Family {
     }
 }
 
-/// Up to eight steps a layer.
+/// Returns layers of up to eight steps.
 fn layered(n: usize, random: &mut Random) -> Vec<Vec<usize>> {
     let mut waits = Vec::with_capacity(n);
     let mut above = 0..0;
@@ -81,10 +81,10 @@ fn layered(n: usize, random: &mut Random) -> Vec<Vec<usize>> {
     waits
 }
 
-/// The sizes in which each shape is made.
+/// The sizes in which each shape is generated.
 pub const SIZES: [usize; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
 
-/// Every shape in every size up to `most`.
+/// Returns every shape in every size up to `most`.
 #[must_use]
 pub fn generated(most: usize, seed: u64) -> Vec<GoldPlan> {
     let of = |family: Family| {
@@ -94,7 +94,7 @@ pub fn generated(most: usize, seed: u64) -> Vec<GoldPlan> {
     Family::ALL.into_iter().flat_map(of).collect()
 }
 
-/// A plan of a shape. Each step is given the results of those that it waits for.
+/// Returns a plan of a shape. Each step is given the results of those that it waits for.
 #[must_use]
 pub fn plan(family: Family, size: usize, seed: u64) -> GoldPlan {
     let id = format!("{} {size}", family.as_str());
@@ -119,7 +119,7 @@ pub fn plan(family: Family, size: usize, seed: u64) -> GoldPlan {
     GoldPlan::new(id.clone(), PlanSet::Generated, id, calls.collect())
 }
 
-/// The result of the step at an index.
+/// Returns a reference to the result of the step at an index.
 fn whole(at: usize) -> Reference {
     let number = u32::try_from(at + 1).unwrap_or(u32::MAX);
     Reference { step: StepId(number), path: Vec::new() }

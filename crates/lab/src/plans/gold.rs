@@ -1,4 +1,4 @@
-//! A plan that a source gives for a task, and what its calls have to be given in the end.
+//! A plan that a source gives for a task, and the arguments that its calls must finally get.
 
 use foldback_planner::{
     Action, FailurePolicy, Form, PathSegment, Piece, Plan, Reference, Step, StepId, Template,
@@ -6,31 +6,30 @@ use foldback_planner::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// A plan that is known to be right: which calls, with which arguments, and what waits for what.
+/// A plan that is known to be right: its calls, their arguments and their dependences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GoldPlan {
     /// Its name in the source.
     pub id: String,
-    /// Where it is from.
+    /// Its origin.
     pub set: PlanSet,
-    /// What the user asks for.
+    /// The user's request.
     pub task: String,
-    /// The plan. Its steps are numbered from 1 on without a gap, and each waits for lower numbers
-    /// only.
+    /// The plan. Its steps are numbered from 1 without a gap, and each waits for lower numbers only.
     pub plan: Plan,
 }
 
-/// Where plans are from.
+/// The origin of plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanSet {
     /// NESTFUL: nested calls with references to the results of earlier ones.
     Nestful,
-    /// BFCL, several turns: calls that change a state, so each waits for the one before it.
+    /// BFCL, multi-turn: calls that change a state, so each waits for the previous one.
     BfclMultiTurn,
-    /// ParallelQA: no plan is given, only how many branches there are.
+    /// ParallelQA: no plan is given, only the number of branches.
     ParallelQa,
-    /// Made from a seed.
+    /// Generated from a seed.
     Generated,
 }
 
@@ -39,7 +38,7 @@ impl PlanSet {
     pub const ALL: [Self; 4] =
         [Self::Nestful, Self::BfclMultiTurn, Self::ParallelQa, Self::Generated];
 
-    /// The name as it is reported.
+    /// Returns the name as it is reported.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,8 +51,8 @@ impl PlanSet {
 }
 
 impl GoldPlan {
-    /// A plan of calls, given as function, arguments and the numbers of the calls to wait for
-    /// beside those that the arguments refer to.
+    /// Returns a plan of calls, given as function, arguments and the numbers of the calls to wait for
+    /// in addition to those that the arguments refer to.
     #[must_use]
     pub fn new(
         id: String,
@@ -72,7 +71,7 @@ impl GoldPlan {
         Self { id, set, task, plan }
     }
 
-    /// For each step, the indexes of the steps that it waits for.
+    /// Returns, for each step, the indexes of the steps that it waits for.
     #[must_use]
     pub fn waits(&self) -> Vec<Vec<usize>> {
         let index = |id: &StepId| (id.0 as usize).saturating_sub(1);
@@ -80,7 +79,7 @@ impl GoldPlan {
     }
 }
 
-/// The function and the arguments of a step that is a call.
+/// Returns the function and the arguments of a step that is a call.
 pub(crate) fn call_of(step: &Step) -> Option<(&str, &Template)> {
     match &step.action {
         Action::Call { function, arguments } => Some((function, arguments)),
@@ -88,7 +87,7 @@ pub(crate) fn call_of(step: &Step) -> Option<(&str, &Template)> {
     }
 }
 
-/// All references in arguments, in the order of the text.
+/// Returns all references in arguments, in text order.
 pub(crate) fn references(template: &Template) -> Vec<&Reference> {
     match template {
         Template::Literal(_) | Template::Text(_) => Vec::new(),
@@ -108,12 +107,12 @@ fn referred(piece: &Piece) -> Option<&Reference> {
     }
 }
 
-/// A JSON value in which nothing is a reference.
+/// Returns a JSON value in which nothing is a reference.
 pub(crate) fn literal(value: &Value) -> Template {
     lowered(value, &|text| Template::Text(text.to_owned()))
 }
 
-/// A JSON value whose texts `text` reads.
+/// Returns a JSON value whose texts are read by `text`.
 pub(crate) fn lowered(value: &Value, text: &dyn Fn(&str) -> Template) -> Template {
     match value {
         Value::String(string) => text(string),
@@ -128,8 +127,8 @@ pub(crate) fn lowered(value: &Value, text: &dyn Fn(&str) -> Template) -> Templat
     }
 }
 
-/// The arguments with the results in place: what a tool has to be given. This is the judge of what
-/// the planner binds, and shares no code with it. `None` where a result has nothing at the path.
+/// Returns the arguments with the results in place: what a tool must be given. It is used to judge what
+/// the planner binds, and shares no code with it. `None` if a result has nothing at the path.
 pub(crate) fn filled(template: &Template, results: &[Value]) -> Option<Value> {
     Some(match template {
         Template::Literal(json) => serde_json::from_str(json).ok()?,

@@ -1,4 +1,4 @@
-//! Plans in the forms of models, checked and run: on the paused clock, with tools that take their
+//! Plans in the forms that models write, checked and run on the paused clock, with tools that take
 //! time.
 
 use super::clock::{milliseconds, paused};
@@ -15,23 +15,23 @@ use foldback_tool::Toolbox;
 use serde_json::Value;
 use std::time::Duration;
 
-/// The forms that say what waits for what.
+/// The forms that express dependences.
 pub(crate) const FORMS: [Form; 2] = [Form::OnePlan, Form::ExecuteTools];
 
-/// How long after its critical path a run that has not ended is taken for one that never does.
+/// The time after its critical path at which an unfinished run is taken to hang.
 pub(crate) const BOUND: Duration = Duration::from_secs(3_600);
 
-/// What became of a plan in one form.
+/// The outcome of a plan in one form.
 pub(crate) struct Ran {
     pub(crate) elapsed: Duration,
     pub(crate) wrong_arguments: usize,
     pub(crate) failed_steps: usize,
 }
 
-/// Runs a plan in each form that can say it.
+/// Runs a plan in each form that can express it.
 ///
 /// # Errors
-/// When a plan that is right is refused, or does not end.
+/// When a correct plan is refused, or does not end.
 pub(crate) fn run_forms(gold: &GoldPlan, seed: u64) -> Result<PlanFigures, BenchError> {
     let waits = gold.waits();
     let times = tool_times(&gold.id, waits.len(), seed);
@@ -74,7 +74,7 @@ pub(crate) fn run_forms(gold: &GoldPlan, seed: u64) -> Result<PlanFigures, Bench
 /// call.
 ///
 /// # Errors
-/// When a plan that is right is refused, or does not end.
+/// When a correct plan is refused, or does not end.
 pub(crate) fn run_placeholders(gold: &GoldPlan) -> Result<Placeholders, BenchError> {
     let mut placeholders = Placeholders::default();
     for form in FORMS {
@@ -87,7 +87,7 @@ pub(crate) fn run_placeholders(gold: &GoldPlan) -> Result<Placeholders, BenchErr
     Ok(placeholders)
 }
 
-/// Runs a plan as a model would write it; `None` where the form cannot say it.
+/// Runs a plan as a model would write it; `None` if the form cannot express it.
 fn run(gold: &GoldPlan, world: &World, form: Form) -> Result<Option<Ran>, BenchError> {
     let name = format!("{} as {form:?}", gold.id);
     let refused = |what: &str| BenchError::Input(format!("{name}: {what}"));
@@ -103,13 +103,13 @@ fn run(gold: &GoldPlan, world: &World, form: Form) -> Result<Option<Ran>, BenchE
     }))
 }
 
-/// An executor that holds nothing back.
+/// Returns an executor without limits on concurrency.
 pub(crate) fn executor(toolbox: Toolbox) -> Executor {
     let settings = Settings::default().with_max_parallel(usize::MAX >> 4).with_timeout(None);
     Executor::new(toolbox).with_settings(settings)
 }
 
-/// Runs a plan on the paused clock; `None` where it does not end within [`BOUND`].
+/// Runs a plan on the paused clock; `None` if it does not end within [`BOUND`].
 pub(crate) fn execute(executor: &Executor, plan: &Plan) -> Result<Option<Outcome>, BenchError> {
     let ran = paused()?.block_on(async {
         tokio::time::timeout(BOUND, executor.run(plan, RunOptions::default())).await
@@ -121,8 +121,8 @@ pub(crate) fn execute(executor: &Executor, plan: &Plan) -> Result<Option<Outcome
     }
 }
 
-/// The steps whose tool was given something other than it had to be, or nothing. `order` has the
-/// step that each call was.
+/// Returns the steps whose tool was given other arguments than it should have been, or none. `order`
+/// gives the step of each call.
 fn wrong_arguments(outcome: &Outcome, world: &World, order: &[StepId]) -> usize {
     let is_right = |(number, step): (u32, &StepId)| {
         let expected = world.expected().get((step.0 as usize).saturating_sub(1));

@@ -1,4 +1,4 @@
-//! Everything that is measured, put together.
+//! Combines all measurements.
 
 use super::closed_form::{ClosedForm, MODEL_TIMES};
 use super::generated::generated;
@@ -22,11 +22,11 @@ use std::collections::BTreeMap;
 /// What is measured.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Made plans, times of tools and mistakes are drawn from this.
+    /// The seed of generated plans, tool times and mistakes.
     pub seed: u64,
-    /// The largest made plans, in steps.
+    /// The largest generated plans, in steps.
     pub most: usize,
-    /// What another scheduler made of the plans of [`Dags::of`](super::Dags::of).
+    /// Another scheduler's results on the plans of [`Dags::of`](super::Dags::of).
     pub peer: Option<PeerRun>,
 }
 
@@ -36,13 +36,13 @@ impl Default for Config {
     }
 }
 
-/// Measures recorded plans, and made ones beside them.
+/// Measures recorded plans, and generated ones.
 ///
 /// # Errors
-/// When a plan that is right does not run.
+/// When a correct plan does not run.
 pub fn measure(recorded: &Recorded, config: &Config) -> Result<Plans, BenchError> {
     let Config { seed, most, peer } = config;
-    // On the clock of the wall, so before the processors have something else to do.
+    // In wall-clock time, so before the processors have anything else to do.
     let overhead = measure_overhead(*most, *seed)?;
     let streaming = measure_streaming(*seed)?;
     let peer = peer.as_ref().map(|peer| beside(&recorded.plans, peer, *seed)).transpose()?;
@@ -87,7 +87,7 @@ pub fn measure(recorded: &Recorded, config: &Config) -> Result<Plans, BenchError
     })
 }
 
-/// What became of one plan.
+/// The outcome of one plan.
 struct Ran {
     figures: PlanFigures,
     mutations: Vec<MutationFigures>,
@@ -108,7 +108,7 @@ impl Ran {
 }
 
 impl SetFigures {
-    /// Sums up the plans of a set; `None` where there are none.
+    /// Sums up the plans of a set; `None` if there are none.
     fn of(set: PlanSet, all: &[(&GoldPlan, &PlanFigures)]) -> Option<Self> {
         let worst = all.iter().max_by(|a, b| a.1.makespan().total_cmp(&b.1.makespan()))?;
         let closed_form = ClosedForm::of(all.iter().map(|(gold, _)| *gold));
@@ -130,7 +130,7 @@ impl SetFigures {
     }
 }
 
-/// How both ways do, by how long a model call takes.
+/// Compares both ways, by the time of a model call.
 fn times(all: &[(&GoldPlan, &PlanFigures)]) -> Vec<AtModelTime> {
     let closed_form = ClosedForm::of(all.iter().map(|(gold, _)| *gold));
     let time = |(at, l): (usize, f64)| {
@@ -149,7 +149,7 @@ fn times(all: &[(&GoldPlan, &PlanFigures)]) -> Vec<AtModelTime> {
     MODEL_TIMES.into_iter().enumerate().map(time).collect()
 }
 
-/// The tokens of tasks, by how many calls they take.
+/// Returns the tokens of tasks, by the number of their calls.
 fn tokens_by_calls(all: &[(&GoldPlan, &PlanFigures)]) -> Vec<TokensByCalls> {
     let mut by_calls: BTreeMap<usize, Vec<&PlanFigures>> = BTreeMap::new();
     for (_, figures) in all {
@@ -191,7 +191,7 @@ impl Totals {
     }
 }
 
-/// Without the digits that come of adding up.
+/// Rounds away the digits that come from summation.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

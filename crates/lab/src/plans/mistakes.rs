@@ -1,4 +1,4 @@
-//! What becomes of mistakes that are made in plans on purpose.
+//! The fate of deliberate mistakes in plans.
 
 use super::form::{checked, written};
 use super::gold::GoldPlan;
@@ -54,7 +54,7 @@ fn make(gold: &GoldPlan, mutation: Mutation, seed: u64) -> Result<MutationFigure
     Ok(figures)
 }
 
-/// The text with the second step under the first one's key.
+/// Returns the text with the second step under the first one's key.
 fn doubled(text: &str, one: StepId, other: StepId) -> Option<String> {
     let plan: Object<'_> = serde_json::from_str(text).ok()?;
     let steps = plan.object("action_plan")?;

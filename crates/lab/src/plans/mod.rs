@@ -1,11 +1,11 @@
-//! How plans run: whether a schedule wastes time, what one plan saves against one step after the
-//! other, and whether mistakes in plans are seen.
+//! How plans run: whether a schedule wastes time, what one plan saves compared with working step by
+//! step, and whether mistakes in plans are detected.
 //!
-//! [`Recorded`] reads plans that others have published, [`generated`] makes more of known shapes.
-//! [`measure`] runs them all: on a clock that stands still while something works, so that a second
-//! of a tool costs nothing and each millisecond of waiting for nothing is seen, and for what the
-//! executor itself takes on the clock of the wall. What judges a run (the longest way, the
-//! arguments that a tool has to be given) is worked out here, apart from the code that is judged.
+//! [`Recorded`] reads published plans, [`generated`] generates more of known shapes. [`measure`] runs
+//! them all: on a paused clock, so that a second of a tool costs nothing and each millisecond of
+//! needless waiting shows, and in wall-clock time for the executor's own overhead. The reference values
+//! (the critical path, the arguments that a tool must be given) are computed here, independently of the
+//! code under test.
 
 mod bfcl;
 mod gold;

@@ -1,12 +1,12 @@
-//! Mistakes made in plans on purpose.
+//! Deliberate mistakes in plans.
 
 use super::gold::{GoldPlan, call_of, references};
 use crate::index::Random;
 use foldback_planner::{Action, FindingKind, Piece, Plan, Reference, Step, StepId, Template};
 use serde::Serialize;
 
-/// A mistake that a model could make in a plan. None of the plans with the first seven can be
-/// right; what they have in common is that this can be seen before anything runs.
+/// A mistake that a model could make in a plan. A plan with one of the first seven cannot be right, and
+/// this can be detected before anything runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mutation {
@@ -14,18 +14,18 @@ pub enum Mutation {
     Cycle,
     /// A step waits for itself.
     SelfWait,
-    /// The arguments refer to a step that is not there.
+    /// The arguments refer to a missing step.
     DanglingReference,
-    /// A step waits for one that is not there.
+    /// A step waits for a missing one.
     DanglingWait,
-    /// The key of a step stands twice.
+    /// The key of a step occurs twice.
     DuplicateStep,
-    /// A reference to a step names the step itself, or one behind it.
+    /// A reference names its own step, or a later one.
     SwappedToLater,
-    /// A tool is named that is not there.
+    /// A named tool does not exist.
     UnknownTool,
-    /// A reference to a step names another step in front of its own. Where that one's answer has
-    /// the same part, the result is another plan, and nothing tells that it is a wrong one.
+    /// A reference names another step before its own. If that step's answer has the same part, the
+    /// result is another plan, and nothing reveals that it is wrong.
     SwappedToEarlier,
 }
 
@@ -34,7 +34,7 @@ pub enum Mutation {
 pub(crate) struct Mutant {
     /// The plan.
     pub plan: Plan,
-    /// Two steps, where the second is to be written under the number of the first.
+    /// Two steps, the second of which is to be written under the number of the first.
     pub doubled: Option<(StepId, StepId)>,
 }
 
@@ -51,7 +51,7 @@ impl Mutation {
         Self::SwappedToEarlier,
     ];
 
-    /// What it is, in words.
+    /// Returns a description of the mistake.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Mutation {
         }
     }
 
-    /// The finding that names it.
+    /// Returns the finding that names it.
     #[must_use]
     pub fn named_by(self) -> &'static [FindingKind] {
         match self {
@@ -82,7 +82,7 @@ impl Mutation {
         }
     }
 
-    /// The plan with the mistake somewhere in it; `None` where it has no place for it.
+    /// Returns the plan with the mistake somewhere in it; `None` if it has no place for it.
     pub(crate) fn of(self, gold: &GoldPlan, random: &mut Random) -> Option<Mutant> {
         let mut plan = gold.plan.clone();
         let steps = plan.steps.len();
@@ -90,7 +90,7 @@ impl Mutation {
         let mut doubled = None;
         match self {
             Self::Cycle => {
-                // Somewhere on a way: the first of it waits for the last.
+                // Somewhere on a path: its first step waits for its last.
                 let waits = gold.waits();
                 let ends: Vec<usize> = (0..steps)
                     .filter(|at| waits.get(*at).is_some_and(|all| !all.is_empty()))
@@ -157,7 +157,7 @@ fn wait(step: &mut Step, target: StepId) {
     step.after.dedup();
 }
 
-/// Lets a step wait for what it refers to now, instead of for what it referred to before.
+/// Makes a step wait for what it refers to now, instead of what it referred to before.
 fn wait_for_references(plan: &mut Plan, gold: &GoldPlan, id: StepId) -> Option<()> {
     let referred = |step: &Step| -> Vec<StepId> {
         let all = call_of(step).map_or_else(Vec::new, |(_, all)| references(all));
@@ -181,7 +181,7 @@ fn chosen_mut<'a, T>(all: &'a mut [T], random: &mut Random) -> Option<&'a mut T>
     all.get_mut(at)
 }
 
-/// The steps that a step waits for, directly or not.
+/// Returns the steps that a step waits for, directly or not.
 fn ancestors(waits: &[Vec<usize>], of: usize) -> Vec<usize> {
     let mut is_found = vec![false; waits.len()];
     let mut left = vec![of];
@@ -209,7 +209,7 @@ fn member<'a>(step: &'a mut Step, random: &mut Random) -> Option<&'a mut Templat
     }
 }
 
-/// A reference somewhere in the plan, and the step that has it.
+/// Returns a reference somewhere in the plan, and the step that has it.
 fn referring<'a>(plan: &'a mut Plan, random: &mut Random) -> Option<(StepId, &'a mut Reference)> {
     let count = |step: &Step| call_of(step).map_or(0, |(_, all)| references(all).len());
     let all: usize = plan.steps.iter().map(count).sum();
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use crate::plans::{Family, plan};
 
-    /// Each mistake is really one: the plan differs, and in the way that it says.
+    /// Each mistake is really one: the plan differs in the stated way.
     #[test]
     fn every_mistake_is_made() {
         for family in Family::ALL {

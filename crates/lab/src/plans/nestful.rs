@@ -22,12 +22,12 @@ struct Call {
     depends_on: Vec<String>,
 }
 
-/// The name of what collects the answer at the end. It calls nothing.
+/// The name of the entry that collects the answer at the end. It calls nothing.
 const RESULT: &str = "var_result";
 
 impl Line {
-    /// The plan. Calls count by their place: three labels of the data set stand twice, while the
-    /// references to them count on.
+    /// Returns the plan. Calls are numbered by position: three labels in the data set occur twice,
+    /// while the references to them continue counting.
     pub(super) fn plan(self) -> Result<GoldPlan, String> {
         let Self { id, task, gold_calls } = self;
         let calls: Vec<Call> = gold_calls.into_iter().filter(|call| call.name != RESULT).collect();
@@ -35,7 +35,7 @@ impl Line {
         for (at, call) in calls.into_iter().enumerate() {
             let place = format!("{id}, call {} ({})", at + 1, call.name);
             if !call.arguments.is_object() {
-                return Err(format!("{place}: its arguments are no object"));
+                return Err(format!("{place}: its arguments are not an object"));
             }
             let after: Option<Vec<StepId>> =
                 call.depends_on.iter().map(|label| number(label)).collect();
@@ -56,13 +56,13 @@ impl Line {
     }
 }
 
-/// `var3`, from 1 on.
+/// Parses `var3`, counted from 1.
 fn number(label: &str) -> Option<StepId> {
     let number: u32 = label.strip_prefix("var")?.parse().ok()?;
     (number > 0).then_some(StepId(number))
 }
 
-/// A text with its references. What only looks like one (`$100-$200`) is text.
+/// Reads a text with its references. Text that only looks like one (`$100-$200`) stays text.
 fn text(text: &str) -> Template {
     let mut pieces = Vec::new();
     let (mut rest, mut plain) = (text, String::new());
@@ -98,7 +98,7 @@ fn text(text: &str) -> Template {
     }
 }
 
-/// `var1.movies[0].Ask Price`.
+/// Parses `var1.movies[0].Ask Price`.
 fn reference(inside: &str) -> Option<Reference> {
     let mut parts = inside.split('.');
     let mut path = Vec::new();
@@ -116,7 +116,7 @@ fn reference(inside: &str) -> Option<Reference> {
     Some(Reference { step, path })
 }
 
-/// `movies[0][1]`: what stands in front of the brackets, and the numbers in them.
+/// Parses `movies[0][1]`: the name before the brackets, and the numbers in them.
 fn indexed(part: &str) -> Option<(&str, Vec<usize>)> {
     let Some((key, rest)) = part.split_once('[') else { return Some((part, Vec::new())) };
     let places = rest.strip_suffix(']')?.split("][").map(|place| place.parse().ok());
@@ -136,7 +136,7 @@ mod tests {
         Reference { step: StepId(step), path: path.to_vec() }
     }
 
-    /// OP4: keys with spaces, places in arrays, several references in one text, and money.
+    /// OP4: keys with spaces, indexes in arrays, several references in one text, and money.
     #[test]
     fn op4_references_of_the_data_set_are_read() {
         let key = |key: &str| PathSegment::Key(key.to_owned());

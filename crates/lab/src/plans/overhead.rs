@@ -1,4 +1,4 @@
-//! What the executor takes besides the tools, on the clock of the wall.
+//! The executor's own overhead, in wall-clock time.
 
 use super::clock::wall;
 use super::closed_form::critical_path;
@@ -13,7 +13,7 @@ use foldback_bench::quantile;
 use foldback_tool::Toolbox;
 use std::time::Instant;
 
-/// How often each plan is run; the first run warms up and is not counted.
+/// The number of runs of each plan; the first is a warm-up and is not counted.
 const RUNS: usize = 31;
 
 /// Runs the plans of [`LADDER`] with tools that take no time.

@@ -12,13 +12,13 @@ use foldback_bench::report::{Axis, Bar, Bars, Lines, Page, Section, Series};
 const DRAWN: [f64; 9] = [0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0];
 
 impl Plans {
-    /// The results as a page.
+    /// Returns the results as a page.
     ///
     /// # Errors
     /// When a picture cannot be drawn.
     pub fn page(&self) -> Result<Page, BenchError> {
-        let lead = "Whether a schedule wastes time, what one plan for a whole task saves against one \
-                    step after the other, and whether mistakes in plans are seen before anything runs.";
+        let lead = "Whether a schedule wastes time, what one plan for a whole task saves compared with \
+                    working step by step, and whether mistakes in plans are detected before anything runs.";
         let mut page = Page::new("Plans", lead);
         page.section(self.speedup_section()?);
         page.section(self.makespan_section()?);
@@ -31,11 +31,11 @@ impl Plans {
     }
 
     fn speedup_section(&self) -> Result<Section, BenchError> {
-        let note = "Both ways are run with scripted models that know the right calls: the agent's loop \
-                    that asks before each call, and one plan, run at once, with one question for the \
-                    answer. Every tool takes one unit of time, on a clock that stands still while \
-                    something works. Dashed: what the numbers of calls and the longest ways say by \
-                    themselves, (n(l+1) + kl) / (2kl + c) for k plans, n calls, and c calls on longest ways.";
+        let note = "Both ways are run with scripted models that know the right calls: the agent's loop, \
+                    which asks before each call, and one plan, run at once, with one question for the \
+                    answer. Every tool takes one unit of time, on a clock that stops while \
+                    something works. Dashed: what follows from the numbers of calls and the critical paths \
+                    alone, (n(l+1) + kl) / (2kl + c) for k plans, n calls, and c calls on critical paths.";
         let mut series = Vec::new();
         for SetFigures { set, closed_form, times, .. } in self.recorded_sets() {
             series.push(Series {
@@ -51,18 +51,18 @@ impl Plans {
                 dashed: true,
             });
         }
-        let x = Axis::log("time of a model call, in times of a tool's");
-        let y = Axis::linear("times as quick as one step after the other");
+        let x = Axis::log("time of a model call, in units of a tool's");
+        let y = Axis::linear("speed-up over working step by step");
         let lines = Lines { x, y, series, marks: Vec::new() };
         Section::new("Speed-up of one plan").note(note).lines(&lines)
     }
 
     fn makespan_section(&self) -> Result<Section, BenchError> {
-        let note = "Tools take 10 to 100 milliseconds, drawn from a seed. A makespan of 1 is the longest \
-                    way and nothing else: no schedule can be quicker. Above it, what the same calls would \
-                    take one after the other. Plans stand in the order of that.";
+        let note = "Tools take 10 to 100 milliseconds, drawn from a seed. A makespan of 1 is exactly the critical \
+                    path: no schedule can be quicker. Above it is what the same calls would \
+                    take one after the other. Plans are sorted by that.";
         let told = format!(
-            "Of {} plans, the one that lost most took {:.4} times its critical path.",
+            "Of {} plans, the slowest took {:.4} times its critical path.",
             self.each.len(),
             self.each.iter().map(PlanFigures::makespan).fold(0.0, f64::max)
         );
@@ -93,8 +93,8 @@ impl Plans {
     }
 
     fn overhead_section(&self) -> Result<Section, BenchError> {
-        let note = "Tools take no time, so all of it is the scheduler's: medians, on the clock of the \
-                    wall.";
+        let note = "Tools take no time, so all of it is the scheduler's: medians, in wall-clock \
+                    time.";
         let mut section = Section::new("Overhead").note(note);
         let own = self.overhead.iter().map(|row| (row.name.as_str(), row.median_us / 1_000.0));
         let Some(peer) = &self.peer else {
@@ -147,7 +147,11 @@ impl Plans {
             ],
             marks: Vec::new(),
         };
-        section.caption("Recorded plans, whose tools take their time; timers of both count whole milliseconds").lines(&lines)
+        section
+            .caption(
+                "Recorded plans, whose tools take time; timers of both count whole milliseconds",
+            )
+            .lines(&lines)
     }
 
     fn model_section(&self) -> Result<Section, BenchError> {
@@ -156,7 +160,7 @@ impl Plans {
                     more, with every request.";
         let bars = |of: fn(&SetFigures) -> [f64; 2], label: &str| Bars {
             label: label.to_owned(),
-            parts: vec!["one step after the other".to_owned(), "one plan".to_owned()],
+            parts: vec!["step by step".to_owned(), "one plan".to_owned()],
             bars: self
                 .recorded_sets()
                 .map(|set| Bar { name: set.set.as_str().to_owned(), values: of(set).to_vec() })
@@ -184,9 +188,9 @@ impl Plans {
         };
         let lines = Lines {
             x: Axis::log("calls of a task"),
-            y: Axis::log("tokens of a task, in the mean"),
+            y: Axis::log("mean tokens of a task"),
             series: vec![
-                curve("one after the other", |row| row.react, false),
+                curve("step by step", |row| row.react, false),
                 curve("one plan", |row| row.one_plan, true),
             ],
             marks: Vec::new(),
@@ -199,7 +203,7 @@ impl Plans {
             let text = match row.tried {
                 0 => "no plan has a place for it".to_owned(),
                 tried => format!(
-                    "{} of {tried} detected: {} before anything ran, {} by an error of the step; {} are \
+                    "{} of {tried} detected: {} before anything ran, {} by an error of the step; {} were \
                      other plans; {} hung",
                     row.detected(),
                     row.refused,
@@ -216,15 +220,15 @@ impl Plans {
              form",
             placeholders.inert, placeholders.tried
         );
-        let note = "A reference that names another earlier step (the last row) makes another plan. It \
-                    is seen where that step's answer has no such part, and only there; tools stand in \
-                    here with answers that hold what the plan refers to and nothing else, so real ones \
+        let note = "A reference that names another earlier step (the last row) gives another plan. It \
+                    is detected only if that step's answer has no such part. The stub tools here answer \
+                    with what the plan refers to and nothing else, so real ones \
                     would hide more of these.";
         let last = std::iter::once(("placeholders in answers", inert));
         Section::new("Mistakes made on purpose").note(note).terms(told.chain(last))
     }
 
-    /// The recorded sets; where there are none, the made plans.
+    /// Returns the recorded sets; if there are none, the generated plans.
     fn recorded_sets(&self) -> impl Iterator<Item = &SetFigures> {
         let has_recorded = self.sets.iter().any(|set| set.set != PlanSet::Generated);
         self.sets.iter().filter(move |set| !has_recorded || set.set != PlanSet::Generated)

@@ -1,6 +1,5 @@
-//! ParallelQA gives a question and how many branches it has, and no plan. The shape of a plan is
-//! made of that: as many searches beside each other, and one calculation that waits for all of
-//! them.
+//! ParallelQA gives a question and its number of branches, but no plan. The shape of a plan is derived
+//! from that: that many searches in parallel, and one calculation that waits for all of them.
 
 use super::gold::{GoldPlan, PlanSet};
 use foldback_planner::{Piece, Reference, StepId, Template};
@@ -14,11 +13,11 @@ pub(super) struct Line {
     parallel_branches: Option<u32>,
 }
 
-/// More branches than that are taken for a mistake of the file.
+/// More branches than this are taken for a mistake in the file.
 const BRANCHES_MOST: u32 = 1_000;
 
 impl Line {
-    /// The plan; `None` where nothing is said of branches.
+    /// Returns the plan; `None` if the number of branches is not given.
     pub(super) fn plan(self) -> Result<Option<GoldPlan>, String> {
         let Some(branches) = self.parallel_branches else { return Ok(None) };
         if !(1..=BRANCHES_MOST).contains(&branches) {

@@ -20,27 +20,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// What another scheduler made of plans, as `peers/llmcompiler.py` writes it.
+/// Another scheduler's results on plans, as `peers/llmcompiler.py` writes them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct PeerRun {
-    /// The other one's name.
+    /// The other scheduler's name.
     pub peer: String,
-    /// The commit that was measured, where it is known.
+    /// The commit that was measured, if it is known.
     pub commit: Option<String>,
-    /// What it made of each plan.
+    /// Its result on each plan.
     pub rows: Vec<PeerTime>,
 }
 
-/// What another scheduler made of a plan.
+/// Another scheduler's result on a plan.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct PeerTime {
     /// The plan.
     pub name: String,
-    /// How long it took, in milliseconds.
+    /// The time that it took, in milliseconds.
     pub ms: f64,
     /// Whether it came to an end.
     pub ended: bool,
-    /// What the scheduler raised, where it did.
+    /// The error that the scheduler raised, if any.
     pub error: Option<String>,
     /// The calls that were begun, by the number of their step.
     pub begun: BTreeMap<u32, BegunCall>,
@@ -49,25 +49,25 @@ pub struct PeerTime {
 /// A call that was begun.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct BegunCall {
-    /// When, in milliseconds from the start.
+    /// The time, in milliseconds from the start.
     pub at_ms: f64,
-    /// What its tool was given.
+    /// The arguments of its tool.
     pub arguments: Vec<String>,
 }
 
-/// How often a plan is run whose tools take no time.
+/// The number of runs of a plan whose tools take no time.
 const RUNS: usize = 31;
 
 /// Runs the plans that another scheduler was given.
 ///
 /// # Errors
-/// When its figures are of other plans, or a plan does not run.
+/// When its figures belong to other plans, or a plan does not run.
 pub(crate) fn beside(recorded: &[GoldPlan], peer: &PeerRun, seed: u64) -> Result<Peer, BenchError> {
     let mut rows = Vec::new();
     for dag in Dags::of(recorded, seed).dags {
         let Some(other) = peer.rows.iter().find(|row| row.name == dag.name) else {
             return Err(BenchError::Input(format!(
-                "the figures of {} have no plan {:?}; they are of other files, another seed or an older \
+                "the figures of {} have no plan {:?}; they come from other files, another seed or an older \
                  version: write the plans again with --dags",
                 peer.peer, dag.name
             )));
@@ -86,7 +86,7 @@ pub(crate) fn beside(recorded: &[GoldPlan], peer: &PeerRun, seed: u64) -> Result
     Ok(Peer { name: peer.peer.clone(), commit: peer.commit.clone(), rows })
 }
 
-/// What is worth a word of a run.
+/// Returns a remark on a run.
 fn says(dag: &Dag, ran: &PeerTime) -> String {
     let begun = |step: u32| ran.begun.get(&step);
     let raised = ran.error.as_ref().map_or_else(String::new, |error| format!(", then {error}"));
@@ -120,8 +120,8 @@ fn run(dag: &Dag) -> Result<PeerTime, BenchError> {
 
 type Calls = BTreeMap<u32, BegunCall>;
 
-/// How long a plan took, and which calls were begun. One that is refused before anything runs takes
-/// as long as that.
+/// Returns how long a plan took, and which calls were begun. If it is refused before anything runs, the
+/// time is that of the refusal.
 async fn run_once(dag: &Dag) -> Result<(Duration, Calls), BenchError> {
     let failed = |error: String| BenchError::Input(format!("{}: {error}", dag.name));
     let log = Arc::new(Mutex::new(Calls::new()));
@@ -168,7 +168,7 @@ async fn run_once(dag: &Dag) -> Result<(Duration, Calls), BenchError> {
     Ok((took, calls))
 }
 
-/// The plan: `$2` among a step's arguments is a reference.
+/// Returns the plan; `$2` in a step's arguments is a reference.
 fn plan(dag: &Dag) -> Plan {
     let ids = |after: &[u32]| after.iter().copied().map(StepId).collect();
     let steps = dag.steps.iter().map(|step| {

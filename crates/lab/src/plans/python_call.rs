@@ -1,4 +1,4 @@
-//! Reads a call in Python's own notation: a name, and literals as arguments.
+//! A parser of calls in Python notation: a name, and literals as arguments.
 
 use serde_json::{Map, Number, Value};
 
@@ -12,25 +12,25 @@ pub struct PythonCall {
     pub arguments: Vec<(String, Value)>,
 }
 
-/// A text that is no call with literal arguments.
+/// A text that is not a call with literal arguments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: expected {expected}")]
 pub struct PythonCallError {
-    /// Where, in bytes from 0 on.
+    /// The position in bytes, counted from 0.
     pub at: usize,
-    /// What should stand there.
+    /// What was expected there.
     pub expected: &'static str,
 }
 
-/// Lists that hold lists deeper than this are refused.
+/// The maximum nesting depth of lists.
 const DEPTH_MOST: usize = 64;
 
 impl PythonCall {
-    /// Reads a call such as `mv(source='a.txt', destination="b")`.
+    /// Parses a call such as `mv(source='a.txt', destination="b")`.
     ///
     /// # Errors
-    /// When the text is no call of a name with literals: strings (not raw, formatted or of bytes),
-    /// numbers, `True`, `False`, `None`, lists, tuples and dictionaries with strings for keys.
+    /// When the text is not a call of a name with literals: strings (not raw, formatted or of bytes),
+    /// numbers, `True`, `False`, `None`, lists, tuples and dictionaries with string keys.
     pub fn parse(text: &str) -> Result<Self, PythonCallError> {
         let mut reader = Reader { text, at: 0 };
         reader.space();
@@ -83,7 +83,7 @@ impl Reader<'_> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Takes a character, and space before it.
+    /// Takes a character, and the space before it.
     fn take(&mut self, wanted: char) -> bool {
         self.space();
         let is_there = self.peek() == Some(wanted);
@@ -97,7 +97,7 @@ impl Reader<'_> {
         if self.take(wanted) { Ok(()) } else { Err(self.error(expected)) }
     }
 
-    /// A name; empty where there is none.
+    /// Reads a name; empty if there is none.
     fn name(&mut self) -> String {
         let is_part = |c: char| c == '_' || c.is_alphanumeric();
         let name: String = self.rest().chars().take_while(|c| is_part(*c)).collect();
@@ -107,7 +107,7 @@ impl Reader<'_> {
         name
     }
 
-    /// Names with dots between them.
+    /// Reads names joined by dots.
     fn path(&mut self) -> Result<String, PythonCallError> {
         let mut path = String::new();
         loop {
@@ -124,7 +124,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The `name=` in front of an argument.
+    /// Reads the `name=` before an argument.
     fn keyword(&mut self) -> Option<String> {
         self.space();
         let start = self.at;
@@ -138,7 +138,7 @@ impl Reader<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Value, PythonCallError> {
         if depth > DEPTH_MOST {
-            return Err(self.error("lists in fewer lists"));
+            return Err(self.error("less deeply nested lists"));
         }
         self.space();
         match self.peek() {
@@ -169,7 +169,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The items between brackets, and whether a comma stands behind the last.
+    /// Reads the items between brackets, and whether a comma follows the last.
     fn list(
         &mut self,
         open: char,
@@ -205,7 +205,7 @@ impl Reader<'_> {
         Ok(Value::Object(object))
     }
 
-    /// A number; one that JSON cannot hold is refused.
+    /// Reads a number; one that JSON cannot represent is refused.
     fn number(&mut self) -> Result<Value, PythonCallError> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
         let rest = self.rest();
@@ -228,7 +228,7 @@ impl Reader<'_> {
         Ok(Value::Number(number))
     }
 
-    /// One string, or several that stand behind each other.
+    /// Reads one string, or several adjacent ones.
     fn strings(&mut self) -> Result<String, PythonCallError> {
         let mut text = self.string()?;
         loop {
@@ -265,7 +265,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands behind a backslash. One that means nothing stays, with its backslash.
+    /// Reads what follows a backslash. An unknown escape is kept, with its backslash.
     fn escape(&mut self, text: &mut String) -> Result<(), PythonCallError> {
         let Some(c) = self.next() else { return Err(self.error("the rest of an escape")) };
         let digits = match c {
@@ -364,6 +364,6 @@ mod tests {
             );
         }
         let deep = format!("f({}", "[".repeat(100_000));
-        assert_eq!(PythonCall::parse(&deep).unwrap_err().expected, "lists in fewer lists");
+        assert_eq!(PythonCall::parse(&deep).unwrap_err().expected, "less deeply nested lists");
     }
 }

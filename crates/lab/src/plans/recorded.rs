@@ -1,4 +1,4 @@
-//! Files of recorded plans, told apart by what stands in them.
+//! Files of recorded plans, distinguished by their contents.
 
 use super::gold::{GoldPlan, PlanSet};
 use super::{bfcl, nestful, parallel_qa};
@@ -9,16 +9,16 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// What files of plans hold.
+/// The contents of plan files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     /// The plans, in the order of the input.
     pub plans: Vec<GoldPlan>,
-    /// What was passed over.
+    /// What was skipped.
     pub left_out: LeftOut,
 }
 
-/// What was passed over, counted.
+/// Counts of what was skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Tasks without a plan and without a number of branches.
@@ -27,19 +27,19 @@ pub struct LeftOut {
     pub without_calls: usize,
 }
 
-/// More than that is not unpacked.
+/// The maximum number of bytes that are unpacked.
 const BYTES_MOST: u64 = 1 << 28;
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The names of files that are taken of a folder.
+/// The endings of the files that are read from a folder.
 const ENDINGS: [&str; 4] = [".json", ".jsonl", ".json.zst", ".jsonl.zst"];
 const EXPECTED: &str = "a plan of NESTFUL (id, task, gold_calls), turns of BFCL (id, turns), or a task \
                         of LLMCompiler's sets (id, task, answer, parallel_branches)";
 
 impl Recorded {
-    /// Adds the plans of a file, plain or packed with zstd; of a folder, those of its files.
+    /// Adds the plans of a file, plain or packed with zstd; for a folder, those of its files.
     ///
     /// # Errors
-    /// When it cannot be read, or holds something other than plans.
+    /// When it cannot be read, or contains something other than plans.
     pub fn add_path(&mut self, path: &Path) -> Result<(), BenchError> {
         let failed = |source| BenchError::Io {
             what: format!("{} could not be read", path.display()),
@@ -58,7 +58,7 @@ impl Recorded {
         }
         if files.is_empty() {
             return Err(BenchError::Input(format!(
-                "the folder {} holds no plans; expected were files named {}",
+                "the folder {} contains no plans; expected files named {}",
                 path.display(),
                 ENDINGS.map(|ending| format!("*{ending}")).join(", ")
             )));
@@ -67,10 +67,10 @@ impl Recorded {
         files.iter().try_for_each(|file| self.add_path(file))
     }
 
-    /// Adds the plans of an input: JSON objects behind each other, or in one array.
+    /// Adds the plans of an input: JSON objects one after the other, or in one array.
     ///
     /// # Errors
-    /// When it cannot be read, or holds something other than plans.
+    /// When it cannot be read, or contains something other than plans.
     pub fn add(&mut self, name: &str, input: impl Read) -> Result<(), BenchError> {
         let text = unpacked(name, input)?;
         let mut documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
@@ -82,7 +82,7 @@ impl Recorded {
             let place = |what: &str| BenchError::Input(format!("{name}, line {line}: {what}"));
             match documents.next() {
                 None => break,
-                Some(Err(error)) => return Err(place(&format!("no JSON: {error}"))),
+                Some(Err(error)) => return Err(place(&format!("not JSON: {error}"))),
                 Some(Ok(Value::Array(items))) => {
                     for (item, number) in items.into_iter().zip(1..) {
                         self.take(item).map_err(|what| place(&format!("item {number}: {what}")))?;
@@ -94,9 +94,7 @@ impl Recorded {
         let found = self.plans.len() + self.left_out.without_plan + self.left_out.without_calls;
         match found > before {
             true => Ok(()),
-            false => {
-                Err(BenchError::Input(format!("{name} holds nothing; expected was {EXPECTED}")))
-            }
+            false => Err(BenchError::Input(format!("{name} is empty; expected {EXPECTED}"))),
         }
     }
 
@@ -122,8 +120,8 @@ impl Recorded {
                     object.keys().take(8).map(|key| format!("{key:?}")).collect();
                 format!("an object with the keys {}", keys.join(", "))
             });
-            let keys = keys.unwrap_or_else(|| "no object".to_owned());
-            return Err(format!("this is {keys}; expected was {EXPECTED}"));
+            let keys = keys.unwrap_or_else(|| "not an object".to_owned());
+            return Err(format!("this is {keys}; expected {EXPECTED}"));
         }
         Ok(())
     }
@@ -135,7 +133,7 @@ impl Recorded {
         }
     }
 
-    /// The plans of a set.
+    /// Returns the plans of a set.
     pub fn of(&self, set: PlanSet) -> impl Iterator<Item = &GoldPlan> {
         self.plans.iter().filter(move |plan| plan.set == set)
     }

@@ -10,27 +10,28 @@ use serde::Serialize;
 /// How plans run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Plans {
-    /// Over all recorded plans; where there are none, over the made ones.
+    /// Over all recorded plans; if there are none, over the generated ones.
     #[serde(flatten)]
     pub all: Totals,
-    /// Set by set, the made plans last.
+    /// Set by set, the generated plans last.
     pub sets: Vec<SetFigures>,
-    /// What the executor takes besides the tools, on the clock of the wall.
+    /// The executor's own overhead, in wall-clock time.
     pub overhead: Vec<Overhead>,
     /// The tokens of a task by the number of its calls, over the same plans as the sums above.
     pub tokens_by_calls: Vec<TokensByCalls>,
-    /// How long after a step could begin it did, while its plan was still being written.
+    /// The delay between the time when a step could begin and the time when it did, while its plan was
+    /// still being written.
     pub streaming: Streaming,
-    /// What became of mistakes that were made on purpose.
+    /// The fates of deliberate mistakes.
     pub mutations: Vec<MutationFigures>,
-    /// What became of answers that look like references.
+    /// The fates of answers that look like references.
     pub placeholders: Placeholders,
-    /// The same plans under another scheduler, where its figures were given.
+    /// The same plans under another scheduler, if its figures were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<Peer>,
-    /// What was passed over in the files.
+    /// What was skipped in the files.
     pub left_out: LeftOut,
-    /// Plan by plan, in the order of the input, the made ones last.
+    /// Plan by plan, in the order of the input, the generated ones last.
     #[serde(skip)]
     pub each: Vec<PlanFigures>,
 }
@@ -38,36 +39,36 @@ pub struct Plans {
 /// The figures of one plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanFigures {
-    /// Where it is from.
+    /// Its origin.
     pub set: PlanSet,
     /// Its name.
     pub id: String,
-    /// Its steps.
+    /// The number of its steps.
     pub steps: usize,
-    /// The steps on its longest way.
+    /// The number of steps on its critical path.
     pub levels: usize,
-    /// The time of its longest way, where tools take times that differ, in milliseconds.
+    /// The time of its critical path if tools take different times, in milliseconds.
     pub critical_path_ms: f64,
     /// The time of all its calls one after the other, in milliseconds.
     pub serial_ms: f64,
-    /// The time it took, on the paused clock, in milliseconds.
+    /// The time that it took on the paused clock, in milliseconds.
     pub makespan_ms: f64,
-    /// How it was written and run.
+    /// The forms in which it was written and run.
     pub forms: Forms,
-    /// One step after the other.
+    /// Working step by step.
     pub react: Way,
     /// One plan.
     pub one_plan: Way,
 }
 
 impl PlanFigures {
-    /// What it took for each unit of its critical path.
+    /// Returns its time relative to its critical path.
     #[must_use]
     pub fn makespan(&self) -> f64 {
         over(self.makespan_ms, self.critical_path_ms)
     }
 
-    /// What its calls would take one after the other, for each unit of its critical path.
+    /// Returns the time of its calls one after the other, relative to its critical path.
     #[must_use]
     pub fn serial(&self) -> f64 {
         over(self.serial_ms, self.critical_path_ms)
@@ -78,36 +79,35 @@ fn over(time: f64, critical_path: f64) -> f64 {
     if critical_path > 0.0 { time / critical_path } else { 1.0 }
 }
 
-/// What a way of doing a task took.
+/// The cost of one way of doing a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Way {
-    /// Calls to the model.
+    /// The number of calls to the model.
     pub llm_calls: usize,
-    /// Tokens of these requests.
+    /// The tokens of these requests.
     pub tokens: u64,
-    /// The time it took, in units of a tool's, for each of
-    /// [`MODEL_TIMES`](super::MODEL_TIMES).
+    /// The time that it took, in units of a tool's, for each of [`MODEL_TIMES`](super::MODEL_TIMES).
     pub times: Vec<f64>,
 }
 
 /// Sums over plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Totals {
-    /// The plans.
+    /// The number of plans.
     pub plans: usize,
-    /// Their steps.
+    /// The number of their steps.
     pub steps: usize,
-    /// The makespan of the plan that lost most, for each unit of its critical path.
+    /// The worst makespan relative to its critical path.
     pub makespan_over_critical_path: f64,
-    /// Calls to the model, one step after the other.
+    /// Calls to the model, step by step.
     pub llm_calls_react: usize,
     /// Calls to the model, one plan for each task.
     pub llm_calls_one_plan: usize,
-    /// Tokens of these requests.
+    /// The tokens of the step-by-step requests.
     pub tokens_react: u64,
-    /// Tokens of these requests.
+    /// The tokens of the requests with one plan.
     pub tokens_one_plan: u64,
-    /// How many times as quick one plan is where a model call takes as long as a tool's.
+    /// The speed-up of one plan if a model call takes as long as a tool's.
     pub speedup: f64,
 }
 
@@ -119,30 +119,30 @@ pub struct SetFigures {
     /// Its sums.
     #[serde(flatten)]
     pub totals: Totals,
-    /// What its sums say that both ways take.
+    /// The time of both ways according to its sums.
     pub closed_form: ClosedForm,
-    /// The steps for each on the longest way.
+    /// The ratio of all steps to those on critical paths.
     pub width: f64,
-    /// The makespan for each unit of the critical path, in the mean.
+    /// The mean makespan relative to the critical path.
     pub makespan_mean: f64,
-    /// The plan that lost most.
+    /// The worst makespan relative to the critical path.
     pub worst: String,
-    /// In which forms the plans were written, read back and run.
+    /// The forms in which the plans were written, read back and run.
     pub forms: Forms,
-    /// How both ways do, by how long a model call takes.
+    /// Both ways compared, by the time of a model call.
     pub times: Vec<AtModelTime>,
 }
 
-/// In which forms plans were written, read back and run.
+/// The forms in which plans were written, read back and run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forms {
     /// As OnePlan JSON.
     pub one_plan: usize,
     /// As `<execute_tools>`.
     pub execute_tools: usize,
-    /// What `<execute_tools>` cannot say.
+    /// Plans that `<execute_tools>` cannot express.
     pub only_one_plan: usize,
-    /// Steps whose tool was given something other than it had to be.
+    /// Steps whose tool was given the wrong arguments.
     pub wrong_arguments: usize,
     /// Steps that did not succeed.
     pub failed_steps: usize,
@@ -158,51 +158,51 @@ impl Forms {
     }
 }
 
-/// How both ways do where a model call takes so many times as long as a tool's.
+/// Both ways compared, for one ratio of a model call's time to a tool's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AtModelTime {
     /// The time of a model call, in units of a tool's.
     pub model_time: f64,
-    /// What one step after the other took, in units of a tool's time.
+    /// The time of working step by step, in units of a tool's.
     pub react: f64,
-    /// What one plan for each task took.
+    /// The time of one plan for each task.
     pub one_plan: f64,
-    /// How many times as quick the latter is.
+    /// The speed-up of the latter.
     pub speedup: f64,
-    /// The same by the closed form.
+    /// The speed-up by the closed form.
     pub closed_form: f64,
 }
 
-/// The tokens of tasks that take so many calls, in the mean.
+/// The mean tokens of tasks with a given number of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TokensByCalls {
-    /// The calls of a task.
+    /// The number of calls in a task.
     pub calls: usize,
-    /// The tasks that take so many.
+    /// The number of such tasks.
     pub plans: usize,
-    /// One step after the other.
+    /// Working step by step.
     pub react: f64,
     /// One plan.
     pub one_plan: f64,
 }
 
-/// What the executor took besides the tools.
+/// The executor's own overhead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overhead {
     /// The shape and its size.
     pub name: String,
-    /// The steps.
+    /// The number of steps.
     pub steps: usize,
-    /// The steps on the longest way.
+    /// The number of steps on the critical path.
     pub levels: usize,
     /// The median, in microseconds.
     pub median_us: f64,
-    /// The quickest run, in microseconds: what it takes when nothing else wants the processor.
+    /// The fastest run, in microseconds: the overhead when nothing else uses the processor.
     pub best_us: f64,
 }
 
 impl Peer {
-    /// The recorded plans that both ran to the end.
+    /// Returns the recorded plans that both ran to the end.
     pub(super) fn recorded(&self) -> Vec<(&PeerRow, f64)> {
         let recorded = self.rows.iter().filter(|row| row.kind == DagKind::Recorded);
         recorded.filter_map(|row| Some((row, row.peer_ms?))).collect()
@@ -210,46 +210,46 @@ impl Peer {
 }
 
 impl Overhead {
-    /// The median for each call, in microseconds.
+    /// Returns the median per call, in microseconds.
     #[must_use]
     pub fn per_call_us(&self) -> f64 {
         self.median_us / self.steps.max(1) as f64
     }
 
-    /// The median for each level, in microseconds.
+    /// Returns the median per level, in microseconds.
     #[must_use]
     pub fn per_level_us(&self) -> f64 {
         self.median_us / self.levels.max(1) as f64
     }
 }
 
-/// Delays of the beginning of steps while plans were still being written.
+/// Delays of the start of steps while plans were still being written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Streaming {
-    /// The steps that were looked at.
+    /// The number of steps that were examined.
     pub steps: usize,
     /// The longest delay, in milliseconds, on the paused clock.
     pub paused_worst_ms: f64,
-    /// The longest delay, in milliseconds, on the clock of the wall.
+    /// The longest delay, in milliseconds, in wall-clock time.
     pub wall_worst_ms: f64,
     /// The median of these.
     pub wall_median_ms: f64,
 }
 
-/// What became of one kind of mistake.
+/// The fates of one kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MutationFigures {
     /// The mistake.
     pub mutation: Mutation,
     /// Plans in which it was made.
     pub tried: usize,
-    /// Of those, refused before anything ran.
+    /// Of those, the ones refused before anything ran.
     pub refused: usize,
-    /// Of the refused, those for the very reason.
+    /// Of the refused, those refused for exactly that reason.
     pub named: usize,
     /// Of those that ran, the ones that ended with an error that names the step.
     pub failed: usize,
-    /// Of those that ran, the ones that went through: other plans, and nothing tells that they are
+    /// Of those that ran, the ones that succeeded: other plans, and nothing reveals that they are
     /// wrong.
     pub other_plans: usize,
     /// Runs that had not ended long after their critical path.
@@ -257,7 +257,7 @@ pub struct MutationFigures {
 }
 
 impl MutationFigures {
-    /// Nothing tried.
+    /// Returns a row with nothing tried.
     #[must_use]
     pub fn none(mutation: Mutation) -> Self {
         Self { mutation, tried: 0, refused: 0, named: 0, failed: 0, other_plans: 0, hangs: 0 }
@@ -272,17 +272,17 @@ impl MutationFigures {
         self.hangs += other.hangs;
     }
 
-    /// Those that were refused, or ended with an error.
+    /// Returns the number that were refused, or ended with an error.
     #[must_use]
     pub fn detected(&self) -> usize {
         self.refused + self.failed
     }
 }
 
-/// What became of answers that look like references, or like the end of a call.
+/// The fates of answers that look like references, or like the end of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Placeholders {
-    /// Plans, in each form that can say them, whose tools all answered so.
+    /// Plans, in each form that can express them, whose tools all gave such answers.
     pub tried: usize,
     /// Of those, the ones in which every tool was given such answers word for word.
     pub inert: usize,
@@ -291,9 +291,9 @@ pub struct Placeholders {
 /// The same plans under another scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Peer {
-    /// The other one.
+    /// The other scheduler.
     pub name: String,
-    /// The commit that was measured, where it is known.
+    /// The commit that was measured, if it is known.
     pub commit: Option<String>,
     /// The plans.
     pub rows: Vec<PeerRow>,
@@ -304,16 +304,16 @@ pub struct Peer {
 pub struct PeerRow {
     /// The plan.
     pub name: String,
-    /// What it shows.
+    /// What it tests.
     pub kind: DagKind,
     /// Its critical path, in milliseconds.
     pub critical_path_ms: f64,
-    /// What this executor took, in milliseconds.
+    /// The time of this executor, in milliseconds.
     pub own_ms: f64,
-    /// What the other one took; `None` where it never ended.
+    /// The time of the other one; `None` if it never ended.
     pub peer_ms: Option<f64>,
-    /// What is worth a word, under this executor.
+    /// A remark on the run under this executor.
     pub own_says: String,
-    /// What is worth a word, under the other.
+    /// A remark on the run under the other.
     pub peer_says: String,
 }

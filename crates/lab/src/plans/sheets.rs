@@ -7,7 +7,7 @@ use foldback_bench::Sheet;
 use foldback_core::thousands;
 
 impl Plans {
-    /// The tables.
+    /// Returns the tables.
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
         let sheets = [
@@ -26,7 +26,7 @@ impl Plans {
         sheets.into_iter().filter(|sheet| !sheet.rows.is_empty()).collect()
     }
 
-    /// One row for each plan.
+    /// Returns one row for each plan.
     #[must_use]
     pub fn sheet_of_each(&self) -> Sheet {
         let mut numbers: Vec<String> = [
@@ -79,7 +79,7 @@ impl Plans {
         let mut sheet = Sheet::new(
             "What schedules waste: makespan over critical path, on the paused clock",
             &["set"],
-            &["plans", "steps", "longest ways", "steps/way", "mean", "worst"],
+            &["plans", "steps", "critical paths", "steps/path", "mean", "worst"],
         );
         for set in &self.sets {
             sheet.row([
@@ -98,7 +98,7 @@ impl Plans {
     fn speedup_sheet(&self) -> Sheet {
         let columns = MODEL_TIMES.map(|l| format!("l = {l}"));
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let title = "How many times as quick one plan is as one step after the other, where a model \
+        let title = "Speed-up of one plan over working step by step, if a model \
                      call takes l times as long as a tool's: run / closed form";
         let mut sheet = Sheet::new(title, &["set"], &columns);
         for set in &self.sets {
@@ -111,7 +111,7 @@ impl Plans {
 
     fn model_sheet(&self) -> Sheet {
         let mut sheet = Sheet::new(
-            "What the model is asked: one step after the other, one plan, and the former over the latter",
+            "What the model is asked: step by step, one plan, and the ratio of the two",
             &["set"],
             &["calls: react", "one plan", "ratio", "tokens: react", "one plan", "ratio"],
         );
@@ -132,7 +132,7 @@ impl Plans {
 
     fn tokens_sheet(&self) -> Sheet {
         let mut sheet = Sheet::new(
-            "Tokens of a task in the mean, by how many calls it takes",
+            "Mean tokens of a task, by its number of calls",
             &["calls"],
             &["plans", "react", "one plan", "ratio"],
         );
@@ -169,9 +169,9 @@ impl Plans {
 
     fn overhead_sheet(&self) -> Sheet {
         let mut sheet = Sheet::new(
-            "What running takes besides the tools, in microseconds, on the clock of the wall",
+            "Overhead of running, without the tools, in microseconds of wall-clock time",
             &["plan"],
-            &["steps", "levels", "median", "best", "a call", "a level"],
+            &["steps", "levels", "median", "best", "per call", "per level"],
         );
         for row in &self.overhead {
             let Overhead { name, steps, levels, median_us, best_us } = row;
@@ -190,7 +190,7 @@ impl Plans {
 
     fn mutation_sheet(&self) -> Sheet {
         let mut sheet = Sheet::new(
-            "Mistakes made in plans on purpose",
+            "Deliberate mistakes in plans",
             &["mistake"],
             &["tried", "refused", "by name", "error", "other plan", "hung"],
         );
@@ -203,7 +203,7 @@ impl Plans {
 
     fn streaming_sheet(&self) -> Sheet {
         let mut sheet = Sheet::new(
-            "How long after it could begin a step did, in milliseconds, while its plan was being written",
+            "Delay of a step's start, in milliseconds, while its plan was being written",
             &["clock"],
             &["steps", "median", "worst"],
         );
@@ -217,7 +217,7 @@ impl Plans {
 
     fn placeholder_sheet(&self) -> Sheet {
         let mut sheet = Sheet::new(
-            "Plans whose tools answer with what looks like references, in each form",
+            "Plans whose tools give answers that look like references, in each form",
             &["answers"],
             &["runs", "inert"],
         );
@@ -268,7 +268,7 @@ impl Plans {
     }
 }
 
-/// What stands in the place of a time where there was no end.
+/// Shown in place of a time if a run did not end.
 const NEVER: &str = "no end";
 
 fn count(number: usize) -> String {

@@ -20,24 +20,24 @@ use tokio::time::Instant;
 
 /// The time of a tool on the paused clock.
 const TOOL: Duration = Duration::from_secs(1);
-/// What the agent is told it is, in both ways.
+/// The agent's system prompt, in both ways.
 const SYSTEM_PROMPT: &str = "You are a helpful assistant. Use the tools to do what the user asks.";
-/// What the scripted model answers in the end.
+/// The scripted model's final answer.
 const ANSWER: &str = "Done.";
 
 /// A way of doing a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
-    /// One step after the other.
+    /// Working step by step.
     React,
     /// One plan.
     OnePlan,
 }
 
-/// Does the task of a plan in a way, for each of [`MODEL_TIMES`].
+/// Does the task of a plan in one way, for each of [`MODEL_TIMES`].
 ///
 /// # Errors
-/// When the agent does not come to the answer, or asks the model for something else.
+/// When the agent does not reach the answer, or asks the model for something else.
 pub(crate) fn run_strategy(gold: &GoldPlan, strategy: Strategy) -> Result<Way, BenchError> {
     let mut way = Way::default();
     for l in MODEL_TIMES {
@@ -52,13 +52,13 @@ pub(crate) fn run_strategy(gold: &GoldPlan, strategy: Strategy) -> Result<Way, B
     Ok(way)
 }
 
-/// The tokens of a request, its tools included.
+/// Returns the tokens of a request, including its tools.
 fn tokens(request: &ChatRequest, counts: &mut Counts) -> u64 {
     let messages: u64 = request.messages.iter().map(|message| counts.shared(message)).sum();
     messages + counts.tools(&request.tools)
 }
 
-/// How long it took on the paused clock, and what the model was asked.
+/// Returns the time on the paused clock, and what the model was asked.
 fn run(
     gold: &GoldPlan,
     strategy: Strategy,
@@ -72,7 +72,7 @@ fn run(
         Strategy::React => calls(gold, &world),
         Strategy::OnePlan => {
             let plan = written(&gold.plan, Form::OnePlan, &toolbox);
-            let plan = plan.ok_or_else(|| failed("OnePlan cannot say it".to_owned()))?;
+            let plan = plan.ok_or_else(|| failed("OnePlan cannot express it".to_owned()))?;
             vec![Answer::text(&plan.text)]
         }
     };
@@ -96,7 +96,7 @@ fn run(
     let report = report.map_err(|error| failed(error.to_string()))?;
     let requests = model.requests();
     if report.answer() != Some(ANSWER) || model.left() > 0 {
-        return Err(failed(format!("it ended otherwise: {:?}", report.trajectory.outcome)));
+        return Err(failed(format!("unexpected outcome: {:?}", report.trajectory.outcome)));
     }
     let mut begun: Vec<_> = world.begun().into_iter().map(|call| call.step).collect();
     begun.sort_unstable();
@@ -107,7 +107,7 @@ fn run(
     Ok((elapsed, requests))
 }
 
-/// A call with each answer, in the order of the plan.
+/// Returns a call with each answer, in the order of the plan.
 fn calls(gold: &GoldPlan, world: &World) -> Vec<Answer> {
     let steps = gold.plan.steps.iter().filter_map(call_of).zip(world.expected());
     let call = |(at, ((function, _), arguments)): (usize, ((&str, _), &serde_json::Value))| {

@@ -1,4 +1,4 @@
-//! How soon a step begins while its plan is still being written.
+//! How soon a step starts while its plan is still being written.
 
 use super::clock::{milliseconds, paused, wall};
 use super::generated::{Family, plan};
@@ -13,13 +13,13 @@ use foldback_tool::Toolbox;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// A step is written so long after the one before it.
+/// The time between the writing of two steps.
 const WRITTEN_EVERY: Duration = Duration::from_millis(4);
-/// The steps of a plan.
+/// The number of steps in a plan.
 const STEPS: usize = 60;
 
-/// Streams plans of every shape, on both clocks: a step could begin when it is written and the last
-/// one that it waits for has ended, whichever is later.
+/// Streams plans of every shape, on both clocks: a step could start when it is written and the last of
+/// its dependences has ended, whichever is later.
 ///
 /// # Errors
 /// When the runtime cannot be started, or a plan does not run.
@@ -44,11 +44,11 @@ fn thousandths(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }
 
-/// The delay of each step's beginning, in milliseconds.
+/// Returns the delay of each step's start, in milliseconds.
 async fn stream(gold: &GoldPlan) -> Result<Vec<f64>, BenchError> {
     let failed = |error: &dyn std::error::Error| BenchError::Input(format!("{}: {error}", gold.id));
     let waits = gold.waits();
-    // Steps that run for longer and for shorter than the next one takes to be written.
+    // Steps that take more, and less, time than the writing of the next one.
     let time = |at: usize| Duration::from_millis([1, 3, 9, 27][at % 4]);
     let times: Vec<Duration> = (0..waits.len()).map(time).collect();
     let world = World::new(gold, &times, Filling::Values);

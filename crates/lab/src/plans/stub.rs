@@ -1,5 +1,5 @@
-//! Tools that stand in for those of a plan: each knows what it has to be given, and answers what
-//! the steps after it refer to.
+//! Stub tools for those of a plan: each knows the arguments that it must be given, and answers what
+//! later steps refer to.
 
 use super::gold::{GoldPlan, call_of, filled, references};
 use foldback_core::ToolDefinition;
@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the answers of tools are made of.
+/// The contents of the tools' answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filling {
-    /// Values of every JSON type, each told from all others.
+    /// Values of every JSON type, all distinct.
     Values,
     /// Texts that look like references and like the end of a call, in every form that a plan has.
     Placeholders,
@@ -34,16 +34,16 @@ pub(crate) struct World {
 /// A call that was begun.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
-    /// The index of the step; `None` where no step has these arguments.
+    /// The index of the step; `None` if no step has these arguments.
     pub step: Option<usize>,
-    /// When.
+    /// The time.
     pub at: Instant,
 }
 
-/// A tool that stands in for another one.
+/// A stub for another tool.
 struct Stub {
     spec: ToolSpec,
-    /// Whether it takes any arguments.
+    /// Whether it accepts any arguments.
     trusts: bool,
     answers: Mutex<Vec<Answer>>,
     log: Arc<Mutex<Vec<Begun>>>,
@@ -58,13 +58,13 @@ struct Answer {
 }
 
 impl World {
-    /// The tools of a plan. The step at an index takes the time at that index, or none; steps that
-    /// call one tool with the same arguments take the time of the first, and get its answer.
+    /// Returns the tools of a plan. Each step takes the time at its index, or none; steps that call one
+    /// tool with the same arguments take the time of the first, and get its answer.
     pub(crate) fn new(gold: &GoldPlan, times: &[Duration], filling: Filling) -> Self {
         Self::build(gold, times, filling, false)
     }
 
-    /// Tools that take any arguments, as real ones mostly do: they do not know which plan was
+    /// Returns tools that accept any arguments, as real ones mostly do: they do not know which plan was
     /// meant.
     pub(crate) fn trusting(gold: &GoldPlan) -> Self {
         Self::build(gold, &[], Filling::Values, true)
@@ -116,22 +116,22 @@ impl World {
         Self { tools: tools.collect(), log, expected }
     }
 
-    /// The tools.
+    /// Returns the tools.
     pub(crate) fn tools(&self) -> impl Iterator<Item = Arc<dyn Tool>> {
         self.tools.iter().map(|tool| Arc::clone(tool) as Arc<dyn Tool>)
     }
 
-    /// What each step has to be given.
+    /// Returns the arguments that each step must be given.
     pub(crate) fn expected(&self) -> &[Value] {
         &self.expected
     }
 
-    /// The calls that were begun so far, in the order of their beginning.
+    /// Returns the calls that were begun so far, in starting order.
     pub(crate) fn begun(&self) -> Vec<Begun> {
         locked(&self.log).clone()
     }
 
-    /// How long each step takes.
+    /// Returns the time of each step.
     pub(crate) fn times(&self) -> Vec<Duration> {
         let mut times = vec![Duration::ZERO; self.expected.len()];
         for tool in &self.tools {
@@ -183,7 +183,7 @@ impl Tool for Stub {
     }
 }
 
-/// An answer as a tool gives it: a text is bare, all else is JSON.
+/// Returns an answer as a tool gives it: a text is bare, everything else is JSON.
 pub(crate) fn data(output: &Value) -> Data {
     let json = output.to_string();
     let text = output.as_str().map_or_else(|| json.clone(), str::to_owned);
@@ -191,7 +191,7 @@ pub(crate) fn data(output: &Value) -> Data {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is whole, whatever panicked elsewhere.
+    // Each change is complete, whatever panicked elsewhere.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -245,7 +245,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// A value that no other step answers with.
+/// Returns a value that no other step answers with.
 fn leaf(filling: Filling, function: &str, salt: &mut usize) -> Value {
     *salt += 1;
     let n = *salt;
@@ -264,7 +264,7 @@ fn leaf(filling: Filling, function: &str, salt: &mut usize) -> Value {
     }
 }
 
-/// What a model is told of a tool: as much as the calls of it say.
+/// Returns the description of a tool for a model, derived from its calls.
 fn spec<'a>(
     function: &str,
     answers: &[Answer],
@@ -310,7 +310,7 @@ fn members(arguments: &Template) -> &[(String, Template)] {
     }
 }
 
-/// The JSON type of an argument; `None` where only a run tells it.
+/// Returns the JSON type of an argument; `None` if only a run determines it.
 fn type_of(value: &Template) -> Option<&'static str> {
     match value {
         Template::Whole(_) => None,
@@ -325,7 +325,7 @@ fn type_of(value: &Template) -> Option<&'static str> {
     }
 }
 
-/// A tool that takes any arguments, takes no time and answers one word.
+/// A tool that accepts any arguments, takes no time and answers one word.
 pub(crate) fn idle(name: &str) -> Arc<dyn Tool> {
     let mut spec = ToolSpec::new(ToolDefinition {
         name: name.to_owned(),

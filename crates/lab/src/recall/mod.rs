@@ -1,7 +1,8 @@
-//! A fact that was said once, long ago, and a model that is asked for it: in which context does it know the answer?
+//! A fact that was stated once, long ago, and a model that is asked for it: in which context does it
+//! know the answer?
 //!
-//! Any model is asked, by the agent's own loop. Each [needle](needle) is a conversation of its own; the same ones are
-//! recorded in each context.
+//! Any model is asked, by the agent's own loop. Each [needle](needle) is a separate conversation; the
+//! same ones are recorded in each context.
 
 mod needle;
 mod page;
@@ -23,7 +24,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How often the model is asked for one answer at most: it may look, look again, and answer.
+/// The maximum number of model calls for one answer: it may look, look again, and answer.
 const MAX_STEPS: u32 = 6;
 
 /// What is measured.
@@ -35,20 +36,20 @@ pub struct Config {
     pub window: ContextWindow,
     /// The policies, in the order of the table. The memory's own are measured with hints and without.
     pub policies: Vec<Policy>,
-    /// How many facts are asked for, each in a conversation of its own; every second one in Chinese.
+    /// The number of facts asked for, each in a separate conversation; every second one in Chinese.
     pub needles: u32,
     /// The tokens of the shortest and of the longest conversation, estimated; the others lie between them.
     pub tokens: RangeInclusive<u64>,
-    /// Values and conversations are drawn from this number.
+    /// The seed of values and conversations.
     pub seed: u64,
 }
 
-/// In which context the model knew how much.
+/// How much the model knew in each context.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recalled {
     /// The model, as its provider knows it.
     pub model: String,
-    /// How many facts were asked for in each context.
+    /// The number of facts asked for in each context.
     pub needles: u32,
     /// The tokens of the shortest and of the longest conversation.
     pub tokens: (u64, u64),
@@ -58,14 +59,14 @@ pub struct Recalled {
     pub contexts: Vec<Figures>,
 }
 
-/// What the model knew in one context, and what that took.
+/// What the model knew in one context, and the cost.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     /// The context.
     pub context: String,
-    /// The runs in which the model named the value, also where its answer was cut off behind it.
+    /// The runs in which the model named the value, even if its answer was cut off after it.
     pub right: u32,
-    /// Those of them to English questions, and to Chinese ones.
+    /// Those of them with English questions, and with Chinese ones.
     pub right_english: u32,
     /// See [`right_english`](Self::right_english).
     pub right_chinese: u32,
@@ -79,18 +80,20 @@ pub struct Figures {
     pub input_tokens: u64,
     /// The tokens of all answers.
     pub output_tokens: u64,
-    /// The seconds from a question to its answer: the median.
+    /// The median time from a question to its answer, in seconds.
     pub took_s_p50: f64,
-    /// Why runs came to no answer, and how many of them.
+    /// The reasons why runs gave no answer, with their counts.
     pub reasons: BTreeMap<String, u32>,
 }
 
 /// Asks for each fact in each context; `asked` is called after each of the [`questions`](Config::questions).
 ///
 /// # Errors
-/// When a context cannot be made or fails. A model that fails has given no right answer.
+/// When a context cannot be created or fails. A model that fails counts as not having answered
+/// correctly.
 pub fn measure(config: &Config, mut asked: impl FnMut()) -> Result<Recalled, BenchError> {
-    let failed = |error: std::io::Error| BenchError::Input(format!("no runtime: {error}"));
+    let failed =
+        |error: std::io::Error| BenchError::Input(format!("no runtime could be started: {error}"));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let executor = Executor::new(foldback_tool::Toolbox::default());
@@ -120,7 +123,7 @@ pub fn measure(config: &Config, mut asked: impl FnMut()) -> Result<Recalled, Ben
     Ok(Recalled { model, needles: config.needles, tokens, seed: config.seed, contexts: rows })
 }
 
-/// A policy by its name; the memory's own with hints and without.
+/// Returns a policy by name; the memory's own with hints and without.
 fn ways(policy: Policy) -> Vec<(String, Policy, Options)> {
     let shown = |hints| Options::default().with_view(ViewConfig::default().with_hints(hints));
     let name = policy.name();
@@ -133,7 +136,7 @@ fn ways(policy: Policy) -> Vec<(String, Policy, Options)> {
     }
 }
 
-/// A context in which everything but the question was said.
+/// Returns a context in which everything except the question was said.
 fn begun(
     policy: Policy,
     options: &Options,
@@ -149,13 +152,13 @@ fn begun(
     Ok(context)
 }
 
-/// The run that answers the question; why there is none, where it could not go on.
+/// Runs the question to an answer; returns why there is none if the run could not continue.
 async fn ask(
     agent: &Agent,
     context: &mut dyn ContextManager,
     needle: &Needle,
 ) -> Result<Report, String> {
-    // The likeliest words each time, so that the same model gives the same answers again.
+    // Always the likeliest words, so that the same model gives the same answers again.
     let sampling = Sampling::default().with_temperature(0.0);
     let settings = ReactSettings::default().with_max_steps(MAX_STEPS).with_sampling(sampling);
     let react = React::new(settings);
@@ -164,14 +167,14 @@ async fn ask(
 }
 
 impl Config {
-    /// How many questions are asked in all.
+    /// Returns the total number of questions.
     #[must_use]
     pub fn questions(&self) -> u64 {
         let contexts: usize = self.policies.iter().map(|policy| ways(*policy).len()).sum();
         contexts as u64 * u64::from(self.needles)
     }
 
-    /// The tokens of the conversation of this needle.
+    /// Returns the tokens of this needle's conversation.
     fn length(&self, number: u32) -> u64 {
         let (least, most) = (*self.tokens.start(), *self.tokens.end());
         let last = u64::from(self.needles.saturating_sub(1)).max(1);
@@ -216,16 +219,16 @@ fn said(call: &ModelCall) -> Option<Message> {
     Message::from_json(call.message.as_deref()?.get()).ok()
 }
 
-/// Whether an answer names the value, as a number of its own, with or without a comma in it.
+/// Returns whether an answer names the value as a separate number, with or without a comma in it.
 fn names(answer: &str, value: &str) -> bool {
     answer.replace(',', "").split(|c: char| !c.is_ascii_digit()).any(|number| number == value)
 }
 
 impl Recalled {
-    /// The contexts in one table.
+    /// Returns the contexts in one table.
     #[must_use]
     pub fn sheet(&self) -> Sheet {
-        let title = format!("What {} knew of {} facts", self.model, self.needles);
+        let title = format!("What {} knew about {} facts", self.model, self.needles);
         let numbers = [
             "right",
             "English",

@@ -1,9 +1,9 @@
-//! Conversations in which a fact is said once, at the beginning, and asked for at the end.
+//! Conversations in which a fact is stated once, at the beginning, and asked for at the end.
 
 use crate::index::Random;
 use foldback_core::{Estimate, Message, TokenCounter};
 
-/// What is said of a fact, and what is asked for it. `{}` stands for the value.
+/// The statement of a fact, and the question for it. `{}` is replaced by the value.
 const ENGLISH: [(&str, &str); 10] = [
     ("The code of the blue locker is {}.", "What is the code of the blue locker?"),
     (
@@ -35,7 +35,7 @@ const CHINESE: [(&str, &str); 10] = [
     ("钢琴调音师收费{}元。", "钢琴调音师收费多少元？"),
 ];
 
-/// What else is talked about.
+/// Other topics of conversation.
 const ENGLISH_TOPICS: [&str; 8] = [
     "ferry timetable",
     "vegetable garden",
@@ -49,19 +49,19 @@ const ENGLISH_TOPICS: [&str; 8] = [
 const CHINESE_TOPICS: [&str; 8] =
     ["渡轮时刻", "菜园", "数据库索引", "面包食谱", "自行车修理", "望远镜", "公寓租约", "历史考试"];
 
-/// A fact that was said long ago, and the question for it.
+/// A fact that was stated long ago, and the question for it.
 pub(super) struct Needle {
     /// The conversation up to the question: two turns with the fact, then others about other things.
     pub(super) said: Vec<Message>,
     pub(super) question: &'static str,
-    /// What a right answer names.
+    /// The value that a correct answer names.
     pub(super) value: String,
     pub(super) is_chinese: bool,
 }
 
 impl Needle {
-    /// The needle of this number, in a conversation of some `tokens`: of an even number in English, of an odd one in
-    /// Chinese.
+    /// Returns the needle with this number, in a conversation of about `tokens` tokens: for an even
+    /// number in English, for an odd one in Chinese.
     pub(super) fn new(number: u32, tokens: u64, seed: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(1_000).wrapping_add(u64::from(number)));
         let is_chinese = !number.is_multiple_of(2);
@@ -89,7 +89,7 @@ impl Needle {
     }
 }
 
-/// A turn about something else.
+/// Returns a turn about something else.
 fn turn(random: &mut Random, is_chinese: bool) -> (String, String) {
     let topics = if is_chinese { &CHINESE_TOPICS } else { &ENGLISH_TOPICS };
     let topic = topics[random.below(topics.len() as u64) as usize];

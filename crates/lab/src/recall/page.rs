@@ -5,13 +5,13 @@ use foldback_bench::BenchError;
 use foldback_bench::report::{Bars, Page, Section};
 
 impl Recalled {
-    /// The results as a page.
+    /// Returns the results as a page.
     ///
     /// # Errors
     /// When a picture cannot be drawn.
     pub fn page(&self) -> Result<Page, BenchError> {
         let lead = format!(
-            "{} was asked for {} facts, each said once at the beginning of a conversation of {} to {} tokens.",
+            "{} was asked for {} facts, each stated once at the beginning of a conversation of {} to {} tokens.",
             self.model, self.needles, self.tokens.0, self.tokens.1
         );
         let mut page = Page::new("Facts from long ago", &lead);
@@ -22,9 +22,9 @@ impl Recalled {
         let right = bars("runs that are right", &["English", "Chinese"], &|row| {
             [row.right_english, row.right_chinese].map(f64::from).to_vec()
         });
-        let note = "A run is right where the model names the value.";
+        let note = "A run is right if the model names the value.";
         let mut knew = Section::new("What it knew").note(note);
-        // Bars of no length make no picture.
+        // Bars without a length make no picture.
         if self.contexts.iter().any(|row| row.right > 0) {
             knew = knew.bars(&right)?;
         }

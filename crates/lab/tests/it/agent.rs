@@ -26,7 +26,8 @@ fn who_keeps_everything_has_everything_in_view() {
     let full = row(&agents, "full");
     assert_eq!((full.facts.facts, full.facts.visible), (30, 30), "24 in files, 6 in the answer");
     assert_eq!((full.facts.recalls, full.facts.lost, full.right_reports), (0, 0, 24));
-    // A question for each turn: a first look, three of each service, a file for each fact, the answer.
+    // A model call for each turn: a first look, three for each service, a file for each fact, the
+    // answer.
     assert_eq!(full.usage.calls, 1 + 3 * 6 + 24 + 1);
     assert_eq!(full.tool_calls, 2 + 4 * 6 + 24);
 }
@@ -41,7 +42,7 @@ fn tl8_the_memory_recalls_what_left_its_view() {
     assert!(own.usage.input_tokens < full.usage.input_tokens / 4, "{own:?} {full:?}");
 }
 
-/// What is gone is counted as lost, and the file that should hold it is not right.
+/// What is gone is counted as lost, and the file that should contain it is not right.
 #[test]
 fn who_drops_results_loses_what_is_given_once() {
     let agents = measured(&["mask-observations"]);

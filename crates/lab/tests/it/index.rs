@@ -1,4 +1,4 @@
-//! What of a ladder is counted is the same each time.
+//! The counts of a ladder are the same each time.
 
 use foldback_lab::index::{Part, Rung};
 use serde_json::Value;
@@ -48,7 +48,7 @@ fn a_store_is_opened_and_appended_to_as_it_was_left() {
     assert!(started["first_hit_ms"].as_f64() >= started["open_ms"].as_f64());
     run(&Part::ClimbAppends { rung, store, marks: dir.path().to_owned() });
     assert!(dir.path().join("counting-ends").exists());
-    // Nothing is made where nothing was: no todo of that store is known here.
+    // Nothing is created from nothing: no todo of that store is known here.
     let missing = Part::ClimbOpen { rung, store: dir.path().join("other") };
     assert!(missing.run().is_err());
 }

@@ -1,4 +1,4 @@
-//! What is counted of a store under load is the same each time, whatever the machine does beside it.
+//! The counts of a store under load are the same each time, whatever else the machine does.
 
 use foldback_lab::index::{Load, Part, Rung};
 use serde_json::{Value, json};
@@ -20,7 +20,8 @@ fn r7_c7_churn_returns_space() {
     let days = churned["days"].as_array().unwrap();
     let todos: Vec<_> = days.iter().map(|day| day["todos"].as_u64().unwrap()).collect();
     assert_eq!(todos, [6, 12, 18, 18, 18, 18], "as much goes as comes");
-    // The same todos are there from the third evening on, so the same files are, and hardly other bytes.
+    // From the third evening on the number of todos is constant, and so are the files and, nearly, the
+    // bytes.
     let [third, last] = [&days[2], &days[5]];
     assert!(number(last, "files") <= number(third, "files"), "{third} {last}");
     assert!(number(last, "disk_mb") <= 1.1 * number(third, "disk_mb"), "{third} {last}");
@@ -46,7 +47,7 @@ fn c6_readers_and_writers_do_not_stop_each_other() {
 fn p6_single_adds_do_not_slow_search() {
     let dir = tempdir().unwrap();
     let grown = run(&Part::SingleAdds { blocks: 300, adds: 1_200, store: dir.path().to_owned() });
-    // What a search goes through: less than a batch that no index holds, and hardly more files.
+    // The work of a search: less than a batch of unindexed blocks, and hardly more files.
     assert!(number(&grown, "blocks") >= 500.0, "{grown}");
     assert!(number(&grown, "settled_behind") < 256.0, "{grown}");
     assert!(number(&grown, "files") <= number(&grown, "bulk_files") + 20.0, "{grown}");

@@ -1,4 +1,4 @@
-//! Plans: what is read, what is run, and what becomes of mistakes.
+//! Plans: reading, running, and the fate of mistakes.
 
 use foldback_lab::plans::{
     ClosedForm, Config, GoldPlan, Mutation, MutationFigures, PlanSet, Plans, Recorded, generated,
@@ -7,8 +7,8 @@ use foldback_lab::plans::{
 use foldback_testkit::{data, skip_without_data};
 use serde_json::{Value, json};
 
-/// Three plans of NESTFUL's kind: two searches beside each other and what follows from both, a
-/// chain with a reference inside a text, and a single call.
+/// Three plans of NESTFUL's kind: two parallel searches and a call that needs both, a chain with a
+/// reference inside a text, and a single call.
 fn nestful() -> Vec<Value> {
     let call = |label: &str, name: &str, arguments: Value, after: Value| json!({ "label": label, "name": name, "arguments": arguments, "depends_on": after });
     vec![
@@ -90,12 +90,12 @@ fn what_holds_no_plan_is_told_with_its_place() {
     for (text, told) in [
         (
             format!("{plan}\n\n{{\"messages\": []}}"),
-            "a.jsonl, line 3: this is an object with the keys \"messages\"; expected was a plan of NESTFUL",
+            "a.jsonl, line 3: this is an object with the keys \"messages\"; expected a plan of NESTFUL",
         ),
-        (format!("{plan}\n{{\"id\": "), "a.jsonl, line 2: no JSON"),
-        (format!("[{plan}, 7]"), "a.jsonl, line 1: item 2: this is no object"),
+        (format!("{plan}\n{{\"id\": "), "a.jsonl, line 2: not JSON"),
+        (format!("[{plan}, 7]"), "a.jsonl, line 1: item 2: this is not an object"),
         ("{\"id\": \"x\", \"task\": \"\", \"gold_calls\": 7}".to_owned(), "line 1: invalid type"),
-        (String::new(), "a.jsonl holds nothing"),
+        (String::new(), "a.jsonl is empty"),
         (
             "{\"id\":\"b\",\"turns\":[{\"user\":\"\",\"gold_calls\":[\"rm -rf /\"]}]}".to_owned(),
             "b:1, call 1: at byte 3: expected (",
@@ -106,8 +106,8 @@ fn what_holds_no_plan_is_told_with_its_place() {
     }
 }
 
-/// OP7, OP3, OP4, ET13: every plan runs in every form that can say it, as quickly as its longest
-/// way, and each tool is given what it has to be.
+/// OP7, OP3, OP4, ET13: every plan runs in every form that can express it, in the time of its critical
+/// path, and each tool is given the right arguments.
 #[test]
 fn op7_no_plan_takes_longer_than_its_critical_path() {
     let found = measured(&[nestful(), others()].concat(), 50);
@@ -122,7 +122,7 @@ fn op7_no_plan_takes_longer_than_its_critical_path() {
     assert!(flights.serial() > 1.0 && flights.levels == 2, "{flights:?}");
 }
 
-/// The closed form and the runs are worked out apart, and agree.
+/// The closed form and the runs are computed independently, and agree.
 #[test]
 fn op11_one_plan_asks_twice_and_takes_the_closed_form() {
     let found = measured(&[nestful(), others()].concat(), 20);
@@ -142,8 +142,8 @@ fn op11_one_plan_asks_twice_and_takes_the_closed_form() {
     assert!(found.all.speedup > 1.0);
 }
 
-/// OP6, B3: what can be seen in a plan is refused for the very reason, before anything runs, and
-/// nothing hangs.
+/// OP6, B3: a mistake that shows in a plan is refused for exactly that reason, before anything runs,
+/// and nothing hangs.
 #[test]
 fn op6_every_mistake_that_can_be_seen_is_named() {
     let found = measured(&nestful(), 50);
@@ -159,8 +159,8 @@ fn op6_every_mistake_that_can_be_seen_is_named() {
     }
 }
 
-/// ET12: a reference that names another step is refused where that step's tool is known to answer
-/// otherwise.
+/// ET12: a reference that names another step is refused if that step's tool is known to answer
+/// differently.
 #[test]
 fn et12_a_reference_to_a_step_that_answers_otherwise_is_refused() {
     let call = |label: &str, name: &str, arguments: Value| json!({ "label": label, "name": name, "arguments": arguments });
@@ -175,7 +175,7 @@ fn et12_a_reference_to_a_step_that_answers_otherwise_is_refused() {
     assert_eq!((row.tried, row.refused, row.named, row.other_plans), (1, 1, 1, 0));
 }
 
-/// B4, ET6: what a tool answers is data, whatever it looks like.
+/// B4, ET6: a tool's answer is data, whatever it looks like.
 #[test]
 fn b4_answers_that_look_like_references_change_nothing() {
     let found = measured(&[nestful(), others()].concat(), 20);
@@ -183,8 +183,8 @@ fn b4_answers_that_look_like_references_change_nothing() {
     assert_eq!(found.placeholders.inert, found.placeholders.tried);
 }
 
-/// B2, OP8: on a clock that stands still while something works, a step begins the moment it can,
-/// also while its plan is still being written.
+/// B2, OP8: on a paused clock, a step starts the moment it can, even while its plan is still being
+/// written.
 #[test]
 fn b2_a_step_begins_as_soon_as_it_can() {
     let found = measured(&[], 10);
@@ -202,8 +202,8 @@ fn without_files_the_made_plans_are_the_plans() {
     assert_eq!((found.all, found.each), (again.all, again.each));
 }
 
-/// OP7, OP11: every recorded plan takes its critical path, gives each tool what it has to, and
-/// reaches the closed form.
+/// OP7, OP11: every recorded plan takes its critical path, gives each tool the right arguments, and
+/// matches the closed form.
 #[test]
 fn op7_the_recorded_plans_take_their_critical_paths() {
     skip_without_data!();
@@ -211,7 +211,7 @@ fn op7_the_recorded_plans_take_their_critical_paths() {
     recorded.add_path(&data::folder().unwrap().join("plans")).unwrap();
     let of = |set| ClosedForm::of(recorded.of(set).collect::<Vec<&GoldPlan>>());
     let nestful = of(PlanSet::Nestful);
-    // All of NESTFUL has 300 plans, 800 calls and 618 on longest ways; about 60 % are here.
+    // All of NESTFUL has 300 plans, 800 calls and 618 on critical paths; about 60 % are here.
     assert!((nestful.width() - 1.29).abs() < 0.02, "{nestful:?}");
     assert!((nestful.speedup(1.0) - 1.56).abs() < 0.03, "{nestful:?}");
     let turns = of(PlanSet::BfclMultiTurn);

@@ -1,4 +1,4 @@
-//! Facts that were said long ago, and a model that is asked for them.
+//! Facts that were stated long ago, and a model that is asked for them.
 
 use foldback_agent::ContextWindow;
 use foldback_lab::recall::{Config, Figures, Recalled, measure};
@@ -6,7 +6,7 @@ use foldback_llm::{Answer, ChatRequest, ScriptedModel, StopReason};
 use foldback_policies::Policy;
 use std::sync::Arc;
 
-/// A model that reads its whole request out, and looks for nothing.
+/// A model that reads out its whole request, and searches for nothing.
 fn reader(request: &ChatRequest) -> Answer {
     let said: Vec<_> = request.messages.iter().map(|message| message.text().into_owned()).collect();
     Answer::text(&said.join("\n"))
@@ -27,7 +27,8 @@ fn row<'a>(found: &'a Recalled, context: &str) -> &'a Figures {
     found.contexts.iter().find(|row| row.context == context).unwrap()
 }
 
-/// Hints bring what a model that never asks would not know: each fact stands in the prompt, in English and in Chinese.
+/// Hints supply what a model that never asks would not know: each fact is in the prompt, in English and
+/// in Chinese.
 #[test]
 fn hints_show_what_was_said_long_ago() {
     let found = measured(&["full", "foldback", "summary-top-n"], 20, 2_000);
@@ -46,7 +47,7 @@ fn hints_show_what_was_said_long_ago() {
     );
 }
 
-/// A model that names the value and goes on until it is cut off knew it.
+/// A model that names the value and continues until it is cut off knew it.
 #[test]
 fn an_answer_that_was_cut_off_counts() {
     let model = ScriptedModel::answering(|request| reader(request).stopped(StopReason::Length));

@@ -1,4 +1,4 @@
-//! What became of a step, as references see it.
+//! A step's outcome, as references see it.
 
 use super::BindError;
 use super::value::BoundValue;
@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What became of a step, as references see it.
+/// A step's outcome, as references see it.
 pub(super) enum Answer<'a> {
-    /// JSON, and the text that it stands in where it was not given apart.
+    /// JSON, and the text that contained it if it was not given separately.
     Json {
         root: Node<'a>,
         text: Option<&'a str>,
@@ -49,7 +49,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The part that a reference means.
+    /// Returns the part that a reference names.
     pub(super) fn part(&mut self, reference: &Reference) -> Result<BoundValue<'a>, BindError> {
         let path = &reference.path;
         let no_such_part = |depth: usize, missing: &PathSegment, there| BindError::NoSuchPart {
@@ -84,7 +84,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// A JSON value. What is in it is read when the first reference leads into it.
+/// A JSON value. Its contents are parsed when the first reference leads into it.
 pub(super) struct Node<'a> {
     value: &'a RawValue,
     inside: Option<Inside<'a>>,
@@ -109,7 +109,7 @@ impl<'a> Node<'a> {
 }
 
 pub(super) enum Inside<'a> {
-    /// Of a key that stands twice, the last value.
+    /// If a key occurs twice, its last value.
     Object(FxHashMap<Cow<'a, str>, Node<'a>>),
     Array(Vec<Node<'a>>),
     Nothing,
@@ -128,7 +128,7 @@ impl<'a> Inside<'a> {
     }
 }
 
-/// What a value offers to a path.
+/// Describes what a value offers to a path.
 fn outline(value: &RawValue) -> String {
     const KEYS_MOST: usize = 20;
     if let Some(object) = Object::of(value) {

@@ -1,16 +1,16 @@
-//! What a reference brings.
+//! The value of a reference.
 
 use crate::template::quote_into;
 use std::borrow::Cow;
 
-/// What a reference brings.
+/// The value of a reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BoundValue<'a> {
     /// JSON.
     Json {
         /// As it was written.
         json: Cow<'a, str>,
-        /// What it comes to as text, where that is known to be something else than compact JSON.
+        /// Its form as text, if that is known to differ from compact JSON.
         text: Option<&'a str>,
     },
     /// Text.
@@ -25,7 +25,7 @@ impl BoundValue<'_> {
         }
     }
 
-    /// As JSON.
+    /// Returns the value as JSON.
     pub(crate) fn write(&self, out: &mut String) {
         match self {
             Self::Json { json, .. } => compact_into(json, out),
@@ -33,7 +33,8 @@ impl BoundValue<'_> {
         }
     }
 
-    /// As text: all of a text byte for byte, strings bare, everything else as compact JSON.
+    /// Returns the value as text: all of a text byte for byte, strings bare, everything else as compact
+    /// JSON.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
@@ -51,7 +52,7 @@ impl BoundValue<'_> {
     }
 }
 
-/// JSON without the space between its tokens; strings and numbers keep their text.
+/// Returns JSON without the space between its tokens; strings and numbers keep their text.
 pub(crate) fn compact_into(json: &str, out: &mut String) {
     let (mut in_string, mut escaped) = (false, false);
     for c in json.chars() {

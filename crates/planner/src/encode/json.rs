@@ -3,7 +3,7 @@
 use crate::bind::BoundValue;
 use foldback_core::{Escape, escape_into};
 
-/// How far JSON was read.
+/// The reader's state in the JSON.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     in_string: bool,
@@ -26,11 +26,13 @@ impl Code {
         }
     }
 
-    /// A value; inside a string its text. What means something in HTML and JavaScript is escaped.
+    /// A value; inside a string, its text. Characters with a meaning in HTML and JavaScript are
+    /// escaped.
     pub(super) fn encode(&mut self, value: &BoundValue<'_>) -> String {
         let mut out = String::new();
         if self.in_string {
-            // A backslash before the reference takes the first character: it gets one of its own.
+            // A backslash before the reference takes the first character: so it gets a backslash of its
+            // own.
             if self.escaped {
                 out.push('\\');
                 self.escaped = false;
@@ -40,7 +42,7 @@ impl Code {
         }
         let mut json = String::new();
         value.write(&mut json);
-        // Outside of strings none of these characters stands in JSON.
+        // Outside strings none of these characters occurs in JSON.
         for c in json.chars() {
             match c {
                 '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {

@@ -1,15 +1,15 @@
 //! Inserts values into code so that they stay values.
 //!
-//! An argument that a tool declares to be code gets each value as a literal of its language, or, where
-//! the reference stands inside a string literal already, as characters of that literal. An encoder
-//! follows the code that stands between the references just far enough to know which of the two it is.
-//! Where that is not certain, or no value can stand there, it refuses: an error that a model can act
-//! on is better than a guess.
+//! An argument that a tool declares to be code gets each value as a literal of its language, or, if the
+//! reference is already inside a string literal, as characters of that literal. An encoder follows the
+//! code between the references just far enough to know which of the two applies. If that is not
+//! certain, or no value is possible there, it refuses: an error that a model can act on is better than
+//! a guess.
 //!
-//! What a command or a query does with a value is not looked at. A shell word stays a word, and no more
-//! is promised: behind `eval`, `ssh` and the like and in what a shell or `su` is given to run (`sh -c`)
-//! references are refused, but what `python3 -c`, `awk` or a pipe into `sh` make of a word is the
-//! business of whoever writes the command.
+//! What a command or a query does with a value is not examined. A shell word stays a word, and nothing
+//! more is promised. After `eval`, `ssh` and the like, and in the text that a shell or `su` is given to
+//! run (`sh -c`), references are refused; but what `python3 -c`, `awk` or a pipe into `sh` make of a
+//! word is the responsibility of the command's author.
 
 mod json;
 mod python;
@@ -23,11 +23,11 @@ use crate::{Piece, Reference, Template};
 use foldback_tool::Language;
 use std::borrow::Cow;
 
-/// Why a value cannot be inserted where a reference stands.
+/// Why a value cannot be inserted at the position of a reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The whole of an argument that is code would be what a tool answered.
+    /// The whole of a code argument would be a tool's answer.
     #[error(
         "a result cannot be all of an argument that is code; expected code around it, or a tool \
          that takes code as it is"
@@ -38,20 +38,20 @@ pub enum Refusal {
     Place {
         /// The place.
         place: &'static str,
-        /// Where it may stand.
+        /// Where it may be inserted.
         instead: &'static str,
     },
-    /// The value holds what the language has no way to write there.
+    /// The value contains something that the language cannot write there.
     #[error("the value holds {what}, which cannot be written there")]
     Value {
-        /// A character, or a kind of text.
+        /// The character, or the kind of text.
         what: &'static str,
     },
 }
 
-/// Inserts values into one text.
+/// An encoder that inserts values into one text.
 pub(crate) enum Encoder {
-    /// As they are.
+    /// Values are inserted unchanged.
     Raw,
     Json(json::Code),
     Python(python::Code),
@@ -70,7 +70,7 @@ impl Encoder {
         }
     }
 
-    /// Goes past code that stands as it is.
+    /// Advances past code that is copied unchanged.
     pub(crate) fn pass(&mut self, code: &str) {
         match self {
             Self::Raw => {}
@@ -81,8 +81,8 @@ impl Encoder {
         }
     }
 
-    /// The text to insert here. `behind` is the code that follows; for another reference the quote that
-    /// a literal begins with.
+    /// Returns the text to insert here. `behind` is the code that follows; for another reference, the
+    /// quote that a literal begins with.
     pub(crate) fn encode(
         &mut self,
         value: &BoundValue<'_>,
@@ -98,7 +98,7 @@ impl Encoder {
     }
 }
 
-/// The code that follows a piece.
+/// Returns the code that follows a piece.
 pub(crate) fn behind(next: Option<&Piece>) -> &str {
     match next {
         None => "",
@@ -107,15 +107,15 @@ pub(crate) fn behind(next: Option<&Piece>) -> &str {
     }
 }
 
-/// The references of an argument that could not be inserted whatever they bring, because of where they
-/// stand in code.
+/// Returns the references in an argument that could not be inserted whatever their values, because of
+/// their position in code.
 pub(crate) fn refusals(argument: &Template, language: Language) -> Vec<(&Reference, Refusal)> {
     let mut refused = Vec::new();
     probe(argument, language, &mut |reference, refusal| refused.push((reference, refusal)));
     refused
 }
 
-/// Tries a harmless value in each place.
+/// Tries a harmless value at each position.
 fn probe<'a>(
     template: &'a Template,
     language: Language,

@@ -4,19 +4,19 @@ use super::Refusal;
 use crate::bind::BoundValue;
 use foldback_core::decode_literal;
 
-/// How far Python source was read.
+/// The reader's state in Python source.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     state: State,
-    /// The letters directly before: the prefix of a string, perhaps.
+    /// The letters directly before: perhaps the prefix of a string.
     word: String,
     /// The character directly before.
     last: Option<char>,
-    /// Whether anything but space was passed.
+    /// Whether anything but white space was passed.
     any: bool,
     /// The line, counted from 0.
     line: usize,
-    /// The text of a comment that may say how the file is encoded: one in the first two lines.
+    /// The text of a comment that may declare the file's encoding: a comment in the first two lines.
     comment: String,
 }
 
@@ -26,7 +26,7 @@ enum State {
     Code,
     Comment,
     Literal(Literal),
-    /// Nothing can be inserted any more, and why.
+    /// Nothing more can be inserted, for this reason.
     Lost(&'static str),
 }
 
@@ -35,10 +35,10 @@ enum State {
 struct Literal {
     quote: char,
     is_triple: bool,
-    /// Raw, or of bytes: escapes do not work, or not for every character.
+    /// Raw or bytes: escapes do not work, or not for every character.
     is_plain_only: bool,
     is_format: bool,
-    /// Braces that are open in an f-string.
+    /// The number of open braces in an f-string.
     depth: usize,
     /// The quote of a string inside such braces.
     nested: Option<char>,
@@ -74,7 +74,7 @@ impl Code {
     }
 
     fn pass_comment(&mut self, c: char) {
-        // Where a file may say its encoding.
+        // The lines in which a file may declare its encoding.
         const FIRST_LINES: usize = 2;
         if !is_line_end(c) {
             if self.line < FIRST_LINES {
@@ -90,7 +90,7 @@ impl Code {
         };
     }
 
-    /// Passes code; gives the number of characters.
+    /// Advances through code and returns the number of characters.
     fn pass_code(&mut self, rest: &[char]) -> usize {
         let quote = match rest {
             ['#', ..] => {
@@ -104,7 +104,7 @@ impl Code {
         let is_prefix = prefix.len() <= 2 && prefix.chars().all(|c| "rbuft".contains(c));
         let has = |c| is_prefix && prefix.contains(c);
         let run = rest.iter().take_while(|c| **c == quote).count();
-        // Two quotes are an empty string; of six and more it is not looked at how they pair up.
+        // Two quotes are an empty string; how six or more pair up is not examined.
         if run == 2 {
             return 2;
         }
@@ -124,14 +124,14 @@ impl Code {
         run
     }
 
-    /// Passes what stands in a literal; gives the number of characters.
+    /// Advances through a literal and returns the number of characters.
     fn pass_literal(&mut self, mut literal: Literal, rest: &[char]) -> usize {
         let Some(&c) = rest.first() else { return 1 };
         let run = rest.iter().take_while(|other| **other == literal.quote).count();
         let mut passed = 1;
         if literal.escaped {
             literal.escaped = false;
-            // A backslash takes all of a line end.
+            // A backslash consumes a whole line end.
             if let ['\r', '\n', ..] = rest {
                 passed = 2;
             }
@@ -145,7 +145,8 @@ impl Code {
             self.state = State::Code;
             return 3;
         } else if !literal.is_triple && c == literal.quote {
-            // In an f-string's braces, new Pythons begin a string here and old ones end one.
+            // In an f-string's braces, newer Python versions begin a string here and older ones end
+            // one.
             self.state = if literal.depth == 0 { State::Code } else { State::Lost(UNCERTAIN) };
             return 1;
         } else if !literal.is_triple && is_line_end(c) {
@@ -172,13 +173,13 @@ impl Code {
         let place = |place| Err(Refusal::Place { place, instead: INSTEAD });
         match self.state {
             State::Lost(why) => place(why),
-            // One in the first lines may say how the file is encoded.
+            // A comment in the first lines may declare the encoding.
             State::Comment => place("in a comment"),
             State::Literal(at) if at.depth > 0 => place("inside the braces of an f-string"),
             State::Literal(at) if at.escaped => place("behind a backslash"),
             State::Literal(at) => {
                 let text = value.text();
-                // Without anything between, three quotes would meet.
+                // With nothing between them, three quotes would meet.
                 if text.is_empty() {
                     let meets = behind.chars().take_while(|c| *c == at.quote).count() > 1;
                     return if meets && !at.is_triple && self.last == Some(at.quote) {
@@ -212,7 +213,7 @@ impl Code {
                 self.last = Some('\'');
                 self.word.clear();
                 let literal = literal(value);
-                // `-5 ** 2` and `54.real` would be read otherwise.
+                // `-5 ** 2` and `54.real` would be parsed differently.
                 let is_number = literal.starts_with(|c: char| c == '-' || c.is_ascii_digit());
                 let is_open = is_number && (literal.starts_with('-') || behind.starts_with('.'));
                 Ok(if is_open { format!("({literal})") } else { literal })
@@ -221,13 +222,13 @@ impl Code {
     }
 }
 
-/// What ends a line of Python, whatever the platform. A form feed is space.
+/// The characters that end a line of Python, whatever the platform. A form feed is white space.
 fn is_line_end(c: char) -> bool {
     matches!(c, '\n' | '\r')
 }
 
-/// Whether a comment says that its file is encoded otherwise than in UTF-8: other characters than those
-/// that are written here would end a literal then.
+/// Returns whether a comment declares an encoding other than UTF-8 for its file. A literal could then
+/// end at characters other than the ones written here.
 fn is_foreign(comment: &str) -> bool {
     comment.match_indices("coding").any(|(at, word)| {
         let Some(name) = comment[at + word.len()..].strip_prefix([':', '=']) else { return false };
@@ -238,7 +239,7 @@ fn is_foreign(comment: &str) -> bool {
     })
 }
 
-/// A value as a literal on one line.
+/// Returns a value as a literal on one line.
 fn literal(value: &BoundValue<'_>) -> String {
     let json = match value {
         BoundValue::Text(text) => return quote(text),
@@ -278,7 +279,7 @@ fn literal(value: &BoundValue<'_>) -> String {
     out
 }
 
-/// Bytes of the JSON string at the beginning of a text, quotes included.
+/// Returns the length in bytes of the JSON string at the beginning of a text, quotes included.
 fn string_length(json: &str) -> usize {
     let mut escaped = false;
     let end = json.char_indices().skip(1).find(|(_, c)| {
@@ -297,7 +298,8 @@ fn quote(text: &str) -> String {
     out
 }
 
-/// A character inside a literal of any quotes. What is invisible and could hide code is escaped too.
+/// Writes a character inside a literal of any quotes. Invisible characters that could hide code are
+/// escaped too.
 fn escape(c: char, is_format: bool, out: &mut String) {
     match c {
         '\\' => out.push_str("\\\\"),

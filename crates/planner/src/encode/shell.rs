@@ -3,7 +3,7 @@
 use super::Refusal;
 use crate::bind::BoundValue;
 
-/// How far a command was read.
+/// The reader's state in a command.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     state: State,
@@ -12,28 +12,29 @@ pub(crate) struct Code {
     word: String,
     /// The word so far as the shell sees it, without quotes and backslashes.
     plain: String,
-    /// What was passed directly before, as far as an expansion goes that what follows could change.
+    /// The characters directly before, as far as they belong to an expansion that the following text
+    /// could change.
     expansion: Expansion,
     /// Whether the word names a command, unless it turns out to be an assignment.
     is_command: bool,
     /// Whether the next word begins a command.
     begins: Begins,
-    /// Whether the command so far names a program that runs the text behind its option `-c`.
+    /// Whether the command so far names a program that runs the text after its option `-c`.
     runs_code: bool,
-    /// Whether the command is `find`, which begins others.
+    /// Whether the command is `find`, which starts other commands.
     is_find: bool,
-    /// Whether anything but space was passed.
+    /// Whether anything but white space was passed.
     any: bool,
 }
 
-/// An expansion that is not over.
+/// An unfinished expansion.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Expansion {
     #[default]
     None,
     /// A `$` without a backslash.
     Dollar,
-    /// `$` and letters of a name.
+    /// `$` and the letters of a name.
     Name,
 }
 
@@ -44,7 +45,7 @@ enum State {
     Single,
     Double,
     Comment,
-    /// Nothing can be inserted any more, and why.
+    /// Nothing more can be inserted, for this reason.
     Lost(&'static str),
 }
 
@@ -56,29 +57,29 @@ enum Begins {
     Argument,
 }
 
-/// Words behind which a command is named.
+/// Words after which a command is named.
 const KEYWORDS: [&str; 17] = [
     "!", "{", "if", "then", "else", "elif", "do", "while", "until", "time", "exec", "command",
     "nohup", "sudo", "env", "xargs", "builtin",
 ];
 
-/// Commands that may run what they are given.
+/// Commands that may run their arguments.
 const RUN_ARGUMENTS: [&str; 13] = [
     "eval", ".", "source", "trap", "alias", "case", "[[", "let", "declare", "typeset", "unset",
     "read", "ssh",
 ];
 
-/// Programs that run the text behind their option `-c`, wherever in a command they are named: other
-/// commands run them.
+/// Programs that run the text after their option `-c`, wherever they are named in a command, because
+/// other commands may run them.
 const RUN_TEXT: [&str; 13] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "su", "runuser",
     "script",
 ];
 
-/// Options of `find` behind which a command is named.
+/// Options of `find` after which a command is named.
 const FIND_RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 
-/// What an option begins with.
+/// The character that an option begins with.
 const OPTION: [char; 2] = ['-', '+'];
 
 const RUNS_TEXT: &str = "in a text that another shell runs";
@@ -104,11 +105,11 @@ impl Code {
         }
     }
 
-    /// Notes what a character does to an expansion; gives what was open before.
+    /// Records the effect of a character on an expansion and returns what was open before.
     fn expand(&mut self, c: char) -> Expansion {
         let is_name = c.is_ascii_alphanumeric() || c == '_';
         let next = match self.expansion {
-            // A backslash and a line end together are nothing.
+            // A backslash followed by a line end disappears.
             open if self.escaped && c == '\n' => open,
             _ if self.escaped => Expansion::None,
             open if c == '\\' => open,
@@ -163,7 +164,7 @@ impl Code {
             ('(', _) if is_behind_dollar => {
                 self.end_word();
                 self.begin_command();
-                // Kept to see a second parenthesis.
+                // Kept so that a second parenthesis is recognised.
                 "$(".clone_into(&mut self.word);
                 self.is_command = true;
             }
@@ -171,7 +172,7 @@ impl Code {
                 self.end_word();
                 self.begin_command();
             }
-            // A carriage return is a character like others.
+            // A carriage return is an ordinary character.
             (' ' | '\t' | '<' | '>', _) => self.end_word(),
             ('\'', _) => {
                 self.push_word(c);
@@ -188,7 +189,7 @@ impl Code {
         }
     }
 
-    /// Adds a character behind a backslash.
+    /// Adds a character after a backslash.
     fn push_plain(&mut self, c: char) {
         if c != '\n' {
             self.plain.push(c);
@@ -232,7 +233,7 @@ impl Code {
         } else if RUN_ARGUMENTS.contains(&word) {
             self.state = State::Lost("behind a command that may run its arguments as code");
         } else if !word.chars().all(|c| c.is_alphanumeric() || "_-+./:[".contains(c)) {
-            // `\\eval`, `"$x"`: what it names, and whether it is there at all, is not known.
+            // `\\eval`, `"$x"`: what it names, and whether it is present at all, is unknown.
             self.state = State::Lost("behind a command whose name is not written plainly");
         }
     }
@@ -304,7 +305,7 @@ impl Code {
     }
 }
 
-/// Whether a word is an option that a text to run follows: `-c`, `-ec`, `--command`.
+/// Returns whether a word is an option that is followed by a text to run: `-c`, `-ec`, `--command`.
 fn is_code_option(word: &str) -> bool {
     if word.starts_with("--") {
         word.starts_with("--c")
@@ -313,7 +314,7 @@ fn is_code_option(word: &str) -> bool {
     }
 }
 
-/// Whether a word is `NAME=..`.
+/// Returns whether a word is `NAME=..`.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()

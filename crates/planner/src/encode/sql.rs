@@ -1,15 +1,15 @@
-//! Standard SQL, as SQLite and PostgreSQL read it: a backslash means nothing in a string literal.
+//! Standard SQL, as SQLite and PostgreSQL read it: a backslash has no meaning in a string literal.
 
 use super::Refusal;
 use crate::bind::BoundValue;
 
-/// How far a statement was read.
+/// The reader's state in a statement.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     state: State,
     /// The two characters directly before.
     last: [Option<char>; 2],
-    /// Whether anything but space was passed.
+    /// Whether anything but white space was passed.
     any: bool,
 }
 
@@ -21,7 +21,7 @@ enum State {
     Quoted(char),
     LineComment,
     BlockComment,
-    /// Dialects differ from here on, and why.
+    /// From here on dialects differ, for this reason.
     Lost(&'static str),
 }
 
@@ -107,7 +107,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// A value as a literal; objects and arrays as the text of their JSON.
+/// Returns a value as a literal; objects and arrays as the text of their JSON.
 fn literal(value: &BoundValue<'_>, text: &str) -> String {
     let is_json =
         matches!(value, BoundValue::Json { json, .. } if !json.trim_start().starts_with('"'));
@@ -115,7 +115,7 @@ fn literal(value: &BoundValue<'_>, text: &str) -> String {
         "null" if is_json => "NULL".to_owned(),
         "true" if is_json => "TRUE".to_owned(),
         "false" if is_json => "FALSE".to_owned(),
-        // Behind a minus, another would begin a comment.
+        // After a minus, another would begin a comment.
         _ if is_json && crate::json::is_number(text) && text.starts_with('-') => {
             format!("({text})")
         }

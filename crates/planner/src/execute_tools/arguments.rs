@@ -1,4 +1,4 @@
-//! What a body means for a tool, and how to write it.
+//! What a body means to a tool, and how to write it.
 
 use super::body;
 use crate::encode::JsonCode;
@@ -11,19 +11,19 @@ use std::collections::BTreeSet;
 
 const SPELLING: Option<Spelling> = Some(Spelling::ExecuteTools);
 
-/// The argument that plain text for an unknown tool goes to; checking the plan reports the tool.
+/// The argument that receives plain text for an unknown tool; plan validation reports the tool.
 const UNKNOWN: &str = "input";
 
-/// Why a body means no arguments.
+/// Why a body cannot be read as arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// It is plain text, and the tool has no use for that.
+    /// The body is plain text, which the tool does not accept.
     NoPrimary,
-    /// It is an object with more than [`json::DEPTH_MOST`] values in each other.
+    /// The body is an object nested more than [`json::DEPTH_MOST`] levels deep.
     TooDeep,
 }
 
-/// The arguments that a body means.
+/// Returns the arguments that a body stands for.
 pub(super) fn read(
     body: &str,
     tool: Option<&ToolSpec>,
@@ -54,7 +54,7 @@ pub(super) fn read(
     Ok(Template::Object(vec![(primary, Template::of_text(text, at, SPELLING, flaws))]))
 }
 
-/// A body that means these arguments, where there is one.
+/// Returns a body that stands for these arguments, if there is one.
 pub(super) fn write(arguments: &Template, tool: Option<&ToolSpec>) -> Option<String> {
     let Template::Object(members) = arguments else { return None };
     let parameters = tool.map(Parameters::of);
@@ -81,7 +81,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The argument that plain text is for.
+/// Returns the argument that receives plain text.
 fn primary(tool: Option<&ToolSpec>, parameters: Option<&Parameters>) -> Option<String> {
     match (tool, parameters) {
         (Some(tool), Some(parameters)) => tool.primary.clone().or_else(|| parameters.primary()),
@@ -89,11 +89,11 @@ fn primary(tool: Option<&ToolSpec>, parameters: Option<&Parameters>) -> Option<S
     }
 }
 
-/// The parameters of a tool, by its schema.
+/// The parameters of a tool, according to its schema.
 struct Parameters {
-    /// As far as the schema says them where it begins.
+    /// The parameters that the schema names at its top level.
     names: BTreeSet<String>,
-    /// Those that are strings.
+    /// The parameters that are strings.
     texts: BTreeSet<String>,
     required: Vec<String>,
 }
@@ -125,12 +125,12 @@ impl Parameters {
         }
     }
 
-    /// Whether a name may be that of a parameter; any may where none is known.
+    /// Returns whether a name may be a parameter's; any name may if no parameter is known.
     fn may_hold(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.contains(name)
     }
 
-    /// The only parameter, else the only required one.
+    /// Returns the only parameter, else the only required one.
     fn primary(&self) -> Option<String> {
         match (self.names.len(), self.required.as_slice()) {
             (1, _) => self.names.first().cloned(),
@@ -140,7 +140,7 @@ impl Parameters {
     }
 }
 
-/// The members of a body that is a JSON object, in which references may stand bare.
+/// Returns the members of a body that is a JSON object, in which references may be bare.
 fn object(text: &str, at: Position) -> Result<Option<Vec<Member>>, Unread> {
     if !text.starts_with('{') {
         return Ok(None);
@@ -155,7 +155,7 @@ fn object(text: &str, at: Position) -> Result<Option<Vec<Member>>, Unread> {
     }
 }
 
-/// Puts references that stand outside of strings into quotes.
+/// Puts references outside strings into quotes.
 fn quote_bare_references(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut code = JsonCode::default();
@@ -176,7 +176,7 @@ fn quote_bare_references(text: &str) -> String {
     out
 }
 
-/// The arguments of a body that consists of `<name>value</name>`, every name a parameter.
+/// Returns the arguments of a body that consists of `<name>value</name>`, every name a parameter.
 fn children(
     body: &str,
     parameters: &Parameters,

@@ -11,13 +11,13 @@ pub(super) const BLOCK: &str = "execute_tools";
 pub(super) struct Block<'a> {
     /// Its items.
     pub(super) root: Group<'a>,
-    /// Text that was passed over: where, and what.
+    /// Skipped text: its position and content.
     pub(super) strays: Vec<(usize, &'a str)>,
-    /// The byte behind its closing tag.
+    /// The offset of the byte after its closing tag.
     pub(super) end: usize,
 }
 
-/// Items that run together, or one after the other.
+/// Items that run in parallel or in sequence.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
     pub(super) kind: GroupKind,
@@ -47,7 +47,7 @@ pub(super) struct Call<'a> {
     pub(super) at: usize,
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
-    /// As it was written.
+    /// The body as it was written.
     pub(super) body: &'a str,
 }
 
@@ -65,7 +65,7 @@ impl GroupKind {
     }
 }
 
-/// Why a block cannot be read. Lines are counted only where somebody wants to know.
+/// Why a block cannot be read. Lines are counted only if the error is used.
 #[derive(Debug)]
 pub(super) struct Unread<'a> {
     text: &'a str,
@@ -119,7 +119,7 @@ impl From<Unread<'_>> for ParseError {
     }
 }
 
-/// Reads a block whose opening tag stands at `at`.
+/// Reads a block whose opening tag is at `at`.
 pub(super) fn read(text: &str, at: usize) -> Result<Block<'_>, Unread<'_>> {
     let mut cursor = Cursor { text, at };
     cursor.tag();
@@ -165,7 +165,7 @@ pub(super) fn read(text: &str, at: usize) -> Result<Block<'_>, Unread<'_>> {
     }
 }
 
-/// A tag; attributes are passed over.
+/// A tag; attributes are skipped.
 #[derive(Clone, Copy)]
 enum Tag<'a> {
     Open(&'a str),
@@ -182,7 +182,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Walks through the text.
+/// A scanner that walks through the text.
 #[derive(Clone, Copy)]
 struct Cursor<'a> {
     text: &'a str,
@@ -198,7 +198,7 @@ impl<'a> Cursor<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Goes past space and comments. `None` is a comment that does not end.
+    /// Skips white space and comments. `None` means that a comment does not end.
     fn skip_space(&mut self) -> Option<()> {
         loop {
             self.skip_blanks();
@@ -209,7 +209,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the next tag; gives the text on the way.
+    /// Advances to the next tag and returns the text on the way.
     fn skip_to_tag(&mut self, group: &Group<'_>) -> Result<Option<(usize, &'a str)>, Unread<'a>> {
         let mut stray: Option<(usize, usize)> = None;
         loop {
@@ -230,7 +230,7 @@ impl<'a> Cursor<'a> {
         self.tag().is_some()
     }
 
-    /// Goes past a tag, where one stands.
+    /// Advances past a tag, if there is one here.
     fn tag(&mut self) -> Option<Tag<'a>> {
         let inside = self.rest().strip_prefix('<')?;
         let (is_close, inside) = match inside.strip_prefix('/') {
@@ -257,7 +257,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Reads a call behind the opening tag of its server.
+    /// Reads a call after the opening tag of its server.
     fn call(
         &mut self,
         at: usize,
@@ -298,9 +298,9 @@ impl<'a> Cursor<'a> {
                 )),
             };
         }
-        // Calls of the same tool that the body quotes: where they begin.
+        // The positions at which calls of the same tool, quoted by the body, begin.
         let mut quoted: Vec<usize> = Vec::new();
-        // The last one that took a closing tag: where it begins, and where that ends.
+        // The last such call that took a closing tag: where it begins, and where that tag ends.
         let mut closed: Option<(usize, usize)> = None;
         while let Some(next) = self.rest().find('<') {
             self.at += next;
@@ -337,7 +337,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The error of a body that holds an opening without its closing tags.
+    /// Returns the error for a body that contains an opening tag without its closing tags.
     fn unbalanced(&self, opening: usize, tool: &str, server: &str) -> Unread<'a> {
         let found = format!(
             "`<{server}><{tool}>` inside the body of such a call; the `</{tool}></{server}>` behind it \
@@ -348,7 +348,7 @@ impl<'a> Cursor<'a> {
         Unread::syntax(self.text, opening, found, expected.to_owned())
     }
 
-    /// Goes past the closing tag of a server, where it is next.
+    /// Advances past the closing tag of a server, if it is next.
     fn server_end(&mut self, server: &str) -> Option<()> {
         let mut cursor = *self;
         cursor.skip_blanks();
@@ -361,13 +361,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Behind a call the structure goes on, or the text ends.
+    /// After a call the structure continues, or the text ends.
     fn check_behind(&self, tool: &str, server: &str) -> Result<(), Unread<'a>> {
         let mut cursor = *self;
         if cursor.skip_space().is_none() || cursor.rest().is_empty() {
             return Ok(());
         }
-        // A tag that is cut off counts: the block is reported as truncated then.
+        // A truncated tag counts: the block is reported as truncated then.
         let is_cut = cursor.rest().starts_with('<') && !cursor.rest().contains('>');
         if is_cut || cursor.is_at_tag() {
             return Ok(());
@@ -382,7 +382,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether a block ends in a text, for good: the last of its closing tags stands before space, or last.
+/// Returns whether a block definitely ends in a text: the last of its closing tags is followed by white
+/// space or by nothing.
 fn is_block_end_behind(text: &str) -> bool {
     let closing = "</execute_tools>";
     text.rfind(closing).is_some_and(|at| {
@@ -391,7 +392,7 @@ fn is_block_end_behind(text: &str) -> bool {
     })
 }
 
-/// Whether a character may stand in the name of a tag.
+/// Returns whether a character may occur in the name of a tag.
 pub(super) fn is_name(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !"<>/\"'=&`!?,;(){}[]|\\".contains(c)
 }

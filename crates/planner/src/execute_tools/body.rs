@@ -1,9 +1,10 @@
 //! The text of a body.
 
-/// The text that a body means: CDATA opened, entities decoded once, the space around it gone.
+/// Returns the text that a body stands for: CDATA is opened, entities are decoded once, and surrounding
+/// white space is removed.
 pub(super) fn text(body: &str) -> String {
     let mut text = String::with_capacity(body.len());
-    // Where the text may be trimmed: before and behind CDATA.
+    // Where the text may be trimmed: before and after CDATA.
     let mut verbatim: Option<(usize, usize)> = None;
     let mut rest = body;
     while let Some(at) = rest.find("<![CDATA[") {
@@ -20,14 +21,14 @@ pub(super) fn text(body: &str) -> String {
     let end = to.max(text.trim_end().len());
     text.truncate(end);
     let blank = text.len() - text.trim_start().len();
-    // On several lines the first line's indent matters, to Python at least.
+    // In a text of several lines the first line's indent matters, at least to Python.
     let line = text[..blank].rfind('\n').map_or(0, |at| at + 1);
     let is_single = !text[blank..].contains('\n');
     text.drain(..if is_single { blank } else { line }.min(from));
     text
 }
 
-/// Decodes entities, once: what comes out is not looked at again.
+/// Decodes entities, once: the result is not scanned again.
 fn decode_into(text: &str, out: &mut String) {
     const LONGEST: usize = "&#x0010ffff;".len();
     let mut rest = text;
@@ -74,7 +75,7 @@ fn entity(name: &str) -> Option<char> {
 mod tests {
     use super::text;
 
-    /// ET7: entities are decoded once, CDATA is verbatim, the space around goes.
+    /// ET7: entities are decoded once, CDATA is verbatim, and surrounding space is removed.
     #[test]
     fn et7_a_body_means_its_text() {
         for (body, expected) in [

@@ -11,11 +11,12 @@ use crate::{
 use foldback_tool::ToolSpec;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many pairs of calls that wait for each other a block may have: two groups of 1,000 calls, one after
-/// the other. More are refused before they take memory, whatever the limits of plans are.
+/// The number of pairs of calls that wait for each other that a block may have: two groups of 1,000
+/// calls, one after the other. Larger blocks are refused before they take memory, whatever the limits
+/// of plans are.
 const PAIRS_MOST: usize = 1_000_000;
 
-/// Lowers a block. Step N is the call at index N - 1, in the order of the text.
+/// Lowers a block. Step N is the call at index N - 1, in text order.
 pub(super) fn lower(text: &str, at: usize, block: Block<'_>, catalog: &Catalog) -> ExecuteTools {
     let range = at..block.end;
     let mut lowering = Lowering {
@@ -37,7 +38,7 @@ pub(super) fn lower(text: &str, at: usize, block: Block<'_>, catalog: &Catalog) 
             "more than {PAIRS_MOST} pairs of calls wait for each other; expected smaller groups"
         );
         lowering.note(FindingKind::OverLimit, at, message);
-        // Some of what they wait for was left out: none of them may run.
+        // Some of their dependences were left out, so none of them may run.
         let plan = Plan { form: Form::ExecuteTools, steps: Vec::new() };
         let Lowering { findings, places, .. } = lowering;
         return ExecuteTools { plan, findings, places, range };
@@ -61,16 +62,16 @@ struct Lowering<'a> {
     tools: Tools<'a>,
     steps: Vec<Step>,
     places: BTreeMap<StepId, Position>,
-    /// For each step, the way down to it: the kind of each group, and its place in it.
+    /// The path down to each step: the kind of each group, and its place in it.
     ways: Vec<Vec<(GroupKind, usize)>>,
-    /// How many pairs of calls there are of which one waits for the other.
+    /// The number of pairs of calls in which one waits for the other.
     pairs: usize,
     findings: Findings,
 }
 
 impl Lowering<'_> {
-    /// Lowers the items of a group that starts when `after` has ended; gives the steps that end it, none
-    /// where it is empty. An empty group is as if it were not there.
+    /// Lowers the items of a group that starts when `after` has ended. Returns the steps that end it,
+    /// or none if it is empty. An empty group has no effect.
     fn group(
         &mut self,
         group: &Group<'_>,
@@ -127,7 +128,7 @@ impl Lowering<'_> {
         id
     }
 
-    /// What the body of a call means for its tool.
+    /// Returns the arguments that the body of a call stands for.
     fn arguments(&mut self, id: StepId, call: &Call<'_>, function: &str) -> Template {
         let at = self.at.of(call.at);
         let tool = self.tools.catalog.get(function);
@@ -155,9 +156,9 @@ impl Lowering<'_> {
         })
     }
 
-    /// A step waits for those that it refers to; where it does so anyhow, that is written down. The
-    /// others (itself, later ones, neighbours in a `<parallel>`) are errors, which are found when the
-    /// plan is checked.
+    /// A step waits for the steps that it refers to; if the groups already make it wait, the dependence
+    /// is recorded. The others (itself, later steps, neighbours in a `<parallel>`) are errors, which
+    /// are found when the plan is checked.
     fn wait_for_references(&mut self) {
         for (place, step) in self.steps.iter_mut().enumerate() {
             let Action::Call { arguments, .. } = &step.action else { continue };
@@ -189,14 +190,14 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether the step at one way ends before the one at another starts: where the ways part, they are in
-/// a sequence, in this order.
+/// Returns whether the step at one path ends before the one at another starts: at the point where the
+/// paths part, the two are in a sequence, in this order.
 fn is_before(one: &[(GroupKind, usize)], other: &[(GroupKind, usize)]) -> bool {
     let parting = one.iter().zip(other).find(|(one, other)| one.1 != other.1);
     parting.is_some_and(|(one, other)| one.0 != GroupKind::Parallel && one.1 < other.1)
 }
 
-/// The tools by server and name in tags.
+/// The tools, by the server and name in their tags.
 struct Tools<'a> {
     catalog: &'a Catalog,
     by_tag: BTreeMap<&'a str, Vec<&'a ToolSpec>>,
@@ -204,7 +205,7 @@ struct Tools<'a> {
 
 enum Lookup<'a> {
     Tool(&'a ToolSpec),
-    /// There is one of the name, of another server.
+    /// Another server has a tool of this name.
     OtherServer(&'a ToolSpec),
     Unknown,
 }
@@ -232,7 +233,7 @@ impl<'a> Tools<'a> {
     }
 }
 
-/// The name without the server before it: `search` of `deepsearch_server.search`.
+/// Returns the name without the server prefix: `search` of `deepsearch_server.search`.
 pub(super) fn local_name(tool: &ToolSpec) -> Option<&str> {
     let rest = tool.name().strip_prefix(tool.server.as_deref()?)?;
     ["__", "_", ".", "/", ":", "-"].iter().find_map(|separator| rest.strip_prefix(*separator))

@@ -1,38 +1,38 @@
 //! `<execute_tools>`: calls in `<parallel>` and `<sequential>`, as text in tags.
 //!
-//! The tags look like XML, and what stands in them is whatever the tools read: Python with `<` and
-//! `&&`, queries with apostrophes, JSON. So the scanner is not an XML parser. Its rules:
+//! The tags look like XML, but they contain whatever the tools read: Python with `<` and `&&`, queries
+//! with apostrophes, JSON. So the scanner is not an XML parser. Its rules:
 //!
-//! **The block.** `<execute_tools>` .. `</execute_tools>` anywhere in the text. A tag directly behind a
-//! backtick, or one that is followed by text and never closed around a call, is a mention. Code fences
-//! around a block are passed over; but when there is a block outside of fences, those in fences are
-//! examples. Two blocks are an error, not a choice. A block may hold lines like the end of its fence; when
-//! it is not closed within it, it may go on up to the next opening tag.
+//! **The block.** `<execute_tools>` .. `</execute_tools>` anywhere in the text. A tag directly after a
+//! backtick, or one that is followed by text and never closed around a call, is only a mention. Code
+//! fences around a block are ignored; but if there is a block outside fences, those inside are
+//! examples. Two blocks are an error, not a choice. A block may contain lines that look like the end of
+//! its fence. If it is not closed within the fence, it may continue up to the next opening tag.
 //!
-//! **Inside** stand `<parallel>`, `<sequential>` and calls, in any nesting. Several items directly in
-//! the block run one after the other. Comments are passed over; text before a tag is passed over and
-//! noted.
+//! **Inside** are `<parallel>`, `<sequential>` and calls, nested in any way. Several items directly in
+//! the block run one after the other. Comments are skipped; text before a tag is skipped and noted.
 //!
-//! **A call** is `<server><tool>body</tool></server>`, one tool a server tag. The body ends at the first
-//! `</tool></server>` (with space between) that does not belong to a `<server><tool>` inside the body,
-//! and behind which the structure goes on. So a literal `</tool>`, in a string or not, is body, and so is
-//! a whole call that the body quotes. When `</tool></server>` is followed by text, nobody can say where
-//! the call ends: an error; so is a body that quotes the opening tags without the closing ones. In
-//! `<![CDATA[..]]>` nothing is looked at.
+//! **A call** is `<server><tool>body</tool></server>`, with one tool per server tag. The body ends at
+//! the first `</tool></server>` (with space between) that does not belong to a `<server><tool>` inside
+//! the body, and after which the structure continues. So a literal `</tool>`, in a string or not, is
+//! part of the body, and so is a whole call that the body quotes. If `</tool></server>` is followed by
+//! text, the end of the call is ambiguous: an error. So is a body that quotes the opening tags without
+//! the closing ones. Nothing inside `<![CDATA[..]]>` is examined.
 //!
-//! **The body's text** is that with CDATA opened and entities decoded, once: `&amp;lt;` is `&lt;`. A `&`
-//! that begins no known entity stays. Empty lines at the beginning and space at the end go, and on a
-//! single line the space before it; inside CDATA everything stays.
+//! **The body's text** is the body with CDATA opened and entities decoded once: `&amp;lt;` is `&lt;`. A
+//! `&` that begins no known entity stays. Empty lines at the beginning and white space at the end are
+//! removed, and on a single line the leading white space too; inside CDATA everything stays.
 //!
 //! **Arguments.** A JSON object binds by name, unless it can be meant as text: its tool has a primary
-//! argument, its schema names parameters, and none of the keys is one of them. A reference may stand bare
-//! where a value does. So do child elements that are all named
-//! like parameters. Any other text is the tool's primary argument: the declared one, else the only
-//! parameter, else the only required one. No text is no arguments. An object nested deeper than 128 levels
-//! is refused, so are groups; so is a block in which more than a million pairs of calls wait for each other.
+//! argument, its schema names parameters, and none of the keys is one of them. In place of a value a
+//! reference may be bare. Child elements also bind by name if all of them are named like parameters.
+//! Any other text is the tool's primary argument: the declared one, else the only parameter, else the
+//! only required one. No text means no arguments. An object nested deeper than 128 levels is refused,
+//! and so are groups nested that deep; so is a block in which more than a million pairs of calls wait
+//! for each other.
 //!
-//! **Nothing runs of a block that is not closed.** That is why calls come out when their block has
-//! closed, and not before.
+//! **Nothing runs from a block that is not closed.** That is why calls are returned when their block
+//! has closed, and not before.
 
 mod arguments;
 mod block;
@@ -50,25 +50,25 @@ use places::Places;
 use prose::Located;
 use std::collections::BTreeMap;
 
-/// The block of an answer.
+/// The block in an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecuteTools {
     /// Its calls: step N is the call at index N - 1.
     pub plan: Plan,
-    /// What was noticed. With an error among it, the plan must not run.
+    /// The findings. If one of them is an error, the plan must not run.
     pub findings: Findings,
-    /// Where each call begins in the text.
+    /// The position in the text at which each call begins.
     pub places: BTreeMap<StepId, Position>,
     /// The bytes of the text that the block takes, tags included.
     pub range: std::ops::Range<usize>,
 }
 
-/// Reads an answer. The catalog says which tools a server has, and what their bodies are for. A block
-/// outside of code fences counts before one inside; a second one is an error among the findings.
+/// Parses an answer. The catalog says which tools a server has, and what their bodies mean. A block
+/// outside code fences counts before one inside; a second one is an error among the findings.
 ///
 /// # Errors
-/// [`ParseError::NoPlan`] when there is no block in the text; others when it breaks off, or when it
-/// cannot be said where a call ends.
+/// [`ParseError::NoPlan`] if there is no block in the text; other errors if the block is truncated or
+/// the end of a call is ambiguous.
 ///
 /// ```
 /// use foldback_planner::{Catalog, StepId, parse_execute_tools};

@@ -1,4 +1,4 @@
-//! Finds the groups that say what waits for what.
+//! Finds the groups that express the dependences.
 
 use crate::json::DEPTH_MOST;
 use crate::{Plan, StepId};
@@ -23,23 +23,23 @@ impl Tree {
     }
 }
 
-/// Takes a plan apart into groups. Each level of the nesting takes time in proportion to steps plus
+/// Takes a plan apart into groups. Each level of nesting takes time in proportion to steps plus
 /// dependences.
 pub(super) struct Nesting {
-    /// For each step, the places of those that it waits for; all are lower.
+    /// For each step, the places of the steps that it waits for; all are lower.
     after: Vec<Vec<usize>>,
-    /// For each step, its place in the set that is looked at.
+    /// For each step, its place in the set under examination.
     ranks: Vec<usize>,
 }
 
-/// The rank of what is in no set that was looked at.
+/// The rank of a step that is in no set examined so far.
 const NONE: usize = usize::MAX;
 
 impl Nesting {
     pub(super) fn of(plan: &Plan) -> Self {
         let places: BTreeMap<StepId, usize> =
             plan.steps.iter().zip(0..).map(|(step, place)| (step.id, place)).collect();
-        // Steps wait for lower numbers only, in a plan that may run.
+        // In a plan that may run, steps wait for lower numbers only.
         let after = plan.steps.iter().zip(0..).map(|(step, own)| {
             let mut after: Vec<usize> = step
                 .after
@@ -54,8 +54,8 @@ impl Nesting {
         Self { after: after.collect(), ranks: vec![NONE; plan.steps.len()] }
     }
 
-    /// The groups that give exactly the order of a set of places, which ascend. `Err` is a step that none
-    /// gives.
+    /// Returns the groups that give exactly the order of a set of ascending places. `Err` is a step
+    /// that no group can express.
     pub(super) fn tree(&mut self, set: Vec<usize>, depth: usize) -> Result<Tree, usize> {
         let first = set.first().copied().unwrap_or(0);
         if depth + 2 > DEPTH_MOST {
@@ -78,8 +78,9 @@ impl Nesting {
         items.map(if is_parallel { Tree::Parallel } else { Tree::Sequential })
     }
 
-    /// The pairs of a set of which the second waits for the first, by their ranks in it. What waits
-    /// through others does so through others of the set, since the sets are made that way.
+    /// Returns the pairs of a set in which the second waits for the first, by their ranks in it.
+    /// Indirect waiting runs through other steps of the same set, because of the way the sets are
+    /// built.
     fn pairs(&mut self, set: &[usize]) -> Vec<(usize, usize)> {
         for (rank, place) in set.iter().enumerate() {
             self.ranks[*place] = rank;
@@ -96,9 +97,9 @@ impl Nesting {
     }
 }
 
-/// Sets that have nothing to do with each other.
+/// Returns sets that have no dependences on each other.
 fn components(set: &[usize], pairs: &[(usize, usize)]) -> Vec<Vec<usize>> {
-    // The lowest known rank of each one's component, or a step on the way to it.
+    // The lowest known rank of each step's component, or a step on the way to it.
     let mut lower: Vec<usize> = (0..set.len()).collect();
     for (one, other) in pairs {
         let (one, other) = (root(&mut lower, *one), root(&mut lower, *other));
@@ -120,14 +121,15 @@ fn root(lower: &mut [usize], mut rank: usize) -> usize {
     rank
 }
 
-/// Sets of which each ends before the next begins.
+/// Returns sets of which each ends before the next begins.
 ///
-/// A set can be cut before a rank when everything behind the cut waits for everything before it. It does
-/// so when whatever nothing before the cut waits for (an end) and whatever waits for nothing behind it (a
-/// beginning) are pairs, each with each. So ends, beginnings and pairs of them are counted for every cut.
+/// A set can be cut before a rank if everything after the cut waits for everything before it. That is
+/// the case if each end (a step before the cut that nothing before the cut waits for) is paired with
+/// each beginning (a step after the cut that waits for nothing after it). So ends, beginnings and their
+/// pairs are counted for every cut.
 fn sequence(set: Vec<usize>, pairs: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let count = set.len();
-    // The first that waits for each one, and the last that each one waits for, plus one.
+    // The first step that waits for each step, and the last step that each one waits for, plus one.
     let mut first_behind = vec![count; count];
     let mut last_before = vec![0; count];
     for (before, behind) in pairs {
@@ -155,7 +157,7 @@ fn sequence(set: Vec<usize>, pairs: &[(usize, usize)]) -> Vec<Vec<usize>> {
     parts
 }
 
-/// How many ranges hold each cut.
+/// The number of ranges that contain each cut.
 struct Counts(Vec<isize>);
 
 impl Counts {
@@ -163,7 +165,7 @@ impl Counts {
         Self(vec![0; count + 2])
     }
 
-    /// Counts the cuts from the first to the last, which is one of them; none where that is lower.
+    /// Counts the cuts from the first to the last, inclusive; none if the last is lower.
     fn add(&mut self, first: usize, last: usize) {
         if first <= last {
             self.0[first] += 1;

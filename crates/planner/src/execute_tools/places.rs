@@ -2,7 +2,8 @@
 
 use crate::Position;
 
-/// Finds the places of bytes; those that ascend cost one walk through the text together.
+/// Finds the line and column of bytes. Ascending offsets cost a single walk through the text
+/// altogether.
 pub(super) struct Places<'a> {
     text: &'a str,
     last: Position,
@@ -13,7 +14,7 @@ impl<'a> Places<'a> {
         Self { text, last: Position::START }
     }
 
-    /// The place of a byte where a character begins.
+    /// Returns the place of a byte at which a character begins.
     pub(super) fn of(&mut self, at: usize) -> Position {
         if at < self.last.offset {
             self.last = Position::START;

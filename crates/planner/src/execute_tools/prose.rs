@@ -1,4 +1,4 @@
-//! Where blocks stand in an answer.
+//! Finds blocks in an answer.
 
 use super::block::{self, BLOCK, Block, GroupKind, Item, Unread};
 
@@ -11,13 +11,13 @@ pub(super) struct Located<'a> {
     pub(super) block: Result<Block<'a>, Unread<'a>>,
 }
 
-/// All blocks of an answer, up to the first outside of code fences that cannot be read. The text is gone
-/// through once, however many there are.
+/// Returns all blocks of an answer, up to the first one outside code fences that cannot be read. The
+/// text is read once, however many there are.
 pub(super) fn blocks(text: &str) -> Vec<Located<'_>> {
     let mut located = Vec::new();
     let mut fences = Fences { text, at: 0, open: None };
     let mut from = 0;
-    // The end of the last fence that was looked for, and the first opening tag behind.
+    // The end of the last fence that was sought, and the first opening tag after it.
     let mut fence_end = 0;
     let mut most = 0;
     while let Some(at) = opening(text, from) {
@@ -27,8 +27,8 @@ pub(super) fn blocks(text: &str) -> Vec<Located<'_>> {
         if is_mention(text, at) {
             continue;
         }
-        // A block may hold lines like the end of its fence. It is read beyond that, up to where another
-        // block begins: there the search goes on if this one is broken.
+        // A block may contain lines that look like the end of its fence. It is read beyond them, up to
+        // the beginning of another block; the search resumes there if this one is broken.
         if is_fenced && fence_end <= at {
             fence_end = fences.end();
             most = opening(text, fence_end).unwrap_or(text.len());
@@ -37,7 +37,8 @@ pub(super) fn blocks(text: &str) -> Vec<Located<'_>> {
         match &block {
             Ok(block) => {
                 from = block.end;
-                // Tags and text without a call are a mention, unless there is nothing between the tags.
+                // Tags around text without a call are only a mention; tags with nothing between them
+                // are a block.
                 if !block.strays.is_empty() && !holds_call(&block.root.items) {
                     continue;
                 }
@@ -55,7 +56,7 @@ pub(super) fn blocks(text: &str) -> Vec<Located<'_>> {
     located
 }
 
-/// The next opening tag of a block.
+/// Returns the next opening tag of a block.
 fn opening(text: &str, mut from: usize) -> Option<usize> {
     loop {
         let at = from + text.get(from..)?.find("<execute_tools")?;
@@ -67,8 +68,8 @@ fn opening(text: &str, mut from: usize) -> Option<usize> {
     }
 }
 
-/// Whether a tag only talks of blocks: directly behind a backtick, or followed by text and not closed
-/// before the next one.
+/// Returns whether a tag only mentions blocks: it is directly after a backtick, or followed by text and
+/// not closed before the next one.
 fn is_mention(text: &str, at: usize) -> bool {
     if text[..at].ends_with('`') {
         return true;
@@ -92,32 +93,32 @@ fn holds_call(items: &[Item<'_>]) -> bool {
     })
 }
 
-/// Follows the code fences of Markdown: three backticks or tildes at the beginning of a line.
+/// A tracker of Markdown code fences: three backticks or tildes at the beginning of a line.
 #[derive(Clone, Copy)]
 struct Fences<'a> {
     text: &'a str,
-    /// The lines that begin before are known.
+    /// The lines that begin before this offset have been read.
     at: usize,
     /// The character and the length of the open fence.
     open: Option<(char, usize)>,
 }
 
 impl Fences<'_> {
-    /// Takes the lines that begin before `to`.
+    /// Reads the lines that begin before `to`.
     fn walk_to(&mut self, to: usize) {
         while self.at < to {
             self.take_line();
         }
     }
 
-    /// Goes on behind a place; the line that it stands in is no fence.
+    /// Resumes after a place; the line that contains it is not a fence.
     fn skip_to(&mut self, to: usize) {
         if self.at <= to {
             self.at = self.text[to..].find('\n').map_or(self.text.len(), |at| to + at + 1);
         }
     }
 
-    /// The place behind the open fence.
+    /// Returns the place after the open fence.
     fn end(mut self) -> usize {
         while self.open.is_some() && self.at < self.text.len() {
             self.take_line();
@@ -132,7 +133,7 @@ impl Fences<'_> {
         self.at += length;
         let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else { return };
         let run = line.chars().take_while(|c| *c == mark).count();
-        // Marks are of one byte.
+        // Fence characters are one byte long.
         let behind = &line[run..];
         match self.open {
             Some((open, length)) if open == mark && run >= length && behind.is_empty() => {

@@ -1,4 +1,4 @@
-//! Writes a plan as `<execute_tools>`, where groups can say what waits for what.
+//! Writes a plan as `<execute_tools>`, if groups can express its dependences.
 
 use super::block::is_name;
 use super::nesting::{Nesting, Tree};
@@ -15,26 +15,26 @@ use std::collections::BTreeMap;
 pub struct Expressed {
     /// The block.
     pub text: String,
-    /// For each call, in the order of its index, the step that it was.
+    /// The step that each call was, by call index.
     pub order: Vec<StepId>,
 }
 
-/// The server of a tool that belongs to none.
+/// The server tag of a tool that belongs to no server.
 const NO_SERVER: &str = "tools";
 
 /// Writes a plan as `<execute_tools>`. Read back, its calls wait for each other just as the steps did;
-/// only redundant dependences may be gone.
+/// only redundant dependences may be missing.
 ///
 /// # Errors
-/// When the plan is no nesting of sequences and parallel groups, holds an anchor or a failure policy, or
-/// arguments that no body can say.
+/// When the plan is not a nesting of sequences and parallel groups, contains an anchor or a failure
+/// policy, or has arguments that no body can express.
 pub fn write_execute_tools(plan: &Plan, catalog: &Catalog) -> Result<Expressed, WriteError> {
     let mut nesting = Nesting::of(plan);
     let all: Vec<usize> = (0..plan.steps.len()).collect();
     let tree = nesting.tree(all, 0).map_err(|place| WriteError::Inexpressible {
         step: plan.steps.get(place).map_or(StepId(0), |step| step.id),
         form: FORM,
-        what: "what it waits for: the plan is no nesting of <parallel> and <sequential>",
+        what: "its dependences: the plan is not a nesting of <parallel> and <sequential>",
     })?;
     let mut leaves = Vec::new();
     tree.leaves(&mut leaves);
@@ -82,12 +82,12 @@ impl Writer<'_> {
             return Err(cannot("an anchor"));
         };
         if step.on_failure != FailurePolicy::default() {
-            return Err(cannot("what a failure means"));
+            return Err(cannot("a failure policy"));
         }
         let tool = self.catalog.get(function);
         let (server, name) = tags(function, tool);
         if ![server, name].iter().all(|tag| is_tag(tag)) {
-            return Err(cannot("a name that is no tag"));
+            return Err(cannot("a name that is not a valid tag"));
         }
         let arguments = self.renumber(arguments);
         if let Some(text) = arguments.misread(Spelling::ExecuteTools) {
@@ -126,7 +126,7 @@ impl Writer<'_> {
     }
 }
 
-/// The tags of a tool.
+/// Returns the tags of a tool.
 fn tags<'a>(function: &'a str, tool: Option<&'a ToolSpec>) -> (&'a str, &'a str) {
     let server = tool.and_then(|tool| tool.server.as_deref()).unwrap_or(NO_SERVER);
     let name = tool.and_then(lower::local_name).unwrap_or(function);

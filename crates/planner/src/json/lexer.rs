@@ -11,21 +11,21 @@ pub(super) enum Token {
     CloseArray,
     Colon,
     Comma,
-    /// Without its escapes.
+    /// A string, with its escapes decoded.
     Text(String),
-    /// A number, a truth value or null.
+    /// A number, a Boolean or null.
     Scalar(String),
 }
 
-/// Cuts characters into tokens.
+/// A lexer that turns characters into tokens.
 #[derive(Debug)]
 pub(super) struct Lexer {
     state: State,
-    /// The place of the next character.
+    /// The position of the next character.
     at: Position,
-    /// Where the open token began.
+    /// The position at which the open token began.
     from: Position,
-    /// What it holds so far, with its escapes.
+    /// The open token's text so far, with its escapes decoded.
     literal: String,
 }
 
@@ -35,7 +35,7 @@ enum State {
     Text,
     /// After a backslash.
     Escape,
-    /// After `\u`, with so many digits to come.
+    /// After `\u`, with this many digits to come.
     Unicode(u8),
     Scalar,
     /// After a slash.
@@ -51,12 +51,12 @@ impl Lexer {
         Self { state: State::Between, at, from: at, literal: String::new() }
     }
 
-    /// The place of the next character.
+    /// Returns the position of the next character.
     pub(super) fn at(&self) -> Position {
         self.at
     }
 
-    /// Whether a string or a comment is open, or a scalar that may go on.
+    /// Returns a description of the open string, comment or scalar, if there is one.
     pub(super) fn open(&self) -> Option<&'static str> {
         match self.state {
             State::Between => None,
@@ -66,12 +66,12 @@ impl Lexer {
         }
     }
 
-    /// Whether a comment is open, or may be.
+    /// Returns whether a comment is open, or may be.
     pub(super) fn is_in_comment(&self) -> bool {
         matches!(self.state, State::Slash | State::LineComment | State::BlockComment { .. })
     }
 
-    /// Takes a character. It ends up to two tokens: a scalar, and the bracket behind it.
+    /// Takes a character. It ends at most two tokens: a scalar, and the bracket after it.
     pub(super) fn push(&mut self, c: char) -> Result<[Option<(Position, Token)>; 2], ParseError> {
         let mut tokens = [None, None];
         match self.state {
@@ -134,7 +134,7 @@ impl Lexer {
         Ok(tokens)
     }
 
-    /// The end of the text: a scalar ends there.
+    /// Ends the text, and with it an open scalar.
     pub(super) fn end(&mut self) -> Result<Option<(Position, Token)>, ParseError> {
         if self.state == State::LineComment {
             self.state = State::Between;
@@ -156,7 +156,7 @@ impl Lexer {
         })
     }
 
-    /// A character outside of everything.
+    /// Handles a character outside all tokens.
     fn begin(&mut self, c: char) -> Result<Option<(Position, Token)>, ParseError> {
         self.from = self.at;
         self.literal.clear();
@@ -192,7 +192,7 @@ impl Lexer {
     }
 }
 
-/// Whether a text is a number by JSON's grammar.
+/// Returns whether a text is a number by JSON's grammar.
 pub(crate) fn is_number(text: &str) -> bool {
     let text = text.strip_prefix('-').unwrap_or(text);
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,7 +1,7 @@
-//! JSON as models write it: comments and trailing commas are tolerated, the order of keys, keys that
-//! stand twice and the exact text of numbers are kept.
+//! JSON as models write it. Comments and trailing commas are tolerated; the order of keys, duplicate
+//! keys and the exact text of numbers are kept.
 //!
-//! The reader takes one character at a time, so what it gives does not depend on how the text was cut.
+//! The reader takes one character at a time, so its output does not depend on how the text was split.
 
 mod lexer;
 mod number;
@@ -13,10 +13,10 @@ pub(crate) use tree::{Done, Tree};
 
 use crate::{ParseError, Position};
 
-/// Deeper nesting is refused, so that no recursion over what was read can overflow the stack.
+/// Deeper nesting is refused, so that recursion over a parsed value cannot overflow the stack.
 pub(crate) const DEPTH_MOST: usize = 128;
 
-/// A value, and where it begins.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) at: Position,
@@ -25,24 +25,24 @@ pub(crate) struct Node {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// A number, a truth value or null, as it was written.
+    /// A number, a Boolean or null, as it was written.
     Scalar(String),
     Text(String),
     Array(Vec<Node>),
     Object(Vec<Member>),
 }
 
-/// A key with its value; a key that stands twice is there twice.
+/// A key with its value; a key that occurs twice is kept twice.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Member {
-    /// Where the key begins.
+    /// The position of the key.
     pub(crate) at: Position,
     pub(crate) key: String,
     pub(crate) node: Node,
 }
 
 impl Value {
-    /// What it is, with an article.
+    /// Returns the kind of value, with an article.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Scalar(text) => match text.as_str() {
@@ -61,7 +61,7 @@ impl Value {
     }
 }
 
-/// Reads a text that is one value and nothing else.
+/// Parses a text that is one value and nothing else.
 pub(crate) fn read(text: &str) -> Result<Node, ParseError> {
     let mut tree = Tree::new(Position::START, None);
     let mut root = None;

@@ -1,12 +1,12 @@
 //! Numbers by their value.
 
-/// Whether two numbers of JSON are one value: `5`, `5.0` and `50e-1` are. Exact, however many digits
-/// there are; exponents that no machine integer holds are compared as they are written.
+/// Returns whether two JSON numbers have the same value: `5`, `5.0` and `50e-1` do. Exact, however many
+/// digits there are; exponents that do not fit a machine integer are compared as written.
 pub(crate) fn same_number(one: &str, other: &str) -> bool {
     one == other || decimal(one).is_some_and(|value| Some(value) == decimal(other))
 }
 
-/// A sign, the digits from the first to the last that is not 0, and the power of ten of the last.
+/// The sign, the digits from the first to the last non-zero one, and the power of ten of the last.
 fn decimal(text: &str) -> Option<(bool, String, i64)> {
     let (is_negative, text) = match text.strip_prefix('-') {
         Some(text) => (true, text),

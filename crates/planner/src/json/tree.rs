@@ -4,24 +4,24 @@ use super::lexer::{Lexer, Token};
 use super::{DEPTH_MOST, Member, Node, Value};
 use crate::{ParseError, Position};
 
-/// Builds one value, character by character.
+/// A parser that builds one value, character by character.
 #[derive(Debug)]
 pub(crate) struct Tree {
     lexer: Lexer,
     open: Vec<Open>,
     next: Next,
-    /// The members of the object under this key of the root come out one by one.
+    /// The members of the object under this key of the root are emitted one by one.
     handed_out: Option<&'static str>,
 }
 
-/// What came to its end.
+/// The part of the text that was completed.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// A key of the root, with its colon; its value follows.
     Key(Position, String),
-    /// A member of the object whose members come out one by one.
+    /// A member of the object whose members are emitted one by one.
     Member(Member),
-    /// All of it, without the members that came out before.
+    /// The whole value, without the members that were emitted before.
     Root(Node),
 }
 
@@ -60,12 +60,12 @@ impl Tree {
         self.lexer.at()
     }
 
-    /// Whether a comment is open.
+    /// Returns whether a comment is open.
     pub(crate) fn is_in_comment(&self) -> bool {
         self.lexer.is_in_comment()
     }
 
-    /// Whether the root is closed.
+    /// Returns whether the root is closed.
     pub(crate) fn is_done(&self) -> bool {
         self.next == Next::Nothing
     }
@@ -78,7 +78,7 @@ impl Tree {
         Ok(done)
     }
 
-    /// The end of the text.
+    /// Ends the text.
     pub(crate) fn end(&mut self) -> Result<Vec<Done>, ParseError> {
         let mut done = Vec::new();
         if let Some((at, token)) = self.lexer.end()? {
@@ -90,7 +90,7 @@ impl Tree {
         Ok(done)
     }
 
-    /// The error of a text that ends here.
+    /// Returns the error for a text that ends here.
     pub(crate) fn truncated(&self) -> ParseError {
         let within = match self.open.iter().rev().find_map(|open| open.key.as_ref()) {
             Some((at, key)) => format!("the value of `{key}` ({at})"),
@@ -167,7 +167,7 @@ impl Tree {
         }
     }
 
-    /// A value came to its end: it goes where it belongs.
+    /// Puts a completed value where it belongs.
     fn complete(&mut self, node: Node, done: &mut Vec<Done>) {
         self.next = Next::CommaOrClose;
         let hands_out = match (self.handed_out, self.open.as_slice()) {

@@ -1,11 +1,11 @@
 //! OnePlan JSON: `{"action_plan": {"step1": {"function": .., "args": .., "dependence": [..]}}}`.
 //!
-//! Around the JSON there may be text and code fences; in it comments (`//`, `/* */`) and trailing
-//! commas. Steps are ordered by number, not by where they stand. What is read leniently is noted;
-//! what is ambiguous (a key that stands twice, a second plan) is an error and never a choice.
+//! There may be text and code fences around the JSON, and comments (`//`, `/* */`) and trailing commas
+//! in it. Steps are ordered by number, not by position. Lenient readings are noted; ambiguity (a
+//! duplicate key, a second plan) is always an error and never a choice.
 //!
-//! An object is looked at where a `{` and a key stand. One without `action_plan` or `mode` is text
-//! like any other, so is one that breaks off before them.
+//! An object is examined if a `{` is followed by a key. One without `action_plan` or `mode` is ordinary
+//! text, and so is one that breaks off before them.
 
 mod reader;
 mod step_object;
@@ -17,33 +17,33 @@ pub use writer::{WriteError, write_one_plan};
 use crate::{Findings, ParseError, Plan, Position, StepId};
 use std::collections::BTreeMap;
 
-/// What a model answered that was asked for a plan.
+/// The answer of a model that was asked for a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnePlan {
-    /// What it wants.
+    /// The model's intent.
     pub intent: Intent,
-    /// What was noticed. With an error among it, the plan must not run.
+    /// The findings. If one of them is an error, the plan must not run.
     pub findings: Findings,
-    /// Where the key of each step stands in the text.
+    /// The position of each step's key in the text.
     pub places: BTreeMap<StepId, Position>,
 }
 
-/// What a model wants that was asked for a plan.
+/// The intent of a model that was asked for a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Intent {
     /// To carry out a plan.
     Plan(Plan),
     /// To go step by step, because the task is open-ended: `{"mode": "react", "reason": ".."}`.
     React {
-        /// Why; empty where it gave no reason.
+        /// The reason; empty if none was given.
         reason: String,
     },
 }
 
-/// Reads a whole answer. [`OnePlanReader`] reads one that is still being written.
+/// Parses a whole answer. [`OnePlanReader`] parses one that is still being written.
 ///
 /// # Errors
-/// When there is no plan in the text, or it breaks off, or is no JSON even when read leniently.
+/// When there is no plan in the text, the plan breaks off, or it is not JSON even when read leniently.
 pub fn parse_one_plan(text: &str) -> Result<OnePlan, ParseError> {
     let mut reader = OnePlanReader::new();
     reader.push(text);

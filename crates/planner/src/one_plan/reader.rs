@@ -9,18 +9,19 @@ use std::collections::BTreeMap;
 /// The key whose object holds the steps.
 const PLAN: &str = "action_plan";
 
-/// The mode of a planner that does not plan.
+/// The mode in which a planner declines to plan.
 const REACT: &str = "react";
 
-/// Characters behind a `{` in which its first key has to stand, space and comments not counted. It bounds
-/// what is read a second time when the `{` turns out to be text.
+/// The number of characters after a `{` within which its first key must appear, not counting space and
+/// comments. It limits what is read a second time when the `{` turns out to be text.
 const FIRST_KEY_WITHIN: usize = 512;
 
-/// Characters of space and comments before first keys that are read a second time, in all of a text.
+/// The number of characters of space and comments before first keys that are read a second time, in a
+/// whole text.
 const BLANKS_WITHIN: usize = 1 << 16;
 
-/// Reads OnePlan JSON while it is being written: [`push`](Self::push) takes the next part of the
-/// text, of any length, and gives the steps whose objects have closed.
+/// A reader of OnePlan JSON that is still being written: [`push`](Self::push) takes the next part of
+/// the text, of any length, and returns the steps whose objects have closed.
 ///
 /// ```
 /// use foldback_planner::{OnePlanEvent, OnePlanReader, StepId};
@@ -30,42 +31,42 @@ const BLANKS_WITHIN: usize = 1 << 16;
 /// let [OnePlanEvent::Step(step)] = events.as_slice() else { panic!("step1 has closed") };
 /// assert_eq!(step.id, StepId(1));
 /// assert!(reader.push(r#"ep2": {"function": "#).is_empty());
-/// // The text ends here: step2 never comes out.
+/// // The text ends here: step2 is never emitted.
 /// assert!(reader.finish().is_err());
 /// ```
 #[derive(Debug)]
 pub struct OnePlanReader {
-    /// The place of the next character.
+    /// The position of the next character.
     at: Position,
     state: State,
-    /// What stands behind a `{` whose first key is not complete yet.
+    /// The text after a `{` whose first key is not complete yet.
     held: Vec<(Position, char)>,
-    /// How many of those are space or stand in comments.
+    /// The number of those characters that are space or in comments.
     held_blanks: usize,
-    /// How many such characters may still be read a second time.
+    /// The number of such characters that may still be read a second time.
     blanks_left: usize,
     steps: BTreeMap<StepId, Step>,
-    /// Where the key of each step stands, those with errors included.
+    /// The position of each step's key, including steps with errors.
     numbers: BTreeMap<StepId, Position>,
     findings: Vec<Finding>,
-    /// The reason not to plan, where that was declared.
+    /// The reason not to plan, if one was declared.
     react: Option<String>,
-    /// Whether `action_plan` was seen, or that there will be none.
+    /// Whether `action_plan` was seen, or it is known that there will be none.
     found: bool,
-    /// How an object broke off that had no plan so far.
+    /// How an object that had no plan so far broke off.
     broken: Option<ParseError>,
     failed: Option<ParseError>,
 }
 
-/// What came out of a text.
+/// An event of reading a text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum OnePlanEvent {
-    /// The object of a step has closed, and nothing is wrong with it by itself.
+    /// The object of a step has closed, and it has no error of its own.
     Step(Step),
-    /// Something was noticed.
+    /// There is a finding.
     Finding(Finding),
-    /// The text cannot be read any further; [`OnePlanReader::finish`] gives the same error.
+    /// The text cannot be read any further; [`OnePlanReader::finish`] returns the same error.
     Failed(ParseError),
 }
 
@@ -74,11 +75,11 @@ enum State {
     Prose,
     Object {
         tree: Tree,
-        /// Whether it is an object: a key and a colon were read.
+        /// Whether this is an object: a key and a colon were read.
         is_object: bool,
-        /// Whether it holds a plan: `action_plan` was read.
+        /// Whether it contains a plan: `action_plan` was read.
         is_plan: bool,
-        /// Whether nothing before it did.
+        /// Whether no object before it did.
         is_first: bool,
     },
     Failed,
@@ -91,7 +92,7 @@ impl Default for OnePlanReader {
 }
 
 impl OnePlanReader {
-    /// A reader that has read nothing.
+    /// Returns a reader that has read nothing.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -110,8 +111,8 @@ impl OnePlanReader {
         }
     }
 
-    /// Takes the next part of the text. What all calls together give does not depend on how the text
-    /// was cut.
+    /// Takes the next part of the text. The combined output of all calls does not depend on how the
+    /// text was split.
     pub fn push(&mut self, text: &str) -> Vec<OnePlanEvent> {
         let mut events = Vec::new();
         for c in text.chars() {
@@ -121,10 +122,11 @@ impl OnePlanReader {
         events
     }
 
-    /// The end of the text.
+    /// Ends the text.
     ///
     /// # Errors
-    /// When there is no plan in it, or it breaks off, or is no JSON even when read leniently.
+    /// When there is no plan in the text, the plan breaks off, or it is not JSON even when read
+    /// leniently.
     pub fn finish(mut self) -> Result<OnePlan, ParseError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -175,7 +177,7 @@ impl OnePlanReader {
                     Err(error) if *is_object => {
                         self.broken.get_or_insert(error);
                         self.state = State::Prose;
-                        // What breaks this object may begin another.
+                        // The character that breaks this object may begin another.
                         self.take(c, events);
                     }
                     Err(_) => self.read_again(events),
@@ -188,7 +190,7 @@ impl OnePlanReader {
         }
     }
 
-    /// A `{` stands at a place.
+    /// Handles a `{` at a position.
     fn begin(&mut self, at: Position) {
         let mut tree = Tree::new(at, Some(PLAN));
         // An opening brace is always taken.
@@ -199,7 +201,7 @@ impl OnePlanReader {
         self.held_blanks = 0;
     }
 
-    /// The `{` was text: what was held behind it is read again.
+    /// Handles a `{` that was text: the text held back after it is read again.
     fn read_again(&mut self, events: &mut Vec<OnePlanEvent>) {
         self.state = State::Prose;
         self.blanks_left = self.blanks_left.saturating_sub(self.held_blanks);
@@ -238,7 +240,7 @@ impl OnePlanReader {
         }
     }
 
-    /// The object of a step has closed.
+    /// Handles the object of a step that has closed.
     fn take_step(&mut self, member: Member, events: &mut Vec<OnePlanEvent>) {
         if !matches!(self.state, State::Object { is_first: true, .. }) {
             return;
@@ -266,7 +268,7 @@ impl OnePlanReader {
         }
     }
 
-    /// The object that began in the text has closed.
+    /// Handles the end of the object that began in the text.
     fn take_root(&mut self, root: Node, events: &mut Vec<OnePlanEvent>) {
         let State::Object { is_plan, is_first, .. } =
             std::mem::replace(&mut self.state, State::Prose)

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 /// The function of an anchor: it calls no tool.
 pub(super) const ANCHOR: &str = "anchor_function";
 
-/// What a member came to.
+/// The result of lowering a member.
 pub(super) struct Lowered {
-    /// The number that its key gives.
+    /// The number in its key.
     pub(super) id: Option<StepId>,
     /// The step, unless it has no number or no function.
     pub(super) step: Option<Step>,
@@ -27,7 +27,7 @@ pub(super) fn lower(member: Member) -> Lowered {
     Lowered { id, step, findings: notes.findings }
 }
 
-/// Collects findings about one step.
+/// A collector of findings about one step.
 struct Notes {
     step: Option<StepId>,
     findings: Vec<Finding>,
@@ -51,7 +51,7 @@ impl Notes {
     }
 }
 
-/// The number in `stepN`.
+/// Returns the number in `stepN`.
 fn number(member: &Member, notes: &mut Notes) -> Option<StepId> {
     let Some((id, is_exact)) = read_step(&member.key) else {
         let key = crate::excerpt::of(&member.key);
@@ -65,7 +65,7 @@ fn number(member: &Member, notes: &mut Notes) -> Option<StepId> {
     Some(id)
 }
 
-/// `step3`, and less exactly `Step 3`, `step_3`, `3`; whether it was exact.
+/// Parses `step3` and, less exactly, `Step 3`, `step_3` and `3`; returns whether it was exact.
 fn read_step(text: &str) -> Option<(StepId, bool)> {
     let word = text.get(..4).filter(|word| word.eq_ignore_ascii_case("step"));
     let rest = &text[word.map_or(0, str::len)..];
@@ -184,7 +184,7 @@ fn arguments(node: Node, notes: &mut Notes) -> Template {
     template
 }
 
-/// The text of `args.task`, as it was written.
+/// Returns the text of `args.task` as it was written.
 fn task(arguments: &Template) -> Option<String> {
     match arguments.member("task")? {
         Template::Text(text) => Some(text.clone()),
@@ -194,7 +194,7 @@ fn task(arguments: &Template) -> Option<String> {
     }
 }
 
-/// A list of step numbers; single ones and `"step1"` are tolerated.
+/// Parses a list of step numbers; a single number and `"step1"` are tolerated.
 fn dependences(node: Node, after: &mut BTreeSet<StepId>, notes: &mut Notes) {
     let at = node.at;
     let values = match node.value {

@@ -4,31 +4,31 @@ use super::step_object::ANCHOR;
 use crate::template::quote_into;
 use crate::{Action, FailurePolicy, Plan, Spelling, Step, StepId};
 
-/// Why a plan cannot be written in a form.
+/// Why a plan cannot be written in a certain form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// A text in the arguments would be read back as a reference.
     #[error("{step}: the text `{text}` would be read as a reference")]
     LooksLikeReference {
-        /// Whose arguments.
+        /// The step whose arguments contain it.
         step: StepId,
         /// The text.
         text: String,
     },
-    /// The form has no way to say it.
-    #[error("{step}: {form} cannot say {what}")]
+    /// The form cannot express something.
+    #[error("{step}: {form} cannot express {what}")]
     Inexpressible {
         /// The step.
         step: StepId,
         /// The form.
         form: &'static str,
-        /// What it has no words for.
+        /// What it cannot express.
         what: &'static str,
     },
 }
 
-/// Writes a plan as OnePlan JSON, one step a line. Read back, it gives the same steps.
+/// Writes a plan as OnePlan JSON, one step per line. Read back, it gives the same steps.
 ///
 /// # Errors
 /// When a text in the arguments would be read as a reference.

@@ -1,4 +1,4 @@
-//! How a new plan joins what was done.
+//! Joins a new plan with the work that was done.
 
 use super::Progress;
 use crate::{
@@ -8,19 +8,19 @@ use crate::{
 use foldback_tool::{Effect, FailureKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A new plan that goes on from what was done.
+/// A new plan that continues from the work that was done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
-    /// The steps that are new, numbered above all earlier ones.
+    /// The new steps, numbered above all earlier ones.
     pub plan: Plan,
-    /// What was found. With an error among it, the plan must not run.
+    /// The findings. If one of them is an error, the plan must not run.
     pub findings: Findings,
-    /// For each new step, the number that it was written with.
+    /// The number with which each new step was written.
     pub written: BTreeMap<StepId, StepId>,
 }
 
 impl Merged {
-    /// Where the new steps stand in their text, by the numbers that they have now.
+    /// The positions of the new steps in their text, by their current numbers.
     #[must_use]
     pub fn places(&self, written: &BTreeMap<StepId, Position>) -> BTreeMap<StepId, Position> {
         let place = |(now, was): (&StepId, &StepId)| Some((*now, *written.get(was)?));
@@ -29,29 +29,29 @@ impl Merged {
 }
 
 impl Progress {
-    /// Fits a new plan to what was done, and checks it.
+    /// Fits a new plan to the work that was done, and checks it.
     ///
-    /// Planners write plans in two ways: they go on counting, or they begin again at `step1`, perhaps
-    /// with steps that are done already. Both are understood:
+    /// Planners write plans in two ways: they continue counting, or they begin again at `step1`,
+    /// perhaps repeating steps that are already done. Both are understood:
     ///
-    /// - A step that stands there already, with its number, function and arguments, is the same step:
-    ///   it is left out and never runs again. Arguments are the same whatever the order of their keys
-    ///   and however their numbers are written; but a step that refers to one that is new is new itself.
-    /// - If a number that is left belongs to an earlier step, or is lower than one, all new steps are
+    /// - A step that already exists, with the same number, function and arguments, is the same step: it
+    ///   is left out and never runs again. Arguments are the same whatever the order of their keys and
+    ///   however their numbers are written; but a step that refers to a new one is new itself.
+    /// - If a remaining number belongs to an earlier step, or is lower than one, all new steps are
     ///   renumbered, in their order, above everything that exists.
-    /// - A number that a step names is a step of the new plan that stands before it, else an earlier
-    ///   step, else a later step of the new plan (which is an error).
-    /// - Waiting for an earlier step that brought nothing, or for an anchor, is waiting for nothing;
-    ///   referring to its result is an error.
-    /// - A call of a tool that [has an effect](Effect::Effectful), the same as an earlier one, is an
+    /// - A number that a step names means a step before it in the new plan, else an earlier step, else
+    ///   a later step of the new plan (which is an error).
+    /// - A dependence on an earlier step without a result, or on an anchor, is dropped; a reference to
+    ///   its result is an error.
+    /// - A call of a tool that [has an effect](Effect::Effectful), identical to an earlier one, is an
     ///   error under another number too: a planner that repeats itself by mistake must not pay twice,
-    ///   and a repeat that is meant looks just like it. What is meant once more says so in its arguments.
-    ///   So is one after an earlier call that may have taken effect though it brought no answer (it took
-    ///   too long, was stopped, or the run was killed). Reading tools and idempotent ones are repeated
-    ///   freely, under a new number: that is how a plan polls.
+    ///   and an intended repeat looks just like it. An intended repeat must say so in its arguments.
+    ///   The same holds for a call after an earlier one that may have taken effect although it brought
+    ///   no answer (it timed out, was stopped, or the run was killed). Reading tools and idempotent
+    ///   ones are repeated freely, under a new number: that is how a plan polls.
     ///
-    /// Where an anchor is answered, [`Schedule::replanned`] is told first, and this progress is taken
-    /// after it: what waited for the anchor is then skipped, and can be planned again.
+    /// If the plan answers an anchor, call [`Schedule::replanned`] first and take this progress after
+    /// it: what waited for the anchor is then skipped, and can be planned again.
     ///
     /// [`Schedule::replanned`]: crate::Schedule::replanned
     #[must_use]
@@ -83,19 +83,19 @@ impl Progress {
         Merged { plan, findings, written }
     }
 
-    /// Whether a step of a new plan is an earlier one, written again.
+    /// Returns whether a step of a new plan is an earlier one, written again.
     fn stands(&self, step: &Step) -> bool {
         self.get(step.id).is_some_and(|old| old.holds() && same_action(&old.step, step))
     }
 
-    /// The number that each step of a new plan takes.
+    /// Returns the number that each step of a new plan takes.
     fn numbers(&self, plan: &Plan) -> BTreeMap<StepId, StepId> {
         let own: BTreeSet<StepId> = plan.steps.iter().map(|step| step.id).collect();
         let next = self.next_number();
         if own.first().is_none_or(|lowest| *lowest >= next) {
             return own.into_iter().map(|id| (id, id)).collect();
         }
-        // A number that is named and stands for nothing must go on standing for nothing.
+        // A named number that refers to no step must still refer to none afterwards.
         let named = plan.steps.iter().flat_map(named_by);
         let unknown: BTreeSet<StepId> =
             named.filter(|id| !own.contains(id) && self.get(*id).is_none()).collect();
@@ -131,7 +131,7 @@ impl Progress {
         }
     }
 
-    /// Leaves out dependences on what has ended without a result, unless the result is referred to.
+    /// Removes dependences on steps that ended without a result, unless the result is referred to.
     fn drop_dependences(&self, step: &mut Step, findings: &mut Findings) {
         let referred: BTreeSet<StepId> = referred_by(step).into_iter().collect();
         let id = step.id;
@@ -169,7 +169,7 @@ impl Progress {
     }
 }
 
-/// Whether two steps do the same, where their references name the same steps.
+/// Returns whether two steps do the same, given that their references name the same steps.
 fn same_action(one: &Step, other: &Step) -> bool {
     match (&one.action, &other.action) {
         (
@@ -180,7 +180,7 @@ fn same_action(one: &Step, other: &Step) -> bool {
     }
 }
 
-/// Whether a call was under way when it failed, so that its effect may have been had.
+/// Returns whether a call was under way when it failed, so that its effect may have taken place.
 fn may_have_taken_effect(old: &Executed) -> bool {
     let Some(StepResult::Error { failure }) = &old.result else { return false };
     let is_open = matches!(
@@ -190,7 +190,7 @@ fn may_have_taken_effect(old: &Executed) -> bool {
     old.state == StepState::Failed && is_open
 }
 
-/// The numbers that a step names.
+/// Returns the numbers that a step names.
 fn named_by(step: &Step) -> Vec<StepId> {
     let mut named = referred_by(step);
     named.extend(&step.after);
@@ -207,7 +207,7 @@ fn referred_by(step: &Step) -> Vec<StepId> {
 }
 
 impl Template {
-    /// Lets every reference name another step.
+    /// Makes every reference name another step.
     fn renumber(&mut self, meant: &impl Fn(StepId) -> StepId) {
         match self {
             Self::Literal(_) | Self::Text(_) => {}

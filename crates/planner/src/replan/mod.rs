@@ -1,4 +1,4 @@
-//! Making a plan anew: what is known by then, when it is due, and how the new plan joins the old.
+//! Replanning: what is known by then, when it is due, and how the new plan joins the old one.
 
 mod merge;
 mod progress;
@@ -10,7 +10,7 @@ use crate::{Action, StepId, StepState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Why a plan is made anew.
+/// The reason for a new plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplanReason {
@@ -18,17 +18,17 @@ pub enum ReplanReason {
     Anchor {
         /// The anchor.
         step: StepId,
-        /// What is to be decided, as the model wrote it.
+        /// What is to be decided, in the model's words.
         task: String,
     },
-    /// Steps failed, and everything that could go on without them has ended.
+    /// Steps failed, and everything that could continue without them has ended.
     Failures {
-        /// The steps that failed, ascending; what was skipped because of them is not among them.
+        /// The steps that failed, ascending; steps that were skipped because of them are not included.
         steps: Vec<StepId>,
     },
 }
 
-/// Decides when a plan is made anew, each reason once, and counts how often.
+/// A counter of new plans that decides when one is due, once for each reason.
 #[derive(Clone, Debug)]
 pub struct Replans {
     most: u32,
@@ -39,22 +39,22 @@ pub struct Replans {
 /// One new plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Which one, from 1 on.
+    /// Its number, counted from 1.
     pub number: u32,
-    /// Whether there will be no other: the plan has to end in an answer.
+    /// Whether it is the last: the plan has to end in an answer.
     pub is_last: bool,
 }
 
 impl Replans {
-    /// At most so many new plans.
+    /// Allows at most this many new plans.
     #[must_use]
     pub fn new(most: u32) -> Self {
         Self { most, used: 0, answered: BTreeSet::new() }
     }
 
-    /// The reason to make the plan anew now, if there is one. An anchor is answered as soon as it is
-    /// reached, beside steps that go on; of several, the lowest. A failure is answered when nothing
-    /// runs or may start any more.
+    /// Returns the reason to replan now, if there is one. An anchor is answered as soon as it is
+    /// reached, while other steps continue; of several anchors, the lowest. A failure is answered when
+    /// nothing runs or may start any more.
     #[must_use]
     pub fn due(&self, progress: &Progress) -> Option<ReplanReason> {
         let open = || progress.iter().filter(|step| !self.answered.contains(&step.step.id));
@@ -72,9 +72,9 @@ impl Replans {
         (!steps.is_empty()).then_some(ReplanReason::Failures { steps })
     }
 
-    /// Begins a new plan. The reason counts as answered from now on, and so do failures that stand in
-    /// the progress that the planner is shown. `None` when there may be no more plans: the run is
-    /// answered from what there is.
+    /// Begins a new plan. The reason counts as answered from now on, and so do the failures in the
+    /// progress that the planner is shown. `None` when no more plans are allowed: the run is then
+    /// answered from the results so far.
     pub fn begin(&mut self, reason: &ReplanReason, progress: &Progress) -> Option<Round> {
         match reason {
             ReplanReason::Anchor { step, .. } => self.answered.extend([step]),
@@ -89,7 +89,7 @@ impl Replans {
         Some(Round { number: self.used, is_last: self.used == self.most })
     }
 
-    /// How many new plans were begun.
+    /// Returns how many new plans were begun.
     #[must_use]
     pub fn used(&self) -> u32 {
         self.used

@@ -1,4 +1,4 @@
-//! What follows for other steps when one has ended.
+//! Propagates the end of a step to other steps.
 
 use super::Schedule;
 use super::node::Halt;
@@ -6,7 +6,7 @@ use super::state::StepState;
 use crate::StepId;
 
 impl Schedule {
-    /// Ends a step, and everything that ends with it. Answers which steps were skipped, ascending.
+    /// Ends a step, and everything that ends with it. Returns the steps that were skipped, ascending.
     pub(super) fn end(&mut self, place: usize, state: StepState) -> Vec<StepId> {
         let mut closed = Vec::new();
         self.nodes[place].state = state;
@@ -22,7 +22,8 @@ impl Schedule {
         closed
     }
 
-    /// Tells those that wait for a step that it has ended, and so on as long as steps are skipped.
+    /// Informs the steps that wait for a step that it has ended, and so on as long as steps are
+    /// skipped.
     pub(super) fn release(&mut self, place: usize, closed: &mut Vec<StepId>) {
         let mut ended = vec![place];
         while let Some(place) = ended.pop() {
@@ -38,7 +39,8 @@ impl Schedule {
         }
     }
 
-    /// Makes a step that has nothing left to wait for ready, reached or skipped; whether skipped.
+    /// Makes a step with nothing left to wait for ready, reached or skipped; returns whether it was
+    /// skipped.
     pub(super) fn admit(&mut self, place: usize, closed: &mut Vec<StepId>) -> bool {
         let node = &mut self.nodes[place];
         if let Some(because) = node.doomed {

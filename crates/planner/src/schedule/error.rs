@@ -1,24 +1,24 @@
-//! What a schedule refuses.
+//! Errors of a schedule.
 
 use super::StepState;
 use crate::{Cycle, StepId};
 
-/// A schedule was asked for what cannot be. It is as it was before.
+/// Why a schedule refused a change. The schedule is left unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
-    /// A number was given twice.
-    #[error("{step} is there already; each step needs a number of its own")]
+    /// A number was used twice.
+    #[error("{step} already exists; each step needs its own number")]
     DuplicateStep {
         /// The number.
         step: StepId,
     },
-    /// A step waits for one that never comes.
+    /// A step waits for one that was never added.
     #[error("{step} waits for {after}, which is in no plan")]
     UnknownDependence {
         /// The step that waits.
         step: StepId,
-        /// What it waits for.
+        /// The step that it waits for.
         after: StepId,
     },
     /// Steps wait for each other.
@@ -35,9 +35,9 @@ pub enum ScheduleError {
     State {
         /// The step.
         step: StepId,
-        /// What was to happen: `start`, `finish`, `fail`, `be replanned` or `be restored`.
+        /// The requested change: `start`, `finish`, `fail`, `be replanned` or `be restored`.
         change: &'static str,
-        /// What it is instead.
+        /// Its actual state.
         state: StepState,
     },
 }

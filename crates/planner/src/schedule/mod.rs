@@ -14,17 +14,17 @@ use node::{Halt, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which steps of a plan may start, told what happens to them.
+/// A schedule that is given what happens to the steps of a plan and says which may start.
 ///
-/// It counts, for each step, how much of what it waits for has not ended yet. Everything that
-/// happens touches only the steps that wait for it, so that a whole run costs time in proportion to
-/// steps plus dependences, whatever the shape of the plan.
+/// For each step, it counts the dependences that have not ended yet. Each event touches only the steps
+/// that wait for the one concerned, so that a whole run takes time in proportion to steps plus
+/// dependences, whatever the shape of the plan.
 ///
-/// A step that will be skipped is skipped when the last step that it waits for has ended, not
-/// before. So it does not matter in which order steps end: the same outcomes give the same states.
-/// (`FailFast` is the exception: what had started before the failure is a matter of time.)
+/// A step that will be skipped is skipped when the last step that it waits for has ended, not before.
+/// So the order in which steps end does not matter: the same outcomes give the same states. (`FailFast`
+/// is the exception: what had started before the failure depends on timing.)
 ///
-/// How many steps run at once, and beside which others, is not its matter.
+/// How many steps run at once, and alongside which others, is not the schedule's concern.
 ///
 /// ```
 /// use foldback_planner::{Action, FailurePolicy, Form, Plan, Schedule, Step, StepId, Template};
@@ -54,7 +54,7 @@ pub struct Schedule {
     places: FxHashMap<StepId, usize>,
     ready: BTreeSet<StepId>,
     reached: BTreeSet<StepId>,
-    /// Steps that have not come yet, and the places of those that wait for them.
+    /// Steps that have not been added yet, and the places of those that wait for them.
     awaited: BTreeMap<StepId, Vec<usize>>,
     running: usize,
     ended: usize,
@@ -63,33 +63,33 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of a whole plan.
+    /// Returns the schedule of a whole plan.
     ///
     /// # Errors
-    /// When a number is there twice, a step waits for one that is not there, or steps wait for each
-    /// other.
+    /// When a number occurs twice, a step waits for a missing one, or steps wait for each other.
     pub fn new(plan: &Plan) -> Result<Self, ScheduleError> {
         let mut schedule = Self { sealed: true, ..Self::default() };
         schedule.extend(&plan.steps)?;
         Ok(schedule)
     }
 
-    /// The schedule of a plan that is still being written: steps come by [`extend`](Self::extend), and
-    /// [`seal`](Self::seal) ends it.
+    /// Returns the schedule of a plan that is still being written: [`extend`](Self::extend) adds steps,
+    /// and [`seal`](Self::seal) ends it.
     #[must_use]
     pub fn open() -> Self {
         Self::default()
     }
 
-    /// Adds steps, and answers which of them are skipped or cancelled at once.
+    /// Adds steps, and returns those that are skipped or cancelled at once.
     ///
-    /// While the schedule is open, they may wait for steps that have not come yet. Once it is sealed,
-    /// they are a new plan beside what there is: what they wait for is there or among them, and a halt
-    /// by `FailFast` or [`cancel_rest`](Self::cancel_rest) does not hold for them.
+    /// While the schedule is open, they may wait for steps that have not been added yet. Once it is
+    /// sealed, they are a new plan beside the existing one: their dependences exist already or are
+    /// among them, and a halt by `FailFast` or [`cancel_rest`](Self::cancel_rest) does not apply to
+    /// them.
     ///
     /// # Errors
-    /// When a number is there already, or a sealed schedule is given steps that wait for an unknown
-    /// one or for each other. Nothing is added then.
+    /// When a number exists already, or a sealed schedule is given steps that wait for an unknown one
+    /// or for each other. Nothing is added then.
     pub fn extend<'a>(
         &mut self,
         steps: impl IntoIterator<Item = &'a Step>,
@@ -129,11 +129,11 @@ impl Schedule {
         Ok(closed)
     }
 
-    /// Says that no more steps of this plan come.
+    /// Declares that no more steps of this plan will be added.
     ///
     /// # Errors
-    /// When a step waits for one that never came, or steps wait for each other. Such steps have not
-    /// started; the schedule stays open, for [`cancel_rest`](Self::cancel_rest) or more steps.
+    /// When a step waits for one that was never added, or steps wait for each other. Such steps have
+    /// not started; the schedule stays open, for [`cancel_rest`](Self::cancel_rest) or more steps.
     pub fn seal(&mut self) -> Result<(), ScheduleError> {
         for (&after, places) in &self.awaited {
             let waiting = places.iter().map(|&place| &self.nodes[place]).filter(|n| n.is_waiting());
@@ -153,19 +153,19 @@ impl Schedule {
         Ok(())
     }
 
-    /// The steps that may start now, ascending.
+    /// Returns the steps that may start now, ascending.
     pub fn ready(&self) -> impl Iterator<Item = StepId> {
         self.ready.iter().copied()
     }
 
-    /// The lowest of the steps that may start now.
+    /// Returns the lowest of the steps that may start now.
     #[must_use]
     pub fn next_ready(&self) -> Option<StepId> {
         self.ready.first().copied()
     }
 
-    /// The anchors whose time has come, ascending. Each wants one new plan, and stays here until
-    /// [`replanned`](Self::replanned) says that there is one.
+    /// Returns the anchors that have been reached, ascending. Each requires one new plan, and remains
+    /// here until [`replanned`](Self::replanned) says that there is one.
     pub fn anchors_reached(&self) -> impl Iterator<Item = StepId> {
         self.reached.iter().copied()
     }
@@ -182,8 +182,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// Ends a running step well. Answers which steps are skipped now that it has ended: they waited
-    /// for it and for another one that failed.
+    /// Marks a running step as succeeded. Returns the steps that are skipped now that it has ended:
+    /// they waited for it and for another one that failed.
     ///
     /// # Errors
     /// When there is no such step, or it is not running.
@@ -193,7 +193,7 @@ impl Schedule {
         Ok(self.end(place, StepState::Done))
     }
 
-    /// Ends a running step badly, and answers which steps are skipped now that it has ended.
+    /// Marks a running step as failed, and returns the steps that are skipped now that it has ended.
     ///
     /// # Errors
     /// When there is no such step, or it is not running.
@@ -203,21 +203,20 @@ impl Schedule {
         Ok(self.end(place, StepState::Failed))
     }
 
-    /// Says that a reached anchor has been answered by a new plan. What waited for the anchor is
-    /// skipped, and answered here: the new plan says what is to be done instead. Steps that do not
-    /// wait for it go on.
+    /// Marks a reached anchor as answered by a new plan. What waited for the anchor is skipped and
+    /// returned: the new plan says what is to be done instead. Steps that do not wait for it continue.
     ///
     /// # Errors
-    /// When there is no such step, or it is not an anchor that is reached.
+    /// When there is no such step, or it is not a reached anchor.
     pub fn replanned(&mut self, anchor: StepId) -> Result<Vec<StepId>, ScheduleError> {
         let place = self.expect(anchor, "be replanned", StepState::AnchorReached)?;
         self.reached.remove(&anchor);
         Ok(self.end(place, StepState::Done))
     }
 
-    /// Cancels everything that has not started, reached anchors included, and answers which steps
-    /// those are. What is running goes on until it is finished or failed; what still comes of this
-    /// plan is cancelled as it comes.
+    /// Cancels everything that has not started, including reached anchors, and returns those steps.
+    /// Running steps continue until they are finished or failed; steps of this plan that are added
+    /// later are cancelled at once.
     pub fn cancel_rest(&mut self) -> Vec<StepId> {
         let mut closed = Vec::new();
         self.halted = Some(Halt::Cancelled);
@@ -226,13 +225,13 @@ impl Schedule {
         closed
     }
 
-    /// Where a step stands; `None` when there is no such step.
+    /// Returns the state of a step; `None` if there is no such step.
     #[must_use]
     pub fn state(&self, id: StepId) -> Option<StepState> {
         self.places.get(&id).map(|&place| self.nodes[place].state())
     }
 
-    /// All steps and where they stand, ascending by number.
+    /// Returns all steps and their states, ascending by number.
     #[must_use]
     pub fn states(&self) -> Vec<(StepId, StepState)> {
         let mut states: Vec<_> = self.nodes.iter().map(|node| (node.id, node.state())).collect();
@@ -240,37 +239,37 @@ impl Schedule {
         states
     }
 
-    /// How many steps are running.
+    /// Returns how many steps are running.
     #[must_use]
     pub fn running(&self) -> usize {
         self.running
     }
 
-    /// How many steps there are.
+    /// Returns the number of steps.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are no steps.
+    /// Returns whether there are no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Whether no more steps of this plan come.
+    /// Returns whether no more steps of this plan will be added.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.sealed
     }
 
-    /// Whether every step has ended and no more come.
+    /// Returns whether every step has ended and no more will be added.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.sealed && self.ended == self.nodes.len()
     }
 
-    /// Whether nothing runs or may start until a reached anchor is answered.
+    /// Returns whether nothing runs or may start until a reached anchor is answered.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.sealed && self.running == 0 && self.ready.is_empty() && !self.reached.is_empty()
@@ -297,7 +296,7 @@ impl Schedule {
                 }
             }
         }
-        // A cycle has a step that waits for a higher number.
+        // A cycle contains a step that waits for a higher number.
         if forward
             && let Some(cycle) = Graph::new(steps.iter().copied()).cycles().into_iter().next()
         {
@@ -306,7 +305,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Tells a new step and the others of each other.
+    /// Links a new step with the others.
     fn connect(&mut self, place: usize, step: &Step) {
         let is_sorted = step.after.windows(2).all(|pair| pair[0] < pair[1]);
         let once: BTreeSet<StepId> =
@@ -324,7 +323,7 @@ impl Schedule {
                 on.dependents.push(place);
                 self.nodes[place].left += 1;
             } else if !(on.is_anchor && on.state == StepState::Done) {
-                // What a new plan puts behind an answered anchor may run.
+                // A step that a new plan puts after an answered anchor may run.
                 let root = on.root();
                 self.nodes[place].doom(root);
             }

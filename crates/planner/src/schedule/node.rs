@@ -1,4 +1,4 @@
-//! A step in the schedule, and what it waits for.
+//! A step in the schedule, and its dependences.
 
 use super::state::StepState;
 use crate::{FailurePolicy, StepId};
@@ -7,9 +7,9 @@ use crate::{FailurePolicy, StepId};
 pub(super) struct Node {
     pub(super) id: StepId,
     pub(super) state: StepState,
-    /// How much of what it waits for has not ended.
+    /// The number of its dependences that have not ended.
     pub(super) left: usize,
-    /// Why it will be skipped when nothing is left; of several reasons the lowest number.
+    /// Why it will be skipped when nothing is left to wait for; of several reasons, the lowest number.
     pub(super) doomed: Option<StepId>,
     pub(super) is_anchor: bool,
     pub(super) policy: FailurePolicy,
@@ -33,12 +33,12 @@ impl Node {
         self.left == 0 && self.is_waiting()
     }
 
-    /// Whether nothing is to start after it.
+    /// Returns whether nothing is to start after it.
     pub(super) fn is_fatal(&self) -> bool {
         self.state == StepState::Failed && self.policy == FailurePolicy::FailFast
     }
 
-    /// Once it has ended: the step because of which those that wait for it are skipped.
+    /// Returns, once it has ended, the step because of which its dependants are skipped.
     pub(super) fn root(&self) -> Option<StepId> {
         match self.state {
             StepState::Failed if self.policy == FailurePolicy::ContinueWithError => None,
@@ -56,7 +56,7 @@ impl Node {
     }
 }
 
-/// Why nothing is started any more.
+/// Why nothing more is started.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Halt {
     Failure(StepId),

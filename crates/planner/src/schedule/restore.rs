@@ -1,21 +1,21 @@
-//! Brings a schedule to where a run stood that was interrupted.
+//! Restores the schedule of an interrupted run.
 
 use super::{Halt, Schedule, ScheduleError, StepState};
 use crate::{StepId, StepResult};
 
 impl Schedule {
     /// Takes over recorded results, in any order, before anything is started. Their steps have ended
-    /// and do not run again; answers which other steps are skipped because of them. What has the same
-    /// result already is left as it is, so that the records of a run may be given again and again.
+    /// and do not run again; returns the other steps that are skipped because of them. A step that
+    /// already has the same result is left unchanged, so that the records of a run may be given
+    /// repeatedly.
     ///
-    /// A run whose plan was made anew is restored as it went: the first plan, its results, the next
-    /// plan, and so on. The result of an answered anchor is a success. After a recorded failure with
-    /// `FailFast` a call that had begun is not begun again: it is skipped like the rest. A recorded
-    /// result outranks such a halt: the step had been started before it.
+    /// A run with several plans is restored in its original order: the first plan, its results, the
+    /// next plan, and so on. The result of an answered anchor is a success. After a recorded failure
+    /// with `FailFast` a call that had begun is not begun again: it is skipped like the rest. A
+    /// recorded result outranks such a halt: the step had been started before it.
     ///
     /// # Errors
-    /// When a result is of an unknown step, or contradicts what the schedule knows. Nothing is changed
-    /// then.
+    /// When a result belongs to an unknown step, or contradicts the schedule. Nothing is changed then.
     pub fn restore<'a>(
         &mut self,
         results: impl IntoIterator<Item = (StepId, &'a StepResult)>,
@@ -23,8 +23,8 @@ impl Schedule {
         self.restore_beside(results, &[])
     }
 
-    /// The same for a run that went on to answer `anchors` before it was halted: a recorded failure
-    /// with `FailFast` leaves them, and what is before and behind them, as they are, until
+    /// Does the same for a run that went on to answer `anchors` before it was halted: a recorded
+    /// failure with `FailFast` leaves them, and the steps before and after them, unchanged, until
     /// [`replanned`](Self::replanned) says again that they were answered.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Schedule {
         Ok(closed)
     }
 
-    /// Ends every step that has not started, but for these anchors and what they are bound up with.
+    /// Ends every step that has not started, except these anchors and the steps connected with them.
     fn halt_around(&mut self, anchors: &[StepId], halt: Halt, closed: &mut Vec<StepId>) {
         let mut kept = Vec::new();
         for place in self.bound_up_with(anchors) {
@@ -106,8 +106,8 @@ impl Schedule {
         }
     }
 
-    /// The places of these anchors, of what they wait for and of what waits for them, directly or not,
-    /// as far as it has not ended.
+    /// Returns the places of these anchors, of their dependences and of the steps that wait for them,
+    /// directly or not, as far as these have not ended.
     fn bound_up_with(&self, anchors: &[StepId]) -> Vec<usize> {
         let has_not_ended = |place: &usize| !self.nodes[*place].state.has_ended();
         let anchors = anchors.iter().filter_map(|anchor| self.places.get(anchor).copied());
@@ -139,7 +139,7 @@ impl Schedule {
 }
 
 impl Halt {
-    /// Where a step stands that was ended by it.
+    /// Returns the state of a step that was ended by it.
     fn state(self) -> StepState {
         match self {
             Self::Failure(because) => StepState::Skipped { because },

@@ -1,37 +1,37 @@
-//! Where a step stands.
+//! The state of a step.
 
 use crate::StepId;
 use std::fmt;
 
-/// Where a step stands in a schedule.
+/// The state of a step in a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepState {
-    /// Some of what it waits for has not ended.
+    /// Some of its dependences have not ended.
     Waiting {
-        /// How many steps that is.
+        /// The number of those dependences.
         left: usize,
     },
     /// It may start.
     Ready,
     /// It was started.
     Running,
-    /// It ended well. For an anchor: the plan was made anew because of it.
+    /// It succeeded. For an anchor: it was answered by a new plan.
     Done,
-    /// It ended badly.
+    /// It failed.
     Failed,
-    /// It never started.
+    /// It was skipped and never started.
     Skipped {
-        /// The step that failed, at the root of it; or the anchor that a new plan answered.
+        /// The step whose failure was the root cause, or the anchor that a new plan answered.
         because: StepId,
     },
-    /// An anchor, and what it waits for has ended: the plan is to be made anew.
+    /// An anchor whose dependences have ended: a new plan is due.
     AnchorReached,
-    /// It never started, because the rest of the run was called off.
+    /// It never started, because the rest of the run was cancelled.
     Cancelled,
 }
 
 impl StepState {
-    /// Whether nothing more will happen to the step.
+    /// Returns whether nothing more will happen to the step.
     #[must_use]
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Skipped { .. } | Self::Cancelled)

@@ -10,20 +10,20 @@ use std::collections::BTreeSet;
 /// What a schema says about a part of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
-    /// It is of one of these types; of any, when empty.
+    /// It has one of these types, or any type if the list is empty.
     Types(BTreeSet<&'static str>),
-    /// Nothing is said about it, though its neighbours are declared; with a sentence that says so.
+    /// Nothing is said about it, although its neighbours are declared; with a sentence that says so.
     Undeclared(String),
     /// There is no such part, with a sentence that says why.
     Missing(String),
 }
 
-/// What a schema without references or choices says about a part of an instance.
+/// Returns what a schema without references or choices says about a part of an instance.
 pub(super) enum Child<'a> {
     Of(&'a Value),
     Any,
     Undeclared(String),
-    /// It may be there, but another is surely meant.
+    /// It may exist, but another is surely meant.
     Misspelt(String),
     Missing(String),
 }
@@ -45,7 +45,7 @@ pub(super) fn child<'a>(schema: &'a Value, segment: &PathSegment) -> Child<'a> {
     match segment {
         PathSegment::Key(key) if may_be("object") => property(object, key),
         PathSegment::Key(key) => match key.parse() {
-            // A key of digits is a place where the value is an array.
+            // A key of digits is an index if the value is an array.
             Ok(place) if may_be("array") => item(object, place),
             _ => is_not(),
         },
@@ -66,7 +66,7 @@ fn property<'a>(schema: &'a Map<String, Value>, key: &str) -> Child<'a> {
     let names: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
     match schema.get("additionalProperties") {
         Some(Value::Bool(false)) => {}
-        // What is not declared is a guess, where anything is declared.
+        // If anything is declared, a name that is not declared is a guess.
         None if !names.is_empty() => {}
         None | Some(Value::Bool(true)) => return Child::Any,
         Some(schema) => return Child::Of(schema),
@@ -111,7 +111,7 @@ fn item(schema: &Map<String, Value>, place: usize) -> Child<'_> {
     }
 }
 
-/// The types that a schema without references or choices allows; none when it does not say.
+/// Returns the types that a schema without references or choices allows; none if it does not say.
 pub(super) fn types_of(schema: &Value) -> BTreeSet<&'static str> {
     const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
     let known = |name: &str| TYPES.iter().copied().find(|known| *known == name);

@@ -8,25 +8,25 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// A value that is not known yet, at a place of an instance.
 #[derive(Clone, Debug)]
 pub(crate) struct Hole {
-    /// How deep it is.
+    /// Its depth.
     depth: usize,
-    /// Whether the type of what stands in for it is the type that it will have.
+    /// Whether its placeholder has the type that it will have.
     is_typed: bool,
-    /// What to say when that type does not fit.
+    /// The message for a type that does not fit.
     pub(super) origin: String,
 }
 
 /// The values of an instance that are not known yet.
 #[derive(Debug, Default)]
 pub(crate) struct Holes {
-    /// By the text of their path.
+    /// The holes, by the text of their path.
     at: FxHashMap<String, Hole>,
-    /// The paths of everything that has a hole in it.
+    /// The paths of all values that contain a hole.
     above: FxHashSet<String>,
 }
 
 impl Holes {
-    /// Adds one. `origin` says where its value comes from, for a message.
+    /// Adds a hole. `origin` says where its value comes from, for a message.
     pub(crate) fn insert(&mut self, path: &[PathSegment], is_typed: bool, origin: String) {
         let mut text = String::new();
         for segment in path {
@@ -36,7 +36,7 @@ impl Holes {
         self.at.insert(text, Hole { depth: path.len(), is_typed, origin });
     }
 
-    /// The hole that a place is, or is in.
+    /// Returns the hole that a place is, or is in.
     fn around(&self, path: &[PathSegment]) -> Option<&Hole> {
         let mut text = String::new();
         path.iter().find_map(|segment| {
@@ -45,18 +45,18 @@ impl Holes {
         })
     }
 
-    /// Whether a place has a hole in it.
+    /// Returns whether a place contains a hole.
     fn are_in(&self, path: &[PathSegment]) -> bool {
         self.above.contains(&path.iter().map(ToString::to_string).collect::<String>())
     }
 }
 
-/// Whether an error is one whatever stands in the holes.
+/// Whether an error remains whatever the holes are filled with.
 pub(super) enum Verdict<'a> {
     Holds,
-    /// What will stand in the hole is of the wrong type.
+    /// The hole will be filled with a value of the wrong type.
     Type(&'a Hole),
-    /// It may go away.
+    /// It may disappear.
     Depends,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn verdict<'a>(
         let is_type = matches!(kind, Kind::Type { .. }) && hole.is_typed && is_at;
         return if is_type { Verdict::Type(hole) } else { Verdict::Depends };
     }
-    // A condition may have looked at any hole.
+    // A condition may have examined any hole.
     let is_conditional = !holes.at.is_empty()
         && evaluation.iter().any(
             |part| matches!(part, LocationSegment::Property(name) if name == "then" || name == "else"),
@@ -96,7 +96,8 @@ pub(super) fn verdict<'a>(
     }
 }
 
-/// Keywords that say more about a value, depending on what is in it or on who refers to the schema.
+/// Keywords that constrain a value further, depending on its contents or on which schema refers to this
+/// one.
 pub(super) const DEPENDS: [&str; 8] = [
     "then",
     "else",

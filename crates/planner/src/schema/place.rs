@@ -3,8 +3,8 @@
 use crate::PathSegment;
 use serde_json::Value;
 
-/// The path that a JSON pointer takes through an instance: digits are a place in an array, and a key
-/// of an object.
+/// Returns the path that a JSON pointer takes through an instance: digits are an index in an array, and
+/// a key of an object.
 pub(super) fn segments(pointer: &str, instance: &Value) -> Vec<PathSegment> {
     let mut value = Some(instance);
     let own = pointer.split('/').skip(1).map(|token| {
@@ -31,7 +31,7 @@ pub(super) fn place_of(path: &[PathSegment]) -> String {
     }
 }
 
-/// A path without the dot that it would begin with.
+/// Returns a path without its leading dot.
 pub(super) fn plain_path(path: &[PathSegment]) -> String {
     let text: String = path.iter().map(ToString::to_string).collect();
     crate::excerpt::of(text.strip_prefix('.').unwrap_or(&text))

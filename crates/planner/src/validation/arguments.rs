@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 impl Scope<'_> {
-    /// Everything about the arguments of a known function that cannot fit, whatever the references
-    /// bring.
+    /// Returns all faults in the arguments of a known function that remain whatever the values of the
+    /// references.
     pub(super) fn argument_mismatches(&self, function: &str, arguments: &Template) -> Vec<String> {
         let Some(entry) = self.validator.catalog.entry(function) else { return Vec::new() };
         let Ok(schema) = entry.input() else { return Vec::new() };
@@ -30,7 +30,7 @@ impl Scope<'_> {
         };
         let mut instance = Map::new();
         for (key, value) in members {
-            // What an argument in a language becomes is text of that language.
+            // An argument in a language becomes text of that language.
             let is_typed = !entry.tool.languages.contains_key(key);
             stand_in.path.push(PathSegment::Key(key.clone()));
             instance.insert(key.clone(), stand_in.of(value, is_typed));
@@ -41,7 +41,7 @@ impl Scope<'_> {
         mismatches
     }
 
-    /// The references in arguments that are code whose values no place could take.
+    /// Returns the references in code arguments whose position accepts no value.
     pub(super) fn refused_values(&self, function: &str, arguments: &Template) -> Vec<String> {
         let tool = self.validator.catalog.get(function);
         let (Some(tool), Template::Object(members)) = (tool, arguments) else { return Vec::new() };
@@ -57,7 +57,7 @@ impl Scope<'_> {
         refused
     }
 
-    /// The type of what a reference brings, where exactly one is possible.
+    /// Returns the type of a reference's value, if exactly one is possible.
     fn type_of(&self, reference: &Reference) -> Option<&'static str> {
         let Part::Types(types) = self.output_part(reference)? else { return None };
         let numbers = BTreeSet::from(["integer", "number"]);
@@ -69,7 +69,7 @@ impl Scope<'_> {
     }
 }
 
-/// Makes a value of a template, with something of the right type where a reference stands.
+/// Builds a value from a template, with a placeholder of the right type for each reference.
 struct StandIn<'a, 'b> {
     scope: &'a Scope<'b>,
     entry: &'a Entry,
@@ -123,7 +123,7 @@ impl StandIn<'_, '_> {
     fn of_reference(&mut self, reference: &Reference, is_typed: bool) -> Value {
         let text = reference.spelled(self.scope.plan.form.spelling());
         let name = if is_typed { self.scope.type_of(reference) } else { None };
-        // As it is bound.
+        // As binding does it.
         let becomes_text =
             name.is_some_and(|name| name != "string") && self.entry.takes_text_only(&self.path);
         let name = if becomes_text { Some("string") } else { name };
@@ -139,7 +139,7 @@ impl StandIn<'_, '_> {
         }
     }
 
-    /// Text with references is text, whatever they bring.
+    /// Text with references is text, whatever their values.
     fn of_pieces(&mut self, pieces: &[Piece]) -> Value {
         let spelling = self.scope.plan.form.spelling();
         let text: String = pieces

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Checks plans against the tools that there are.
+/// A validator that checks plans against the available tools.
 ///
 /// ```
 /// use foldback_core::ToolDefinition;
@@ -51,30 +51,30 @@ pub struct Validator<'a> {
 }
 
 impl<'a> Validator<'a> {
-    /// Checks against these tools, within the default limits.
+    /// Returns a validator for these tools, with the default limits.
     #[must_use]
     pub fn new(catalog: &'a Catalog) -> Self {
         Self { catalog, limits: Limits::default(), progress: None }
     }
 
-    /// The same within other limits.
+    /// Returns the same validator with other limits.
     #[must_use]
     pub fn within(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same for a plan that goes on from what was done. Steps that are there already may be waited
-    /// for and referred to.
+    /// Returns the same validator for a plan that continues from the work that was done. Existing steps
+    /// may be waited for and referred to.
     #[must_use]
     pub fn going_on_from(self, progress: &'a Progress) -> Self {
         Self { progress: Some(progress), ..self }
     }
 
-    /// Everything that is wrong with a plan, and notes. It must not run if there is an error.
+    /// Returns all errors in a plan, and notes. It must not run if there is an error.
     ///
-    /// The plan is put in order by this: steps and dependences ascending, and where arguments refer to
-    /// a step that is not waited for, the dependence is added and noted (not in `<execute_tools>`,
-    /// where the blocks say what comes first: there it is an error).
+    /// This also puts the plan in order: steps and dependences ascend, and if arguments refer to a step
+    /// that is not waited for, the dependence is added and noted (not in `<execute_tools>`, where the
+    /// blocks say what comes first: there it is an error).
     pub fn plan(&self, plan: &mut Plan) -> Findings {
         let mut findings = Findings::default();
         let before = self.progress.map_or(0, Progress::len);
@@ -115,8 +115,8 @@ impl<'a> Validator<'a> {
         findings
     }
 
-    /// Checks one step of a plan that is still being written; `plan` has the steps that came before
-    /// it. What it says about steps that have not come yet is left to [`Schedule::seal`].
+    /// Checks one step of a plan that is still being written; `plan` has the steps before it.
+    /// Dependences on steps that have not been written yet are left to [`Schedule::seal`].
     ///
     /// [`Schedule::seal`]: crate::Schedule::seal
     pub fn step(&self, plan: &Plan, step: &mut Step) -> Findings {
@@ -138,17 +138,17 @@ impl<'a> Validator<'a> {
         self.catalog
     }
 
-    /// The step of an earlier plan.
+    /// Returns the step of an earlier plan.
     fn earlier(&self, id: StepId) -> Option<&'a Step> {
         self.progress.and_then(|progress| progress.get(id)).map(|executed| &executed.step)
     }
 
-    /// Whether a step of an earlier plan has a result to refer to.
+    /// Returns whether a step of an earlier plan has a result to refer to.
     fn has_value(&self, id: StepId) -> bool {
         self.progress.and_then(|progress| progress.get(id)).is_some_and(Executed::has_value)
     }
 
-    /// Reports tools whose schemas cannot be used, each once.
+    /// Reports each tool whose schema cannot be used once.
     fn check_schemas<'s>(
         &self,
         steps: impl IntoIterator<Item = &'s Step>,
@@ -172,13 +172,13 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// A step and what stands around it.
+/// A step and its context.
 struct Scope<'a> {
     validator: &'a Validator<'a>,
     plan: &'a Plan,
-    /// Without it, steps may still come.
+    /// Without it, more steps may still follow.
     cycles: Option<&'a Cycles>,
-    /// The names that unknown ones may stand for, as far as they were looked for.
+    /// The names that unknown ones were probably meant to be, as far as they were looked up.
     nearest: RefCell<FxHashMap<String, Option<&'a str>>>,
 }
 
@@ -250,7 +250,7 @@ impl Scope<'_> {
         if catalog.get(function).is_some() {
             return true;
         }
-        // Plans call one function in many steps.
+        // Plans often call one function in many steps.
         let mut known = self.nearest.borrow_mut();
         let nearest =
             *known.entry(function.to_owned()).or_insert_with(|| catalog.nearest(function));
@@ -263,8 +263,8 @@ impl Scope<'_> {
         false
     }
 
-    /// What it waits for and refers to: itself, what is not there, what comes later, what has no
-    /// result.
+    /// Checks the steps that it waits for or refers to: itself, missing ones, later ones, ones without
+    /// a result.
     fn check_dependences(&self, step: &Step, label: &str, findings: &mut Findings) {
         let form = self.plan.form;
         let mut named: BTreeMap<StepId, &str> =
@@ -316,7 +316,7 @@ fn forward(verb: &str, other: &str) -> String {
     format!("it {verb} {other}, which comes later; expected a step with a lower number")
 }
 
-/// Puts dependences in order, and adds those that the arguments imply.
+/// Sorts dependences, and adds those that the arguments imply.
 fn add_dependences(
     form: Form,
     step: &mut Step,
@@ -345,16 +345,16 @@ fn add_dependences(
     }
 }
 
-/// Steps that wait for each other.
+/// The steps that wait for each other.
 struct Cycles {
     messages: Vec<String>,
-    /// For each step in a cycle, which group it belongs to.
+    /// The group of each step in a cycle.
     groups: BTreeMap<StepId, usize>,
 }
 
 impl Cycles {
     fn of(plan: &Plan) -> Self {
-        // A step that waits for itself is told apart.
+        // A step that waits for itself is reported separately.
         let graph = plan.graph().without_self_dependences();
         let mut groups = BTreeMap::new();
         for (number, group) in graph.groups().into_iter().enumerate() {
@@ -368,7 +368,7 @@ impl Cycles {
         Self { messages: messages.collect(), groups }
     }
 
-    /// Whether a dependence is part of a cycle.
+    /// Returns whether a dependence is part of a cycle.
     fn hold(&self, step: StepId, on: StepId) -> bool {
         let group = self.groups.get(&step);
         group.is_some() && group == self.groups.get(&on)

@@ -1,11 +1,11 @@
-//! Whether references can be resolved.
+//! Checks whether references can be resolved.
 
 use super::Scope;
 use crate::schema::Part;
 use crate::{Action, Finding, FindingKind, Findings, Plan, Reference};
 
 impl Scope<'_> {
-    /// What to say of the path of a reference: that the result has no such part, or that it is not
+    /// Returns what to say about the path of a reference: that the result has no such part, or is not
     /// known to have it.
     pub(super) fn doubt(&self, reference: &Reference) -> Option<(FindingKind, String)> {
         match self.output_part(reference)? {
@@ -15,7 +15,7 @@ impl Scope<'_> {
         }
     }
 
-    /// What is known of what a reference brings: nothing, unless the tool has an output schema.
+    /// Returns what is known about a reference's value: nothing, unless the tool has an output schema.
     pub(super) fn output_part(&self, reference: &Reference) -> Option<Part> {
         let id = reference.step;
         let step = self.plan.step(id).or_else(|| self.validator.earlier(id))?;
@@ -25,8 +25,8 @@ impl Scope<'_> {
     }
 }
 
-/// Reports references to calls that do not surely end before. (The ones to itself, to later and to
-/// unknown calls are reported elsewhere.)
+/// Reports references to calls that are not certain to end before. (References to itself, to later and
+/// to unknown calls are reported elsewhere.)
 pub(super) fn check_order(plan: &Plan, findings: &mut Findings) {
     let mut pairs = Vec::new();
     for step in &plan.steps {

@@ -34,12 +34,12 @@ fn results(results: &[StepResult]) -> BTreeMap<StepId, StepResult> {
     (1..).map(StepId).zip(results.iter().cloned()).collect()
 }
 
-/// Arguments of a function of which nothing is known, bound.
+/// Bound arguments of an unknown function.
 fn bind(arguments: &Template, results: &impl Results) -> Result<String, BindError> {
     Catalog::default().bind("f", arguments, results, Limits::default().bound_bytes)
 }
 
-/// Arguments of a tool, bound.
+/// Bound arguments of a tool.
 fn bind_for(tool: ToolSpec, json: &str, given: &[StepResult]) -> Result<String, BindError> {
     let (name, most) = (tool.name().to_owned(), Limits::default().bound_bytes);
     let catalog: Catalog = [tool].into_iter().collect();
@@ -74,7 +74,7 @@ fn op3_whole_values_keep_their_type() {
     }
 }
 
-/// OP3: of a text, objects and arrays count as JSON, and everything else is text.
+/// OP3: in a text answer, objects and arrays count as JSON, and everything else is text.
 #[test]
 fn op3_a_bare_text_stays_text() {
     for (text, whole) in [
@@ -93,7 +93,7 @@ fn op3_a_bare_text_stays_text() {
 }
 
 /// OP3, ET14: an argument that is a string by its schema gets a whole value as text; the body of
-/// `<tool>{results[0].data.id}</tool>` is such a one.
+/// `<tool>{results[0].data.id}</tool>` is one of these.
 #[test]
 fn et14_an_argument_that_is_a_string_gets_text() {
     let schema = r##"{"type": "object", "properties": {"s": {"type": "string"},
@@ -118,7 +118,7 @@ fn et14_an_argument_that_is_a_string_gets_text() {
     );
 }
 
-/// OP3: where all of what a tool said becomes text it is the tool's own, byte for byte, though it could
+/// OP3: if a tool's whole answer becomes text, it is the tool's own, byte for byte, although it could
 /// be read as JSON.
 #[test]
 fn op3_a_text_that_becomes_text_stays_as_it_is() {
@@ -131,7 +131,7 @@ fn op3_a_text_that_becomes_text_stays_as_it_is() {
     };
     assert_eq!(bound(r#"{"content": "$$step1.result$$"}"#)["content"], file);
     assert_eq!(bound(r#"{"m": "= $$step1.result$$;"}"#)["m"], format!("= {file};"));
-    // Where JSON may stand it is JSON, and so is a part.
+    // If JSON is allowed it is JSON, and so is a part.
     assert_eq!(bound(r#"{"any": "$$step1.result$$"}"#)["any"]["城"], 1);
     assert_eq!(bound(r#"{"content": "$$step1.result.b$$"}"#)["content"], "[1,2]");
     let mut shell = tool("write", schema, None);
@@ -142,8 +142,8 @@ fn op3_a_text_that_becomes_text_stays_as_it_is() {
     assert_eq!(bound["content"], format!("echo '{file}'"));
 }
 
-/// S10: a few references can bring far more than anybody may send: that is refused with its bound, as
-/// soon as it is passed.
+/// S10: a few references can expand to far more than may be sent: that is refused with the bound, as
+/// soon as it is exceeded.
 #[test]
 fn s10_bound_arguments_are_bounded() {
     let items = vec![r#""$$step1.result$$""#; 4_000].join(",");
@@ -153,7 +153,7 @@ fn s10_bound_arguments_are_bounded() {
     assert_eq!(error, BindError::TooLarge { limit: 16 << 20 });
     assert_eq!(error.failure().kind, FailureKind::Quota);
     assert!(error.to_string().contains("over 16777216 bytes"), "{error}");
-    // The bound is exact, for whole values, for texts and for what stands there already.
+    // The bound is exact, for whole values, for texts and for literal parts.
     for (json, bytes) in [
         (r#"{"a": "$$step1.result$$"}"#, 90_008),
         (r#"{"a": "= $$step1.result$$"}"#, 90_010),
@@ -165,7 +165,7 @@ fn s10_bound_arguments_are_bounded() {
     }
 }
 
-/// S10: what a step answered is read once for all the references to it.
+/// S10: a step's answer is parsed once for all references to it.
 #[test]
 fn s10_each_result_is_read_once() {
     struct Counted(BTreeMap<StepId, StepResult>, Cell<usize>);
@@ -187,7 +187,7 @@ fn s10_each_result_is_read_once() {
     assert_eq!(counted.1.get(), 2);
 }
 
-/// OP4: paths into objects and arrays; a key of digits is a place in an array.
+/// OP4: paths into objects and arrays; a key of digits is an index in an array.
 #[test]
 fn op4_paths_lead_into_results() {
     let given = [structured(
@@ -245,7 +245,7 @@ fn b6_step1_is_not_found_in_step10() {
     );
 }
 
-/// ET11, OP4, N4: a part that is not there is an error of its own kind that names what there is.
+/// ET11, OP4, N4: a missing part is an error of its own kind that names what exists.
 #[test]
 fn et11_a_missing_part_names_the_step_the_path_and_the_keys() {
     let fail = |json: &str, given: StepResult| {
@@ -282,7 +282,7 @@ fn et11_a_missing_part_names_the_step_the_path_and_the_keys() {
     assert_eq!(error.failure().kind, FailureKind::Arguments);
 }
 
-/// OP16: behind a failure that others go on from, the error is what they see.
+/// OP16: after a failure that others continue from, the error is what they see.
 #[test]
 fn op16_a_failed_step_binds_an_error_object() {
     let failure = Failure { kind: FailureKind::Timeout, message: "超时 \"30 s\"".to_owned() };
@@ -297,8 +297,8 @@ fn op16_a_failed_step_binds_an_error_object() {
 }
 
 proptest! {
-    /// OP3, ET6: whatever a tool answers comes in as it is, whole or between texts, and the arguments
-    /// stay JSON.
+    /// OP3, ET6: whatever a tool answers is inserted unchanged, whole or between texts, and the
+    /// arguments stay JSON.
     #[test]
     fn op3_any_text_comes_in_unchanged(text in "[\\PC\\x00-\\x20\"\\\\{}$\u{2028}]{0,24}", around in "[^$]{0,6}") {
         let template = Template::Object(vec![

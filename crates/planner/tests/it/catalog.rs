@@ -26,7 +26,7 @@ fn op6_bound_arguments_are_checked() {
     assert!(mismatches[1].starts_with("argument `城市`: "), "{mismatches:?}");
 }
 
-/// What cannot be checked is an error of its own kind.
+/// Arguments that cannot be checked are an error of their own kind.
 #[test]
 fn what_cannot_be_checked_says_why() {
     let catalog = catalog();

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// What a page may say to whoever inserts it.
+/// What a page may say to the code that inserts it.
 const HOSTILE: [&str; 27] = [
     "54",
     "54; import os",
@@ -56,7 +56,7 @@ fn tool(language: Option<Language>) -> ToolSpec {
     }
 }
 
-/// Code with `@` where the result of step 1 stands, and `%` for that of step 2.
+/// Code with `@` in place of the result of step 1, and `%` in place of that of step 2.
 fn template(code: &str) -> Template {
     let mut pieces = Vec::new();
     let mut plain = String::new();
@@ -112,7 +112,7 @@ fn is(code: &str, language: Language, data: Data, expected: &str) {
 #[track_caller]
 fn refused(code: &str, language: Language) -> Refusal {
     let error = encoded(code, Some(language), text("54")).expect_err(code);
-    // What no value can fill is found before anything runs.
+    // A position that no value can fill is found before anything runs.
     let action = Action::Call { function: "run".to_owned(), arguments: template(code) };
     let step = Step { id: StepId(3), action, after: vec![], on_failure: Default::default() };
     let mut plan = Plan { form: Form::OnePlan, steps: vec![step] };
@@ -144,7 +144,7 @@ fn run(program: &str, arguments: &[&str], code: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("text"))
 }
 
-/// Each text in hexadecimal digits, one a line: what the programs below print.
+/// Each text in hexadecimal digits, one per line: what the programs below print.
 fn hexadecimal(texts: &[&str]) -> String {
     texts
         .iter()
@@ -152,7 +152,7 @@ fn hexadecimal(texts: &[&str]) -> String {
         .collect()
 }
 
-/// ET4, ET15: without a declared language a value goes in as it is.
+/// ET4, ET15: without a declared language a value is inserted unchanged.
 #[test]
 fn et15_raw_is_the_default_without_a_language() {
     for language in [None, Some(Language::Raw)] {
@@ -210,7 +210,7 @@ fn et6_python_strings_take_characters() {
     assert!(matches!(error, BindError::Refused { refusal: Refusal::Value { .. }, .. }));
 }
 
-/// ET6, N4: where it is not certain what a value would become, it is refused, before anything runs.
+/// ET6, N4: if it is not certain what a value would become, it is refused, before anything runs.
 #[test]
 fn et6_uncertain_places_are_refused() {
     for code in [
@@ -305,7 +305,7 @@ fn et6_uncertain_places_are_refused() {
     }
 }
 
-/// ET6: next to what is refused stands what is not.
+/// ET6: a refused position beside one that is not.
 #[test]
 fn et6_shell_words_stay_words() {
     for (code, value, expected) in [
@@ -320,7 +320,7 @@ fn et6_shell_words_stay_words() {
     ] {
         is(code, Language::Shell, text(value), expected);
     }
-    // An option of a shell may make code of the next word.
+    // A shell option may turn the next word into code.
     let error = encoded("bash @ x", Some(Language::Shell), text("-c")).expect_err("an option");
     assert!(matches!(error, BindError::Refused { refusal: Refusal::Value { .. }, .. }));
 }
@@ -382,8 +382,8 @@ fn et6_python_runs_hostile_values_as_data() {
     assert_eq!(output, hexadecimal(&expected));
 }
 
-/// ET6: a file of Python is the same code: no value becomes a line of its own or says how the file is
-/// encoded, whatever ends the lines.
+/// ET6: a Python file stays the same code: no value becomes a separate line or declares the file's
+/// encoding, whatever ends the lines.
 #[test]
 fn et6_a_python_file_holds_hostile_values_as_data() {
     let values = HOSTILE.into_iter().chain([
@@ -403,7 +403,7 @@ fn et6_a_python_file_holds_hostile_values_as_data() {
     assert_eq!(output, hexadecimal(&expected));
 }
 
-/// ET6: so does a shell.
+/// ET6: a shell gets each hostile text as data, too.
 #[test]
 fn et6_a_shell_runs_hostile_values_as_data() {
     let mut code = String::from(
@@ -432,7 +432,7 @@ fn et6_a_shell_runs_hostile_values_as_data() {
     }
 }
 
-/// ET6: so does SQLite.
+/// ET6: SQLite gets each hostile text as data, too.
 #[test]
 fn et6_a_database_takes_hostile_values_as_data() {
     let mut statements = Vec::new();
@@ -462,7 +462,7 @@ fn et6_a_database_takes_hostile_values_as_data() {
     assert_eq!(output, hexadecimal(&expected));
 }
 
-/// ET6: a JSON argument holds each hostile text as a string.
+/// ET6: a JSON argument contains each hostile text as a string.
 #[test]
 fn et6_json_holds_hostile_values_as_data() {
     for hostile in HOSTILE.into_iter().chain(["\0", "</script>"]) {

@@ -17,7 +17,7 @@ fn op6_a_cycle_is_named_in_order() {
     assert_eq!(cycles[0].to_string(), "step2 -> step3 -> step4 -> step2");
 }
 
-/// OP6: each group of steps in a ring is named once; a step behind a ring is in none.
+/// OP6: each group of steps in a ring is named once; a step after a ring is in none.
 #[test]
 fn op6_every_cycle_is_found_at_once() {
     let steps = vec![step(1, &[2]), step(2, &[1]), step(3, &[3]), step(4, &[3]), step(5, &[1, 6])];
@@ -72,8 +72,8 @@ fn ancestors(after: &BTreeMap<u32, Vec<u32>>, of: u32) -> BTreeSet<u32> {
 }
 
 proptest! {
-    /// OP6, OP7: cycles, order and the critical path of any graph equal what walking from each
-    /// step finds.
+    /// OP6, OP7: cycles, order and the critical path of any graph equal the result of walking from each
+    /// step.
     #[test]
     fn op6_op7_graphs_equal_a_naive_walk(
         edges in prop::collection::vec((1_u32..10, 1_u32..10), 0..24),
@@ -110,7 +110,7 @@ proptest! {
         let lowest: Vec<u32> = groups.iter().map(|group| group[0]).collect();
         prop_assert_eq!(named, lowest);
 
-        // The order holds everything that can run, after what it waits for.
+        // The order contains everything that can run, after its dependences.
         let order = graph.order();
         let place = |id: u32| order.iter().position(|other| other.0 == id);
         for id in 1..10 {

@@ -69,7 +69,7 @@ fn text(text: &str) -> Template {
     Template::Text(text.to_owned())
 }
 
-/// OP1, OP3: a dependence whose reference is a whole argument, with a comment behind it.
+/// OP1, OP3: a dependence whose reference is a whole argument, with a comment after it.
 #[test]
 fn op1_city_and_flight_reads_unchanged() {
     let one_plan = read(CITY_AND_FLIGHT);
@@ -102,7 +102,8 @@ fn op1_weather_reads_unchanged_with_its_anchor() {
     assert_eq!(plan.steps[1].after, [StepId(1)]);
 }
 
-/// OP1: comments of both kinds, trailing commas, text and fences around, braces and other JSON in it.
+/// OP1: comments of both kinds, trailing commas, text and fences around, braces and other JSON in the
+/// text.
 #[test]
 fn op1_what_stands_around_the_json_is_passed_over() {
     let bare = r#"{"action_plan": {"step1": {"function": "f", "args": {"u": "http://x/*y*/"}}}}"#;
@@ -120,7 +121,7 @@ fn op1_what_stands_around_the_json_is_passed_over() {
     }
 }
 
-/// OP1: a long comment before the first key is passed over like a short one.
+/// OP1: a long comment before the first key is skipped like a short one.
 #[test]
 fn op1_comments_before_the_first_key_may_be_long() {
     let plan_behind = |text: String| {
@@ -136,7 +137,7 @@ fn op1_comments_before_the_first_key_may_be_long() {
     plan_behind(format!("A set {{ // {comment} \n{{ // {comment}\n"));
 }
 
-/// OP1: what breaks an object that holds no plan may begin one that does.
+/// OP1: what breaks an object without a plan may begin one with a plan.
 #[test]
 fn op1_a_plan_may_stand_where_another_object_breaks() {
     let inner = r#"{"action_plan": {"step1": {"function": "搜"}}}"#;
@@ -178,7 +179,7 @@ fn op2_arguments_keep_order_and_numbers() {
     assert_eq!(plan(text).steps[0].action, call("f", expected));
 }
 
-/// OP2: what a dependence may be written like.
+/// OP2: the ways to write a dependence.
 #[test]
 fn op2_dependences_are_read_leniently_and_noted() {
     for (dependence, after, notes) in [
@@ -224,7 +225,7 @@ fn op5_a_reference_adds_the_dependence_and_is_reported() {
     assert_eq!(plan.steps[0].after, [StepId(1), StepId(2)]);
 }
 
-/// OP6, B12: keys that stand twice are errors, at their places; nothing wins silently.
+/// OP6, B12: duplicate keys are errors, at their places; none wins silently.
 #[test]
 fn op6_keys_that_stand_twice_are_errors() {
     let text = r#"{"action_plan": {
@@ -253,7 +254,7 @@ fn op6_keys_that_stand_twice_are_errors() {
     assert!(text[at.offset..].starts_with("\"查\": 2"));
 }
 
-/// OP6: everything that is wrong with the shape of steps comes at once.
+/// OP6: everything that is wrong with the shape of steps is reported at once.
 #[test]
 fn op6_all_errors_of_shape_are_reported_at_once() {
     let text = r#"{"action_plan": {
@@ -272,7 +273,7 @@ fn op6_all_errors_of_shape_are_reported_at_once() {
     assert_eq!(findings.errors().count(), 9, "{findings}");
 }
 
-/// OP6: unknown keys are passed over and noted, not silently.
+/// OP6: unknown keys are ignored and noted, not silently.
 #[test]
 fn op6_unknown_keys_are_noted() {
     let text = r#"{"thought": "想", "action_plan": {"step1":
@@ -333,7 +334,7 @@ fn op19_a_planner_may_decline_to_plan() {
     assert!(read(both).findings.has_errors());
 }
 
-/// OP6: two plans in one text are a question, not a choice.
+/// OP6: two plans in one text are an error, not a choice.
 #[test]
 fn op6_a_second_plan_is_an_error() {
     let one = r#"{"action_plan": {"step1": {"function": "f"}}}"#;
@@ -346,7 +347,7 @@ fn op6_a_second_plan_is_an_error() {
     }
 }
 
-/// OP14's cause: no plan, no JSON, too deep; each is a typed error with its place.
+/// OP14's cause: no plan, not JSON, too deep; each is a typed error with its place.
 #[test]
 fn what_is_no_plan_is_a_typed_error() {
     let check = |text: &str, expected: &str| {
@@ -383,8 +384,7 @@ fn what_is_no_plan_is_a_typed_error() {
     assert!(read("{\"action_plan\": [{\"function\": \"f\"}]}").findings.has_errors());
 }
 
-/// OP8: a text that ends in the middle gives the steps that closed, an error with the place, and no
-/// part of a step.
+/// OP8: a truncated text gives the steps that closed, an error with the place, and no part of a step.
 #[test]
 fn op8_a_truncated_plan_is_an_error_and_gives_no_partial_step() {
     let first = WEATHER.find(",\n    \"step2\"").expect("the end of the first step");
@@ -409,7 +409,7 @@ fn op8_a_truncated_plan_is_an_error_and_gives_no_partial_step() {
     );
 }
 
-/// OP8: a step comes out with the brace that closes it.
+/// OP8: a step is emitted at the brace that closes it.
 #[test]
 fn op8_a_step_comes_out_as_soon_as_its_object_closes() {
     let mut reader = OnePlanReader::new();
@@ -426,7 +426,7 @@ fn op8_a_step_comes_out_as_soon_as_its_object_closes() {
     assert_eq!(came_out, [(1, "\"} }"), (2, "   }")]);
 }
 
-/// OP8: a step with an error in it does not come out; others do.
+/// OP8: a step with an error in it is not emitted; others are.
 #[test]
 fn op8_a_step_with_an_error_does_not_come_out() {
     let mut reader = OnePlanReader::new();
@@ -486,7 +486,7 @@ fn op6_findings_of_the_plan_have_places_in_the_text() {
     }
 }
 
-/// All that comes out of a text, cut as told.
+/// All events of a text, split as specified.
 fn events(parts: &[&str]) -> (Vec<OnePlanEvent>, Result<OnePlan, ParseError>) {
     let mut reader = OnePlanReader::new();
     let events = parts.iter().flat_map(|part| reader.push(part)).collect();
@@ -504,8 +504,8 @@ const CUT_THROUGH: [&str; 5] = [
     "{\"why\": \"{\\\"action_plan\\\"\", \"mode\": \"react\", \"reason\": \"// {\"} {",
 ];
 
-/// OP8: what comes out does not depend on where the text is cut: every single cut, and every
-/// character by itself.
+/// OP8: the output does not depend on where the text is split: every single split, and every character
+/// by itself.
 #[test]
 fn op8_every_cut_gives_the_same() {
     for text in CUT_THROUGH {
@@ -561,7 +561,7 @@ proptest! {
         prop_assert_eq!(plan(&text), written);
     }
 
-    /// OP8: any cutting into any parts gives the same.
+    /// OP8: any split into any parts gives the same.
     #[test]
     fn op8_any_cutting_gives_the_same(which in 0..CUT_THROUGH.len(), cuts in proptest::collection::vec(0.0..1.0_f64, 0..12)) {
         let text = CUT_THROUGH[which];
@@ -576,7 +576,7 @@ proptest! {
         prop_assert_eq!(events(&parts), events(&[text]));
     }
 
-    /// OP14's cause: no text at all makes the reader panic, and what it gives is the same for any cut.
+    /// OP14's cause: no text at all makes the reader panic, and its output is the same for any split.
     #[test]
     fn any_text_ends_in_a_plan_or_an_error(text in "[{}\\[\\]\",:/*\\\\ $a-c1\n杭]{0,60}", at in 0..60_usize) {
         let text = format!("{{\"action_plan\": {text}");

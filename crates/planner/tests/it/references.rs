@@ -81,7 +81,7 @@ fn op4_several_references_in_one_text() {
     );
 }
 
-/// OP3: what is no reference stays, byte for byte.
+/// OP3: what is not a reference stays, byte for byte.
 #[test]
 fn op3_other_dollars_are_text() {
     for text in [
@@ -103,7 +103,7 @@ fn op3_other_dollars_are_text() {
     }
 }
 
-/// OP6, N4: what begins like a reference and is none is reported with its text.
+/// OP6, N4: text that begins like a reference but is not one is reported with its text.
 #[test]
 fn op6_malformed_references_are_reported() {
     for text in [
@@ -134,8 +134,8 @@ fn op6_malformed_references_are_reported() {
     }
 }
 
-/// OP6, N4: a key is no value: a reference in it is reported, well-formed or not, and a plan with such
-/// a key is not written. Dollars in keys are dollars.
+/// OP6, N4: a key is not a value: a reference in it is reported, well-formed or not, and a plan with
+/// such a key is not written. Dollars in keys are dollars.
 #[test]
 fn op6_a_reference_cannot_stand_in_a_key() {
     let findings = |arguments: &str| {

@@ -1,4 +1,4 @@
-//! Making a plan anew.
+//! Replanning.
 
 use crate::schedule::{error, success};
 use crate::steps::{anchor, call, ids, number, object, plan, step, step_with, text, tool, whole};
@@ -10,7 +10,7 @@ use foldback_planner::{
 use foldback_tool::{Effect, FailureKind};
 use std::collections::BTreeMap;
 
-/// A run that can be looked at.
+/// A run that can be inspected.
 struct Run {
     steps: Vec<Step>,
     schedule: Schedule,
@@ -83,8 +83,8 @@ fn kinds(merged: &Merged) -> Vec<FindingKind> {
     merged.findings.iter().map(|finding| finding.kind).collect()
 }
 
-/// OP9: an anchor asks for one plan, with its task, as soon as it is reached, beside what still runs
-/// (OP10).
+/// OP9: an anchor asks for one plan, with its task, as soon as it is reached, while other steps still
+/// run (OP10).
 #[test]
 fn op9_an_anchor_asks_for_one_plan() {
     let mut run = Run::new(vec![step(1, &[]), anchor(2, &[1]), step(3, &[]), anchor(4, &[1])]);
@@ -96,7 +96,7 @@ fn op9_an_anchor_asks_for_one_plan() {
     let task = "根据结果决定下一步".to_owned();
     assert_eq!(reason, ReplanReason::Anchor { step: StepId(2), task: task.clone() });
     assert_eq!(replans.begin(&reason, &run.progress()), Some(Round { number: 1, is_last: false }));
-    // While that is asked for, the other anchor's turn comes; neither comes again.
+    // While that plan is requested, the other anchor's turn comes; neither comes again.
     let reason = replans.due(&run.progress()).unwrap();
     assert_eq!(reason, ReplanReason::Anchor { step: StepId(4), task });
     replans.begin(&reason, &run.progress()).unwrap();
@@ -189,7 +189,7 @@ fn op13_the_budget_ends() {
     assert_eq!(Replans::new(0).begin(&reason, &progress), None);
 }
 
-/// OP12: what a planner is shown: what was done with its results, what was skipped, what still runs.
+/// OP12: what a planner is shown: what was done, with results, what was skipped, what still runs.
 #[test]
 fn op12_progress_tells_what_was_done() {
     let mut run =
@@ -206,7 +206,7 @@ fn op12_progress_tells_what_was_done() {
     assert_eq!(Progress::default().next_number(), StepId(1));
 }
 
-/// OP12: a new plan that goes on counting keeps its numbers, and names old results by theirs.
+/// OP12: a new plan that continues counting keeps its numbers, and names old results by theirs.
 #[test]
 fn op12_a_plan_that_goes_on_counting() {
     let run = at_anchor();
@@ -247,7 +247,7 @@ fn op12_a_plan_that_begins_again() {
     );
 }
 
-/// OP12: a number means a step of the new plan that stands before, else an old one.
+/// OP12: a number means an earlier step of the new plan, else an old one.
 #[test]
 fn op12_numbers_mean_the_nearest_step_before() {
     let run = at_anchor();
@@ -262,7 +262,7 @@ fn op12_numbers_mean_the_nearest_step_before() {
     assert_eq!(found, [(FindingKind::ForwardDependence, Some(StepId(3)))]);
 }
 
-/// OP12: a number that means nothing goes on meaning nothing when steps are renumbered.
+/// OP12: a number that refers to no step still refers to none when steps are renumbered.
 #[test]
 fn op12_unknown_numbers_stay_unknown() {
     let run = at_anchor();
@@ -272,7 +272,7 @@ fn op12_unknown_numbers_stay_unknown() {
     assert_eq!(errors, [(FindingKind::UnknownStep, Some(StepId(5)))]);
 }
 
-/// OP12: waiting for what is over is waiting for nothing; its result cannot be referred to.
+/// OP12: a dependence on a step that is over is dropped; its result cannot be referred to.
 #[test]
 fn op12_what_brought_nothing_cannot_be_referred_to() {
     let mut run = Run::new(vec![step(1, &[]), step(2, &[1]), anchor(3, &[]), step(4, &[])]);
@@ -303,7 +303,7 @@ fn op12_a_failed_step_may_be_tried_again() {
     assert_eq!(merged.plan.steps, [delivery(3, &[]), step(4, &[3])]);
 }
 
-/// OP12: what has an effect is not done twice under another number; with other arguments it may.
+/// OP12: a call with an effect is not repeated under another number; with other arguments it may be.
 #[test]
 fn op12_an_effect_is_not_repeated() {
     let mut run = Run::new(vec![delivery(1, &[]), weather(2), anchor(3, &[2])]);
@@ -322,7 +322,8 @@ fn op12_an_effect_is_not_repeated() {
     assert!(run.merge(vec![weather(4)]).findings.is_empty());
 }
 
-/// OP12: what says the same is the same call, however its keys are ordered and its numbers written.
+/// OP12: calls with the same meaning are the same call, however their keys are ordered and their
+/// numbers written.
 #[test]
 fn op12_an_effect_is_not_repeated_in_other_words() {
     let pay = |id, members: [(&str, Template); 3]| call(id, "pay", object(members), &[]);
@@ -340,7 +341,7 @@ fn op12_an_effect_is_not_repeated_in_other_words() {
         let merged = run.merge(vec![again(3)]);
         assert_eq!(kinds(&merged), [FindingKind::RepeatedEffect], "{eur} {last}");
     }
-    // What says something else is another call.
+    // A different meaning is a different call.
     for (eur, last, to) in [("5.01", "100", "王"), ("5", "101", "王"), ("5", "100", "汪")] {
         let other = pay(3, [("for", list(last)), ("eur", number(eur)), ("收款人", text(to))]);
         assert!(run.merge(vec![other]).findings.is_empty(), "{eur} {last} {to}");
@@ -354,7 +355,7 @@ fn op12_an_effect_is_not_repeated_in_other_words() {
     assert!(run.merge(vec![call(3, "pay", more, &[])]).findings.is_empty());
 }
 
-/// OP12: a call that may have taken effect, though it brought no answer, is not simply made again.
+/// OP12: a call that may have taken effect, although it brought no answer, is not simply repeated.
 #[test]
 fn op12_what_may_have_taken_effect_is_checked_first() {
     let ended = |step: Step, kind| {
@@ -387,7 +388,7 @@ fn op12_what_may_have_taken_effect_is_checked_first() {
     }
 }
 
-/// OP12: a poll is asked again under a new number, as often as it takes, where its tool says that this
+/// OP12: a poll is asked again under a new number, as often as it takes, if its tool says that this
 /// does no harm.
 #[test]
 fn op12_a_poll_is_repeated_under_a_new_number() {
@@ -406,7 +407,7 @@ fn op12_a_poll_is_repeated_under_a_new_number() {
     }
 }
 
-/// OP12: a step that refers to a step that is new is new, though it is written as an old one is.
+/// OP12: a step that refers to a step that is new is new, although it is written like an old one.
 #[test]
 fn op12_a_step_is_the_old_one_only_where_its_references_are() {
     let pay = |id| call(id, "pay", object([("to", whole(1, &[]))]), &[1]);
@@ -463,8 +464,8 @@ fn s10_new_plans_count_with_the_old() {
     assert_eq!(kinds(&merged), [FindingKind::OverLimit]);
 }
 
-/// However a new plan is numbered, the steps that are left are new, in order, and only name steps
-/// that are there.
+/// However a new plan is numbered, the steps that are left are new, in order, and name only existing
+/// steps.
 #[test]
 fn op12_merged_plans_can_be_scheduled() {
     let run = at_anchor();

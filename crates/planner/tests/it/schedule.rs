@@ -1,4 +1,4 @@
-//! Which steps may start, told what happens to them.
+//! Which steps may start, given what happens to them.
 
 use crate::steps::{anchor, ids, plan, step, step_with};
 use foldback_planner::{
@@ -64,8 +64,8 @@ fn op7_ready_steps_are_ready_together_and_in_order() {
     assert_eq!(numbers, [1, 2, 3, 10, 11]);
 }
 
-/// B6: the reference stops at nine evidences and runs them one after the other; fifteen are ready
-/// at once here, and the sixteenth sees them all.
+/// B6: the reference implementation stops at nine evidences and runs them one after the other; here
+/// fifteen are ready at once, and the sixteenth sees them all.
 #[test]
 fn b6_more_than_nine_steps_run_at_once() {
     let mut steps: Vec<Step> = (1..=15).map(|id| step(id, &[])).collect();
@@ -78,8 +78,8 @@ fn b6_more_than_nine_steps_run_at_once() {
     assert_eq!(ready(&schedule), [16]);
 }
 
-/// B5: the reference runs tasks one by one although nothing is between them; here starting one leaves
-/// the others ready.
+/// B5: the reference implementation runs independent tasks one by one; here starting one leaves the
+/// others ready.
 #[test]
 fn b5_starting_a_step_does_not_hold_others_back() {
     let mut schedule = schedule(vec![step(1, &[]), step(2, &[]), step(3, &[])]);
@@ -89,8 +89,8 @@ fn b5_starting_a_step_does_not_hold_others_back() {
     assert_eq!(schedule.running(), 2);
 }
 
-/// P13, OP7: a graph of a hundred steps takes exactly as long as its longest way, and the schedule is
-/// asked at most twice a step: nothing is looked through again.
+/// P13, OP7: a graph of a hundred steps takes exactly as long as its critical path, and the schedule is
+/// asked at most twice per step: nothing is scanned again.
 #[test]
 fn p13_a_hundred_steps_take_as_long_as_their_longest_way() {
     let steps = (1..=100_u32).map(|id| {
@@ -122,8 +122,8 @@ fn p13_a_hundred_steps_take_as_long_as_their_longest_way() {
     assert!(asked <= 200, "{asked}");
 }
 
-/// OP16: by default what waits for a failed step is skipped, however far, and names the step that
-/// failed; its siblings are kept.
+/// OP16: by default steps that wait for a failed step are skipped, however far away, and names the step
+/// that failed; its siblings are kept.
 #[test]
 fn op16_dependents_are_skipped_because_of_the_root_and_siblings_are_kept() {
     let mut schedule = schedule(vec![
@@ -189,7 +189,7 @@ fn op16_continue_with_error_lets_dependents_run() {
     assert_eq!(state(&schedule, 3), skipped(2));
 }
 
-/// B3: where the reference never returns after one failure, every step has ended here.
+/// B3: the reference implementation never returns after a failure; here every step has ended.
 #[test]
 fn b3_a_failure_at_any_place_ends_the_run() {
     for broken in 1..=4 {
@@ -218,7 +218,7 @@ fn op6_a_cycle_is_refused_before_anything_starts() {
     assert!(error.to_string().ends_with("step4 -> step4"), "{error}");
 }
 
-/// OP6: a number that is there twice, and one that is nowhere.
+/// OP6: a duplicate number, and a missing one.
 #[test]
 fn op6_duplicates_and_unknown_steps_are_refused() {
     let error = Schedule::new(&plan(vec![step(1, &[]), step(1, &[])])).unwrap_err();
@@ -227,7 +227,7 @@ fn op6_duplicates_and_unknown_steps_are_refused() {
     assert_eq!(error, ScheduleError::UnknownDependence { step: StepId(1), after: StepId(7) });
 }
 
-/// A step is started once and ended once; what is asked else is an error, and changes nothing.
+/// A step is started once and ended once; any other request is an error, and changes nothing.
 #[test]
 fn misuse_is_typed_and_changes_nothing() {
     let mut schedule = schedule(vec![step(1, &[]), step(2, &[1]), anchor(3, &[])]);
@@ -322,8 +322,8 @@ fn op16_a_new_plan_runs_after_fail_fast() {
     assert_eq!(ready(&schedule), [3]);
 }
 
-/// OP8: a step is ready as soon as it has come and what it waits for has ended, in whatever order
-/// steps come.
+/// OP8: a step is ready as soon as it has been added and its dependences have ended, in whatever order
+/// steps are added.
 #[test]
 fn op8_steps_start_while_the_plan_is_still_written() {
     let mut schedule = Schedule::open();
@@ -341,8 +341,8 @@ fn op8_steps_start_while_the_plan_is_still_written() {
     assert!(schedule.is_done());
 }
 
-/// OP8, B3: what never comes, and a ring that was written piece by piece, are refused at the end;
-/// the run can be called off.
+/// OP8, B3: a step that was never added, and a ring that was written piece by piece, are refused at the
+/// end; the run can be cancelled.
 #[test]
 fn op8_a_plan_that_ends_wrong_is_refused() {
     let mut open = Schedule::open();
@@ -357,7 +357,8 @@ fn op8_a_plan_that_ends_wrong_is_refused() {
     assert!(open.is_done());
 }
 
-/// OP16: after a `fail_fast` step failed, steps that are still being written are skipped as they come.
+/// OP16: after a `fail_fast` step failed, steps that are still being written are skipped as they
+/// arrive.
 #[test]
 fn op16_fail_fast_holds_for_steps_that_come_later() {
     let mut schedule = Schedule::open();
@@ -369,7 +370,7 @@ fn op16_fail_fast_holds_for_steps_that_come_later() {
     assert!(schedule.is_done());
 }
 
-/// Calling the rest off keeps what runs and what has ended.
+/// Cancelling the rest keeps what runs and what has ended.
 #[test]
 fn cancelling_keeps_what_runs() {
     let mut schedule = schedule(vec![step(1, &[]), step(2, &[]), step(3, &[1]), anchor(4, &[])]);

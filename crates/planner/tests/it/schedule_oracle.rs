@@ -1,5 +1,5 @@
-//! Any plan, any outcomes, any order of events: the schedule says what a recomputation from scratch
-//! says, every run ends, and the order in which steps end does not matter.
+//! Any plan, any outcomes, any order of events: the schedule agrees with a recomputation from scratch,
+//! every run ends, and the order in which steps end does not matter.
 
 use crate::schedule::{error, success};
 use crate::steps::{anchor, plan, step_with};
@@ -15,7 +15,7 @@ struct Run {
     fails: BTreeSet<StepId>,
     /// Which of the possible events comes next, one number an event.
     choices: Vec<usize>,
-    /// Whether the steps come one by one.
+    /// Whether the steps are added one by one.
     streamed: bool,
 }
 
@@ -65,7 +65,7 @@ fn runs() -> impl Strategy<Value = Run> {
         })
 }
 
-/// All that has happened, from which states are recomputed.
+/// Everything that has happened, from which states are recomputed.
 #[derive(Clone, Default)]
 struct Events {
     known: BTreeMap<StepId, Step>,
@@ -126,7 +126,7 @@ enum Event {
     Arrive(Step),
 }
 
-/// Runs a plan, asking `check` after every event, and gives the schedule back.
+/// Runs a plan, asking `check` after every event, and returns the schedule.
 fn go(run: &Run, check: &mut impl FnMut(&Schedule, &Events, &[StepId])) -> Schedule {
     let mut events = Events::default();
     let mut to_come: Vec<Step> = run.steps.clone();
@@ -231,7 +231,7 @@ proptest! {
     }
 
     /// R12: a run that is interrupted anywhere and restored from its results, in any order and again,
-    /// stands where it stood; what was running is ready.
+    /// is in its previous state; what was running is ready.
     #[test]
     fn r12_a_restored_schedule_stands_where_it_stood(run in runs(), rotate in 0..12_usize) {
         let run = Run { streamed: false, ..run.without_fail_fast() };

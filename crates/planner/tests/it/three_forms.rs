@@ -107,7 +107,7 @@ fn et13_a_shape_that_groups_cannot_say_is_refused() {
     // An N: 3 waits for 1; 4 waits for 1 and 2.
     let refused = write_execute_tools(&plan("- - 1 1,2"), &catalog());
     assert!(matches!(refused, Err(WriteError::Inexpressible { .. })), "{refused:?}");
-    // Interleaved chains change their order in the text, and nothing else.
+    // Interleaved chains change only their order in the text.
     let written = write_execute_tools(&plan("- - 1 2"), &catalog()).expect("two chains");
     assert_eq!(written.order, [1, 3, 2, 4].map(StepId));
     let anchor = of_one_plan(
@@ -162,7 +162,7 @@ fn et13_long_plans_are_written_in_linear_time() {
     }
 }
 
-/// S10: what is nested too deeply is an error of its own kind in all three forms, wherever it stands.
+/// S10: nesting that is too deep is an error of its own kind in all three forms, wherever it occurs.
 #[test]
 fn s10_deep_nesting_is_a_typed_error_in_all_three_forms() {
     let deep = format!("{{\"n\": {}1{}}}", "[".repeat(1_000), "]".repeat(1_000));
@@ -244,7 +244,7 @@ proptest! {
     }
 }
 
-/// ET13: arguments that no plain body can say are written as JSON.
+/// ET13: arguments that no plain body can express are written as JSON.
 #[test]
 fn et13_bodies_are_chosen_so_that_they_read_back() {
     for query in

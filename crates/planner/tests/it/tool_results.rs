@@ -37,7 +37,7 @@ fn read(text: &str) -> Vec<(usize, String, String)> {
         .collect()
 }
 
-/// ET3: one result a call, at its index, whatever became of it.
+/// ET3: one result per call, at its index, whatever its outcome.
 #[test]
 fn et3_every_call_has_one_result_at_its_index() {
     let results = [
@@ -65,7 +65,7 @@ fn et3_every_call_has_one_result_at_its_index() {
     assert_eq!(read(&render_tool_results(&[])), []);
 }
 
-/// ET6, ET8: data that reads like structure is data; characters that XML has no way to write come back.
+/// ET6, ET8: data that reads like structure is data; characters that XML cannot represent are restored.
 #[test]
 fn et8_hostile_data_comes_back_as_it_was() {
     for data in [

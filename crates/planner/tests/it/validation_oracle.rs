@@ -1,4 +1,4 @@
-//! Any plan: what the validator reports is what a naive look at it finds, and what it passes can be
+//! Any plan: the validator reports what a naive check finds, and a plan that it passes can be
 //! scheduled.
 
 use crate::steps::{anchor, call, object, plan, tool, whole};
@@ -50,12 +50,12 @@ fn referred(step: &Step) -> BTreeSet<StepId> {
     }
 }
 
-/// The errors of a plan, looked for one kind after the other.
+/// The errors of a plan, searched for one kind at a time.
 fn naive(plan: &Plan) -> BTreeSet<(Option<u32>, FindingKind)> {
     let mut errors = BTreeSet::new();
     let mut steps: BTreeMap<StepId, &Step> = BTreeMap::new();
     for step in &plan.steps {
-        // Of two the first is looked at.
+        // Of two the first is examined.
         let first = *steps.entry(step.id).or_insert(step);
         if !std::ptr::eq(first, step) {
             errors.insert((Some(step.id.0), FindingKind::DuplicateStep));
@@ -119,7 +119,7 @@ fn naive(plan: &Plan) -> BTreeSet<(Option<u32>, FindingKind)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(effort(2_000)))]
 
-    /// OP5, OP6, ET5: the errors are exactly those that a naive look finds, and a plan without errors
+    /// OP5, OP6, ET5: the errors are exactly those that a naive check finds, and a plan without errors
     /// can be scheduled, with all dependences that its references imply.
     #[test]
     fn op6_et5_findings_equal_a_naive_look(shapes in shapes(9), blocks in any::<bool>()) {
@@ -144,8 +144,8 @@ proptest! {
         }
     }
 
-    /// OP12: any new plan joins any old run: no number is taken twice, no step that was done is there
-    /// again, and without errors it can be scheduled and runs to its end.
+    /// OP12: any new plan joins any old run: no number is taken twice, no completed step occurs again,
+    /// and without errors it can be scheduled and runs to its end.
     #[test]
     fn op12_any_new_plan_joins_any_run(
         old in shapes(6), new in shapes(9), fails in prop::collection::btree_set(1..6_u32, 0..3),
@@ -201,7 +201,7 @@ proptest! {
     }
 }
 
-/// The naive look finds what it should.
+/// The naive check finds what it should.
 #[test]
 fn the_naive_look_is_not_blind() {
     let bad = plan(vec![

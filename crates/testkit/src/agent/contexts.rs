@@ -1,4 +1,4 @@
-//! Contexts that show less than all, fail, or remember what they were asked.
+//! Contexts that show less than everything, fail, or record the requests that they get.
 
 use super::script::full;
 use foldback_core::{
@@ -14,7 +14,7 @@ pub struct Altered {
     tools: Vec<ToolDefinition>,
     shown: fn(&mut Prompt),
     answer: fn(&ToolCall) -> Result<ToolAnswer, ContextError>,
-    /// The bounds of the prompts that were asked for.
+    /// The budgets of the requested prompts.
     pub bounds: Mutex<Vec<Option<usize>>>,
 }
 
@@ -29,17 +29,17 @@ impl Altered {
         }
     }
 
-    /// Remembers the bounds of its prompts.
+    /// Records the budgets of its prompts.
     pub fn bounded() -> Self {
         Self::new()
     }
 
-    /// Shows no message but those that `shown` leaves.
+    /// Shows only the messages that `shown` leaves.
     pub fn showing(shown: fn(&mut Prompt)) -> Self {
         Self { shown, ..Self::new() }
     }
 
-    /// Has a tool `load`, which answers so.
+    /// Adds a tool `load` with this answer.
     pub fn loading(answer: fn(&ToolCall) -> Result<ToolAnswer, ContextError>) -> Self {
         let load = ToolDefinition {
             name: "load".to_owned(),

@@ -1,4 +1,4 @@
-//! Contexts that keep todo lists, what sub-tasks hand back, and every conversation; and a model with a
+//! Contexts that keep todo lists, the results of sub-tasks, and every conversation; and a model with a
 //! script for each of them.
 
 use super::script::full;
@@ -18,16 +18,16 @@ use std::sync::Arc;
 pub struct Kept {
     lists: BTreeMap<TodoId, TodoList>,
     conversations: BTreeMap<TodoId, Vec<Message>>,
-    /// Who may read what: `from -> to: reference`.
+    /// The granted reads: `from -> to: reference`.
     pub grants: Vec<String>,
-    /// How often something was handed back.
+    /// How often a result was handed back.
     pub finished: usize,
-    /// A todo whose conversation takes the request, and nothing more.
+    /// A todo whose conversation accepts the request and nothing more.
     pub broken: Option<TodoId>,
 }
 
-/// A context that shows everything, and keeps what a store would. Each todo has the blocks 1 to 9 and no
-/// others; the last message stands in block 1.
+/// A context that shows everything, and keeps what a store would. Each todo has exactly the blocks 1 to
+/// 9; the last message is in block 1.
 pub struct Keeping {
     inner: Box<dyn ContextManager>,
     /// What it keeps, with the contexts of its sub-tasks.
@@ -37,17 +37,17 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    /// A context without a conversation.
+    /// Returns a context without a conversation.
     pub fn new() -> Self {
         Self { inner: full(), kept: Arc::default(), shares: true }
     }
 
-    /// Keeps lists, and nothing that could be granted.
+    /// Returns a context that keeps lists, and nothing that could be granted.
     pub fn words_only() -> Self {
         Self { shares: false, ..Self::new() }
     }
 
-    /// The same as another process finds it.
+    /// Returns the context as another process finds it.
     pub fn reopened(self) -> Self {
         let mut inner = full();
         for message in self.kept.lock().conversations.get(inner.todo()).into_iter().flatten() {
@@ -56,12 +56,12 @@ impl Keeping {
         Self { inner, ..self }
     }
 
-    /// The todo list of its todo.
+    /// Returns the todo list of its todo.
     pub fn list(&self) -> TodoList {
         self.kept.lock().lists.get(self.inner.todo()).cloned().unwrap_or_default()
     }
 
-    /// What was said in a todo, as `role: text` or the calls' arguments.
+    /// Returns what was said in a todo, as `role: text` or the calls' arguments.
     pub fn said(&self, id: &str) -> Vec<String> {
         let kept = self.kept.lock();
         let said = kept.conversations.get(&todo(id)).into_iter().flatten();
@@ -73,7 +73,7 @@ impl Keeping {
         .collect()
     }
 
-    /// The todos that were begun.
+    /// Returns the todos that were begun.
     pub fn todos(&self) -> Vec<String> {
         self.kept.lock().conversations.keys().map(ToString::to_string).collect()
     }
@@ -188,12 +188,12 @@ impl SubTasks for Keeping {
     }
 }
 
-/// The todo of this name.
+/// Returns the todo of this name.
 pub fn todo(id: &str) -> TodoId {
     TodoId::new(id).unwrap()
 }
 
-/// A model that answers each session by a script of its own, in order.
+/// Returns a model that answers each session by its own script, in order.
 pub fn scripts<const N: usize>(scripts: [(&str, Vec<Answer>); N]) -> Arc<ScriptedModel> {
     let scripts = scripts.map(|(session, answers)| (session.to_owned(), VecDeque::from(answers)));
     let scripts = Mutex::new(BTreeMap::from(scripts));
@@ -204,18 +204,18 @@ pub fn scripts<const N: usize>(scripts: [(&str, Vec<Answer>); N]) -> Arc<Scripte
     }))
 }
 
-/// The last result of a tool that a request shows; behind it, the todo list may be recited.
+/// Returns the last tool result that a request shows; the todo list may be recited after it.
 pub fn last_result(request: &ChatRequest) -> String {
     let result = request.messages.iter().rfind(|message| message.tool_call_id().is_some());
     result.map(|message| message.text().into_owned()).unwrap_or_default()
 }
 
-/// An answer that calls one tool.
+/// Returns an answer that calls one tool.
 pub fn calling(tool: &str, arguments: serde_json::Value) -> Answer {
     ToolCall::new(&format!("call-{tool}"), tool, &arguments.to_string()).into()
 }
 
-/// Keeps what it receives: todos and events, in order.
+/// An observer that keeps what it receives: todos and events, in order.
 #[derive(Default)]
 pub struct Watching(pub Mutex<Vec<(String, AgentEvent)>>);
 
@@ -226,7 +226,7 @@ impl Observer for Watching {
 }
 
 impl Watching {
-    /// The states of the todo list, as often as it changed: `read=completed draft=pending`.
+    /// Returns the states of the todo list, one for each change: `read=completed draft=pending`.
     pub fn lists(&self, id: &str) -> Vec<String> {
         let mut lists: Vec<String> = Vec::new();
         for (todo, event) in &*self.0.lock() {

@@ -2,10 +2,11 @@
 //! they show.
 //!
 //! - [`script`] has agents whose model answers from a script, and refuses what a chat API refuses.
-//! - [`toolkit`] has tools, plans and what an executor made of them.
-//! - [`contexts`] has contexts that show less than all, fail, or remember what they were asked.
-//! - [`keeping`] has contexts that keep todo lists and what sub-tasks hand back, and an observer.
-//! - [`payloads`] has texts by which a tool's result would give orders.
+//! - [`toolkit`] has tools, plans and an executor's results.
+//! - [`contexts`] has contexts that show less than everything, fail, or record the requests that they
+//!   get.
+//! - [`keeping`] has contexts that keep todo lists and the results of sub-tasks, and an observer.
+//! - [`payloads`] has tool results that try to give orders.
 //!
 //! ```
 //! use foldback_testkit::agent::script::{agent, says, texts, walk};

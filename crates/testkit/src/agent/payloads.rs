@@ -1,4 +1,4 @@
-//! Texts that ask for a call or a new role: what an attacker would have a tool bring.
+//! Texts that ask for a call or a new role: what an attacker would make a tool return.
 
 /// Twenty ways to ask for a call or a new role, each in ten disguises.
 pub fn payloads() -> Vec<String> {

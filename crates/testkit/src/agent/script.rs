@@ -1,4 +1,4 @@
-//! Agents with a scripted model, and what their runs leave.
+//! Agents with a scripted model, and the traces of their runs.
 
 use super::toolkit::{spec, tool};
 use foldback_agent::executor::Trace;
@@ -21,22 +21,22 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A model that gives these answers in order, kept for what it saw.
+/// Returns a model that gives these answers in order and can be asked what it saw.
 pub fn model(answers: impl IntoIterator<Item = Answer>) -> Arc<ScriptedModel> {
     Arc::new(ScriptedModel::new(answers))
 }
 
-/// A model that answers these texts in order.
+/// Returns a model that answers these texts in order.
 pub fn texts(answers: &[&str]) -> Arc<ScriptedModel> {
     model(answers.iter().map(|text| Answer::text(text)))
 }
 
-/// An agent with these tools, whose model is asked only what chat APIs take.
+/// Returns an agent with these tools, whose model is sent only what chat APIs accept.
 pub fn agent(model: &Arc<ScriptedModel>, tools: Vec<Arc<dyn Tool>>) -> Agent {
     running(model, Executor::new(Toolbox::new(tools).unwrap()))
 }
 
-/// An agent whose model is asked only what chat APIs take.
+/// Returns an agent whose model is sent only what chat APIs accept.
 pub fn running(model: &Arc<ScriptedModel>, executor: Executor) -> Agent {
     Agent::new(Arc::new(Strict(model.clone())), executor)
 }
@@ -84,39 +84,39 @@ impl ChatModel for Strict {
     }
 }
 
-/// A context that shows everything, of the todo `task`.
+/// Returns a context of the todo `task` that shows everything.
 pub fn full() -> Box<dyn ContextManager> {
     Full.start(TodoId::new("task").unwrap(), Arc::new(Estimate))
 }
 
-/// The run `run` of a request.
+/// Returns the run `run` of a request.
 pub fn task(request: &str) -> Task {
     Task::new("run", request)
 }
 
-/// Works on "go" by one plan, in a context of its own.
+/// Works on "go" by one plan, in a separate context.
 pub async fn plan_and_run(agent: &Agent) -> Report {
     plan_and_run_by(agent, OnePlanSettings::default()).await
 }
 
-/// The same with other settings.
+/// Does the same with other settings.
 pub async fn plan_and_run_by(agent: &Agent, settings: OnePlanSettings) -> Report {
     agent.run(&OnePlan::new(settings), full().as_mut(), &task("go")).await.unwrap()
 }
 
-/// Works on "go" step by step, in a context of its own; the conversation stays a valid request.
+/// Works on "go" step by step, in a separate context; the conversation stays a valid request.
 pub async fn walk(agent: &Agent) -> (Report, Vec<Arc<Message>>) {
     walk_by(agent, ReactSettings::default()).await
 }
 
-/// The same with other settings.
+/// Does the same with other settings.
 pub async fn walk_by(agent: &Agent, settings: ReactSettings) -> (Report, Vec<Arc<Message>>) {
     let mut context = full();
     let report = agent.run(&React::new(settings), context.as_mut(), &task("go")).await.unwrap();
     (report, conversation(context.as_ref()))
 }
 
-/// A run by a strategy is refused with this sentence, before anything is asked or recorded.
+/// Checks that a run by a strategy is refused with this sentence, before anything is sent or recorded.
 pub async fn is_refused(strategy: &dyn Strategy, told: &str) {
     let model = model([]);
     let agent = agent(&model, vec![]);
@@ -128,7 +128,7 @@ pub async fn is_refused(strategy: &dyn Strategy, told: &str) {
     assert_eq!((model.calls(), context.recorded()), (0, 0), "{told}");
 }
 
-/// All messages of a context that shows everything; chat APIs would take them.
+/// Returns all messages of a context that shows everything; chat APIs would accept them.
 #[track_caller]
 pub fn conversation(context: &dyn ContextManager) -> Vec<Arc<Message>> {
     let messages = context.prompt(&Budget::default()).messages;
@@ -136,17 +136,17 @@ pub fn conversation(context: &dyn ContextManager) -> Vec<Arc<Message>> {
     messages
 }
 
-/// The last message of a request.
+/// Returns the last message of a request.
 pub fn asked(request: &ChatRequest) -> String {
     request.messages.last().unwrap().text().into_owned()
 }
 
-/// A tool that answers a text, after a while.
+/// Returns a tool that answers a text, after a while.
 pub fn says(name: &str, ms: u64, text: &str) -> Arc<dyn Tool> {
     answering(spec(name, Effect::ReadOnly), ms, text)
 }
 
-/// The same with another spec.
+/// Returns the same with another spec.
 pub fn answering(spec: ToolSpec, ms: u64, text: &str) -> Arc<dyn Tool> {
     let text = text.to_owned();
     tool(spec, move |_, _| {
@@ -158,7 +158,7 @@ pub fn answering(spec: ToolSpec, ms: u64, text: &str) -> Arc<dyn Tool> {
     })
 }
 
-/// A tool that fails for good, after a while.
+/// Returns a tool that fails permanently, after a while.
 pub fn fails(name: &str, ms: u64) -> Arc<dyn Tool> {
     tool(spec(name, Effect::ReadOnly), move |_, _| async move {
         tokio::time::sleep(Duration::from_millis(ms)).await;
@@ -166,7 +166,7 @@ pub fn fails(name: &str, ms: u64) -> Arc<dyn Tool> {
     })
 }
 
-/// When a step's call started and ended, since the beginning of the run, in milliseconds.
+/// Returns when a step's call started and ended, in milliseconds since the beginning of the run.
 #[track_caller]
 pub fn times(report: &Report, step: u32) -> (u64, u64) {
     let record = &report.trajectory;
@@ -178,13 +178,13 @@ pub fn times(report: &Report, step: u32) -> (u64, u64) {
     (time.start_us / 1000, time.end_us / 1000)
 }
 
-/// What a step of the first turn came to.
+/// Returns the outcome of a step of the first turn.
 #[track_caller]
 pub fn result(report: &Report, step: u32) -> &StepResult {
     report.trajectory.result(0, StepId(step)).unwrap()
 }
 
-/// What a step of the first turn answered.
+/// Returns the answer of a step of the first turn.
 #[track_caller]
 pub fn text(report: &Report, step: u32) -> &str {
     match result(report, step) {
@@ -193,23 +193,23 @@ pub fn text(report: &Report, step: u32) -> &str {
     }
 }
 
-/// The lines of a trace.
+/// Returns the lines of a trace.
 pub fn lines(trace: &Trace) -> Vec<String> {
     trace.to_string().lines().map(str::to_owned).collect()
 }
 
-/// A context with a memory tool that answers what it was told to.
+/// A context with a memory tool that gives a fixed answer.
 pub struct Remembering {
     /// The context that shows everything.
     pub inner: Box<dyn ContextManager>,
     /// Its tools: `load`.
     pub tools: Vec<ToolDefinition>,
-    /// What `load` answers.
+    /// The answer of `load`.
     pub answer: String,
 }
 
 impl Remembering {
-    /// A context whose tool `load` answers this.
+    /// Returns a context whose tool `load` gives this answer.
     pub fn new(answer: &str) -> Self {
         let load = ToolDefinition {
             name: "load".to_owned(),

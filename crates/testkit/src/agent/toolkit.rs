@@ -13,23 +13,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A number that tools and tests share.
+/// A counter that tools and tests share.
 #[derive(Clone, Default)]
 pub struct Counter(Arc<AtomicUsize>);
 
 impl Counter {
-    /// One more; how many there are now.
+    /// Increments the counter and returns its new value.
     pub fn add(&self) -> usize {
         self.0.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// How many there are.
+    /// Returns the count.
     pub fn get(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// A tool of this name and effect, which takes any object.
+/// Returns the spec of a tool with this name and effect, which takes any object.
 pub fn spec(name: &str, effect: Effect) -> ToolSpec {
     ToolSpec::new(ToolDefinition {
         name: name.to_owned(),
@@ -39,12 +39,12 @@ pub fn spec(name: &str, effect: Effect) -> ToolSpec {
     .with_effect(effect)
 }
 
-/// A tool that runs beside no other call.
+/// Returns the spec of a tool that runs alongside no other call.
 pub fn exclusive(name: &str) -> ToolSpec {
     spec(name, Effect::ReadOnly).with_concurrency(Concurrency::Exclusive)
 }
 
-/// A tool that is a function.
+/// Returns a tool that is a function.
 pub fn tool<F, A>(spec: ToolSpec, function: F) -> Arc<dyn Tool>
 where
     F: Fn(String, CallContext) -> A + Send + Sync + 'static,
@@ -53,12 +53,12 @@ where
     Arc::new(FunctionTool::new(spec, function))
 }
 
-/// Answers its arguments after `{"ms": ..}` milliseconds, or at once.
+/// Returns a tool that answers its arguments after `{"ms": ..}` milliseconds, or at once.
 pub fn wait() -> Arc<dyn Tool> {
     waiting(spec("wait", Effect::ReadOnly))
 }
 
-/// The same with another spec.
+/// Returns the same with another spec.
 pub fn waiting(spec: ToolSpec) -> Arc<dyn Tool> {
     tool(spec, |arguments, _| async move {
         let ms = milliseconds(&arguments);
@@ -69,20 +69,20 @@ pub fn waiting(spec: ToolSpec) -> Arc<dyn Tool> {
     })
 }
 
-/// The `ms` of a call; without it, 0.
+/// Returns the `ms` of a call, or 0 without it.
 pub fn milliseconds(arguments: &str) -> u64 {
     let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap();
     arguments["ms"].as_u64().unwrap_or(0)
 }
 
-/// Fails for good.
+/// Returns a tool that fails permanently.
 pub fn broken() -> Arc<dyn Tool> {
     tool(spec("broken", Effect::ReadOnly), |_, _| async {
         Err(ToolError::permanent("断网: the network is down"))
     })
 }
 
-/// An executor with these tools.
+/// Returns an executor with these tools.
 pub fn executor(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Executor {
     Executor::new(Toolbox::new(tools).unwrap())
 }
@@ -92,34 +92,34 @@ pub async fn run(executor: &Executor, steps: Vec<Step>) -> Outcome {
     executor.run(&plan(steps), options("run")).await.unwrap()
 }
 
-/// The default settings, changed.
+/// Returns the default settings with changes.
 pub fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
     let mut settings = Settings::default();
     change(&mut settings);
     settings
 }
 
-/// A run of this name.
+/// Returns a run of this name.
 pub fn options(id: &str) -> RunOptions {
     RunOptions::new(id)
 }
 
-/// A plan of these steps.
+/// Returns a plan of these steps.
 pub fn plan(steps: Vec<Step>) -> Plan {
     Plan { form: Form::OnePlan, steps }
 }
 
-/// A step that calls a tool without arguments.
+/// Returns a step that calls a tool without arguments.
 pub fn step(id: u32, function: &str, after: &[u32]) -> Step {
     call(id, function, Template::Object(vec![]), after)
 }
 
-/// A step that calls `wait`.
+/// Returns a step that calls `wait`.
 pub fn pause(id: u32, ms: u64, after: &[u32]) -> Step {
     call(id, "wait", object(&[("ms", Template::Literal(ms.to_string()))]), after)
 }
 
-/// A step that calls a tool.
+/// Returns a step that calls a tool.
 pub fn call(id: u32, function: &str, arguments: Template, after: &[u32]) -> Step {
     Step {
         id: StepId(id),
@@ -129,41 +129,41 @@ pub fn call(id: u32, function: &str, arguments: Template, after: &[u32]) -> Step
     }
 }
 
-/// A step from which the plan is made anew.
+/// Returns an anchor step, at which a new plan is made.
 pub fn anchor(id: u32, after: &[u32]) -> Step {
     let action =
         Action::Anchor { task: "若晴朗则订餐厅，若下雨则点外卖".to_owned() };
     Step { action, ..step(id, "", after) }
 }
 
-/// An object of templates.
+/// Returns an object of templates.
 pub fn object(members: &[(&str, Template)]) -> Template {
     Template::Object(
         members.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect(),
     )
 }
 
-/// A text without references.
+/// Returns a text without references.
 pub fn text(text: &str) -> Template {
     Template::Text(text.to_owned())
 }
 
-/// A reference to all of a step's result.
+/// Returns a reference to the whole of a step's result.
 pub fn whole(id: u32) -> Template {
     Template::Whole(Reference { step: StepId(id), path: Vec::new() })
 }
 
-/// So many milliseconds.
+/// Returns this many milliseconds.
 pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// What a step came to.
+/// Returns the outcome of a step.
 pub fn result(outcome: &Outcome, id: u32) -> &StepResult {
     &outcome.results[&StepId(id)]
 }
 
-/// What a step answered.
+/// Returns the answer of a step.
 #[track_caller]
 pub fn answer(outcome: &Outcome, id: u32) -> &str {
     match result(outcome, id) {
@@ -172,7 +172,7 @@ pub fn answer(outcome: &Outcome, id: u32) -> &str {
     }
 }
 
-/// The kind of a step's failure, and what was said.
+/// Returns the kind of a step's failure, and its message.
 #[track_caller]
 pub fn failure(outcome: &Outcome, id: u32) -> (FailureKind, &str) {
     match result(outcome, id) {
@@ -181,13 +181,13 @@ pub fn failure(outcome: &Outcome, id: u32) -> (FailureKind, &str) {
     }
 }
 
-/// When a step's call started and ended.
+/// Returns when a step's call started and ended.
 pub fn times(outcome: &Outcome, id: u32) -> (Duration, Duration) {
     let report = &outcome.calls[&StepId(id)];
     (report.started, report.ended)
 }
 
-/// What a step came to that was skipped because of another.
+/// Returns the outcome of a step that was skipped because of another.
 pub fn skipped(because: u32) -> StepResult {
     StepResult::Skipped { because: StepId(because) }
 }

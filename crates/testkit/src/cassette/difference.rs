@@ -1,17 +1,17 @@
-//! Where two JSON texts first differ.
+//! Finds the first difference between two JSON texts.
 
 use foldback_core::Object;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// The first place at which two JSON texts differ.
+/// The first difference between two JSON texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// The way there, such as `messages[2].content`.
+    /// The path to it, such as `messages[2].content`.
     place: String,
-    /// What stands there in the first text, around where it begins to differ.
+    /// The content there in the first text, around the beginning of the difference.
     recorded: Option<String>,
-    /// And in the second.
+    /// The same in the second text.
     asked: Option<String>,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// `None` where nothing differs.
+/// Returns `None` if nothing differs.
 pub(super) fn difference(recorded: &RawValue, asked: &RawValue) -> Option<Difference> {
     find(String::new(), Some(recorded), Some(asked))
 }
@@ -44,7 +44,7 @@ fn find(
                 "" => key.to_owned(),
                 place => format!("{place}.{key}"),
             };
-            // Objects that differ in nothing but the order of their keys are the same.
+            // Objects that differ only in the order of their keys are the same.
             return keys.chain(added).find_map(|key| find(at(key), a.get(key), b.get(key)));
         }
         if let (Some(a), Some(b)) = (Object::array_of(a), Object::array_of(b)) {
@@ -60,10 +60,10 @@ fn find(
     Some(Difference { place, recorded: a.map(excerpt), asked: b.map(excerpt) })
 }
 
-/// How many characters are shown before a difference, and from it on.
+/// The number of characters shown before a difference, and from it on.
 const AROUND: (usize, usize) = (20, 60);
 
-/// A text around its character `at`.
+/// Returns a text around its character `at`.
 fn excerpt(text: &str, at: usize) -> String {
     let from = at.saturating_sub(AROUND.0);
     let mut rest = text.chars().skip(from);

@@ -1,4 +1,4 @@
-//! What was asked and answered, as it stands in a file.
+//! A request and its answer, as stored in a file.
 
 use super::push_string;
 use super::secrets::Secrets;
@@ -18,12 +18,12 @@ use std::time::Duration;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Exchange {
-    /// The request in its one form.
+    /// The request in its normal form.
     pub(super) request: Box<RawValue>,
     /// The pieces of a stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) chunks: Vec<Chunk>,
-    /// The answer; neither this nor an error where nobody waited for the end.
+    /// The answer; neither this nor an error if nobody waited for the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     response: Option<Response>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ struct Failure {
     retry_after_ms: Option<u64>,
 }
 
-/// A piece of a stream, but for the last.
+/// A piece of a stream, except the last.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Chunk {
@@ -65,17 +65,17 @@ pub(super) enum Chunk {
 }
 
 impl Exchange {
-    /// One that was begun.
+    /// Returns an exchange that was begun.
     pub(super) fn begun(request: Box<RawValue>) -> Self {
         Self { request, chunks: Vec::new(), response: None, error: None }
     }
 
-    /// Notes how it ended.
+    /// Records how it ended.
     pub(super) fn end_with(&mut self, end: Result<&ChatResponse, &ModelError>) {
         match end {
             Ok(response) => {
                 let message = one_line(response.message.json().to_owned());
-                // A message's text was read as JSON, or written here.
+                // A message's text was parsed from JSON, or written here.
                 self.response = message.ok().map(|message| Response {
                     message,
                     usage: response.usage,
@@ -94,7 +94,7 @@ impl Exchange {
         }
     }
 
-    /// The same without secrets, in whatever pieces they came.
+    /// Returns the same without secrets, in whatever pieces they came.
     pub(super) fn without(mut self, secrets: &Secrets) -> Result<Self, serde_json::Error> {
         let hide_json =
             |json: &RawValue| RawValue::from_string(secrets.hide_json(json.get()).into());
@@ -130,7 +130,7 @@ impl Exchange {
         Ok(self)
     }
 
-    /// How it ended.
+    /// Returns how it ended.
     pub(super) fn end(&self) -> Result<ChatResponse, ModelError> {
         if let Some(failure) = &self.error {
             let retry_after = failure.retry_after_ms.map(Duration::from_millis);
@@ -146,13 +146,13 @@ impl Exchange {
             ));
         };
         let message = Message::from_json(message.get())
-            .map_err(|error| wrong(format!("a recorded answer is no message: {error}")))?;
+            .map_err(|error| wrong(format!("a recorded answer is not a message: {error}")))?;
         Ok(ChatResponse { message, usage: *usage, stop: stop.clone(), model: model.clone() })
     }
 }
 
 impl Chunk {
-    /// `None` of the last piece, which is the end.
+    /// Returns `None` for the last piece, which is the end.
     pub(super) fn of(chunk: &ChatChunk) -> Option<Self> {
         match chunk.clone() {
             ChatChunk::Text(text) => Some(Self::Text(text)),
@@ -175,7 +175,7 @@ impl From<Chunk> for ChatChunk {
     }
 }
 
-/// A kind of error by its name.
+/// Parses a kind of error by its name.
 mod kind {
     use super::ModelErrorKind;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -198,7 +198,7 @@ mod kind {
     }
 }
 
-/// JSON on one line: line breaks stand between its parts alone.
+/// Returns JSON on one line: line breaks occur only between its parts.
 fn one_line(json: String) -> Result<Box<RawValue>, serde_json::Error> {
     RawValue::from_string(if json.contains(['\n', '\r']) {
         json.replace(['\n', '\r'], " ")
@@ -207,8 +207,9 @@ fn one_line(json: String) -> Result<Box<RawValue>, serde_json::Error> {
     })
 }
 
-/// A request in its one form: what decides the answer, and nothing else. Its session is no part of
-/// it, nor the order in which its tools came, nor what only a recording knows of its messages.
+/// Returns a request in its normal form: what decides the answer, and nothing else. Its session is not
+/// part of it, nor is the order in which its tools came, nor what only a recording knows about its
+/// messages.
 pub(super) fn request_json(request: &ChatRequest) -> Result<Box<RawValue>, serde_json::Error> {
     let mut json = String::from("{\"messages\":[");
     for (at, message) in request.messages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Keeping what is asked and answered.
+//! Records requests and answers.
 
 use super::exchange::{Chunk, Exchange, request_json};
 use super::secrets::Secrets;
@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A model, of which every exchange is kept.
+/// A model whose every exchange is kept.
 ///
 /// ```
 /// use foldback_core::Message;
@@ -36,22 +36,22 @@ pub struct Recording<M> {
 }
 
 impl<M: ChatModel> Recording<M> {
-    /// Records a model.
+    /// Returns a recording of a model.
     #[must_use]
     pub fn new(model: M) -> Self {
         Self { model, secrets: Secrets::default(), exchanges: Mutex::new(Vec::new()) }
     }
 
-    /// The same, never keeping this text, such as a key that a provider might repeat in an error or
-    /// a tool in a result: neither as it is, nor escaped in JSON or in a string of JSON, nor cut
-    /// over the pieces of a stream.
+    /// Returns the same recording, which never keeps this text, such as a key that a provider might
+    /// repeat in an error or a tool in a result: neither as it is, nor escaped in JSON or in a string
+    /// of JSON, nor split across the pieces of a stream.
     #[must_use]
     pub fn without(mut self, secret: &str) -> Self {
         self.secrets.add(secret);
         self
     }
 
-    /// What was kept so far.
+    /// Returns what was kept so far.
     ///
     /// # Errors
     /// When a message cannot be written as JSON without the secrets.
@@ -69,11 +69,11 @@ impl<M: ChatModel> Recording<M> {
     }
 
     fn exchanges(&self) -> MutexGuard<'_, Vec<Exchange>> {
-        // Each change is whole in itself, whatever panicked beside it.
+        // Each change is complete in itself, whatever panicked elsewhere.
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins an exchange, and gives its place.
+    /// Begins an exchange, and returns its index.
     fn begin(&self, request: &ChatRequest) -> Result<usize, ModelError> {
         let request = request_json(request).map_err(|error| {
             let message = format!("the request cannot be recorded: {error}");
@@ -93,7 +93,7 @@ impl<M: ChatModel> Recording<M> {
     fn note_chunk(&self, place: usize, chunk: &Result<ChatChunk, ModelError>) {
         self.note(place, |exchange| match chunk {
             Ok(ChatChunk::Done(response)) => exchange.end_with(Ok(response)),
-            // What came so far is void.
+            // What has come so far is void.
             Ok(ChatChunk::Again) => exchange.chunks.clear(),
             Ok(chunk) => exchange.chunks.extend(Chunk::of(chunk)),
             Err(error) => exchange.end_with(Err(error)),

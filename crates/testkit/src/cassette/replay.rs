@@ -1,4 +1,4 @@
-//! Answering as was recorded.
+//! Answers as recorded.
 
 use super::difference::difference;
 use super::exchange::{Exchange, request_json};
@@ -13,11 +13,11 @@ use futures::{FutureExt, StreamExt, stream};
 use serde_json::value::RawValue;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A model that answers from a cassette: call by call, and only where the request is the recorded
-/// one. Any other request is refused, and the error names the first difference.
+/// A model that answers from a cassette: call by call, and only if the request is the recorded one. Any
+/// other request is refused, and the error names the first difference.
 ///
-/// Where calls run beside each other their order may change from run to run;
-/// [`any_order`](Self::any_order) looks for the request among all that were not played yet.
+/// If calls run in parallel, their order may change from run to run; [`any_order`](Self::any_order)
+/// searches for the request among all that have not been replayed yet.
 pub struct Replay {
     model: String,
     capabilities: Capabilities,
@@ -27,7 +27,7 @@ pub struct Replay {
 }
 
 struct State {
-    /// Each exchange, and whether it was played.
+    /// Each exchange, and whether it was replayed.
     exchanges: Vec<(Exchange, bool)>,
     calls: usize,
     /// The first request that was refused.
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl Replay {
-    /// Plays a cassette.
+    /// Returns a replay of a cassette.
     #[must_use]
     pub fn new(cassette: Cassette) -> Self {
         let exchanges = cassette.exchanges.into_iter().map(|exchange| (exchange, false)).collect();
@@ -49,26 +49,26 @@ impl Replay {
         }
     }
 
-    /// The same, whatever order the calls come in.
+    /// Returns the same for calls in any order.
     #[must_use]
     pub fn any_order(self) -> Self {
         Self { any_order: true, ..self }
     }
 
-    /// The same, with the capabilities of the model that was recorded.
+    /// Returns the same with the capabilities of the recorded model.
     #[must_use]
     pub fn with_capabilities(self, capabilities: Capabilities) -> Self {
         Self { capabilities, ..self }
     }
 
-    /// The same, with a text that the recording was told never to keep.
+    /// Returns the same with a text that the recording never kept.
     #[must_use]
     pub fn without(mut self, secret: &str) -> Self {
         self.secrets.add(secret);
         self
     }
 
-    /// Whether everything was played and nothing else was asked: the end of a test.
+    /// Checks that everything was replayed and nothing else was requested: the end of a test.
     ///
     /// # Errors
     /// When a request was refused, or exchanges are left.
@@ -85,7 +85,7 @@ impl Replay {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is whole in itself, whatever panicked beside it.
+        // Each change is complete in itself, whatever panicked elsewhere.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,7 +94,7 @@ impl Replay {
         let asked = request_json(request)
             .and_then(|json| RawValue::from_string(self.secrets.hide_json(json.get()).into()));
         let refused = |message| ModelError::new(ModelErrorKind::Request, message);
-        let asked = asked.map_err(|error| refused(format!("the request is no JSON: {error}")))?;
+        let asked = asked.map_err(|error| refused(format!("the request is not JSON: {error}")))?;
         let mut state = self.state();
         state.calls += 1;
         match state.find(&asked, self.any_order) {

@@ -6,13 +6,14 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What stands where a secret stood.
+/// The text in place of a secret.
 const HIDDEN: &str = "[secret]";
 
-/// JSON in strings of JSON is looked into so deep.
+/// The depth to which JSON in strings of JSON is searched.
 const DEEPEST: usize = 4;
 
-/// Half of a secret is one where the whole has so many bytes: half of a shorter one is any text.
+/// The number of bytes from which half of a secret counts as one: half of a shorter one could be any
+/// text.
 const WORTH_HALVES: usize = 8;
 
 /// Texts that must not be kept, in every form that they take in JSON and in strings of JSON.
@@ -22,7 +23,7 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// One more.
+    /// Adds a text.
     pub(super) fn add(&mut self, secret: &str) {
         let escaped = |text: &String| {
             let minimal = Escape::ALL.map(|escape| {
@@ -40,7 +41,7 @@ impl Secrets {
         self.forms.extend(forms.filter(|form| !form.is_empty()));
     }
 
-    /// A text without them.
+    /// Returns a text without the secrets.
     pub(super) fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut pieces = [text.to_owned()];
         self.hide_in_pieces(&mut pieces.each_mut());
@@ -48,7 +49,7 @@ impl Secrets {
         if hidden == text { Cow::Borrowed(text) } else { Cow::Owned(hidden) }
     }
 
-    /// The pieces of one text without them, wherever it was cut.
+    /// Returns the pieces of one text without the secrets, wherever it was split.
     pub(super) fn hide_in_pieces(&self, pieces: &mut [&mut String]) {
         if self.forms.is_empty() {
             return;
@@ -61,7 +62,7 @@ impl Secrets {
         replace(pieces, &whole, &self.find(&whole));
     }
 
-    /// The pieces of a text that was cut off, without half of a secret and more at its end.
+    /// Returns the pieces of a truncated text, without half or more of a secret at its end.
     pub(super) fn hide_begun(&self, pieces: &mut [&mut String]) {
         let whole = joined(pieces);
         let begun = |form: &String| {
@@ -75,7 +76,7 @@ impl Secrets {
         }
     }
 
-    /// JSON without them in its strings, keys, and numbers.
+    /// Returns JSON without the secrets in its strings, keys and numbers.
     pub(super) fn hide_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
         if self.forms.is_empty() { Cow::Borrowed(json) } else { self.hide_in_json(json, DEEPEST) }
     }
@@ -107,7 +108,7 @@ impl Secrets {
         Cow::Owned(out)
     }
 
-    /// `None` where nothing is to be hidden.
+    /// Returns `None` if nothing is to be hidden.
     fn hide_in_text(&self, text: &str, depth: usize) -> Option<String> {
         let nested = self.hide_in_nested(text, depth);
         let text = nested.as_deref().unwrap_or(text);
@@ -115,8 +116,8 @@ impl Secrets {
         if found.is_empty() { nested } else { Some(shown(text, 0..text.len(), &found)) }
     }
 
-    /// A text that is JSON, in which any character may stand as an escape; `None` where it is none,
-    /// or nothing is to be hidden.
+    /// Handles a text that is JSON, in which any character may be written as an escape; `None` if it is
+    /// not JSON, or nothing is to be hidden.
     fn hide_in_nested(&self, text: &str, depth: usize) -> Option<String> {
         let is_json = depth > 0
             && text.trim_start().starts_with(['{', '['])
@@ -127,7 +128,7 @@ impl Secrets {
         }
     }
 
-    /// Where they stand, in order; those that overlap are one.
+    /// Returns the ranges of the secrets, in order; overlapping ones are joined.
     fn find(&self, text: &str) -> Vec<Range<usize>> {
         let places = self.forms.iter().flat_map(|form| text.match_indices(form.as_str()));
         let mut places: Vec<_> = places.map(|(at, form)| at..at + form.len()).collect();
@@ -147,7 +148,7 @@ fn joined(pieces: &[&mut String]) -> String {
     pieces.iter().map(|piece| piece.as_str()).collect()
 }
 
-/// Hides what was found in the whole from its pieces.
+/// Hides what was found in the whole text from its pieces.
 fn replace(pieces: &mut [&mut String], whole: &str, found: &[Range<usize>]) {
     let mut from = 0;
     for piece in pieces {
@@ -159,7 +160,7 @@ fn replace(pieces: &mut [&mut String], whole: &str, found: &[Range<usize>]) {
     }
 }
 
-/// A part of a text without what was found in the whole; a word stands for it where it begins.
+/// Returns a part of a text without what was found in the whole; a word replaces it where it begins.
 fn shown(text: &str, part: Range<usize>, found: &[Range<usize>]) -> String {
     let mut out = String::new();
     let mut from = part.start;
@@ -174,7 +175,7 @@ fn shown(text: &str, part: Range<usize>, found: &[Range<usize>]) -> String {
     out
 }
 
-/// How long the first token of a JSON text is: a string, a word or number, or one character.
+/// Returns the length of the first token of a JSON text: a string, a word or number, or one character.
 fn token_length(json: &str) -> usize {
     if json.starts_with('"') {
         let mut is_escaped = false;
@@ -191,7 +192,7 @@ fn token_length(json: &str) -> usize {
     word.max(first)
 }
 
-/// A JSON literal with its codes in capitals, as some writers have them.
+/// Returns a JSON literal with its codes in capitals, as some writers have them.
 fn upper_codes(literal: &str) -> String {
     let mut parts = literal.split("\\u");
     let mut out = parts.next().unwrap_or_default().to_owned();

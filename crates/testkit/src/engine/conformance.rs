@@ -7,7 +7,7 @@ use super::script::check;
 use foldback_kv::{Batch, Delete, Error, Expect, Key, Kv, MAX_VALUE_BYTES, Space};
 use std::sync::Arc;
 
-/// Puts an engine through the suite. `open` gives an empty store each time that it is called.
+/// Runs the suite on an engine. `open` returns an empty store each time it is called.
 ///
 /// ```
 /// foldback_testkit::engine::conforms(foldback_kv::memory);
@@ -148,7 +148,7 @@ fn apart(kv: &dyn Kv) {
             kv.commit(Batch { put, ..Batch::default() }).unwrap();
         }
     }
-    // One todo of one space goes; its neighbours stay.
+    // One todo of one space is removed; its neighbours stay.
     let delete = vec![Delete::todo(Space::Block, 255)];
     kv.commit(Batch { delete, ..Batch::default() }).unwrap();
     for (i, space) in Space::ALL.into_iter().enumerate() {
@@ -267,7 +267,7 @@ fn sound(kv: &dyn Kv) {
     assert_eq!(kv.check().unwrap(), []);
 }
 
-/// Takes the head, writes the next record, and tries again when another came first.
+/// Takes the head, writes the next record, and tries again if another came first.
 fn append(kv: &dyn Kv, todo: u32, value: &[u8]) {
     loop {
         let head = kv.head(todo).unwrap();

@@ -1,4 +1,4 @@
-//! An engine that fails as a disk does, when the dice say so.
+//! An engine that fails at random, as a disk does.
 
 use crate::Random;
 use foldback_kv::{Batch, Error, Finding, Key, Kv, Lost, Space};
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What one process sees of an engine that several share. Some of its calls fail: a commit is refused, or fails before or
-/// behind the moment at which it is durable, or a read fails.
+/// One process's view of an engine that several share. Some of its calls fail: a commit is refused, or
+/// fails before or after the moment at which it becomes durable, or a read fails.
 pub struct Faulty {
     truth: Arc<dyn Kv>,
     dice: Mutex<Random>,
     /// Whether calls may fail now.
     fails: AtomicBool,
-    /// After a commit whose end is unknown, this process commits nothing more.
+    /// After a commit with an unknown outcome, this process commits nothing more.
     is_poisoned: AtomicBool,
     faults: AtomicU64,
 }
 
-/// How many of 100 commits fail, each kind of failure as often, and how many of 100 reads.
+/// How many of 100 commits fail, evenly by kind of failure, and how many of 100 reads.
 const COMMITS: usize = 12;
 const READS: usize = 2;
 
 impl Faulty {
-    /// A view of `truth` without failures until [`fail`](Self::fail) begins them.
+    /// Returns a view of `truth` without failures until [`fail`](Self::fail) starts them.
     pub fn new(truth: Arc<dyn Kv>, seed: u64) -> Self {
         Self {
             truth,
@@ -36,17 +36,17 @@ impl Faulty {
         }
     }
 
-    /// Whether calls fail from now on.
+    /// Sets whether calls fail from now on.
     pub fn fail(&self, fails: bool) {
         self.fails.store(fails, Ordering::Relaxed);
     }
 
-    /// How many calls have failed.
+    /// Returns how many calls have failed.
     pub fn faults(&self) -> u64 {
         self.faults.load(Ordering::Relaxed)
     }
 
-    /// A number below 100 that is below `share` where the call is to fail.
+    /// Returns a random number below `share` if the call is to fail.
     fn throw(&self, share: usize) -> Option<usize> {
         if !self.fails.load(Ordering::Relaxed) {
             return None;
@@ -87,7 +87,7 @@ impl Kv for Faulty {
             None => self.truth.commit(batch),
             Some(0) => Err(Error::Full { path: store() }),
             Some(1) => Err(Error::Busy { path: store(), doing: "others wrote" }),
-            // Before it is durable, and behind.
+            // Before it is durable, and after.
             Some(2) => Err(self.poisoned()),
             Some(_) => self.truth.commit(batch).and(Err(self.poisoned())),
         }

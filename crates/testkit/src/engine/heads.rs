@@ -1,4 +1,4 @@
-//! What heads are: numbers that are compared and set, and what a forgotten todo has in the place of one.
+//! Heads: numbers that are compared and set, and what a forgotten todo has in place of one.
 
 #![expect(clippy::unwrap_used, reason = "a suite says so by stopping")]
 
@@ -46,7 +46,7 @@ pub(super) fn listed_heads(kv: &dyn Kv) {
         set(todo, 0, head);
     }
     set(4, 40, 0);
-    // An engine may look at each number of a range, so none is wide.
+    // An engine may visit each number of a range, so no range is wide.
     assert_eq!(kv.heads(0..100).unwrap(), [(1, 10), (3, 30), (7, 70)]);
     let end = Key::TODO_END;
     assert_eq!(kv.heads(end - 100..end).unwrap(), [(end - 1, 50)]);
@@ -56,8 +56,8 @@ pub(super) fn listed_heads(kv: &dyn Kv) {
     assert_eq!(kv.heads(0..1).unwrap(), []);
 }
 
-/// A todo without a head that is not registered, though its number was given out, was forgotten. The registry's own records
-/// are those of the number 0.
+/// A todo without a head that is not registered, although its number was issued, was forgotten. The
+/// registry's own records have the number 0.
 pub(super) fn forgotten(kv: &dyn Kv) {
     check(
         kv,

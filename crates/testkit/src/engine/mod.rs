@@ -1,7 +1,8 @@
-//! What a storage engine must do, as a suite that any engine can be put through.
+//! The requirements for a storage engine, as a suite that any engine can be tested with.
 //!
-//! [`conforms`] runs it. Each scenario is a [script](check) with its answers, or a short program, and gets
-//! an empty store of its own. [`Faulty`] is an engine whose calls fail, for the tests of what is built on one.
+//! [`conforms`] runs it. Each scenario is a [script](check) with its answers, or a short program, and
+//! gets its own empty store. [`Faulty`] is an engine whose calls fail, for tests of code that is built
+//! on one.
 
 mod conformance;
 mod faulty;

@@ -5,7 +5,7 @@
 use foldback_kv::{Batch, Delete, Expect, Key, Kv, Space};
 use std::ops::Range;
 
-/// Runs a script and compares the answers, one a line.
+/// Runs a script and compares the answers, one per line.
 ///
 /// | line | does | answers |
 /// |---|---|---|
@@ -19,7 +19,7 @@ use std::ops::Range;
 /// | `head 7` | reads | the number |
 ///
 /// # Panics
-/// When an answer is another one, or the script is not written in the language.
+/// When an answer differs, or the script is not written in the language.
 #[track_caller]
 pub fn check(kv: &dyn Kv, script: &str, expected: &str) {
     let trim = |text: &str| {
@@ -75,7 +75,7 @@ fn run(kv: &dyn Kv, script: &str) -> String {
                     .map(|found| list(&found.into_iter().collect::<Vec<_>>()))
             }
             "head" => kv.head(rest.parse().unwrap()).map(|head| head.to_string()),
-            other => panic!("{other:?} is no verb"),
+            other => panic!("{other:?} is not a verb"),
         };
         answers.push(answer.unwrap_or_else(|error| error.to_string()));
     }

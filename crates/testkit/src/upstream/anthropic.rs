@@ -1,11 +1,11 @@
-//! Anthropic's Messages: what it refuses, and how it answers.
+//! Anthropic's Messages API: what it refuses, and how it answers.
 
 use super::{Bill, Raw, Said, Seen, check_tools, events, whole};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// The answer to a request, or its refusal.
+/// Returns the answer to a request, or its refusal.
 pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     let body = seen.json();
     if let Err(why) = check(seen, &body) {
@@ -73,7 +73,8 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     events(stream)
 }
 
-/// What seals a thought: it holds where the thought stands behind the same words, whatever marks and forms they have.
+/// Returns the seal of a thought: it is valid if the thought follows the same words, whatever their
+/// marks and forms.
 fn signature(messages: &[Value], before: &[Value], thought: &str) -> String {
     let mut hasher = DefaultHasher::new();
     for message in messages {
@@ -87,7 +88,7 @@ fn signature(messages: &[Value], before: &[Value], thought: &str) -> String {
     format!("sig{:016x}", hasher.finish())
 }
 
-/// A block without its mark for the cache, and with its keys in order.
+/// Returns a block without its cache mark, and with its keys in order.
 fn plain(block: &Value) -> String {
     let members = block.as_object().into_iter().flatten();
     let mut members: Vec<_> = members.filter(|(key, _)| *key != "cache_control").collect();
@@ -95,7 +96,7 @@ fn plain(block: &Value) -> String {
     format!("{members:?}")
 }
 
-/// A text in two pieces.
+/// Returns a text in two pieces.
 pub(super) fn halves(text: &str) -> Vec<String> {
     let half = text.chars().count() / 2;
     let (first, rest): (String, String) =
@@ -103,7 +104,7 @@ pub(super) fn halves(text: &str) -> Vec<String> {
     [first, rest].into_iter().filter(|piece| !piece.is_empty()).collect()
 }
 
-/// What the real one refuses with status 400.
+/// Refuses what the real API refuses with status 400.
 fn check(seen: &Seen, body: &Value) -> Result<(), String> {
     seen.header("anthropic-version").ok_or("anthropic-version: header is required")?;
     for key in ["model", "max_tokens"] {
@@ -167,8 +168,8 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
     }
 }
 
-/// What it refuses of thoughts: one that stands behind other words than when it was thought, and none where a turn that
-/// goes on has to begin with one.
+/// Checks thoughts as the real API does: refuses one that follows other words than originally, and a
+/// missing one if a turn that continues has to begin with one.
 fn check_thoughts(
     body: &Value,
     messages: &[Value],

@@ -1,5 +1,6 @@
-//! A model provider of a script, on a port of this machine: it speaks Anthropic's Messages and OpenAI's
-//! chat-completions and Responses, notes every request down to the bytes, and refuses what the real ones refuse.
+//! A scripted model provider on a local port: it speaks Anthropic's Messages and OpenAI's
+//! chat-completions and Responses, records every request down to the bytes, and refuses what the real
+//! ones refuse.
 
 #![expect(clippy::expect_used, reason = "tests may fail loudly")]
 
@@ -23,10 +24,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A request as it came.
+/// A request as it arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// `POST`.
+    /// The method: `POST`.
     pub method: String,
     /// The path with its query.
     pub path: String,
@@ -37,18 +38,18 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What sets the ids of its answer apart from others: clients join what has one id.
+    /// A mark that makes the ids of its answer unique: clients join messages with the same id.
     fn mark(&self) -> usize {
         self.body.len()
     }
 
-    /// The body as JSON; null where it is none.
+    /// Returns the body as JSON; null if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The first header of a name, as text.
+    /// Returns the first header with a name, as text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(own, _)| own == name);
@@ -56,31 +57,31 @@ impl Seen {
     }
 }
 
-/// What the model says to a request.
+/// The model's answer to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
-    /// What it thinks before it speaks, where its API shows that.
+    /// Its thinking before it speaks, if its API shows that.
     pub thought: String,
     /// Its words.
     pub text: String,
-    /// Its calls: id, tool, arguments; of a tool of the Responses API that takes a text, that text.
+    /// Its calls: id, tool, arguments; for a tool of the Responses API that takes a text, that text.
     pub calls: Vec<(String, String, Value)>,
 }
 
 impl Said {
-    /// Words alone.
+    /// Returns an answer of words alone.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
     }
 
-    /// The same after a thought.
+    /// Returns the same after a thought.
     #[must_use]
     pub fn thinking(self, thought: &str) -> Self {
         Self { thought: thought.to_owned(), ..self }
     }
 
-    /// The same with a call.
+    /// Returns the same with a call.
     #[must_use]
     pub fn call(mut self, id: &str, tool: &str, arguments: Value) -> Self {
         self.calls.push((id.to_owned(), tool.to_owned(), arguments));
@@ -99,10 +100,10 @@ pub struct Raw {
     pub pieces: Vec<Vec<u8>>,
 }
 
-/// What is answered.
+/// A reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// As the API that was asked says it, streamed where the request wants that.
+    /// An answer in the format of the requested API, streamed if the request asks for that.
     Said(Said),
     /// These bytes.
     Raw(Raw),
@@ -110,7 +111,7 @@ pub enum Answer {
 
 type Script = Box<dyn Fn(&Seen) -> Answer + Send + Sync>;
 
-/// Says which tokens of a request are read from the cache, written into it, and neither.
+/// Determines which tokens of a request are read from the cache, written to it, and neither.
 type Bill<'b> = &'b dyn Fn(&Value) -> (u64, u64, u64);
 
 struct Shared {
@@ -121,7 +122,7 @@ struct Shared {
     now: AtomicI64,
 }
 
-/// A provider that is running. It ends when it is dropped.
+/// A running provider. It stops when it is dropped.
 pub struct Upstream {
     /// Its address, without a path.
     pub url: String,
@@ -130,12 +131,12 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Begins to answer by a script. It needs a runtime around it.
+    /// Starts answering by a script. Must be called within a runtime.
     pub async fn start(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
         Self::with_cache(script, CacheTerms::default()).await
     }
 
-    /// The same, with a cache of these terms.
+    /// Does the same with a cache on these terms.
     pub async fn with_cache(
         script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
         terms: CacheTerms,
@@ -156,18 +157,18 @@ impl Upstream {
         Self { url, shared, serving }
     }
 
-    /// Lets so many seconds go by.
+    /// Lets this many seconds pass.
     pub fn wait(&self, seconds: u32) {
         self.shared.now.fetch_add(1_000 * i64::from(seconds), Ordering::Relaxed);
     }
 
-    /// What was billed so far.
+    /// Returns what was billed so far.
     #[must_use]
     pub fn billed(&self) -> Billed {
         self.shared.cache.lock().billed()
     }
 
-    /// Every request that came, in order.
+    /// Returns every request that arrived, in order.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.seen.lock().clone()
@@ -175,7 +176,7 @@ impl Upstream {
 }
 
 impl Upstream {
-    /// Forgets what came so far.
+    /// Forgets the requests so far.
     pub fn forget(&self) {
         self.shared.seen.lock().clear();
     }
@@ -230,7 +231,7 @@ fn tokens(text: &str) -> u64 {
     text.len() as u64 / 4
 }
 
-/// The tokens of a request of Anthropic's that is not sent.
+/// Answers a request to count tokens, as Anthropic's API does.
 fn count(body: &Value) -> Raw {
     if let Some(extra) =
         ["max_tokens", "stream", "metadata"].iter().find(|key| body.get(*key).is_some())
@@ -243,7 +244,7 @@ fn count(body: &Value) -> Raw {
     whole(200, &json!({ "input_tokens": read + written + plain }))
 }
 
-/// Refuses tools of one name, and a choice of tools where there are none.
+/// Refuses tools with the same name, and a choice of tools if there are none.
 fn check_tools(body: &Value, tools: &Value) -> Result<(), String> {
     let name = |tool: &Value| tool.pointer("/function/name").or(tool.get("name")).cloned();
     let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -258,13 +259,13 @@ fn check_tools(body: &Value, tools: &Value) -> Result<(), String> {
     }
 }
 
-/// A whole answer.
+/// Returns a whole answer.
 fn whole(status: u16, body: &Value) -> Raw {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     Raw { status, headers, pieces: vec![body.to_string().into_bytes()] }
 }
 
-/// A stream of events.
+/// Returns a stream of events.
 fn events(pieces: Vec<String>) -> Raw {
     let headers = vec![("content-type".to_owned(), "text/event-stream".to_owned())];
     Raw { status: 200, headers, pieces: pieces.into_iter().map(String::into_bytes).collect() }

@@ -1,10 +1,10 @@
-//! Chat-completions: what it refuses, and how it answers.
+//! OpenAI's chat-completions API: what it refuses, and how it answers.
 
 use super::anthropic::halves;
 use super::{Bill, Raw, Said, Seen, check_tools, events, whole};
 use serde_json::{Value, json};
 
-/// The answer to a request, or its refusal.
+/// Returns the answer to a request, or its refusal.
 pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     let body = seen.json();
     if let Err(why) = check(&body) {
@@ -69,7 +69,7 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     )
 }
 
-/// What the real one refuses with status 400.
+/// Refuses what the real API refuses with status 400.
 fn check(body: &Value) -> Result<(), String> {
     body.get("model").ok_or("you must provide a model parameter")?;
     check_tools(body, &body["tools"])?;

@@ -1,9 +1,9 @@
-//! OpenAI's Responses: what it refuses, and how it answers.
+//! OpenAI's Responses API: what it refuses, and how it answers.
 
 use super::{Bill, Raw, Said, Seen, check_tools, events, whole};
 use serde_json::{Value, json};
 
-/// The answer to a request, or its refusal.
+/// Returns the answer to a request, or its refusal.
 pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     let body = seen.json();
     if let Err(why) = check(&body) {
@@ -36,7 +36,7 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
             "arguments": arguments.to_string(), "status": "completed",
         }));
     }
-    // What a client asks for in place of its conversation is a sealed one.
+    // A client that asks for a compaction gets a sealed one in place of its conversation.
     let last = body["input"].as_array().and_then(|items| items.last());
     if last.is_some_and(|last| last["type"] == "compaction_trigger") {
         let (id, sealed) = (format!("cmp_{}", seen.mark()), format!("sealed {}", said.text));
@@ -79,7 +79,7 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     events(stream)
 }
 
-/// What the real one refuses with status 400.
+/// Refuses what the real API refuses with status 400.
 fn check(body: &Value) -> Result<(), String> {
     body.get("model").ok_or("Missing required parameter: 'model'.")?;
     let first = &body["input"][0];

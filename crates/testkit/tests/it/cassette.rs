@@ -56,8 +56,8 @@ async fn recorded() -> Cassette {
     recording.cassette().unwrap()
 }
 
-/// What is played is what was recorded, through a file, streams and errors included, for the same
-/// requests however their tools are ordered and whatever session they belong to.
+/// The replay equals the recording, through a file, including streams and errors, for the same
+/// requests, whatever the order of their tools and their session.
 #[tokio::test]
 async fn a_cassette_plays_what_was_recorded() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,13 +88,13 @@ async fn a_cassette_plays_what_was_recorded() {
     replay.finish().unwrap();
 }
 
-/// No key lands in a file, and neither does the session.
+/// No key ends up in a file, and neither does the session.
 #[tokio::test]
 async fn a_cassette_holds_no_secret() {
     let text = recorded().await.text().unwrap();
     assert!(!text.contains("sk-123") && text.contains("[secret]"), "{text}");
     assert!(!text.contains("s1"), "{text}");
-    // A request that holds a secret is recorded and played without it.
+    // A request that contains a secret is recorded and replayed without it.
     let recording = Recording::new(ScriptedModel::new(["ok".into()])).without("密码");
     recording.complete(&request("the 密码 is here")).await.unwrap();
     let cassette = recording.cassette().unwrap();
@@ -104,8 +104,8 @@ async fn a_cassette_holds_no_secret() {
     replay.finish().unwrap();
 }
 
-/// No form of a secret lands in a file: not escaped in JSON, nor in JSON in a string, nor cut over the
-/// pieces of a stream, nor what is left of a long one when a short one is hidden.
+/// No form of a secret ends up in a file: not escaped in JSON, nor in JSON in a string, nor split
+/// across the pieces of a stream, nor the rest of a long one when a short one is hidden.
 #[tokio::test]
 async fn a_cassette_holds_no_form_of_a_secret() {
     let secrets = ["pa\"ss\\密码\n1", "sk-123", "sk-123-long", "20251122"];
@@ -137,7 +137,7 @@ async fn a_cassette_holds_no_form_of_a_secret() {
         let whole = replay.complete(&asked).await.unwrap().message;
         assert_eq!(replay.complete(&asked).await.unwrap_err().kind, ModelErrorKind::Quota);
         replay.finish().unwrap();
-        // What was played, and the file, read as often as anybody might.
+        // The replay and the file, decoded as often as anyone might.
         let mut seen = vec![text, whole.text().into_owned()];
         seen.extend(whole.tool_calls().iter().map(|call| call.arguments.clone()));
         let (mut said, mut arguments) = (String::new(), vec![String::new(); calls.len()]);
@@ -186,8 +186,8 @@ async fn a_cassette_holds_no_half_of_a_secret() {
     assert_eq!(played, "the key is [secret]{\"密\": \"[secret]");
 }
 
-/// A message that came over several lines is kept on one, with the same arguments; and what was
-/// recorded whole is played as a stream with its calls.
+/// A message that spanned several lines is kept on one, with the same arguments; and a whole answer is
+/// replayed as a stream with its calls.
 #[tokio::test]
 async fn a_message_of_several_lines_is_kept() {
     let json = "{\n  \"role\": \"assistant\",\r\n  \"content\": \"一\\n二\",\n  \"tool_calls\": [{\"id\": \
@@ -214,8 +214,8 @@ async fn a_message_of_several_lines_is_kept() {
     replay.finish().unwrap();
 }
 
-/// Another request than the recorded one is an error that names the first difference, and the test
-/// fails at its end though the caller went on.
+/// A request other than the recorded one is an error that names the first difference, and the test
+/// fails at its end although the caller continued.
 #[tokio::test]
 async fn another_request_is_refused_with_the_difference() {
     let long = format!("{}北京{}", "word ".repeat(100), " more".repeat(100));
@@ -279,7 +279,7 @@ async fn what_is_left_or_asked_too_much_is_named() {
     assert_eq!(error.to_string(), "the cassette holds 4 exchanges, and this is call 5");
 }
 
-/// Calls that run beside each other may come in any order, each once.
+/// Parallel calls may come in any order, each once.
 #[tokio::test]
 async fn in_any_order_each_is_played_once() {
     let replay = Replay::new(recorded().await).any_order();

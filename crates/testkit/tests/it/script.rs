@@ -86,12 +86,12 @@ fn large_texts_are_made_and_always_the_same() {
 fn mistakes_are_named_with_their_line() {
     for (text, expected) in [
         ("user: a\nnonsense", "line 2 of the script: there is no colon"),
-        ("robot: a", "begins with no known word"),
+        ("robot: a", "does not begin with a known word"),
         ("tool: r", "no call is open"),
         ("assistant> f", "a call is name(args)"),
         ("@+5m", "no time was set before"),
-        ("@soon", "this is no time"),
-        ("user: [big x]", "[big wants a number"),
+        ("@soon", "this is not a time"),
+        ("user: [big x]", "[big needs a number"),
         ("json: {}", "has the key \"role\""),
     ] {
         let panic = std::panic::catch_unwind(|| transcript(text)).unwrap_err();

@@ -27,7 +27,7 @@ pub(super) fn texts(prompt: &Prompt) -> Vec<String> {
     prompt.messages.iter().map(text).collect()
 }
 
-/// When what a job has written comes back. Jobs run as soon as there are any.
+/// When a job's result comes back. Jobs run as soon as there are any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Back {
     AtOnce,
@@ -46,7 +46,7 @@ pub(super) struct Loop {
     pub(super) context: StmLtm,
     back: Back,
     recorded: usize,
-    /// What jobs have written, with how often it is passed over before it is absorbed.
+    /// The results of jobs, with how often each is skipped before it is absorbed.
     written: VecDeque<(usize, BackgroundJobDone)>,
 }
 

@@ -1,4 +1,4 @@
-//! Jobs beside the loop: they cost no time, and one that is late holds nothing up.
+//! Jobs beside the loop: they cost no time, and a late one delays nothing.
 
 use super::drive::{Back, Loop, prompt, start, step, texts};
 use foldback_baselines::Counters;
@@ -15,7 +15,7 @@ use tokio::time::{Duration, Instant, sleep};
 
 const TOOL: Duration = Duration::from_millis(200);
 
-/// The rule, as slow as a model: whoever runs it owes the time that it takes.
+/// The rule, as slow as a model: the time it takes is owed by the thread that runs it.
 struct Slow {
     takes: Duration,
     owed: Arc<AtomicU64>,
@@ -41,7 +41,7 @@ impl Compressor for Slow {
     }
 }
 
-/// Lets the time pass that is owed.
+/// Lets the owed time pass.
 async fn pay(owed: &AtomicU64) {
     let millis = owed.swap(0, Ordering::Relaxed);
     if millis > 0 {
@@ -49,16 +49,16 @@ async fn pay(owed: &AtomicU64) {
     }
 }
 
-/// What a loop has seen: its time, and after each step how many steps were late.
+/// What a loop observed: its time, and how many steps were late after each step.
 struct Seen {
     took: Duration,
     late: Vec<usize>,
     prompts: Vec<Vec<String>>,
 }
 
-/// A loop of 12 steps: a tool takes 200 ms, a compressor `takes`, on a clock that goes on only when
-/// everybody sleeps. Jobs run beside the tool, or before it where `beside` is false. A compressor
-/// that the policy ran itself, in the loop, would hold the loop up.
+/// A loop of 12 steps: a tool takes 200 ms, a compressor `takes`, on a clock that advances only when
+/// everything sleeps. Jobs run beside the tool, or before it if `beside` is false. A compressor that
+/// the policy ran itself, in the loop, would block the loop.
 async fn run(takes: Duration, beside: bool) -> Seen {
     let owed = Arc::new(AtomicU64::new(0));
     let compressor = Arc::new(Slow { takes, owed: Arc::clone(&owed) });
@@ -107,12 +107,12 @@ async fn cx2_the_memory_is_written_beside_the_tool() {
     let last = seen.prompts.last().unwrap();
     assert_eq!(last.len(), 4, "the ask, the memory, the call, the result: {last:?}");
     assert!(last[1].contains("{\"n\": 9}") && !last[1].contains("{\"n\": 10}"), "{last:?}");
-    // The clock tells the difference: in a loop that waits, each but the first step takes 350.
+    // The clock shows the difference: in a loop that waits, each but the first step takes 350.
     assert_eq!(run(compressor, false).await.took, TOOL * 12 + compressor * 11);
 }
 
-/// CX3: a compressor that takes longer than two tools costs no time either. The steps that it has
-/// not finished stand in the prompt as they were, and the prompt says so.
+/// CX3: a compressor that takes longer than two tools costs no time either. The steps that it has not
+/// finished are unchanged in the prompt, and the prompt says so.
 #[tokio::test(start_paused = true)]
 async fn cx3_a_late_compressor_holds_nothing_up() {
     let compressor = Duration::from_millis(450);
@@ -127,8 +127,8 @@ async fn cx3_a_late_compressor_holds_nothing_up() {
     assert_eq!(last[2..], shown);
 }
 
-/// CX3: staleness is bounded. Where no job ever comes back, a few steps stand as they were, and the
-/// rule writes the rest.
+/// CX3: staleness is bounded. If no job ever comes back, a few steps stay unchanged, and the rule
+/// writes the rest.
 #[test]
 fn cx3_staleness_is_bounded() {
     let config =
@@ -140,7 +140,7 @@ fn cx3_staleness_is_bounded() {
         assert!(agent.context.late_steps() <= 4);
         assert!(agent.context.memory_tokens() <= 1_000);
         let shown = agent.prompt();
-        // The ask, the memory, and five steps of two messages.
+        // The request, the memory, and five steps of two messages.
         assert!(shown.messages.len() <= 12, "{}", shown.messages.len());
         assert!(texts(&shown).join("\n").contains(&format!("{{\"n\": {n}}}")));
     }
@@ -166,5 +166,5 @@ fn a_job_that_is_lost_is_given_out_again_and_one_that_is_foreign_is_refused() {
     context.absorb(done).unwrap();
     assert_eq!(context.late_steps(), 0);
     let error = context.absorb(BackgroundJobDone(Box::new(7))).unwrap_err().to_string();
-    assert!(error.contains("not the result of work that the policy stm-ltm gave out"), "{error}");
+    assert!(error.contains("not the result of a job that the policy stm-ltm issued"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! L: appended to, summed up over its limit, with the fields of a schema.
+//! L: appended to, summed up above its limit, with the fields of a schema.
 
 use super::drive::{Back, Loop, texts};
 use foldback_baselines::Counters;
@@ -8,7 +8,7 @@ use foldback_baselines::stm_ltm::{
 use foldback_core::{ContextError, Estimate, Message, SideCall, SideCalls, TokenCounter};
 use std::sync::Arc;
 
-/// A loop in the middle of its work: after each step the text of L, where there is one.
+/// A loop in the middle of its work: the text of L after each step, if there is one.
 fn memories(agent: &mut Loop, steps: usize) -> Vec<String> {
     agent.record(Message::user("Repair the gates."));
     let mut memories = Vec::new();
@@ -27,8 +27,8 @@ fn cx11_the_limit_is_4000_tokens() {
     assert_eq!(StmLtmConfig::default().memory_tokens, 4_000);
 }
 
-/// CX4: below its limit L is appended to and nothing is rewritten; over it a summary takes its
-/// place, which is half as long, so that this happens once in several steps.
+/// CX4: below its limit L is appended to and nothing is rewritten; above it a summary of half the
+/// length takes its place, so that this happens once in several steps.
 #[test]
 fn cx4_the_memory_is_appended_to_until_it_is_over_its_limit() {
     let config =
@@ -36,7 +36,8 @@ fn cx4_the_memory_is_appended_to_until_it_is_over_its_limit() {
     for back in Back::IN_TIME {
         let mut agent = Loop::new(config.clone(), back);
         let memories = memories(&mut agent, 60);
-        // L begins with the second step; nothing that came while a summary was made is missing.
+        // L begins with the second step; nothing that arrived while a summary was being written is
+        // missing.
         for (n, memory) in memories.iter().enumerate() {
             assert!(
                 memory.contains(&format!("look {{\"gate\": {n}}}")),
@@ -48,7 +49,7 @@ fn cx4_the_memory_is_appended_to_until_it_is_over_its_limit() {
             let tokens = Estimate.count(&pair[0]);
             if !pair[1].starts_with(&pair[0]) {
                 rewritten += 1;
-                // The step that passed the limit, of some 130 tokens, may be in no prompt yet.
+                // The step that exceeded the limit, of some 130 tokens, may be in no prompt yet.
                 assert!(tokens + 150 > config.memory_tokens, "{back:?}: {tokens}");
                 assert!(Estimate.count(&pair[1]) < config.memory_tokens, "{back:?}: {}", pair[1]);
             }
@@ -78,8 +79,8 @@ fn what_was_asked_outlives_what_was_found() {
     assert!(!last.contains("all stick"), "{last}");
 }
 
-/// CX10: a scene's schema names fields that every summary keeps, with the latest value that was
-/// found, wherever it stood; of what was never found it says so.
+/// CX10: a scene's schema names fields that every summary keeps, with the latest value that was found,
+/// wherever it was; for a field that was never found it says so.
 #[test]
 fn cx10_every_summary_keeps_the_fields_of_the_schema() {
     let schema = ["错误码", "Owner", "deadline"].map(str::to_owned).to_vec();
@@ -99,7 +100,7 @@ fn cx10_every_summary_keeps_the_fields_of_the_schema() {
     assert!(!last.contains("Ann"), "{last}");
 }
 
-/// A model behind the port: what it writes stands in L, and what it cost is told.
+/// A model behind the port: its text is in L, and its cost is reported.
 struct Model {
     words: usize,
     fails: bool,
@@ -130,7 +131,7 @@ impl Compressor for Model {
 
 #[test]
 fn a_model_can_stand_behind_the_port() {
-    // What it writes beyond its bound is cut, and where it fails the rule takes over.
+    // What it writes beyond its limit is cut, and if it fails the rule takes over.
     for (words, fails) in [(2, false), (2_000, false), (0, true)] {
         let config = StmLtmConfig {
             memory_tokens: 600,

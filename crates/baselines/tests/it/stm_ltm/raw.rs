@@ -1,4 +1,4 @@
-//! The raw words: kept apart, searched and read by whoever may.
+//! The raw words: kept separately, searched and read if the mode allows it.
 
 use super::drive::{Back, Loop, prompt, texts};
 use foldback_baselines::stm_ltm::{Mode, Scene, StmLtmConfig};
@@ -44,7 +44,7 @@ fn cx8_offload_answers_an_exact_probe_after_a_hundred_steps() {
     assert!(!read.is_error);
 }
 
-/// CX8: in compress mode the same probe has no answer: it is in no prompt, and no tool brings it.
+/// CX8: in compress mode the same probe has no answer: it is in no prompt, and no tool finds it.
 #[test]
 fn cx8_compress_has_lost_the_same_probe() {
     let mut agent = Loop::new(small(compress()), Back::OneRecordLater);
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// What was read back is neither searched again nor taken into the memory: it is there already.
+/// What was read back is neither searched again nor taken into the memory: it is already there.
 #[test]
 fn what_was_read_back_is_not_kept_twice() {
     let mut agent = Loop::new(small(Scene::default()), Back::AtOnce);
@@ -114,8 +114,8 @@ fn what_was_read_back_is_not_kept_twice() {
     assert!(found.text.starts_with("r8:1: 0x7F3A again"), "{}", found.text);
 }
 
-/// An instruction behind the conversation's beginning leaves the prompts like all else, and is found
-/// like all else; those in front stand in every prompt, and are not.
+/// An instruction after the conversation's beginning leaves the prompts like everything else, and is
+/// found like everything else; those at the beginning are in every prompt, and are not found.
 #[test]
 fn a_late_instruction_can_be_found() {
     let mut agent = Loop::new(small(Scene::default()), Back::AtOnce);
@@ -127,7 +127,7 @@ fn a_late_instruction_can_be_found() {
     assert!(found.text.starts_with("r2:1: …") && !found.text.contains("r0:"), "{}", found.text);
 }
 
-/// A call that was given up does not make the result of another, which has the same id, its own.
+/// An abandoned call does not take the result of another with the same id.
 #[test]
 fn the_id_of_a_call_that_was_given_up_may_come_again() {
     let mut agent = Loop::new(small(Scene::default()), Back::AtOnce);
@@ -141,7 +141,7 @@ fn the_id_of_a_call_that_was_given_up_may_come_again() {
     assert_eq!(found.text, "r4:1: fault 0x7F3A-91\n");
 }
 
-/// However little an answer may hold, reading on comes to an end.
+/// However little an answer may contain, reading on terminates.
 #[test]
 fn a_page_holds_a_character_at_least() {
     let config = StmLtmConfig { answer_tokens: 0, ..small(Scene::default()) };

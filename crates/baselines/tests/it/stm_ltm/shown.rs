@@ -1,4 +1,4 @@
-//! What a prompt holds, and in which order.
+//! The contents of a prompt, and their order.
 
 use super::drive::{Back, Loop, prompt, start, step, texts};
 use foldback_baselines::stm_ltm::StmLtmConfig;
@@ -20,10 +20,9 @@ fn roomy() -> StmLtmConfig {
 }
 
 proptest! {
-    /// CX1: for s = 0..N the prompt is exactly the instructions, the ask, L of every step up to
-    /// s-2, and step s-1 as it was, whenever the jobs come back in time.
-    /// CX9: a wave of parallel calls is one step, in the order of the calls, however the results
-    /// came in.
+    /// CX1: for s = 0..N the prompt is exactly the instructions, the request, L of every step up to
+    /// s-2, and step s-1 unchanged, whenever the jobs come back in time. CX9: a wave of parallel calls
+    /// is one step, in the order of the calls, whatever the order of the results.
     #[test]
     fn cx1_cx9_the_prompt_is_the_memory_and_the_last_step(
         waves in proptest::collection::vec(
@@ -51,7 +50,7 @@ proptest! {
                 let calls: Vec<(&str, &str, &str)> =
                     arguments.iter().zip(results).map(|(a, r)| ("read", a.as_str(), r.as_str())).collect();
                 let mut messages = step(&format!("s{s}"), "I read.", &calls);
-                // The results come in any order.
+                // The results arrive in any order.
                 let turn = usize::try_from(order >> (s % 32)).unwrap_or(0) % results.len();
                 messages[1..].rotate_left(turn);
                 let came = |n: usize| seq + 1 + (n + results.len() - turn) % results.len();
@@ -72,7 +71,7 @@ proptest! {
     }
 
     /// Whatever is recorded, and whenever the jobs come back, every prompt is a valid request, its
-    /// tokens are what its messages and tools take, and the same history gives the same bytes.
+    /// tokens are those of its messages and tools, and the same history gives the same bytes.
     #[test]
     fn every_prompt_is_valid_and_the_same_again(
         messages in conversation(Shape { units: 1..16, odd: true, long: 40, ..Shape::default() }),
@@ -86,7 +85,7 @@ proptest! {
                 for message in &messages {
                     agent.record(message.clone());
                     for pin in &pins {
-                        // Of a message that is not there yet it fails.
+                        // It fails for a message that does not exist yet.
                         let _ = agent.context.pin(SeqNo(*pin));
                     }
                     let shown = agent.prompt();
@@ -202,7 +201,7 @@ fn a_pinned_message_stands_before_the_memory() {
     assert_eq!(error, "t has no message 99: it holds 13, counted from 0");
 }
 
-/// What is pinned is counted wherever it stands, and not where it waits for the rest of its wave.
+/// A pinned message is counted wherever it is, but not while it waits for the rest of its wave.
 #[test]
 fn all_that_is_pinned_and_shown_is_counted() {
     let mut agent = Loop::new(roomy(), Back::AtOnce);

@@ -8,7 +8,7 @@ use crate::savings::{Figures, OfKind};
 use crate::{BenchError, Sheet};
 use foldback_core::thousands;
 
-/// What became of the facts of one kind; `None` where there are none.
+/// Returns the section on the facts of one kind; `None` if there are none.
 pub(super) fn section(of_kind: &OfKind) -> Result<Option<Section>, BenchError> {
     let policies = ordered(&of_kind.policies);
     if policies.iter().all(|(_, figures)| figures.facts.facts == 0) {
@@ -31,9 +31,9 @@ pub(super) fn section(of_kind: &OfKind) -> Result<Option<Section>, BenchError> {
             .collect(),
         side_by_side: false,
     };
-    let note = "A fact is an argument of a recorded call that stood in an earlier message. It is \
-                visible in the prompt of that call, recalled by one search or one look at what the \
-                search told of, reachable by reading everything that the policy's tools list, or \
+    let note = "A fact is an argument of a recorded call that occurred in an earlier message. It \
+                is visible in the prompt of that call, recalled by one search or one look at what \
+                the search named, reachable by reading everything that the policy's tools list, or \
                 lost.";
     let heading = format!("Facts that were needed later: {}", of_kind.kind.title().to_lowercase());
     let mut section = Section::new(&heading).note(note).note(&told_of_facts(&policies));
@@ -46,13 +46,13 @@ pub(super) fn section(of_kind: &OfKind) -> Result<Option<Section>, BenchError> {
     Ok(Some(section.sheet(&facts_sheet(&policies))))
 }
 
-/// The counts of facts by what became of them.
+/// Returns the counts of facts by fate.
 fn fates(figures: &Figures) -> [u64; 4] {
     let facts = &figures.facts;
     [facts.visible, facts.recalled, facts.reachable, facts.lost]
 }
 
-/// How the memory stands beside others, in a few sentences.
+/// Compares the memory with others, in a few sentences.
 fn told_of_facts(policies: &[(&'static str, &Figures)]) -> String {
     let own: Vec<_> =
         policies.iter().filter(|(name, _)| [STRICT, CACHE_AWARE].contains(name)).collect();
@@ -87,7 +87,7 @@ fn facts_sheet(policies: &[(&'static str, &Figures)]) -> Sheet {
         "model's own words: facts",
         "lost",
     ];
-    let head = "Facts; the ceiling is what a search that always found the right place would bring";
+    let head = "Facts; the ceiling is what a search that always found the right place would find";
     let mut sheet = Sheet::new(head, &["policy"], &numbers);
     for (name, figures) in policies {
         let Figures { facts, payload, own, .. } = figures;

@@ -1,4 +1,5 @@
-//! The section on cost against length, and where the memory becomes cheaper than a rival.
+//! The section on cost against length, with the lengths at which the memory becomes cheaper than a
+//! rival.
 
 use super::{FULL, ordered, series};
 use crate::report::{Axis, Lines, Mark, Section};
@@ -12,16 +13,16 @@ use std::collections::BTreeMap;
 /// The rivals against which the break-even is marked.
 const MARKED: [&str; 2] = [FULL, "deepagents"];
 
-/// Cost against length for one kind, with the lengths from which on the memory pays.
+/// Returns cost against length for one kind, with the lengths from which on the memory pays.
 pub(super) fn section(savings: &Savings, of_kind: &OfKind) -> Result<Section, BenchError> {
     let kind = of_kind.kind;
     let classes = classes(savings.conversations.iter().filter(|one| one.group == kind));
     let heading = format!("Cost against length: {}", kind.title().to_lowercase());
-    let note = "The cost of a conversation beside that of keeping everything (1), recalls \
+    let note = "The cost of a conversation relative to keeping everything (1), recalls \
                 included: medians over conversations whose lengths lie within a factor of two; \
-                classes of fewer than three are joined to a neighbour. Under 1 is cheaper. \
-                Prices are those given to the command: for reading from the cache, writing into \
-                it, and going past it.";
+                classes of fewer than three are joined to a neighbour. Below 1 is cheaper. \
+                Prices are those given to the command: for reading from the cache, writing to \
+                it, and bypassing it.";
     let mut section = Section::new(&heading).note(note);
     let names = ordered(&of_kind.policies);
     if classes.len() > 1 {
@@ -47,7 +48,7 @@ pub(super) fn section(savings: &Savings, of_kind: &OfKind) -> Result<Section, Be
     Ok(section.terms(terms).sheet(&by_class(&classes, &names)))
 }
 
-/// Where each policy of the memory becomes cheaper than the rivals that count most.
+/// Returns marks at which each policy of the memory becomes cheaper than the most important rivals.
 fn break_even_marks(classes: &[Class<'_>]) -> Vec<Mark> {
     let mut marks: BTreeMap<(u64, &str), Vec<&str>> = BTreeMap::new();
     for policy in [STRICT, CACHE_AWARE] {
@@ -64,7 +65,7 @@ fn break_even_marks(classes: &[Class<'_>]) -> Vec<Mark> {
     marks.into_iter().map(mark).collect()
 }
 
-/// At which lengths a policy spends less than each of the others, in words.
+/// Describes the lengths at which a policy spends less than each of the others.
 fn where_it_pays(
     classes: &[Class<'_>],
     policy: &str,
@@ -89,7 +90,7 @@ fn where_it_pays(
     format!("Over 1 % less, in the median: {told}. {rest}").trim_end().to_owned()
 }
 
-/// The medians behind the picture of cost against length.
+/// Returns the medians plotted in the picture of cost against length.
 fn by_class(classes: &[Class<'_>], names: &[(&'static str, &Figures)]) -> Sheet {
     let heads: Vec<String> = classes
         .iter()

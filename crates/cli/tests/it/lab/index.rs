@@ -167,7 +167,9 @@ fn a_damaged_workload_is_told_by_file_and_line() {
     type Damage = fn(&Path);
     let cases: [(&str, Damage); 11] = [
         ("meta.json", |dir| std::fs::remove_file(dir.join("meta.json")).unwrap()),
-        ("meta.json is no description", |dir| std::fs::write(dir.join("meta.json"), "{}").unwrap()),
+        ("meta.json is not a description", |dir| {
+            std::fs::write(dir.join("meta.json"), "{}").unwrap();
+        }),
         ("n and dim must be at least 1", |dir| {
             std::fs::write(dir.join("meta.json"), r#"{"n":0,"dim":4,"todos":1}"#).unwrap();
         }),
@@ -180,11 +182,11 @@ fn a_damaged_workload_is_told_by_file_and_line() {
         ("blocks.jsonl, line 3: \"a b\" is not a todo id", |dir| {
             damage(&dir.join("blocks.jsonl"), 3, |line| line.replace("t000002", "a b"));
         }),
-        ("blocks.jsonl holds 250 blocks, and at least 251", |dir| {
+        ("blocks.jsonl holds 250 blocks, but at least 251", |dir| {
             let meta = json!({ "n": N + 1, "dim": DIM, "todos": TODOS }).to_string();
             std::fs::write(dir.join("meta.json"), meta).unwrap();
         }),
-        ("vectors.f32 is 15999 bytes long, and 16000 were", |dir| {
+        ("vectors.f32 is 15999 bytes long, but 16000 were", |dir| {
             let path = dir.join("vectors.f32");
             let bytes = std::fs::read(&path).unwrap();
             std::fs::write(path, &bytes[1..]).unwrap();
@@ -195,10 +197,10 @@ fn a_damaged_workload_is_told_by_file_and_line() {
             bytes[DIM * 4 + 8..DIM * 4 + 12].copy_from_slice(&f32::NAN.to_le_bytes());
             std::fs::write(path, bytes).unwrap();
         }),
-        ("queries.jsonl, line 2: \"b00000060\" is none of the 50", |dir| {
+        ("queries.jsonl, line 2: \"b00000060\" is not among the 50", |dir| {
             damage(&dir.join("queries.jsonl"), 2, |line| line.replace(&id(5), &id(60)));
         }),
-        ("queries.jsonl holds no question", |dir| {
+        ("queries.jsonl contains no question", |dir| {
             std::fs::write(dir.join("queries.jsonl"), "").unwrap();
         }),
     ];

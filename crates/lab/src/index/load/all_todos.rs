@@ -12,45 +12,45 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Instant;
 
-/// Messages of a todo.
+/// The number of messages in a todo.
 const MESSAGES: u64 = 100;
-/// Questions whose times are taken, and those that are answered exactly, too: that takes a second each
-/// where there are many todos.
+/// The number of timed questions, and of those also answered exactly, which takes a second each if
+/// there are many todos.
 const TIMED: u64 = 100;
 const COMPARED: u64 = 20;
-/// How many hits a question is to give.
+/// The number of hits requested for a question.
 const HITS: usize = 10;
-/// Processes that ask one question.
+/// The number of processes that ask one question.
 const STARTED: usize = 5;
 /// The seed of the questions; those of the todos count from 1.
 const ASKED: u64 = 1 << 40;
 
-/// What is to be known of the figures.
-pub(super) const NOTE: &str = "A question is words of one message of one todo, every second one \
-    Chinese. Times are in milliseconds, medians but for p99. \"exact\" compares a question with every \
-    vector of the records; recall@10 is how many of its ten hits the index finds. \"process\" is a \
-    process of its own from opening the store to the hits, \"from disk\" the same with nothing of the \
+/// A note on the figures.
+pub(super) const NOTE: &str = "A question consists of words from one message of one todo; every second is \
+    Chinese. Times are in milliseconds, medians except p99. \"exact\" compares a question with every \
+    vector of the records; recall@10 is the share of its ten hits that the index finds. \"process\" is a \
+    separate process from opening the store to the hits, \"from disk\" the same with nothing of the \
     store in memory. Memory is that of a process that has searched, without pages of files.";
 
-/// What the search over all todos takes and gives in a store of so many todos.
+/// The cost and quality of the search over all todos in a store with this many todos.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct AllTodosStep {
     #[serde(flatten)]
     filled: Filled,
-    /// One question, in a process of its own: the system has read the files before, or has not.
+    /// One question in a separate process; the system has read the files before, or has not.
     process_ms: f64,
     from_disk_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     own_mb: Option<f64>,
 }
 
-/// What was seen while the store was filled, indexed and searched.
+/// Figures from while the store was filled, indexed and searched.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::index) struct Filled {
     todos: u32,
     messages: u64,
     blocks: u64,
-    /// The index made from nothing, and its bytes.
+    /// Building the index from nothing, and its bytes.
     build_s: f64,
     index_mb: f64,
     /// All files of the store.
@@ -61,14 +61,14 @@ pub(in crate::index) struct Filled {
     recall_at_10: f64,
 }
 
-/// A question, asked by a process of its own.
+/// A question asked by a separate process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in crate::index) struct Started {
     first_hit_ms: f64,
     own_mb: Option<f64>,
 }
 
-/// Grows the store in `dir` to so many todos, and measures it.
+/// Grows the store in `dir` to this many todos, and measures it.
 pub(super) fn step(todos: u32, dir: &Path, again: &Again) -> Result<AllTodosStep, BenchError> {
     let store = dir.join("store");
     let filled: Filled = again.run(&Part::AllTodos { todos, store: store.clone() })?;
@@ -88,7 +88,7 @@ pub(super) fn step(todos: u32, dir: &Path, again: &Again) -> Result<AllTodosStep
     Ok(AllTodosStep { filled, process_ms, from_disk_ms, own_mb })
 }
 
-/// Fills the store up to so many todos, makes the index from nothing, and searches it.
+/// Fills the store up to this many todos, builds the index from nothing, and searches it.
 pub(in crate::index) fn measure(todos: u32, dir: &Path) -> Result<Filled, BenchError> {
     let memory = Memory::open(dir, Options::default())?;
     let held = u32::try_from(memory.todos(None, usize::MAX)?.len()).unwrap_or(u32::MAX);
@@ -98,7 +98,7 @@ pub(in crate::index) fn measure(todos: u32, dir: &Path) -> Result<Filled, BenchE
         session.record_all((0..MESSAGES).map(|at| talk.message(at)).collect())?;
         session.close(Close::End)?;
     }
-    // What a background thread has made of the index so far goes, so that all of it is timed.
+    // What a background thread has built of the index so far is removed, so that all of it is timed.
     drop(memory);
     let index = dir.join("index").join("all");
     if index.exists() {
@@ -146,7 +146,7 @@ pub(in crate::index) fn measure(todos: u32, dir: &Path) -> Result<Filled, BenchE
     })
 }
 
-/// Opens the store to read it, and asks one question.
+/// Opens the store for reading, and asks one question.
 pub(in crate::index) fn ask(
     todos: u32,
     at: u64,
@@ -166,10 +166,10 @@ pub(in crate::index) fn ask(
     Ok(Started { first_hit_ms, own_mb: grown.map(|(after, before)| after.own - before.own) })
 }
 
-/// Some words of a message of some todo.
+/// Returns some words of a message of some todo.
 fn question(todos: u32, at: u64) -> String {
     let n = at * 7_919 % u64::from(todos.max(1));
-    // Chinese and English todos take turns, and so do questions of even and odd numbers.
+    // Chinese and English todos alternate, and so do questions with even and odd numbers.
     let n = if n % 2 == at % 2 { n } else { (n + 1) % u64::from(todos.max(1)) };
     Talk::of(n + 1).question(ASKED + at, MESSAGES)
 }

@@ -1,4 +1,4 @@
-//! Todos that come and go, day after day: does their space come back?
+//! Todos that come and go, day after day: is their space reclaimed?
 
 use super::{Measured, failed};
 use crate::index::again::Again;
@@ -20,40 +20,41 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Todos that are made each day, where nothing else is asked for.
+/// The default number of todos that are created each day.
 pub(super) const TODOS_A_DAY: u32 = 1_000;
-/// Messages of a new todo, and those that each todo gets on every day that it is there.
+/// The number of messages in a new todo, and the number that each existing todo gets every day.
 const MESSAGES: u64 = 16;
 const MORE: u64 = 4;
-/// One of so many todos stays in the evening, and is forgotten so many days later: from then on, as much goes each
-/// day as comes.
+/// One in this many todos is kept in the evening, and forgotten this many days later: from then on, as
+/// much goes each day as comes.
 const STAYS: u32 = 10;
 const DAYS: usize = 3;
-/// One of so many todos holds a result of so many words: a payload in a file of its own.
+/// One in this many todos has a result of this many words: a payload in a separate file.
 const LARGE: u32 = 15;
 const WORDS: usize = 15_000;
 
-/// What the store took at the end of a day.
+/// The store at the end of a day.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::index) struct Day {
     day: u32,
-    /// Todos that are there, and those that were forgotten that day.
+    /// The number of todos, and of those that were forgotten that day.
     todos: u64,
     forgotten: u64,
-    /// The bytes of the records and payloads of the todos that are there.
+    /// The bytes of the records and payloads of the existing todos.
     live_mb: f64,
-    /// All files, before and after they were compacted.
+    /// All files, before and after compaction.
     before_mb: f64,
     disk_mb: f64,
     disk_over_live: f64,
     files: u64,
-    /// The memory of the process, which is the same on all days: all, and without the pages of files.
+    /// The memory of the process, which is the same process on all days: in total, and without file
+    /// pages.
     rss_mb: Option<f64>,
     own_mb: Option<f64>,
     seconds: f64,
 }
 
-/// The days, and what a check of the whole store found after the last.
+/// The days, and the findings of a check of the whole store after the last.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::index) struct Churned {
     todos_a_day: u32,
@@ -70,7 +71,7 @@ pub(super) fn step(
     again.run(&Part::Churn { days, todos_a_day, store: dir.join("store") })
 }
 
-/// Lives through the days, in one process.
+/// Runs through the days in one process.
 pub(in crate::index) fn measure(
     days: u32,
     todos_a_day: u32,
@@ -126,7 +127,7 @@ pub(in crate::index) fn measure(
     Ok(Churned { todos_a_day, days: rows, findings })
 }
 
-/// A todo of some messages, some with a large result among them.
+/// Creates a todo of some messages; some todos include a large result.
 fn make(memory: &Memory, n: u32) -> Result<TodoId, BenchError> {
     let id = ladder::todo(n)?;
     let mut random = Random::new(u64::from(n) + 1);
@@ -139,7 +140,7 @@ fn make(memory: &Memory, n: u32) -> Result<TodoId, BenchError> {
     Ok(id)
 }
 
-/// Returns space, once the upkeep of before reads no old pages any more.
+/// Reclaims space once the previous upkeep no longer reads old pages.
 fn compact(memory: &Memory) -> Result<(), BenchError> {
     const TRIES: u32 = 100;
     const PAUSE: Duration = Duration::from_millis(50);
@@ -152,7 +153,7 @@ fn compact(memory: &Memory) -> Result<(), BenchError> {
     Ok(memory.maintenance().compact()?)
 }
 
-/// How many todos there are, and the bytes of what the store keeps of them: records and payloads.
+/// Returns the number of todos, and the bytes of what the store keeps of them: records and payloads.
 fn live(memory: &Memory, kv: &Arc<dyn Kv>) -> Result<(u64, u64), BenchError> {
     let todos = Registry::new(kv.clone()).list(0, usize::MAX).map_err(failed)?;
     let mut bytes = 0;
@@ -169,12 +170,12 @@ fn live(memory: &Memory, kv: &Arc<dyn Kv>) -> Result<(u64, u64), BenchError> {
     Ok((todos.len() as u64, bytes))
 }
 
-const NOTE: &str = "A day: each todo that is there gets 4 messages, new ones of 16 messages are made, every 15th \
-    with a payload in a file; in the evening nine of ten new ones are forgotten, and those that stayed three days \
-    before; then the indexes catch up and the store is compacted. Live are the records and payloads of the todos \
-    that are there; on disk are all files but the MiB that is kept back for a full disk. One process lives through \
-    all days. The slopes are of the days behind the third evening, from which on as much goes as comes: least squares, \
-    with the bounds of 95 % (Draper and Smith, Applied Regression Analysis, section 1.4).";
+const NOTE: &str = "A day: each existing todo gets 4 messages, new ones of 16 messages are created, every 15th \
+    with a payload in a file; in the evening nine of ten new ones are forgotten, and those that were kept three days \
+    before; then the indexes catch up and the store is compacted. \"live\" is the records and payloads of the existing \
+    todos; \"disk\" is all files except the MiB that is reserved for a full disk. One process runs through \
+    all days. The slopes are over the days after the third evening, from which on as much goes as comes: least squares, \
+    with 95 % bounds (Draper and Smith, Applied Regression Analysis, section 1.4).";
 
 const COLUMNS: [Column<Day>; 11] = [
     ("day", |day| day.day.to_string()),
@@ -190,7 +191,7 @@ const COLUMNS: [Column<Day>; 11] = [
     ("seconds", |day| format!("{:.1}", day.seconds)),
 ];
 
-/// What is fitted over the days: its name, and what it is of a day.
+/// The figures that are fitted over the days: the name, and the value of a day.
 type Figure = (&'static str, fn(&Day) -> Option<f64>);
 
 const FIGURES: [Figure; 5] = [
@@ -201,7 +202,7 @@ const FIGURES: [Figure; 5] = [
     ("own_mb", |day| day.own_mb),
 ];
 
-/// The tables of days and of slopes.
+/// Returns the tables of days and of slopes.
 pub(super) fn measured(churned: &[Churned]) -> Measured {
     let days: Vec<Day> = churned.iter().flat_map(|churned| churned.days.clone()).collect();
     let findings: Vec<&String> = churned.iter().flat_map(|churned| &churned.findings).collect();

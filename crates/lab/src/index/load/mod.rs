@@ -15,39 +15,39 @@ use foldback_bench::{BenchError, Sheet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What is measured of a store under load.
+/// A measurement of a store under load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// The search over all todos, as their number grows to `max`.
     AllTodos,
-    /// So many simulated days, on each of which `max` todos are made and as many forgotten.
+    /// A number of simulated days, on each of which `max` todos are created and as many forgotten.
     Churn {
-        /// How many days.
+        /// The number of days.
         days: u32,
     },
     /// Up to `max` readers beside writers.
     Readers,
-    /// Up to `max` messages that are added one by one, beside the same store built in bulk.
+    /// Up to `max` messages that are added one by one, compared with the same store built in bulk.
     SingleAdds,
-    /// A store whose process ended with up to `max` blocks that no index held.
+    /// A store whose process ended with up to `max` unindexed blocks.
     Reopening,
     /// Payloads of up to `max` megabytes.
     Payloads,
 }
 
-/// What a measurement gives.
+/// The result of a measurement.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The tables; the first has a row for each step.
     pub sheets: Vec<Sheet>,
-    /// The same, with all digits.
+    /// The same figures, with all digits.
     pub json: Value,
-    /// What is to be known of the figures.
+    /// A note on the figures.
     pub note: String,
 }
 
 impl Load {
-    /// The steps up to `max`, or up to where the measurement ends by itself; none where `max` is below the
+    /// Returns the steps up to `max`, or up to the measurement's own end; none if `max` is below the
     /// first.
     #[must_use]
     pub fn steps(self, max: Option<u32>) -> Vec<u32> {
@@ -67,11 +67,11 @@ impl Load {
         }
     }
 
-    /// Measures the steps, in stores of its own in the system's folder for temporary files; `told` after each
-    /// of them.
+    /// Measures the steps, in separate stores in the system's folder for temporary files; `told` is
+    /// called after each.
     ///
     /// # Errors
-    /// When no store can be made there, or the memory fails.
+    /// When no store can be created there, or the memory fails.
     pub fn measure(
         self,
         steps: &[u32],
@@ -79,7 +79,7 @@ impl Load {
         told: impl FnMut(),
     ) -> Result<Measured, BenchError> {
         let dir = tempfile::tempdir().map_err(|source| BenchError::Io {
-            what: "no store could be made in the folder for temporary files".to_owned(),
+            what: "no store could be created in the folder for temporary files".to_owned(),
             source,
         })?;
         let store = dir.path();
@@ -117,7 +117,7 @@ impl Load {
     }
 }
 
-/// Takes the steps one after the other.
+/// Runs the steps one after the other.
 fn each<T>(
     steps: &[u32],
     mut told: impl FnMut(),
@@ -127,7 +127,7 @@ fn each<T>(
     steps.iter().map(take).collect()
 }
 
-/// A part of the memory failed.
+/// Returns the error for a failed part of the memory.
 fn failed(error: impl Into<foldback::Error>) -> BenchError {
     BenchError::Memory(error.into())
 }
@@ -138,11 +138,11 @@ impl Measured {
         Self { sheets, json: json!({ "steps": steps }), note: note.to_owned() }
     }
 
-    /// The tables as a page.
+    /// Returns the tables as a page.
     #[must_use]
     pub fn page(&self) -> Page {
         let title = self.sheets.first().map_or("Load", |sheet| &sheet.title);
-        let mut page = Page::new(title, "What a store takes and gives under load.");
+        let mut page = Page::new(title, "The times, sizes and rates of a store under load.");
         let section = Section::new("Figures").note(&self.note);
         page.section(self.sheets.iter().fold(section, Section::sheet));
         page

@@ -1,4 +1,5 @@
-//! Large payloads: is a part of one found as quickly whatever its size, and does storing it take as little memory?
+//! Large payloads: is a part of one read just as quickly whatever its size, and does storing it take
+//! just as little memory?
 
 use super::failed;
 use crate::index::again::Again;
@@ -16,7 +17,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Instant;
 
-/// The bytes of a part that is read, and how many parts are.
+/// The bytes of a part that is read, and the number of parts.
 const RANGE: u64 = 64 << 10;
 const RANGES: u64 = 100;
 
@@ -25,17 +26,18 @@ const RANGES: u64 = 100;
 pub(in crate::index) struct Stored {
     megabytes: u32,
     stored_mb: f64,
-    /// Stored and durable; the same bytes in a plain file, synced; and all of it read and checked: megabytes a second.
+    /// Storing, until durable; the same bytes in a plain file, synced; and reading and checking all of
+    /// it: megabytes per second.
     store_mb_per_s: f64,
     plain_mb_per_s: f64,
     read_mb_per_s: f64,
-    /// What the memory of the process grew by at most while it stored and read.
+    /// The peak growth of the process's memory while it stored and read.
     grown_mb: Option<f64>,
-    /// 64 KiB from anywhere: the first with nothing of the store in memory, then of 100.
+    /// Reading 64 KiB from anywhere: first with nothing of the store in memory, then 100 times.
     first_range: f64,
     range_p50: f64,
     range_p99: f64,
-    /// The bytes of all parts that were read.
+    /// The total bytes of the parts that were read.
     ranges_bytes: u64,
 }
 
@@ -43,7 +45,7 @@ pub(super) fn step(megabytes: u32, dir: &Path, again: &Again) -> Result<Stored, 
     again.run(&Part::Payload { megabytes, store: dir.join(megabytes.to_string()) })
 }
 
-/// Stores a payload of lines, and reads it, in whole and in parts.
+/// Stores a payload of lines, and reads it in whole and in parts.
 pub(in crate::index) fn measure(megabytes: u32, dir: &Path) -> Result<Stored, BenchError> {
     let bytes = u64::from(megabytes) << 20;
     let kv = foldback_kv::open(dir, Engine::Sqlite, Mode::ReadWrite).map_err(failed)?;
@@ -89,7 +91,7 @@ pub(in crate::index) fn measure(megabytes: u32, dir: &Path) -> Result<Stored, Be
     })
 }
 
-/// Writes the same bytes into a plain file; megabytes a second until they are durable.
+/// Writes the same bytes to a plain file, and returns megabytes per second until they are durable.
 fn plain(bytes: u64, dir: &Path) -> Result<f64, BenchError> {
     let path = dir.join("plain");
     let begin = Instant::now();
@@ -106,7 +108,7 @@ fn plain(bytes: u64, dir: &Path) -> Result<f64, BenchError> {
     Ok(bytes as f64 / MB / seconds)
 }
 
-/// The lines of a log: a block of them again and again, each time under another number.
+/// The lines of a log: a block of them repeated, each time with another number.
 struct Lines {
     left: u64,
     block: Vec<u8>,
@@ -141,10 +143,10 @@ impl Read for Lines {
     }
 }
 
-pub(super) const TITLE: &str = "Payloads: megabytes a second, and milliseconds for 64 KiB";
+pub(super) const TITLE: &str = "Payloads: megabytes per second, and milliseconds for 64 KiB";
 
-pub(super) const NOTE: &str = "Lines of a log, streamed into a payload. \"plain\" are the same bytes in a file that is synced. \
-    \"grown\" is what the memory of the process grew by at most while it stored and read. The first 64 KiB are read \
+pub(super) const NOTE: &str = "Lines of a log, streamed into a payload. \"plain\" is the same bytes in a file that is synced. \
+    \"grown\" is the peak growth of the process's memory while it stored and read. The first 64 KiB are read \
     with nothing of the store in memory, 100 more from anywhere.";
 
 pub(super) const COLUMNS: [Column<Stored>; 9] = [

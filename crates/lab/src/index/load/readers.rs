@@ -14,19 +14,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{ScopedJoinHandle, scope};
 use std::time::{Duration, Instant};
 
-/// So many readers, each beside so many writers.
+/// The numbers of readers, and the numbers of writers beside them.
 pub(super) const READERS: [u32; 5] = [1, 2, 4, 8, 16];
 const WRITERS: [u32; 3] = [0, 1, 4];
-/// Todos of the store, and the blocks of each. All are searched, and each writer writes into one of them.
+/// The number of todos in the store, and of blocks in each. All are searched, and each writer writes to
+/// one of them.
 const TODOS: u32 = 4;
 const BLOCKS: u32 = 500;
-/// Searches of a reader.
+/// The number of searches of a reader.
 const SEARCHES: u64 = 2_000;
-/// From one message of a writer to its next at least: faster than any agent records, and slow enough that the store is
-/// nearly the same at the end.
+/// The minimum time between two messages of a writer: faster than any agent records, and slow enough
+/// that the store is nearly the same at the end.
 const PACE: Duration = Duration::from_millis(10);
 
-/// So many readers beside so many writers. Times are in milliseconds.
+/// Readers beside writers. Times are in milliseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::index) struct Beside {
     readers: u32,
@@ -35,11 +36,11 @@ pub(in crate::index) struct Beside {
     searches_per_s: f64,
     search_p50: f64,
     search_p99: f64,
-    /// Searches a second, over those of as many readers as there are, each as quick as one alone; `None` beside
-    /// writers, and for more readers than cores.
+    /// Searches per second, relative to the same number of readers each as quick as one alone; `None`
+    /// beside writers, and for more readers than cores.
     #[serde(default)]
     of_linear: Option<f64>,
-    /// The p99 over that without writers.
+    /// The p99 relative to that without writers.
     #[serde(default)]
     p99_over_idle: Option<f64>,
     /// Messages that were acknowledged to the writers meanwhile.
@@ -49,7 +50,7 @@ pub(in crate::index) struct Beside {
 
 pub(super) fn step(readers: u32, dir: &Path, again: &Again) -> Result<Vec<Beside>, BenchError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // Each has a store of its own, because writers make it larger.
+    // Each has a separate store, because writers make it larger.
     let run = |store: String, readers, writers| -> Result<Beside, BenchError> {
         let store = dir.join(store);
         again.run(&Part::Readers { readers, writers, searches: SEARCHES, store })
@@ -72,8 +73,8 @@ pub(super) fn step(readers: u32, dir: &Path, again: &Again) -> Result<Vec<Beside
     Ok(cells)
 }
 
-/// Makes a store, and has readers and writers work on it, each a thread with a memory of its own. Readers search so many
-/// times; writers record until all have.
+/// Creates a store and runs readers and writers on it, each a thread with a memory of its own. Each
+/// reader makes this many searches; writers record until all readers have finished.
 pub(in crate::index) fn measure(
     readers: u32,
     writers: u32,
@@ -87,7 +88,7 @@ pub(in crate::index) fn measure(
     memory.maintenance().index()?;
     drop(memory);
     let open = |mode| Ok(Memory::open(dir, ladder::options().with_mode(mode))?);
-    // Each has found something in every todo before the first that counts.
+    // Each has found something in every todo before the first timed search.
     let reading = (0..readers).map(|n| {
         let memory = open(Mode::ReadOnly)?;
         search(&memory, u64::from(n), u64::from(TODOS), &mut Times::default())?;
@@ -167,7 +168,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, BenchError>>) -> Result<T, B
 pub(super) const TITLE: &str = "Readers beside writers";
 
 pub(super) const NOTE: &str = "Each reader and writer is a thread with a memory of its own on one store of 4 todos of 500 \
-    blocks. A reader makes 2,000 searches about all todos; a writer records a durable message into one of them every \
+    blocks. A reader makes 2,000 searches over all todos; a writer records a durable message in one of them every \
     10 ms until the readers are done. Times are in milliseconds. \"of linear\" is given up to the number of cores.";
 
 pub(super) const COLUMNS: [Column<Beside>; 8] = [

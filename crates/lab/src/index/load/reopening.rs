@@ -1,5 +1,5 @@
-//! A process that ended with blocks that no index held: how soon does the next one answer, and what does it cost to make
-//! the indexes again?
+//! A process that ended with unindexed blocks: how soon does the next one answer, and what does
+//! rebuilding the indexes cost?
 
 use crate::index::again::Again;
 use crate::index::cold::ColdStart;
@@ -17,24 +17,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Blocks of the todo that are indexed.
+/// The number of indexed blocks in the todo.
 const INDEXED: u32 = 1_000;
 const QUESTION: u64 = 2 << 40;
-/// The goal: so many milliseconds, and so many more for each block that no index holds.
+/// The goal: this many milliseconds, and this many more for each unindexed block.
 const GOAL: (f64, f64) = (200.0, 0.05);
 
 /// A store that was opened after its process ended. Times are in milliseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::index) struct Reopened {
     blocks: u64,
-    /// Blocks that no index held.
+    /// The number of unindexed blocks.
     unindexed: u64,
     open_ms: f64,
     open_first_hit_ms: f64,
     goal_ms: f64,
-    /// Blocks a second while all indexes were made from nothing.
+    /// Blocks per second while all indexes were built from nothing.
     rebuild_per_s: f64,
-    /// Texts that were embedded while the store was opened and its indexes were made.
+    /// The number of texts that were embedded while the store was opened and its indexes were built.
     embedded: u64,
     findings: Vec<String>,
 }
@@ -46,8 +46,8 @@ pub(super) fn step(unindexed: u32, dir: &Path, again: &Again) -> Result<Reopened
     again.run(&Part::Reopened { store })
 }
 
-/// Fills a store, indexes it, adds so many blocks that are not indexed, and leaves it open: the process ends as one does
-/// that is killed. Gives the number of its messages.
+/// Fills a store, indexes it, adds blocks that are not indexed, and leaves it open: the process ends
+/// like one that is killed. Returns the number of its messages.
 pub(in crate::index) fn leave(indexed: u32, unindexed: u32, dir: &Path) -> Result<u64, BenchError> {
     let todo = ladder::todo(0)?;
     let memory = Memory::open(dir, ladder::options())?;
@@ -66,7 +66,7 @@ pub(in crate::index) fn leave(indexed: u32, unindexed: u32, dir: &Path) -> Resul
     Ok(messages)
 }
 
-/// Opens that store with nothing of it in memory, searches it, and makes its indexes from nothing.
+/// Opens that store with nothing of it in memory, searches it, and builds its indexes from nothing.
 pub(in crate::index) fn measure(dir: &Path) -> Result<Reopened, BenchError> {
     let todo = ladder::todo(0)?;
     let counting = Arc::new(Counting::default());
@@ -110,7 +110,7 @@ pub(in crate::index) fn measure(dir: &Path) -> Result<Reopened, BenchError> {
     })
 }
 
-/// The built-in embedder, which counts what it embeds.
+/// The built-in embedder, counting what it embeds.
 #[derive(Default)]
 struct Counting {
     embedder: StaticEmbedder,
@@ -159,10 +159,10 @@ impl Embedder for Counting {
 
 pub(super) const TITLE: &str = "Reopened after its process ended: milliseconds, nothing in memory";
 
-pub(super) const NOTE: &str = "A todo of 1,000 indexed blocks and more that no index holds; the process that wrote them ends \
-    without closing anything, as a killed one does. The goal is 200 ms and 0.05 ms for each block that no index holds. \
-    \"rebuild\" is blocks a second while the folder of all indexes is made from nothing, that of the search over all \
-    todos among them; \"embedded\" the texts that were embedded while the store was opened and its indexes were made.";
+pub(super) const NOTE: &str = "A todo of 1,000 indexed blocks and more unindexed ones; the process that wrote them ends \
+    without closing anything, as a killed one does. The goal is 200 ms and 0.05 ms for each unindexed block. \
+    \"rebuild\" is blocks per second while the folder of all indexes is built from nothing, including that of the search over \
+    all todos; \"embedded\" is the texts that were embedded while the store was opened and its indexes were built.";
 
 pub(super) const COLUMNS: [Column<Reopened>; 8] = [
     ("blocks", |row| row.blocks.to_string()),

@@ -1,4 +1,5 @@
-//! Messages that are added one by one: is a todo that grew so searched as quickly as one that was built in bulk?
+//! Messages that are added one by one: is such a todo searched as quickly as one that was built in
+//! bulk?
 
 use crate::index::again::Again;
 use crate::index::ladder::{self, ASKED, TIMED};
@@ -11,32 +12,32 @@ use foldback_bench::BenchError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Messages that are added.
+/// The numbers of messages that are added.
 pub(super) const ADDS: [u32; 3] = [200, 2_000, 10_000];
-/// Blocks of the todo before.
+/// The number of blocks in the todo before.
 const BEFORE: u32 = 1_000;
-/// Messages in a transaction of the one that is built in bulk.
+/// The number of messages in a transaction of the todo that is built in bulk.
 const BATCH: usize = 256;
 const ADDED: u64 = 1 << 40;
 const QUESTIONS: u64 = 2 << 40;
 
-/// A todo to which messages were added one by one, beside the same built in bulk.
+/// A todo to which messages were added one by one, compared with the same todo built in bulk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::index) struct Grown {
     adds: u32,
     blocks: u32,
-    /// Blocks that no index held right after the adds, and once the index had caught up.
+    /// Unindexed blocks right after the adds, and once the index had caught up.
     behind: u64,
     settled_behind: u64,
-    /// Files of the todo's index, and of that of the todo that was built in bulk.
+    /// The number of files in the todo's index, and in that of the todo built in bulk.
     files: u64,
     bulk_files: u64,
-    /// The median of a search, in milliseconds: right after the adds, once the index had caught up, and of the one that
-    /// was built in bulk.
+    /// The median of a search, in milliseconds: right after the adds, once the index had caught up, and
+    /// in the todo built in bulk.
     search_p50: f64,
     settled_p50: f64,
     bulk_p50: f64,
-    /// The greater of the first two, over the third.
+    /// The greater of the first two, divided by the third.
     over_bulk: f64,
 }
 
@@ -44,7 +45,7 @@ pub(super) fn step(adds: u32, dir: &Path, again: &Again) -> Result<Grown, BenchE
     again.run(&Part::SingleAdds { blocks: BEFORE, adds, store: dir.join(adds.to_string()) })
 }
 
-/// Builds both, and asks both the same questions in turn.
+/// Builds both todos, and asks both the same questions in turn.
 pub(in crate::index) fn measure(blocks: u32, adds: u32, dir: &Path) -> Result<Grown, BenchError> {
     let todo = ladder::todo(0)?;
     let folders = ["one-by-one", "bulk"].map(|name| dir.join(name));
@@ -88,7 +89,7 @@ pub(in crate::index) fn measure(blocks: u32, adds: u32, dir: &Path) -> Result<Gr
     })
 }
 
-/// The median search of each.
+/// Returns the median search time of each.
 fn ask(grown: &Memory, bulk: &Memory) -> Result<[f64; 2], BenchError> {
     let todo = ladder::todo(0)?;
     let mut random = Random::new(QUESTIONS);
@@ -97,7 +98,7 @@ fn ask(grown: &Memory, bulk: &Memory) -> Result<[f64; 2], BenchError> {
         let text = random.text(ASKED);
         for (memory, times) in [grown, bulk].into_iter().zip(&mut times) {
             let search = || Ok(memory.search(&todo, &SearchRequest::new(&text))?);
-            // The first one reads what the others find in memory.
+            // The first search reads what the others find in memory.
             if at == 0 {
                 search()?
             } else {
@@ -109,11 +110,11 @@ fn ask(grown: &Memory, bulk: &Memory) -> Result<[f64; 2], BenchError> {
 }
 
 pub(super) const TITLE: &str =
-    "Single adds: search p50 in milliseconds, beside the same todo built in bulk";
+    "Single adds: search p50 in milliseconds, compared with the same todo built in bulk";
 
-pub(super) const NOTE: &str = "Messages are recorded one by one into a todo of 1,000 blocks, each durable; the index catches up beside \
-    them. Both todos are then asked the same 100 questions in turn, at once and after the index has caught up. \
-    \"behind\" are blocks that no index held.";
+pub(super) const NOTE: &str = "Messages are recorded one by one into a todo of 1,000 blocks, each durable; the index catches up in the \
+    background. Both todos are then asked the same 100 questions in turn, at once and after the index has caught up. \
+    \"behind\" is unindexed blocks.";
 
 pub(super) const COLUMNS: [Column<Grown>; 9] = [
     ("adds", |row| row.adds.to_string()),

@@ -1,4 +1,4 @@
-//! Texts that break off, deceive, or come in parts.
+//! Texts that are truncated, deceptive, or in parts.
 
 use super::{PARALLEL, SEQUENTIAL, SINGLE, body, call, catalog, text};
 use foldback_planner::{Catalog, FindingKind, ParseError, parse_execute_tools};
@@ -43,8 +43,8 @@ fn et7_an_uncertain_end_is_an_error() {
     assert!(matches!(parse_execute_tools(&deep, &catalog()), Err(ParseError::TooDeep { .. })));
 }
 
-/// ET7: a body that quotes the opening tags of its own call alone is told so; it is not taken for a text
-/// that breaks off.
+/// ET7: a body that quotes only the opening tags of its own call is reported as such; it is not taken
+/// for a truncated text.
 #[test]
 fn et7_an_unbalanced_quotation_is_named() {
     let check = |text: &str, at: usize| {
@@ -64,15 +64,15 @@ fn et7_an_unbalanced_quotation_is_named() {
         &format!("{one}<s><t>1</t></s> <s><t>{two}</execute_tools>"),
         one.len() + "<s><t>1</t></s> ".len(),
     );
-    // What really breaks off, in or behind a quotation, is said to break off.
+    // A text that is really truncated, in or after a quotation, is reported as truncated.
     for cut in ["<s><t>", "<s><t>1</t></s>", "<s><t>1</t></s></execute_tools>\" + "] {
         let result = parse_execute_tools(&format!("{one}{cut}"), &Catalog::default());
         assert!(matches!(result, Err(ParseError::Truncated { .. })), "{cut}: {result:?}");
     }
 }
 
-/// S10, ET2: groups of which each call waits for each call of the one before are bounded before they take
-/// memory.
+/// S10, ET2: groups in which each call waits for each call of the previous group are bounded before
+/// they take memory.
 #[test]
 fn s10_pairs_of_calls_that_wait_are_bounded() {
     let group = |count: usize| format!("<parallel>{}</parallel>", "<a><b/></a>".repeat(count));
@@ -83,21 +83,21 @@ fn s10_pairs_of_calls_that_wait_are_bounded() {
     let read = block(group(1_000).repeat(2));
     assert!(read.findings.is_empty(), "{}", read.findings);
     assert!(read.plan.steps.iter().skip(1_000).all(|step| step.after.len() == 1_000));
-    // In all 4 * 10^8 pairs, and 10^7.
+    // In total 4 * 10^8 pairs, and 10^7.
     for many in [group(20_000).repeat(2), group(100).repeat(1_000)] {
         let read = block(many);
         let kinds: Vec<_> = read.findings.iter().map(|finding| finding.kind).collect();
         assert_eq!(kinds, [FindingKind::OverLimit], "{}", read.findings);
         assert_eq!(read.plan.steps, []);
     }
-    // Empty groups are as if they were not there.
+    // Empty groups have no effect.
     let empty = "<sequential></sequential>".repeat(20_000);
     let read = block(format!("{}<parallel>{empty}</parallel>{}", group(1_000), call("x")));
     assert!(read.findings.is_empty(), "{}", read.findings);
     assert_eq!(read.plan.steps[1_000].after.len(), 1_000);
 }
 
-/// ET7: a text that ends in the middle of a block runs nothing, wherever it ends.
+/// ET7: a text truncated in a block runs nothing, wherever it ends.
 #[test]
 fn et7_a_truncated_block_gives_no_call() {
     for text in [SEQUENTIAL, &PARALLEL[7..PARALLEL.len() - 4], &SINGLE[SINGLE.len() - 138..]] {
@@ -127,7 +127,7 @@ proptest! {
         let _ = parse_execute_tools(&parts.concat(), &catalog());
     }
 
-    /// ET7: any body in CDATA, or escaped, comes through as it is.
+    /// ET7: any body in CDATA, or escaped, comes through unchanged.
     #[test]
     fn et7_any_body_comes_through(written in "[\\PC\\n<>&\"']{0,30}") {
         let inner = format!("x{written}x");

@@ -25,7 +25,8 @@ fn et4_other_braces_are_untouched() {
     }
 }
 
-/// ET4, ET12: what begins like a placeholder and is none is an error, with the place of its call.
+/// ET4, ET12: text that begins like a placeholder but is not one is an error, with the place of its
+/// call.
 #[test]
 fn et4_malformed_placeholders_are_errors() {
     for placeholder in [
@@ -136,7 +137,7 @@ fn et14_a_body_binds_by_name_or_to_the_primary_argument() {
     assert_eq!(arguments("http", "search", "x"), Err(FindingKind::UnknownFunction));
 }
 
-/// ET14: where a tool's schema names no parameters, or it has no use for text, an object binds by name.
+/// ET14: if a tool's schema names no parameters, or the tool takes no text, an object binds by name.
 #[test]
 fn et14_an_object_binds_by_name_where_it_cannot_be_text() {
     let bound = |schema: &str, primary: Option<&str>, body: &str| {
@@ -169,12 +170,12 @@ fn et14_an_object_binds_by_name_where_it_cannot_be_text() {
     }
     assert_eq!(bound("{}", Some("code"), body), body);
     assert_eq!(bound("{}", Some("code"), "print(1)"), r#"{"code": "print(1)"}"#);
-    // A known parameter of another name, and a use for text: it is text.
+    // The known parameter has another name, and the tool takes text: it is text.
     let named = r#"{"properties": {"code": {}}}"#;
     assert_eq!(bound(named, None, body), r#"{"code": "{\"q\": \"杭州\"}"}"#);
 }
 
-/// ET4, ET14: in a JSON body a placeholder may stand as a value, in quotes or bare.
+/// ET4, ET14: in a JSON body a placeholder may be a value, in quotes or bare.
 #[test]
 fn et14_placeholders_stand_in_json_bodies() {
     let block = |body: &str| {

@@ -1,4 +1,4 @@
-//! `<execute_tools>`, read.
+//! Reading `<execute_tools>`.
 
 mod hostile_texts;
 mod lowering;
@@ -8,7 +8,7 @@ use foldback_core::ToolDefinition;
 use foldback_planner::{Action, Catalog, ExecuteTools, Step, Template, parse_execute_tools};
 use foldback_tool::ToolSpec;
 
-/// A tool with these parameters; those behind `!` are numbers, the first is required.
+/// A tool with these parameters; those after `!` are numbers, the first is required.
 fn tool(server: &str, name: &str, parameters: &[&str]) -> ToolSpec {
     let properties: Vec<String> = parameters
         .iter()

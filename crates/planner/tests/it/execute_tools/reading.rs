@@ -47,7 +47,7 @@ fn et9_a_bare_call_is_a_plan_of_one() {
     assert_eq!(read.places[&StepId(1)].to_string(), "line 3, column 5");
 }
 
-/// ET2: groups in groups; a group begins when all of the one before has ended.
+/// ET2: groups in groups; a group begins when all of the previous one has ended.
 #[test]
 fn et2_groups_nest_with_indexes_in_the_order_of_the_text() {
     let c = call("x");
@@ -73,7 +73,7 @@ fn et2_groups_nest_with_indexes_in_the_order_of_the_text() {
     }
 }
 
-/// ET7, B12, N6: bodies that no XML parser takes.
+/// ET7, B12, N6: bodies that no XML parser accepts.
 #[test]
 fn et7_bodies_hold_what_tools_read() {
     for (written, means) in [
@@ -108,7 +108,7 @@ fn et7_bodies_hold_what_tools_read() {
     }
 }
 
-/// ET7, B12: a body that quotes a whole block is not cut by it, whatever stands around.
+/// ET7, B12: a body that quotes a whole block is not cut by it, whatever surrounds it.
 #[test]
 fn et7_a_quoted_block_is_body() {
     for inner in [PARALLEL, SEQUENTIAL, SINGLE] {

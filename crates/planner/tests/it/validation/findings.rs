@@ -1,4 +1,4 @@
-//! What is wrong with a plan, told at once.
+//! All errors of a plan are reported at once.
 
 use super::{catalog, check, kinds, only};
 use crate::steps::{anchor, call, ids, number, object, plan, step, text, tool, whole};
@@ -68,8 +68,8 @@ fn op6_a_good_plan_has_no_findings() {
     assert!(check(Vec::new()).is_empty());
 }
 
-/// OP6: a misspelt function is answered with the nearest one, in any script; one that is like none
-/// with those that there are.
+/// OP6: a misspelt function is answered with the nearest one, in any script; one that resembles none
+/// with those that exist.
 #[test]
 fn op6_the_nearest_function_is_named() {
     let message = |name: &str| only(&check(vec![call(1, name, object([]), &[])]));
@@ -87,7 +87,7 @@ fn op6_the_nearest_function_is_named() {
     assert!(message("!!!").contains("there is no function `!!!`"));
 }
 
-/// OP6: a number that nothing can read is called that.
+/// OP6: a number that no tool can read is reported as such.
 #[test]
 fn op6_a_number_out_of_range_is_called_that() {
     let schema = r#"{"type": "object", "properties": {"num": {"type": "number"}}}"#;
@@ -184,7 +184,7 @@ fn s10_plans_over_a_bound_are_refused() {
     assert_eq!(check(vec![deep]), "- step1 has 4 levels of nesting; at most 3 are allowed\n");
 }
 
-/// OP8: a step of a plan that is still being written is checked by what came before it.
+/// OP8: a step of a plan that is still being written is checked against the steps before it.
 #[test]
 fn op8_a_step_is_checked_as_it_comes() {
     let catalog = catalog();
@@ -211,7 +211,7 @@ fn op8_a_step_is_checked_as_it_comes() {
 }
 
 /// B12: steps are ordered by number (`step10` after `step2`), also in a plan that was put together by
-/// hand; of two with one number neither wins silently.
+/// hand; of two with the same number neither wins silently.
 #[test]
 fn b12_steps_are_ordered_by_number() {
     let mut plan = plan(vec![step(10, &[2, 1, 2]), step(2, &[]), step(1, &[])]);
@@ -223,7 +223,7 @@ fn b12_steps_are_ordered_by_number() {
     assert!(findings.has_errors());
 }
 
-/// Arguments that are no object are refused, unless a reference brings them.
+/// Arguments that are not an object are refused, unless a reference provides them.
 #[test]
 fn arguments_are_an_object() {
     let search = |arguments| check(vec![step(1, &[]), call(2, "search", arguments, &[1])]);
@@ -231,7 +231,7 @@ fn arguments_are_an_object() {
     assert!(only(&search(Template::Array(vec![]))).contains("they are an array"));
 }
 
-/// A tool of which the catalog holds clones is compiled once for all of them.
+/// A tool is compiled once for all clones of the catalog.
 #[test]
 fn catalogs_are_shared() {
     let tools: Vec<ToolSpec> = catalog().iter().cloned().collect();
@@ -241,7 +241,7 @@ fn catalogs_are_shared() {
     assert_eq!(Validator::new(&one).plan(&mut bad()), Validator::new(&other).plan(&mut bad()));
 }
 
-/// OP6: thousands of references beside thousands of mismatches are told apart, and the list of
+/// OP6: thousands of references beside thousands of mismatches are distinguished, and the list of
 /// mismatches is bounded.
 #[test]
 fn op6_many_mismatches_are_bounded() {

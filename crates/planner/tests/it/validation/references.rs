@@ -1,4 +1,4 @@
-//! References to results: where they may stand, and to what.
+//! References to results: where they may occur, and what they may name.
 
 use super::{catalog, check, kinds, only};
 use crate::steps::{call, ids, mixed, number, object, plan, step, text, tool, whole};
@@ -30,7 +30,7 @@ fn op5_a_reference_adds_its_dependence() {
     assert!(Validator::new(&catalog()).plan(&mut plan).is_empty());
 }
 
-/// OP6: what a reference brings is not known, so what depends on it is not reported; everything else
+/// OP6: the value of a reference is not known, so what depends on it is not reported; everything else
 /// about the arguments is.
 #[test]
 fn op6_arguments_are_checked_around_references() {
@@ -55,8 +55,8 @@ fn op6_arguments_are_checked_around_references() {
     assert!(found[0].contains("argument `seats`: a text with a reference in it"), "{found:?}");
 }
 
-/// OP6: a reference is known by where it stands, whatever the keys look like: digits are a place in an
-/// array and a key in an object.
+/// OP6: a reference is identified by its position, whatever the keys look like: digits are an index in
+/// an array and a key in an object.
 #[test]
 fn op6_references_are_found_under_any_key() {
     let schema = r#"{"type": "object", "properties": {"map": {"type": "object",
@@ -80,8 +80,8 @@ fn op6_references_are_found_under_any_key() {
     assert!(only(&wrong).contains("argument `list[1]`: \"七\" is not of type"), "{wrong}");
 }
 
-/// ET6: where no value could stand is reported with everything else: in a plan, in a step that comes
-/// alone and in a plan that goes on.
+/// ET6: a position that accepts no value is reported with everything else: in a plan, in a single step
+/// and in a plan that continues.
 #[test]
 fn et6_places_that_take_no_value_are_reported() {
     let mut shell = tool("shell", r#"{"type": "object"}"#, None);
@@ -102,7 +102,7 @@ fn et6_places_that_take_no_value_are_reported() {
     assert!(merged.findings.to_string().contains(message), "{}", merged.findings);
 }
 
-/// OP6: what a schema says under a condition, as a choice or about values is left to the run where a
+/// OP6: what a schema says under a condition, as a choice or about values is left to the run if a
 /// reference may decide it.
 #[test]
 fn op6_conditions_and_choices_wait_for_the_value() {
@@ -121,7 +121,7 @@ fn op6_conditions_and_choices_wait_for_the_value() {
     assert!(check(object([("mode", whole(1, &[]))])).is_empty());
     assert!(check(object([("at", whole(1, &[]))])).is_empty());
     assert_eq!(check(object([("at", text("x"))])).len(), 1);
-    // A text may be what the condition is about, or not.
+    // The condition may or may not concern the text.
     assert_eq!(check(object([("kind", text("x"))])).len(), 1);
     assert!(check(object([("kind", whole(1, &[]))])).is_empty());
     let twice = |item: fn() -> Template| object([("list", Template::Array(vec![item(), item()]))]);
@@ -138,7 +138,7 @@ fn in_blocks(steps: Vec<Step>) -> Findings {
 }
 
 /// ET5: in `<execute_tools>` a reference to a sibling in a parallel block is an error, and adds no
-/// dependence; one to anything that surely ended before is none.
+/// dependence; one to anything that certainly ended before is not.
 #[test]
 fn et5_a_reference_to_a_sibling_is_an_error() {
     let refer = |id, to, after: &[u32]| call(id, "search", object([("q", whole(to, &[]))]), after);

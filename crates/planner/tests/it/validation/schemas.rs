@@ -36,7 +36,7 @@ fn et12_paths_are_checked_against_the_output_schema() {
         "{rain}"
     );
     assert!(refer("search_city", &["name"]).ends_with("the result is string, it has no `name`"));
-    // Of a tool without an output schema nothing is known.
+    // Nothing is known about a tool without an output schema.
     assert_eq!(refer("search", &["anything", "7"]), "");
 }
 
@@ -80,8 +80,8 @@ fn et12_open_schemas_allow_what_they_allow() {
     assert!(!refer("false", &["a"]));
 }
 
-/// ET12: what a schema does not declare it does not rule out, unless it says so: a note, or where the
-/// name is nearly a declared one, an error. What it says on conditions is not looked into.
+/// ET12: what a schema does not declare it does not rule out, unless it says so: a note or, if the name
+/// is close to a declared one, an error. Conditional parts of it are not examined.
 #[test]
 fn et12_undeclared_parts_are_noted() {
     let refer = |schema: &str, key: &str| {
@@ -137,7 +137,7 @@ fn et12_types_of_known_parts_are_compared() {
     assert_eq!(book("seats", &["temperature"]), "");
     // A number may turn out to be whole.
     assert_eq!(book("seats", &["hours", "0", "雨量"]), "");
-    // Where a text is wanted, and nothing else, everything is bound as text.
+    // If only a text is allowed, everything is bound as text.
     assert_eq!(book("to", &["temperature"]), "");
     assert_eq!(
         book("seats", &["weather"]),
