@@ -66,7 +66,7 @@ fn an_import_goes_on_behind_what_is_there() {
     let whole = shell.write("whole.jsonl", line("quay", all.clone()));
     shell.ok(&["import", &half]);
     let ran = shell.ok(&["import", &whole]);
-    assert!(ran.text().contains("behind 9 that were there"), "{}", ran.text());
+    assert!(ran.text().contains("after 9 already there"), "{}", ran.text());
     let again = shell.json(&["import", &whole]);
     assert_eq!((&again["held"], &again["recorded"]), (&all.len().into(), &0.into()));
     // Something else is refused, by import and by replay, and nothing of it is written.

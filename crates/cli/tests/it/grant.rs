@@ -113,7 +113,7 @@ fn bs8_a_file_for_another_tool() {
     let ran = shell.run(&["load", "--todo", "quay", &payload, "--out", nowhere.to_str().unwrap()]);
     assert!(ran.code == 2 && ran.stderr.contains("could not be written"), "{ran:?}");
     let dash = shell.run(&["load", "--todo", "quay", &payload, "--out", "-"]);
-    assert!(dash.code == 2 && dash.stderr.contains("- is no file"), "{dash:?}");
+    assert!(dash.code == 2 && dash.stderr.contains("- is not a file"), "{dash:?}");
     let left = std::fs::read_dir(file.parent().unwrap()).unwrap().count();
     assert_eq!(left, 4, "no temporary file is left: quay.jsonl, other.jsonl, out.txt, store");
 }

@@ -49,7 +49,10 @@ fn rc6_a_database_of_another_program_is_named() {
     let file = shell.store().join("store.sqlite").display().to_string();
     let ran = shell.run(&["import", &file]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("an SQLite database without the table \"session\""), "{ran:?}");
+    assert!(
+        ran.stderr.contains("an SQLite database without OpenCode's table \"session\""),
+        "{ran:?}"
+    );
     let cut = shell.write("cut.db", &BEGUN[..2_000]);
     let ran = shell.run(&["import", &cut]);
     assert!(ran.code != 0 && ran.stderr.contains("cut.db"), "{ran:?}");

@@ -108,7 +108,7 @@ fn a_replay_shows_recalls_only_where_something_folded() {
     let shell = Shell::new();
     let file = shell.write("quay.jsonl", line("quay", quay()));
     let short = shell.write("short.jsonl", line("short", quay()[..3].to_vec()));
-    let heading = "What folded is found again";
+    let heading = "Folded content is found again";
     assert!(shell.run_bare(&["replay", &file]).text().contains(heading));
     assert!(!shell.run_bare(&["replay", &short]).text().contains(heading));
     assert!(!shell.run_bare(&["-q", "replay", &file]).text().contains(heading));

@@ -62,7 +62,7 @@ fn a_file_of_settings_is_written_once_and_changes_nothing() {
     assert_eq!(said.text(), format!("wrote {}\n", path.display()));
     assert_eq!(shell.json(&["config"]), before);
     let again = shell.run(&["config", "init"]);
-    assert!(again.code == 2 && again.stderr.contains("there is a "), "{again:?}");
+    assert!(again.code == 2 && again.stderr.contains("already exists"), "{again:?}");
 }
 
 #[test]
