@@ -282,7 +282,7 @@ fn words_are_shown_while_they_arrive() {
     screen.types("Is it true?\r");
     screen.waits_for("It was never more than\r\n");
     screen.waits_for("no answer yet: ");
-    screen.waits_for("what stands above is no answer yet");
+    screen.waits_for("the text above is not the answer yet");
     let rest = screen.waits_for("1 call · ");
     assert_eq!(rest.matches("It was never more than a rumour.\r\n").count(), 1, "{rest}");
     screen.waits_for("›");

@@ -281,7 +281,7 @@ fn a_name_is_given_once() {
     let provider = Provider::new(vec![Provider::text("Yes."), Provider::text("Again.")]);
     assert_eq!(run(&shell, &provider, &["--id", "one", "--strategy", "react", "Yes?"]).code, 0);
     let ran = run(&shell, &provider, &["--id", "one", "--strategy", "react", "Yes?"]);
-    assert!(ran.code == 2 && ran.stderr.contains("there is a run one already"), "{ran:?}");
+    assert!(ran.code == 2 && ran.stderr.contains("there is already a run one"), "{ran:?}");
     assert_eq!(provider.requests().len(), 1);
 }
 

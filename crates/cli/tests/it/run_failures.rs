@@ -89,7 +89,7 @@ fn what_is_given_wrongly_is_named() {
         (&["--demo", "--allow-net", "docs.rs", "--allow-private-net"], &["cannot be used with"]),
         (&["--mcp", &list], &["list.json", "missing field `mcpServers`", "{\"mcpServers\": "]),
         (&["--mcp", "not-there.json"], &["the list of MCP servers not-there.json cannot be used"]),
-        (&["--documents", &file], &["file.txt is a file and no folder"]),
+        (&["--documents", &file], &["file.txt is a file, not a folder"]),
         (&["--strategy", "deep-search"], &["name it with --search", "with --documents"]),
         (
             &["--base-url", "ftp://x"],

@@ -189,7 +189,7 @@ fn a_conversation_is_named_by_what_it_is() {
         assert_eq!(ran.code, code, "{args:?}: {ran:?}");
         assert!(ran.stderr.contains(words), "{args:?}: {}", ran.stderr);
     };
-    let words = "there is a todo quay already; `foldback run --todo quay";
+    let words = "there is already a todo quay; `foldback run --todo quay";
     refused(&["--id", "quay", "And now?"], 2, words);
     refused(&["--id", "quay", "--context", "full", "And now?"], 2, words);
     refused(&["--todo", "harbour", "And now?"], 1, "harbour");
@@ -238,12 +238,11 @@ fn a_turn_that_was_stopped_is_gone_on_with_or_passed_over() {
     let args = ["--strategy", "react", "--id", "see", "--max-calls", "1", "What is here?"];
     assert_eq!(run(&shell, &provider, &args).code, 1);
     let ran = shell.ok(&["run", "--todo", "see", "Never mind."]);
-    let words =
-        "the turn before is stopped; `foldback run --resume see` would have gone on with it";
+    let words = "the previous turn is stopped; `foldback run --resume see` would have continued it";
     assert!(ran.stderr.contains(words), "{}", ran.stderr);
     let ran = shell.run(&["run", "--resume", "see"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("has gone on: its last turn is see:2"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("has continued: its last turn is see:2"), "{}", ran.stderr);
     let ran = shell.ok(&["run", "--resume", "see:2"]);
     assert!(ran.text().contains("Then something else.") && ran.stderr.contains("--todo see"));
 }
@@ -283,6 +282,6 @@ fn a_turn_waits_for_the_one_before() {
     let both = [next(), next()].map(|child| Ran::of(child.wait_with_output().unwrap()));
     let codes: Vec<i32> = both.iter().map(|ran| ran.code).collect();
     assert!(codes.contains(&0) && codes.contains(&2), "{both:?}");
-    assert!(both.iter().any(|ran| ran.stderr.contains("is being worked on")), "{both:?}");
+    assert!(both.iter().any(|ran| ran.stderr.contains("is in progress")), "{both:?}");
     assert_eq!(shell.json(&["sessions"]).as_array().unwrap().len(), 2);
 }

@@ -69,7 +69,7 @@ fn what_settings_name_and_nobody_has_is_refused() {
     for (settings, told) in [
         (
             "[[flow.executors]]\nname = \"A\"\nmodel = \"small\"\n",
-            "a role names the model \"small\"; under [models] there is none",
+            "a role names the model \"small\"; [models] has: none",
         ),
         (
             "[[flow.executors]]\nname = \"A\"\ntools = [\"web_*\"]\n",

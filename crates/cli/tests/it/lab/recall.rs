@@ -57,7 +57,7 @@ fn a_server_that_fails_is_counted_by_its_words() {
 fn lengths_in_the_wrong_order_are_refused() {
     let provider = Provider::new(Vec::new());
     let ran = recall(&provider, &["--min-tokens", "900"]);
-    let wanted = "--min-tokens is 900 and has to be at most --max-tokens, which is 800";
+    let wanted = "--min-tokens is 900, but it must not exceed --max-tokens, which is 800";
     assert_eq!((ran.code, ran.text()), (2, ""), "{ran:?}");
     assert!(ran.stderr.contains(wanted), "{ran:?}");
     assert!(provider.requests().is_empty());
