@@ -54,7 +54,7 @@ fn lines_of_a_pipe_are_turns_of_one_conversation() {
     }
     let todos = shell.todos();
     assert!(todos.len() == 1 && todos[0].starts_with("what-is-here-"), "{todos:?}");
-    let goes_on = format!("`foldback chat --todo {}` goes on with it", todos[0]);
+    let goes_on = format!("`foldback chat --todo {}` continues it", todos[0]);
     assert!(ran.stderr.contains(&goes_on), "{}", ran.stderr);
 
     // Another day, by another command.
@@ -225,7 +225,7 @@ fn a_person_types_at_a_terminal() {
     screen.waits_for("Here I am again.");
     screen.waits_for("›");
     screen.types("\x04");
-    screen.waits_for("`foldback chat --todo trip` goes on with it");
+    screen.waits_for("`foldback chat --todo trip` continues it");
     // To wait closes the input, at whose end `script` ends in its own way.
     let keyboard = screen.child.stdin.take();
     let status = screen.child.wait().unwrap();
@@ -287,7 +287,7 @@ fn words_are_shown_while_they_arrive() {
     assert_eq!(rest.matches("It was never more than a rumour.\r\n").count(), 1, "{rest}");
     screen.waits_for("›");
     screen.types("\x04");
-    screen.waits_for("goes on with it");
+    screen.waits_for("continues it");
 }
 
 /// What is refused or said by half changes nothing, and is answered in a sentence of the conversation's own.
@@ -300,7 +300,8 @@ fn commands_are_completed_and_refused_in_their_own_words() {
     let flags = ["--context", "stm-ltm", "--summary-model", "small"];
     let ran = say(&shell, &provider, &flags, lines);
     assert_eq!(ran.code, 0, "{ran:?}");
-    for words in ["/recall needs words", "/load needs a reference, as b_trip_001", "policy \"no\""]
+    for words in
+        ["/recall needs words", "/load needs a reference, such as b_trip_001", "policy \"no\""]
     {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }

@@ -89,7 +89,7 @@ fn a_project_cannot_permit_what_its_user_did_not() {
     ] {
         shell.write("foldback.toml", said);
         let told = run(&shell, &provider, &["What is here?"]);
-        assert!(told.code == 2 && told.stderr.contains("a project's file may not say"), "{told:?}");
+        assert!(told.code == 2 && told.stderr.contains("a project's file may not set"), "{told:?}");
     }
     assert!(provider.requests().is_empty());
     // The same words in a file that the user names are the user's.
