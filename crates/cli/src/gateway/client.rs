@@ -54,7 +54,6 @@ impl Client {
 
     /// Whether its models are shown the tools of an MCP server. The newest versions of Codex call them from programs
     /// that they write, so that no request shows whether they are there.
-    /// they write, so that no request shows whether they are there.
     pub(crate) fn has_tools(self) -> bool {
         matches!(self, Self::ClaudeCode | Self::OpenCode)
     }

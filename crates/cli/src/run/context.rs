@@ -17,7 +17,6 @@ pub(crate) struct MeteredContext {
     /// The messages that a context already holds.
     memory: Memory,
     /// Whether the model calls that the policy reports were really made: the rule that replaces a model costs nothing.
-    /// one costs nothing.
     asks_a_model: bool,
 }
 

@@ -66,7 +66,10 @@ fn ds9_the_tool_of_a_server_searches() {
     let ran = searched(&shell, &provider, "mcp:harbour/find", &["--mcp", &servers]);
     assert_eq!(ran.code, 2, "{ran:?}");
     let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("available tools: harbour_make, harbour_render, harbour_search"), "{told}");
+    assert!(
+        told.contains("available tools: harbour_make, harbour_render, harbour_search"),
+        "{told}"
+    );
     let ran = searched(&shell, &provider, "mcp:harbour/search", &[]);
     assert!(ran.code == 2 && ran.stderr.contains("--mcp FILE"), "{ran:?}");
 }
