@@ -68,7 +68,7 @@ fn add(entries: Vec<DirEntry>, depth: usize, inputs: &mut Vec<Input>, notes: &mu
             let plain = name.strip_suffix(PACKED).map(|plain| path.with_file_name(plain));
             match plain.filter(|plain| plain.is_file()) {
                 Some(plain) => notes.push(format!(
-                    "skipped {}: {} is beside it",
+                    "{} is skipped, because {} is beside it",
                     path.display(),
                     plain.display()
                 )),
