@@ -266,7 +266,7 @@ mod tests {
         Piece::new(REACT, key, Written::Text(text))
     }
 
-    /// The end of what is written stands on one line, whatever it is and however long.
+    /// The end of the model's text is on one line, whatever it is and however long.
     #[test]
     fn it_shows_the_end_of_what_is_written() {
         let begun = Instant::now();

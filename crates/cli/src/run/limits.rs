@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(timed.raised(Resource::Time, &spent), None, "each process has it");
     }
 
-    /// What nobody bounds comes to an end, and goes on by the line that is printed then.
+    /// A run without any limit ends, and continues with the line that is printed then.
     #[test]
     fn a_run_without_any_bound_has_one() {
         let calls = |limits: Limits| limits.spend_limits().model_calls;

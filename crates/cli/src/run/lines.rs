@@ -234,7 +234,7 @@ mod tests {
         assert_eq!([told(Some(0)), told(None)], ["✓ shell_run  42 ms  3 passed"; 2]);
     }
 
-    /// The last words stand below, as the answer.
+    /// The last words are below, as the answer.
     #[test]
     fn the_answer_is_told_once() {
         let answered = |calls| AgentEvent::Answered {

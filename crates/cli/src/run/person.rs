@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(person.line("?".into()).await, None);
     }
 
-    /// Types a line once it is told to.
+    /// Types a line once it is asked to.
     struct Later(std::sync::mpsc::Receiver<&'static [u8]>);
 
     impl Read for Later {
@@ -180,14 +180,14 @@ mod tests {
         }
     }
 
-    /// What is typed for a question that nobody waits for any more is no answer to the next one.
+    /// What is typed for a question that nobody waits for any more does not answer the next one.
     #[tokio::test]
     async fn a_question_that_nobody_waits_for_holds_nothing_up() {
         let (types, later) = std::sync::mpsc::channel();
         let person = AtTerminal::typing(&screen(), BufReader::new(Later(later)));
         let given_up = tokio::time::timeout(Duration::from_millis(1), person.line("first".into()));
         assert!(given_up.await.is_err(), "nobody has typed anything");
-        // What happens while somebody is asked holds nobody up either.
+        // Events while somebody is asked do not block anybody either.
         let asked = person.screen.ask("second");
         person.screen.say("meanwhile");
         assert_eq!(person.screen.held(), ["meanwhile"]);
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(answer.as_deref(), Some("to the second"));
     }
 
-    /// One that is typed late, once the next question stands there, is taken for that one.
+    /// A line that is typed late, once the next question is shown, is taken for its answer.
     #[tokio::test]
     async fn what_is_typed_once_a_question_is_put_answers_it() {
         let (types, later) = std::sync::mpsc::channel();

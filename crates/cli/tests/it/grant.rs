@@ -15,7 +15,7 @@ fn two_todos() -> (Shell, String) {
     (shell, payload)
 }
 
-/// TD2: granted, listed, loaded by the full name, taken back.
+/// TD2: granted, listed, loaded by the full name, revoked.
 #[test]
 fn td2_a_grant_from_the_command_line() {
     let (shell, payload) = two_todos();
@@ -56,7 +56,7 @@ fn td2_a_grant_from_the_command_line() {
     assert_eq!(shell.json(&["todos", "--grants"]), serde_json::json!([]));
 }
 
-/// TD2: what cannot be granted says why.
+/// TD2: a refused grant says why.
 #[test]
 fn td2_what_cannot_be_granted_says_why() {
     let (shell, _) = two_todos();

@@ -31,12 +31,12 @@ fn rc6_sessions_of_opencode_are_read_from_its_database() {
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
     assert!(begun[2].1.contains("1: The port is 7001."), "{begun:?}");
     assert_eq!(begun[3].1, "The port is 7001.");
-    // It goes on, and what was written down of the first messages meanwhile makes no difference.
+    // It continues, and what was recorded of the first messages meanwhile makes no difference.
     shell.write("opencode.db", GONE_ON);
     let imported = shell.json(&["import", &file]);
     assert_eq!((&imported["recorded"], &imported["held"]), (&4.into(), &4.into()), "{imported}");
     assert_eq!(said(&shell)[..4], begun[..]);
-    // It is known where the work was.
+    // The folder of the work is known.
     let found =
         shell.json(&["search", "--all-todos", "--source", "opencode", "--folder", "/work", "port"]);
     assert!(found.to_string().contains(SESSION), "{found}");

@@ -1,4 +1,4 @@
-//! `foldback run --search`: a deep search in whatever can be searched.
+//! `foldback run --search`: a deep search in each kind of source.
 
 use crate::provider::Provider;
 use crate::run::run;
@@ -17,8 +17,8 @@ fn searched(shell: &Shell, provider: &Provider, kind: &str, more: &[&str]) -> Ra
     run(shell, provider, &args)
 }
 
-/// DS9: a search engine's pages are cited by their addresses. One in a private network is asked only where that
-/// is allowed.
+/// DS9: a search engine's pages are cited by their addresses. One in a private network is asked only if that is
+/// allowed.
 #[test]
 fn ds9_a_search_engine_is_asked() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

@@ -10,7 +10,7 @@ fn recall(provider: &Provider, more: &[&str]) -> Ran {
     Shell::new().run_bare(&[&given[..], &["--max-tokens", "800"], more].concat())
 }
 
-/// Reads its whole request out.
+/// Reads its whole request.
 fn reader(request: &Value) -> Turn {
     let messages = request["messages"].as_array().unwrap();
     let said = messages.iter().map(|message| message["content"].as_str().unwrap_or_default());
