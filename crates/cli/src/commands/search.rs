@@ -42,9 +42,9 @@ use std::time::Instant;
 /// could not be compared by meaning, "by_words_alone" says why. With --all-todos each hit also has "todo_id", and
 /// beside "hits" there are "blocks", how many were searched, and "waiting", about how many messages were not.
 ///
-/// Damaged, missing or unreadable parts do not keep anything else from being found. A warning names them, and with
-/// --json "unsearched": [{"ref", "block_id", "messages" or "vectors", "why"}] does, with the first and the last number
-/// of the messages, and "why" one of damaged, missing, unreadable (with "detail") and no_room; beyond 16 parts the rest
+/// Damaged, missing or unreadable parts do not keep anything else from being found. A warning names them, and so
+/// does, with --json, "unsearched": [{"ref", "block_id", "messages" or "vectors", "why"}], with the first and the last
+/// number of the messages, and "why" one of damaged, missing, unreadable (with "detail") and no_room; beyond 16 parts the rest
 /// is counted in "unsearched_more". With --all-todos each also has "todo_id". If only "vectors" of messages are named,
 /// their words were searched. The exit code is 1 if nothing was found, whether or not everything was searched, and
 /// otherwise 0.

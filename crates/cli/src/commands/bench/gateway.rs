@@ -34,8 +34,8 @@ not counted.
 
 JSON: {\"conversations\": [{\"id\", \"file\", \"group\", \"tokens\", \"requests\", \"bills\": [...]}], \"sums\"}; of each
 bill \"read\", \"write\", \"life\", \"pause\", \"direct\", \"gateway\" and \"clearing\" (each with \"requests\", \"read\",
-\"written\", \"plain\", \"cost\"), \"saved\", \"saved_by_clearing\", \"dearer\" and \"dearest_at\": by which share the
-gateway was dearer behind the request where that was most; \"proxy\" and \"saved_by_proxy\" are null without
+\"written\", \"plain\", \"cost\"), \"saved\", \"saved_by_clearing\", \"dearer\" and \"dearest_at\": by what share the
+gateway cost more at most, and after which request; \"proxy\" and \"saved_by_proxy\" are null without
 --proxy. Of each sum \"median\", \"least\" and \"dearest\", too;
 \"is_long\" are those over conversations with a request of over 30,000 tokens.
 

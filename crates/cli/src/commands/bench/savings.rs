@@ -38,9 +38,9 @@ JSON: {\"conversations\": [{\"id\", \"kind\", \"tokens\", \"policies\": {NAME: {
 fewer tokens ({\"results\", \"tokens\"}, the tokens over all prompts), \"pointers\" the blocks that prompts named, those
 that the next call needed, and what they held of that ({\"blocks\", \"needed\", \"facts\"}). Dialogues without an assistant are summed up apart, as
 \"dialogue, users only\". The curves hold the tokens of prompts, without recalls and without the calls that
-a policy makes for its own ends. With settings of [memory] and [view], or model.prices, that are not the
+a policy makes for its own purposes. With settings of [memory] and [view], or model.prices, that are not the
 built-in ones there is \"settings_in_force\": [{\"key\", \"value\", \"source\", \"not_measured\"}]; the last
-says why the figures are not those of a setting, where they are not. The text names them below the figures.
+says why the figures do not reflect a setting, if they do not. The text names them below the figures.
 
 Examples:
   foldback bench savings examples/coding-session.jsonl

@@ -27,15 +27,15 @@ use std::path::{Path, PathBuf};
 FILE: plans of NESTFUL (gold_calls with references such as $var1.path$), turns of BFCL's
 conversations (gold calls as text; they change a state, so each waits for the one before it), tasks
 of LLMCompiler's sets (no plan is given: as many searches as ParallelQA names branches, and one
-calculation that waits for them; tasks that name no branches are passed over and counted).
+calculation that waits for them; tasks that name no branches are skipped and counted).
 
 JSON: {\"plans\", \"steps\", \"makespan_over_critical_path\" (of the plan that lost most),
-\"llm_calls_react\", \"llm_calls_one_plan\", \"tokens_react\", \"tokens_one_plan\", \"speedup\" (where a
-model call takes as long as a tool's)} over the recorded plans, or over the made ones where there
+\"llm_calls_react\", \"llm_calls_one_plan\", \"tokens_react\", \"tokens_one_plan\", \"speedup\" (if a
+model call takes as long as a tool's)} over the recorded plans, or over the generated ones if there
 are none; \"sets\", \"overhead\", \"tokens_by_calls\", \"streaming\", \"mutations\", \"placeholders\",
 \"peer\", \"left_out\".
 
-Beside another scheduler:
+Compared with another scheduler:
   foldback bench plans --dags dags.json plans/
   python3 crates/lab/peers/llmcompiler.py CHECKOUT dags.json llmcompiler.json
   foldback bench plans --peer llmcompiler.json plans/")]
