@@ -1,11 +1,11 @@
-//! Makes the program that ships smaller: addresses that the loader relocates at every start are packed (2 MB), and functions
-//! of the same machine code are there once (1 MB).
+//! Makes the release program smaller: addresses that the loader relocates at every start are packed (2 MB), and
+//! functions with the same machine code are merged (1 MB).
 
 use std::env::var;
 use std::path::Path;
 use std::process::Command;
 
-/// The first glibc whose loader reads them: an older one starts no such program.
+/// The first glibc whose loader reads them: an older one cannot start such a program.
 const PACKED_SINCE: (u32, u32) = (2, 36);
 
 fn main() {
@@ -20,7 +20,8 @@ fn main() {
     }
 }
 
-/// Whether the program is linked with the linker that Rust brings along for this target. Others may not know every option.
+/// Whether the program is linked with the linker that comes with Rust for this target. Others may not know every
+/// option.
 fn links_with_lld() -> bool {
     const TARGET: &str = "x86_64-unknown-linux-gnu";
     let flags = var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The command line: what every command takes, and the list of commands.
+//! The command line: the options of every command, and the list of commands.
 
 use crate::commands::Command;
 use crate::error::CliError;
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// A context of constant size that loses nothing.
 ///
 /// foldback takes a conversation message by message, cuts it into closed blocks, keeps large tool
-/// results outside, and shows a live view of constant size. What left the view is found by a search
-/// and comes back word for word.
+/// results outside it, and shows a live view of constant size. What has left the view is found by
+/// search and comes back word for word.
 #[derive(Parser)]
 #[command(
     name = "foldback",
@@ -31,11 +31,11 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Globals {
-    /// Print JSON on stdout: one document, or JSON Lines where a command streams
+    /// Print JSON on stdout: one document, or JSON Lines if the command streams
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -43,9 +43,9 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
 
-    /// The storage engine [default: sqlite]: sqlite, for any number of processes; redb, without any C, where one
-    /// process writes at a time; sled, for stores that were made with it, which it copies whenever it opens them; memory,
-    /// which keeps nothing
+    /// The storage engine [default: sqlite]: sqlite, for any number of processes; redb, which needs no C code, for one
+    /// writing process at a time; sled, for stores that were made with it, which it copies whenever it opens them;
+    /// memory, which keeps nothing
     #[arg(
         long,
         global = true,
@@ -55,12 +55,12 @@ pub(crate) struct Globals {
     )]
     pub(crate) engine: Option<Engine>,
 
-    /// The embedder, for a new store or another one than the store's own: builtin, none (words
-    /// alone), or a model's folder or name [default: the store's own]
+    /// The embedder, for a new store or in place of the store's own: builtin, none (words alone),
+    /// or a model's folder or name [default: the store's own]
     #[arg(long, global = true, value_name = "EMBEDDER", value_parser = embedder)]
     pub(crate) embedder: Option<Choice>,
 
-    /// A settings file, which goes before the user's own and the project's [env: FOLDBACK_CONFIG]
+    /// A settings file, which overrides the user's own and the project's [env: FOLDBACK_CONFIG]
     #[arg(long, global = true, value_name = "FILE", visible_alias = "settings")]
     pub(crate) config: Option<PathBuf>,
 
@@ -68,21 +68,21 @@ pub(crate) struct Globals {
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 
-    /// What files and the environment say.
+    /// The settings from files and the environment.
     #[arg(skip)]
     pub(crate) settings: InForce,
 
-    /// Whether the store that was opened has lost writes.
+    /// Whether the opened store has lost writes.
     #[arg(skip)]
     pub(crate) loss: Loss,
 
-    /// The way by which somebody comes to the store, for its audit log; `None` for a command.
+    /// The entry point that the audit log records for accesses to the store; `None` for a command.
     #[arg(skip)]
     pub(crate) door: Option<&'static str>,
 }
 
 impl Globals {
-    /// The same with what files and the environment say; flags go before them.
+    /// Adds the settings from files and the environment; flags override them.
     pub(crate) fn with_settings(self) -> Result<Self, CliError> {
         let mut settings = InForce::of_process(self.config.as_deref())?;
         if let Some(store) = &self.store {
@@ -102,20 +102,20 @@ impl Globals {
         Ok(Self { settings, embedder: chosen, ..self })
     }
 
-    /// The same with the settings that a run has kept.
+    /// Uses the settings that a run has kept.
     pub(crate) fn going_on(&self, kept: Kept) -> Self {
         let mut globals = self.clone();
         globals.settings.settings = globals.settings.settings.going_on(kept);
         globals
     }
 
-    /// The storage engine: the flag's, else the settings'.
+    /// The storage engine: the flag's, or else that of the settings.
     pub(crate) fn engine(&self) -> Engine {
         self.engine.unwrap_or_else(|| self.settings.memory.engine())
     }
 }
 
-/// The embedder that is meant. The folder of a model is named in full, because it is kept.
+/// Reads the name of an embedder. The folder of a model is kept as a full path, because it is stored.
 pub(crate) fn embedder(text: &str) -> Result<Choice, String> {
     let choice = text.parse().unwrap_or_else(|never: Infallible| match never {});
     Ok(match choice {
@@ -141,7 +141,7 @@ Examples:
 Exit codes: 0 done; 1 what was asked for is not there, or is not clean; 2 bad usage or bad input;
 3 a resource is missing: a full disk, no permission, a busy or locked store, no file descriptors.";
 
-/// The colours of help and of usage errors: as sparse as those of the output.
+/// The colours of help and usage errors, as sparse as those of the output.
 const STYLES: Styles = Styles::styled()
     .header(anstyle::Style::new().bold())
     .usage(anstyle::Style::new().bold())

@@ -1,4 +1,4 @@
-//! The key of an encrypted store: in the environment, in a file, or what a command prints.
+//! The key of an encrypted store: from the environment, a file, or a command that prints it.
 
 use crate::cli::Globals;
 use crate::error::CliError;
@@ -7,13 +7,13 @@ use foldback_kv::Engine;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Holds the key.
+/// The variable that holds the key.
 pub(crate) const VARIABLE: &str = "FOLDBACK_ENCRYPTION_KEY";
 
-/// The key that the environment or the settings give, if any. A command is run once for each run of the program.
+/// Returns the key from the environment or the settings, if there is one. A command runs once per run of the program.
 pub(crate) fn encryption_key(globals: &Globals) -> Result<Option<EncryptionKey>, CliError> {
     if globals.engine() == Engine::Memory {
-        // Nothing of it is on a disk.
+        // The memory engine writes nothing to disk.
         return Ok(None);
     }
     let settings = &globals.settings.memory;
@@ -36,7 +36,7 @@ pub(crate) fn encryption_key(globals: &Globals) -> Result<Option<EncryptionKey>,
     Ok(printed.clone())
 }
 
-/// The key that a command of the shell prints. What it asks its user goes through the terminal.
+/// Returns the key that a shell command prints. The command can ask its user through the terminal.
 fn of_command(command: &str) -> Result<EncryptionKey, CliError> {
     let shell = if cfg!(windows) { ["cmd", "/C"] } else { ["sh", "-c"] };
     let [program, flag] = shell;
@@ -47,15 +47,15 @@ fn of_command(command: &str) -> Result<EncryptionKey, CliError> {
     })?;
     if !ran.status.success() {
         return Err(CliError::Usage(format!(
-            "memory.encryption_key_command ended with {}, and was expected to print a key: {command}",
+            "memory.encryption_key_command ended with {} instead of printing a key: {command}",
             ran.status
         )));
     }
-    // Never the text itself, which may be most of a key.
+    // Never show the text itself: it may be most of a key.
     read("memory.encryption_key_command", &String::from_utf8_lossy(&ran.stdout))
 }
 
-/// Reads a key. `from` is where it was found.
+/// Parses a key. `from` names where it was found.
 pub(crate) fn read(from: &str, text: &str) -> Result<EncryptionKey, CliError> {
     text.parse().map_err(|error| CliError::Usage(format!("{from}: {error}")))
 }

@@ -1,4 +1,4 @@
-//! What a command can end with.
+//! The outcomes and errors of a command.
 
 use crate::run::NO_DOCUMENTS;
 use foldback::ErrorKind;
@@ -13,19 +13,19 @@ use std::error::Error as _;
 use std::io;
 use std::process::ExitCode;
 
-/// How a command that could be run has ended.
+/// The outcome of a command that could run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is done.
+    /// The command did what was asked.
     Done,
-    /// What was asked for is not there, or is not clean; the output says so.
+    /// What was asked for does not exist or is not clean; the output says so.
     NotClean,
-    /// A program that was run has ended with this code.
+    /// A program that was run exited with this code.
     Program(u8),
 }
 
 impl Outcome {
-    /// Done when `clean`.
+    /// `Done` if `clean`, else `NotClean`.
     pub(crate) fn clean_if(clean: bool) -> Self {
         if clean { Self::Done } else { Self::NotClean }
     }
@@ -39,19 +39,19 @@ impl Outcome {
     }
 }
 
-/// Why a command could not be run.
+/// An error that kept a command from running.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// What was asked for is not there.
+    /// What was asked for does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// Messages were to be recorded, and nobody reads the answers.
+    /// Messages were to be recorded, but nobody reads the answers.
     #[error(
         "nobody reads the answers any more, so recording ends; {0} recorded, and the todo can be \
          recorded into again"
     )]
     Unread(String),
-    /// The arguments, or the input, make no sense.
+    /// The arguments or the input make no sense.
     #[error("{0}")]
     Usage(String),
     /// A conversation could not be read.
@@ -63,27 +63,27 @@ pub(crate) enum CliError {
     /// A measurement could not be made.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// A run of the agent could not go on.
+    /// A run of the agent could not continue.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// What a run has done could not be written down, or read.
+    /// A run's journal could not be written or read.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The tools of a run cannot be had as they are permitted.
+    /// The tools of a run are not available as they are permitted.
     #[error(transparent)]
     Permissions(#[from] PermissionsError),
     /// The documents of a run cannot be read.
     #[error(transparent)]
     Documents(#[from] DocumentsError),
-    /// A file or folder of the user's could not be used.
+    /// A file or folder of the user could not be used.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried, with which file.
+        /// What was attempted, and with which file.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no gateway.
+    /// The gateway failed.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
     /// The output could not be written.
@@ -92,10 +92,10 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
-    /// Says on stderr what went wrong, and gives the exit code for it.
+    /// Reports on stderr what went wrong, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         if self.is_broken_pipe() {
-            // Whoever read the output has seen enough. Commands that write to a store say
+            // The reader of the output has seen enough. Commands that write to a store report
             // themselves what that means for them.
             return ExitCode::SUCCESS;
         }
@@ -103,8 +103,8 @@ impl CliError {
         ExitCode::from(self.code())
     }
 
-    /// The message, and those of its sources where they add something. What recorded text may
-    /// stand in it reaches no terminal as a control character.
+    /// The message, followed by those of its sources that add something. Recorded text in it never
+    /// reaches a terminal as a control character.
     pub(crate) fn sentence(&self) -> String {
         let mut sentence = self.to_string();
         let mut source = self.source();
@@ -118,8 +118,8 @@ impl CliError {
         crate::output::text::plain(&sentence).into_owned()
     }
 
-    /// 1 for what is not there or is damaged, 2 for what the caller has to change, 3 for what the system has not
-    /// to give.
+    /// 1 for what does not exist or is damaged, 2 for what the caller has to change, 3 for a resource that the system
+    /// does not have.
     fn code(&self) -> u8 {
         if self.is_of_resources() {
             return 3;
@@ -134,8 +134,8 @@ impl CliError {
         }
     }
 
-    /// Whether what is missing is room on a disk, a permission, a store that is free, or anything else that the
-    /// same command can do without change once it is there.
+    /// Whether what is missing is disk space, a permission, an unlocked store, or anything else that lets the same
+    /// command succeed unchanged once it is there.
     pub(crate) fn is_of_resources(&self) -> bool {
         let (mut of_paths, mut refused) = (false, false);
         let mut error: Option<&dyn std::error::Error> = Some(self);
@@ -178,7 +178,7 @@ impl CliError {
     }
 }
 
-/// Whether a path leads to nothing, or to something else than was expected.
+/// Whether a path leads nowhere, or to something other than expected.
 fn is_of_paths(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -189,7 +189,7 @@ fn is_of_paths(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the system refused for want of something, rather than because of what it was asked.
+/// Whether the system refused for lack of a resource or permission, not because of the request itself.
 fn is_refused(error: &io::Error) -> bool {
     use rustix::io::Errno;
     match error.kind() {

@@ -1,8 +1,8 @@
 //! The `foldback` command: records conversations, folds them, searches and loads what folded, and
 //! proves that everything came back byte for byte.
 //!
-//! This is a face and nothing more: it parses arguments, calls the library, and prints. What it
-//! prints as JSON is a contract that scripts depend on.
+//! This crate is only a front end: it parses arguments, calls the library and prints. Its JSON
+//! output is a contract that scripts depend on.
 
 mod chat;
 mod cli;
@@ -29,7 +29,8 @@ use error::Outcome;
 use output::Output;
 use std::process::ExitCode;
 
-/// A gateway runs for weeks. What glibc's allocator keeps for each thread grows with the requests; this one gives it back.
+/// A gateway runs for weeks. What glibc's allocator keeps per thread grows with the requests; this allocator gives it
+/// back.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -6,18 +6,18 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_providers::{ModelConfig, ModelFlags, ModelSources, Provider};
 
-/// Which model is asked, and where.
+/// Which model is used, and where.
 #[derive(Args)]
 pub(crate) struct ModelArgs {
-    /// The model, as its provider knows it [env: FOLDBACK_MODEL]
+    /// The model, by its provider's name for it [env: FOLDBACK_MODEL]
     #[arg(long, value_name = "M")]
     model: Option<String>,
 
-    /// Where the model is served [env: FOLDBACK_BASE_URL]
+    /// The address of the model's server [env: FOLDBACK_BASE_URL]
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 
-    /// Whose API the model is asked by [env: FOLDBACK_PROVIDER]
+    /// The API that the model's server speaks [env: FOLDBACK_PROVIDER]
     #[arg(
         long,
         value_name = "API",
@@ -27,7 +27,7 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// How the model is asked, with what the environment and the settings say besides.
+    /// The model's configuration, completed from the environment and the settings.
     pub(crate) fn config(self, globals: &Globals) -> Result<ModelConfig, CliError> {
         let mut flags = ModelFlags::default();
         (flags.name, flags.base_url, flags.provider) = (self.model, self.base_url, self.provider);

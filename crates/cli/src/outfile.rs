@@ -1,14 +1,13 @@
-//! A file that appears when it is whole.
+//! A file that appears only once it is complete.
 
 use crate::error::CliError;
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Writes a file by way of a temporary one beside it, so that nobody ever sees a part of it, and
-/// what was there before stays until then. A file that is replaced keeps its permissions, a new one
-/// gets those that any new file gets; a link stays, and the file that it leads to is written. What is
-/// no plain file (a pipe, a device) is written to as it is.
+/// Writes a file through a temporary one beside it, so that nobody ever sees part of it and the old contents stay until
+/// the new ones are complete. A replaced file keeps its permissions, and a new one gets the usual ones; a link stays,
+/// and its target is written. Anything other than a plain file (a pipe, a device) is written to directly.
 pub(crate) fn write<T>(
     path: &Path,
     fill: impl FnOnce(&mut dyn io::Write) -> Result<T, CliError>,
@@ -16,7 +15,7 @@ pub(crate) fn write<T>(
     let failed =
         |source| CliError::Io { what: format!("{} could not be written", path.display()), source };
     if path == Path::new("-") {
-        let what = "- is no file; name one (a file of this name is ./-)";
+        let what = "- is not a file; name one (a file of this name is ./-)";
         return Err(CliError::Usage(what.to_owned()));
     }
     let found = path.metadata().ok();
@@ -40,31 +39,31 @@ pub(crate) fn write<T>(
     }
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&path).map_err(|error| failed(error.error))?;
-    // The name may be lost when the machine stops, the file never be half; some systems cannot.
+    // A crash may lose the name but never leaves half a file; some systems cannot sync a folder.
     drop(File::open(folder).and_then(|folder| folder.sync_all()));
     Ok(filled)
 }
 
-/// A temporary file in the folder: private, or with the permissions of any new file.
+/// Creates a temporary file in the folder, either private or with the permissions of any new file.
 fn beside(folder: &Path, is_public: bool) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     if is_public {
-        // The process's mask takes away what the user's other files do not have either.
+        // The process's umask removes what it removes from the user's other files.
         builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     }
     builder.tempfile_in(folder)
 }
 
-/// Where the links of `path` lead, also when nothing is there yet.
+/// Follows the links of `path`, even if nothing exists at their end yet.
 fn target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
-    // As many as systems follow.
+    // The limit that systems use.
     for _ in 0..40 {
         match fs::read_link(&path) {
             Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
             Err(_) => return Ok(path),
         }
     }
-    Err(io::Error::other("too many links lead on from it"))
+    Err(io::Error::other("too many levels of links"))
 }

@@ -16,25 +16,25 @@ use folder::{ENDINGS, walk};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// The inputs of one command. They are read twice: once to see that all of them are sound, before
-/// anything is written, and once for the work.
+/// The inputs of one command. They are read twice: once to check them all before anything is
+/// written, and once for the work.
 pub(crate) struct Sources {
     inputs: Vec<Input>,
-    /// What is told about the folders.
+    /// Notes about the folders.
     notes: Vec<String>,
-    /// `None` where the command knows no `--lenient`.
+    /// `None` if the command has no `--lenient`.
     lenient: Option<bool>,
 }
 
 enum Input {
     File {
         path: PathBuf,
-        /// Whether it is one of a folder's, and was not named itself.
+        /// Whether it was found in a folder and not named itself.
         in_folder: bool,
     },
-    /// A folder inside a folder that could not be looked into.
+    /// A subfolder that could not be read.
     Closed(PathBuf),
-    /// What can be read only once (a pipe, standard input) and is therefore held.
+    /// An input that can be read only once (a pipe, standard input) and is therefore held in memory.
     Held { name: String, bytes: Vec<u8> },
 }
 
@@ -45,16 +45,16 @@ pub(crate) struct Sourced {
     pub(crate) file: String,
     /// The line on which the conversation begins, counted from 1.
     pub(crate) line: u64,
-    /// No other of the same inputs has this name.
+    /// A name that no other conversation of the same inputs has.
     name: String,
 }
 
-/// Of what is odd in a conversation, this much is told.
+/// At most this many oddities of a conversation are reported.
 const ODD_MOST: usize = 10;
 
 impl Sources {
-    /// Takes files as they are named, `-` for standard input, and of a folder every file with a
-    /// name that conversations have, in the order of names.
+    /// Takes files as named, `-` for standard input, and for a folder every file with a
+    /// conversation's extension, in order of name.
     pub(crate) fn new(paths: &[PathBuf]) -> Result<Self, CliError> {
         let (mut inputs, mut notes) = (Vec::new(), Vec::new());
         for path in paths {
@@ -68,7 +68,7 @@ impl Sources {
                 walk(path, &mut inputs, &mut notes)?;
                 if inputs.len() == before {
                     return Err(CliError::Usage(format!(
-                        "the folder {} holds no conversations; expected were files named {}",
+                        "the folder {} holds no conversations; expected files named {}",
                         path.display(),
                         ENDINGS.map(|ending| format!("*{ending}")).join(", ")
                     )));
@@ -83,7 +83,7 @@ impl Sources {
         Ok(Self { inputs, notes, lenient: None })
     }
 
-    /// Whether damage is reported and passed over.
+    /// Sets whether damage is reported and skipped.
     pub(crate) fn lenient(self, lenient: bool) -> Self {
         Self { lenient: Some(lenient), ..self }
     }
@@ -92,15 +92,15 @@ impl Sources {
         self.lenient == Some(true)
     }
 
-    /// Whether an error is passed over: damage where reading is lenient; in a folder then also a
-    /// file that cannot be read or unpacked, and in any case one that is no conversation.
+    /// Whether an error is skipped. In lenient mode, damage is, and in a folder also a file that
+    /// cannot be read or unpacked. A file in a folder that is not a conversation always is.
     fn passes(&self, input: &Input, error: &CliError) -> bool {
         let in_folder = input.is_in_folder();
         in_folder && is_other(error) || self.is_lenient() && (in_folder || is_damage(error))
     }
 }
 
-/// Whether the error says that an input holds no conversation.
+/// Whether the error means that an input holds no conversation.
 fn is_other(error: &CliError) -> bool {
     use InputError as E;
     matches!(error, CliError::Input(E::Nothing { .. } | E::NoMessages { .. } | E::Unknown { .. }))
@@ -118,7 +118,7 @@ impl Input {
         read.map_err(|source| cannot_read(Path::new(name), source))?;
         if bytes.len() as u64 > limit {
             return Err(CliError::Usage(format!(
-                "{name} has over {limit} bytes, which is too much to be held; write it to a file"
+                "{name} is larger than {limit} bytes, too much to hold in memory; write it to a file"
             )));
         }
         Ok(Self::Held { name: name.to_owned(), bytes })
@@ -169,19 +169,19 @@ impl Input {
 }
 
 impl Sourced {
-    /// A conversation that is alone: its name is its own id; of one that has none, its file's name.
+    /// A conversation on its own, named by its id or, without one, by its file's name.
     pub(crate) fn new(conversation: Conversation, file: String, line: u64) -> Self {
         let name = conversation.id.clone().unwrap_or_else(|| stem(&file));
         Self { conversation, file, line, name }
     }
 
-    /// What the conversation is called: its own id, its file's name where it has none, and more
-    /// where others are called so too.
+    /// The conversation's name: its own id, or else its file's name, with an addition if other
+    /// conversations have the same name.
     pub(crate) fn id(&self) -> String {
         self.name.clone()
     }
 
-    /// What is odd about the conversation, in sentences; of many, the first and how many more.
+    /// What is odd about the conversation, in sentences: the first ones, and how many more there are.
     pub(crate) fn findings(&self) -> Vec<String> {
         let odd = self.conversation.check();
         let mut told: Vec<_> = odd.iter().take(ODD_MOST).map(ToString::to_string).collect();
@@ -191,7 +191,7 @@ impl Sourced {
         told
     }
 
-    /// The todo that the conversation belongs into.
+    /// The todo of the conversation.
     pub(crate) fn todo(&self) -> TodoId {
         TodoId::from_foreign(&self.name)
     }
@@ -200,8 +200,8 @@ impl Sourced {
 fn cannot_read(path: &Path, source: std::io::Error) -> CliError {
     CliError::Io { what: format!("{} could not be read", path.display()), source }
 }
-/// What a command says whose files are not what they were when it began.
+/// The error of a command whose files have changed since it began.
 pub(crate) fn changed(files: &[PathBuf]) -> CliError {
     let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-    CliError::Usage(format!("{} changed while it was read", files.join(", ")))
+    CliError::Usage(format!("{} changed while being read", files.join(", ")))
 }

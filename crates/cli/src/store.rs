@@ -1,4 +1,4 @@
-//! Which store a command works on, and opening it.
+//! Choosing and opening the store that a command works on.
 
 use crate::cli::Globals;
 use crate::encryption_key::{self, encryption_key};
@@ -17,31 +17,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
-/// Holds the key that removed secrets are sealed with.
+/// The variable that holds the key for sealing removed secrets.
 const REDACTION_KEY: &str = "FOLDBACK_REDACTION_KEY";
 
-/// The store's folder: `--store`, else the settings', else the user's data folder.
+/// The store's folder: `--store`, or else the settings', or else the user's data folder.
 pub(crate) fn folder(globals: &Globals) -> Result<PathBuf, CliError> {
     let named = globals.store.clone().or_else(|| globals.settings.memory.store.clone());
     if let Some(dir) = named {
         if dir.as_os_str().is_empty() {
-            return Err(CliError::Usage("the store's folder is named by an empty text".to_owned()));
+            return Err(CliError::Usage("the name of the store's folder is empty".to_owned()));
         }
         return Ok(dir);
     }
     let project = ProjectDirs::from("", "", "foldback").ok_or_else(|| {
-        let what = "the user's data folder is not known here; name a folder with --store DIR";
+        let what = "the user's data folder is unknown; name a folder with --store DIR";
         CliError::Usage(what.to_owned())
     })?;
     Ok(project.data_dir().to_owned())
 }
 
-/// Opens the store for writing, making it where there is none.
+/// Opens the store for writing, creating it if there is none.
 pub(crate) fn open_for_writing(globals: &Globals, out: &Output) -> Result<Memory, CliError> {
     open_to_write(globals, out, options(globals, Mode::ReadWrite)?)
 }
 
-/// As [`open_for_writing`], for a gateway, which shows conversations in its own way.
+/// Does the same for a gateway, which shows conversations in its own way.
 pub(crate) fn open_for_gateway(globals: &Globals, out: &Output) -> Result<Memory, CliError> {
     let globals = &Globals { door: Some("gateway"), ..globals.clone() };
     let options = options(globals, Mode::ReadWrite)?;
@@ -57,7 +57,7 @@ fn open_to_write(globals: &Globals, out: &Output, options: Options) -> Result<Me
     Ok(memory)
 }
 
-/// Opens the store, and says if it has lost writes.
+/// Opens the store, and reports lost writes.
 fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     let has_key = options.encryption.is_some();
     let memory = Memory::open(&folder(globals)?, options).map_err(|error| match error.kind() {
@@ -65,14 +65,14 @@ fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
         _ => error.into(),
     })?;
     let lost = memory.maintenance().lost().unwrap_or_else(|error| {
-        output::warn(globals, format_args!("no lost writes can be looked for: {error}"));
+        output::warn(globals, format_args!("lost writes cannot be checked for: {error}"));
         None
     });
     if let Some(lost) = lost
         && !globals.loss.is_noticed()
     {
         globals.loss.notice();
-        // The exit code says it, too, so the reason is not held back with --quiet.
+        // The exit code reports the loss, too, so --quiet does not suppress the reason.
         output::warn(
             &Globals { quiet: false, ..globals.clone() },
             format_args!(
@@ -84,7 +84,7 @@ fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     Ok(memory)
 }
 
-/// Whether the engine's own structures hold. Nothing is written, and lost writes are not noticed.
+/// Whether the engine's own structures are intact. Writes nothing, and does not notice lost writes.
 pub(crate) fn is_sound(globals: &Globals) -> Result<bool, CliError> {
     let (dir, key) = (folder(globals)?, encryption_key(globals)?);
     let kv = foldback_kv::open_with(&dir, globals.engine(), Mode::ReadOnly, key.as_ref());
@@ -92,7 +92,7 @@ pub(crate) fn is_sound(globals: &Globals) -> Result<bool, CliError> {
     Ok(foldback_kv::is_sound(&kv.check()?))
 }
 
-/// Takes what is there for all that there is. Says what was lost.
+/// Accepts what is left as complete. Returns what was lost.
 pub(crate) fn accept_loss(globals: &Globals) -> Result<Option<Lost>, CliError> {
     let (dir, key) = (folder(globals)?, encryption_key(globals)?);
     let kv = foldback_kv::open_with(&dir, globals.engine(), Mode::ReadWrite, key.as_ref())?;
@@ -101,7 +101,7 @@ pub(crate) fn accept_loss(globals: &Globals) -> Result<Option<Lost>, CliError> {
     Ok(lost)
 }
 
-/// Whether a store that was opened has lost writes: the exit code tells. Clones share it.
+/// Whether an opened store has lost writes, which decides the exit code. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loss(Arc<AtomicBool>);
 
@@ -115,7 +115,7 @@ impl Loss {
     }
 }
 
-/// Opens the store for a run that is shown so, fitted out for its model, making it where there is none.
+/// Opens the store for a run with this view, fitted out for its model, creating it if there is none.
 pub(crate) fn open_for_run(
     globals: &Globals,
     view: ViewConfig,
@@ -125,7 +125,7 @@ pub(crate) fn open_for_run(
     let view = globals.settings.view.of(view);
     let options = outfit.options(options(globals, Mode::ReadWrite)?, view);
     if options.encryption.is_some() {
-        let what = "what the run itself keeps in the folder runs, its journal and its trajectory, is not encrypted";
+        let what = "the run's own files in the folder runs, its journal and its trajectory, are not encrypted";
         output::warn(globals, what);
     }
     let memory = open(globals, options)?;
@@ -133,16 +133,16 @@ pub(crate) fn open_for_run(
     Ok(memory)
 }
 
-/// Opens the store for writing; there must be one.
+/// Opens an existing store for writing.
 pub(crate) fn open_existing(globals: &Globals) -> Result<Memory, CliError> {
-    // Opening for reading says whether there is a store, without making one.
+    // Opening for reading shows whether there is a store without creating one.
     drop(open_for_reading(globals)?);
     let memory = open(globals, options(globals, Mode::ReadWrite)?)?;
     check_embedder(&memory, globals, Mode::ReadWrite)?;
     Ok(memory)
 }
 
-/// Opens the store for writing with this embedder, making it where there is none.
+/// Opens the store for writing with this embedder, creating it if there is none.
 pub(crate) fn open_with(
     globals: &Globals,
     embedder: Arc<dyn Embedder>,
@@ -160,12 +160,12 @@ pub(crate) fn exists(globals: &Globals) -> Result<bool, CliError> {
     }
 }
 
-/// Opens the store for reading what is recorded; there must be one. No embedder is loaded.
+/// Opens an existing store for reading its records. Loads no embedder.
 pub(crate) fn open_for_reading(globals: &Globals) -> Result<Memory, CliError> {
     open_to_read(globals, Some(Arc::new(WordsOnly)))
 }
 
-/// Opens the store for searching; there must be one.
+/// Opens an existing store for searching.
 pub(crate) fn open_for_search(globals: &Globals) -> Result<Memory, CliError> {
     let memory = open_to_read(globals, named_embedder(globals)?)?;
     check_embedder(&memory, globals, Mode::ReadOnly)?;
@@ -194,7 +194,7 @@ fn open_so(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     }
 }
 
-/// Why a store that must be there could not be opened.
+/// The reason why an existing store could not be opened.
 fn not_opened(error: foldback::Error, dir: &Path) -> CliError {
     match error.kind() {
         ErrorKind::NotFound => CliError::NotFound(format!(
@@ -206,7 +206,7 @@ fn not_opened(error: foldback::Error, dir: &Path) -> CliError {
     }
 }
 
-/// What gives a key, as the rest of a sentence.
+/// The places that a key can come from, as the rest of a sentence.
 fn key_places() -> String {
     format!(
         "{}, memory.encryption_key_file or memory.encryption_key_command gives it",
@@ -214,22 +214,22 @@ fn key_places() -> String {
     )
 }
 
-/// A store of its own for one conversation, gone with the value.
+/// A store for a single conversation, removed with the value.
 pub(crate) struct Temporary {
     memory: Memory,
-    /// Removed after the memory in front of it is closed.
+    /// Removed after the memory above it is closed.
     _dir: Option<TempDir>,
 }
 
 impl Temporary {
-    /// In memory, unless another engine was asked for; that one gets a temporary folder.
+    /// Creates it in memory, or in a temporary folder if another engine was asked for.
     pub(crate) fn new(options: &Options) -> Result<Self, CliError> {
         if options.engine == Engine::Memory {
             return Ok(Self { memory: Memory::in_memory(options.clone())?, _dir: None });
         }
         let dir = tempfile::Builder::new().prefix("foldback-").tempdir();
         let dir = dir.map_err(|source| CliError::Io {
-            what: "a temporary folder could not be made".to_owned(),
+            what: "a temporary folder could not be created".to_owned(),
             source,
         })?;
         let memory = Memory::open(&dir.path().join("store"), options.clone())?;
@@ -241,27 +241,27 @@ impl Temporary {
     }
 }
 
-/// What a temporary store is made with: the memory engine, unless another was asked for.
+/// The options of a temporary store: the memory engine, unless another was asked for.
 pub(crate) fn temporary_options(globals: &Globals) -> Result<Options, CliError> {
     let engine = globals.engine.unwrap_or(Engine::Memory);
-    // Same input, same prompts.
+    // The same input gives the same prompts.
     Ok(shaped(globals)
         .with_engine(engine)
         .with_embedder(named_embedder(globals)?)
         .with_secret(KNOWN_SECRET))
 }
 
-/// The bytes of the files under `dir`.
+/// Returns the bytes of the files under `dir`.
 pub(crate) fn bytes_of(dir: &Path) -> u64 {
     bytes_where(dir, &|_| true)
 }
 
-/// The bytes of the log that the engine has not yet worked into its main file.
+/// Returns the bytes of the log that the engine has not yet merged into its main file.
 pub(crate) fn log_bytes(dir: &Path) -> u64 {
     bytes_where(dir, &|name| name.ends_with("-wal"))
 }
 
-/// What cannot be read (because another process has just removed it, say) counts as nothing.
+/// Files that cannot be read (for example because another process has just removed them) count as empty.
 fn bytes_where(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
     let of_entry = |entry: std::fs::DirEntry| match entry.file_type() {
@@ -284,13 +284,13 @@ fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
     })
 }
 
-/// Under which name what is looked up is noted, where it is.
+/// The name under which accesses are audited, if they are.
 fn audit(globals: &Globals) -> Option<Audit> {
     let is_kept = globals.settings.memory.audit && globals.engine() != Engine::Memory;
     is_kept.then(|| Audit::new(globals.door.unwrap_or("cli")))
 }
 
-/// The key that removed secrets are sealed with: in the environment, else in the file that the settings name.
+/// The key that removed secrets are sealed with: from the environment, or else from the file that the settings name.
 fn redaction_key(globals: &Globals) -> Result<Option<RedactionKey>, CliError> {
     let given = std::env::var(REDACTION_KEY).ok().filter(|key| !key.trim().is_empty());
     let (from, text) = match (given, &globals.settings.memory.redaction_key_file) {
@@ -308,19 +308,19 @@ fn redaction_key(globals: &Globals) -> Result<Option<RedactionKey>, CliError> {
     Ok(Some(key))
 }
 
-/// Opens the store for reading what was removed of it.
+/// Opens the store for revealing removed secrets.
 pub(crate) fn open_to_reveal(globals: &Globals) -> Result<Memory, CliError> {
     let Some(key) = redaction_key(globals)? else {
         return Err(CliError::Usage(format!(
-            "what was removed is read with the key that it was sealed with; {REDACTION_KEY} or \
-             memory.redaction_key_file was expected to give it"
+            "revealing redacted text needs the key that it was sealed with; give it in {REDACTION_KEY} or \
+             memory.redaction_key_file"
         )));
     };
     let options = shaped(globals).with_redaction(Redaction::default().with_key(key));
     open_so(globals, options.with_embedder(Some(Arc::new(WordsOnly) as Arc<dyn Embedder>)))
 }
 
-/// Blocks and offloading as the settings have them. Each todo is shown as it was last shown.
+/// The options for blocks and offloading from the settings. Each todo keeps the view that it last had.
 pub(crate) fn shaped(globals: &Globals) -> Options {
     globals.settings.memory.options(Options::default())
 }
@@ -331,8 +331,8 @@ fn named_embedder(globals: &Globals) -> Result<Option<Arc<dyn Embedder>>, CliErr
     Ok(Some(choice.load()?))
 }
 
-/// Says when the embedder at work is not what it should be. An embedder that was named becomes a new
-/// store's own; of a store that holds messages, their vectors must be of it.
+/// Warns if the embedder in use is not the intended one. A named embedder becomes a new store's own; if the store holds
+/// messages, their vectors must come from it.
 fn check_embedder(memory: &Memory, globals: &Globals, mode: Mode) -> Result<(), CliError> {
     let Some(named) = &globals.embedder else {
         warn_of_embedder(memory, globals);
@@ -359,12 +359,12 @@ fn check_embedder(memory: &Memory, globals: &Globals, mode: Mode) -> Result<(), 
     let own = own.map(|own| own.choice).unwrap_or_default();
     let from = globals.settings.source_of("memory.embedder").unwrap_or_default();
     Err(CliError::Usage(format!(
-        "the store's messages are embedded by {own}, and {from} names {named}; \
+        "the store's messages are embedded by {own}, but {from} names {named}; \
          `foldback embedder use {named}` embeds them again, and --embedder none searches by words"
     )))
 }
 
-/// Says when the embedder at work is not what it should be.
+/// Warns if the embedder in use is not the intended one.
 pub(crate) fn warn_of_embedder(memory: &Memory, globals: &Globals) {
     if let Some(trouble) = memory.embedding().trouble() {
         output::warn(globals, trouble);

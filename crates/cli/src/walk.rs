@@ -4,10 +4,10 @@
 use foldback::{Error, Memory};
 use foldback_core::{Block, TodoId};
 
-/// So many records are read at once.
+/// The number of records that are read at once.
 const STEP: usize = 256;
 
-/// The closed blocks of a todo, in the order of time. After an error there is nothing more.
+/// The closed blocks of a todo, in order of time. Ends after an error.
 pub(crate) fn blocks<'a>(
     memory: &'a Memory,
     todo: &'a TodoId,
@@ -17,12 +17,12 @@ pub(crate) fn blocks<'a>(
     })
 }
 
-/// The todos of a store, in the order of their making. After an error there is nothing more.
+/// The todos of a store, in order of creation. Ends after an error.
 pub(crate) fn todos(memory: &Memory) -> impl Iterator<Item = Result<TodoId, Error>> + '_ {
     steps(move |last: Option<&TodoId>| memory.todos(last, STEP))
 }
 
-/// What `read` gives behind the last, until it gives nothing.
+/// Repeats `read`, each time after the last item, until it returns nothing.
 fn steps<T: Clone>(
     read: impl Fn(Option<&T>) -> Result<Vec<T>, Error>,
 ) -> impl Iterator<Item = Result<T, Error>> {

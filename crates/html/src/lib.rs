@@ -1,9 +1,9 @@
-//! What a person would read of a page of HTML. The page may be hostile.
+//! Converts a page of HTML to the text that a person would read. The page may be hostile.
 //!
-//! Pages may be made to keep their reader busy. [`text`] bounds the time, how deep elements lie in each
-//! other and how long a text becomes, and says what was too much.
+//! Pages may be made to keep their reader busy. [`text`] bounds the time, the nesting of elements and the length of the
+//! text, and reports what was too much.
 //!
-//! It is not a browser: no script runs, no style is looked at, nothing is fetched.
+//! It is not a browser: it runs no scripts, applies no styles and fetches nothing.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -22,23 +22,23 @@ use std::io::{Error, ErrorKind, Read};
 use std::sync::LazyLock;
 use std::time::Instant;
 
-/// How wide text is set; a link or a word that is wider is not broken.
+/// The width of the text; a wider link or word is not broken.
 const WIDTH: usize = 100;
 
-/// How far into a page its own word on its characters is looked for, as browsers do.
+/// How far into a page its own declaration of its encoding is looked for, as in browsers.
 const HEAD: usize = 1_024;
 
-/// How deep elements may lie in each other, as in browsers: what is set takes time for each level.
+/// The greatest nesting of elements, as in browsers: rendering takes time for each level.
 const DEPTH: usize = 512;
 
-/// How many times as long as its HTML a text may be.
+/// The greatest length of a text relative to its HTML.
 const LONGER: usize = 4;
 
-/// How much is set at most of a page whose lists or quotations leave less than half of a line, in bytes,
-/// were each of its bytes a line of its own.
+/// The most bytes that are rendered of a page whose lists or quotations leave less than half of a line, if each of its
+/// bytes were a line of its own.
 const SET_IN: usize = 16 << 20;
 
-/// Why a page cannot be read.
+/// The reason why a page cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct HtmlError(String);
@@ -52,8 +52,8 @@ impl From<html2text::Error> for HtmlError {
     }
 }
 
-/// The characters of a page: of the encoding with the label that was `said`, else of the one that the page
-/// names, else UTF-8. Says whether some of the bytes are none of it.
+/// Decodes the characters of a page: with the encoding of the label in `said`, or else the one that the page names, or
+/// else UTF-8. Also returns whether some of the bytes are invalid in it.
 #[must_use]
 pub fn decoded<'b>(bytes: &'b [u8], said: Option<&str>) -> (Cow<'b, str>, bool) {
     let told = || {
@@ -68,10 +68,10 @@ pub fn decoded<'b>(bytes: &'b [u8], said: Option<&str>) -> (Cow<'b, str>, bool) 
     (text, had_errors)
 }
 
-/// What a person would read of HTML, if it is understood until `end`. Headings begin with `#`.
+/// Returns the text that a person would read of HTML, if it can be parsed before `end`. Headings begin with `#`.
 ///
 /// # Errors
-/// When it takes too long, or its elements lie too deep in each other.
+/// When it takes too long, or its elements are nested too deeply.
 pub fn text(html: &str, end: Instant) -> Result<String, HtmlError> {
     let config =
         html2text::config::plain().no_table_borders().no_link_wrapping().allow_width_overflow();
@@ -85,15 +85,15 @@ pub fn text(html: &str, end: Instant) -> Result<String, HtmlError> {
     let mut text = config.render_to_string(config.dom_to_render_tree(&page)?, WIDTH)?;
     let most = html.len().max(HEAD) * LONGER;
     if text.len() > most {
-        // Lists in lists are set in so far that little else is left.
+        // Nested lists are indented so far that little else is left.
         text.truncate(text.floor_char_boundary(most));
         text.push_str("\n[the page is longer than can be told]");
     }
     Ok(text)
 }
 
-/// How many columns the lines of a page are set in at most, by lists, quotations and headings; `None`
-/// where its elements lie too deep in each other. Lists whose numbers nobody can count on lose them.
+/// The most columns by which lists, quotations and headings indent the lines of a page; `None` if its elements are
+/// nested too deeply. Lists with numbers that cannot be counted lose them.
 fn indentation(page: &RcDom) -> Option<usize> {
     let mut most = 0;
     let mut next = vec![(page.document.clone(), 0, 0)];
@@ -105,7 +105,7 @@ fn indentation(page: &RcDom) -> Option<usize> {
             Element { name, attrs, .. } => match &*name.local {
                 "ul" | "dd" | "blockquote" => 2,
                 "ol" => {
-                    // As in browsers; what sets the list adds to larger ones until they overflow.
+                    // As in browsers; the renderer would count larger numbers up until they overflow.
                     let start = |value: &str| value.parse::<i32>().ok();
                     let mut attrs = attrs.borrow_mut();
                     attrs.retain(|a| &*a.name.local != "start" || start(&a.value).is_some());
@@ -127,8 +127,8 @@ fn indentation(page: &RcDom) -> Option<usize> {
     Some(most)
 }
 
-/// Bytes that can be read until then. A parser asks for them piece by piece, and takes the longer for a
-/// piece the deeper it is in a page: so that it ends.
+/// Bytes that can be read until a deadline. A parser asks for them piece by piece, and takes longer for a piece the
+/// deeper it is in a page; this makes it end.
 struct Until<'a> {
     end: Instant,
     bytes: &'a [u8],
@@ -159,7 +159,7 @@ mod tests {
         text(html, Instant::now() + time).map_err(|error| error.to_string())
     }
 
-    /// S13: a page that would keep a thread busy for hours is given up.
+    /// S13: a page that would keep a thread busy for hours is abandoned.
     #[test]
     fn s13_a_deep_page_is_given_up() {
         let time = Duration::from_secs(60);
@@ -169,14 +169,14 @@ mod tests {
             assert!(why.contains("lie more than 512 deep"), "{tag}: {why}");
         }
         assert_eq!(page(&format!("{}雨", "<div>".repeat(400)), time).unwrap().trim(), "雨");
-        // Elements beside each other, and such as nobody closes.
+        // Adjacent elements, and elements that are never closed.
         let wide = page(&"<p>雨<br><div></div>".repeat(1_000), time).unwrap();
         assert_eq!(wide.matches('雨').count(), 1_000);
         let lists = format!("{}{}", "<ul><li>".repeat(45), "雨 ".repeat(10_000));
         let told = page(&lists, time).unwrap();
         assert!(told.len() < lists.len() * 5, "{}", told.len());
         assert!(told.ends_with("[the page is longer than can be told]"));
-        // What would be set in further than it is long, again and again.
+        // Content that would be indented further than it is long, again and again.
         let numbered = "<ol start=-2000000000><li>";
         let why = page(&format!("{}{}", numbered.repeat(20), "雨 ".repeat(50_000)), time);
         assert!(why.unwrap_err().contains("lists and quotations lie too deep"));
@@ -192,7 +192,7 @@ mod tests {
         assert!(why.contains("it takes too long to understand"), "{why}");
     }
 
-    /// S13: a list that begins at the end of all numbers reads like one that begins at 1.
+    /// S13: a list that begins at the largest number reads like one that begins at 1.
     #[test]
     fn s13_a_list_that_cannot_be_counted_is_told() {
         let time = Duration::from_secs(60);

@@ -1,11 +1,11 @@
-//! Exact token counts of o200k, the vocabulary of the GPT-4o and later models.
+//! Exact token counts for o200k, the vocabulary of GPT-4o and later models.
 //!
 //! [`O200k`] counts what [`foldback_core::Estimate`] estimates, for measurements and reports. Its
-//! tables take about 129 ms to load and 48 MB of memory, once in a process and at the first count.
+//! tables take about 129 ms to load and 48 MB of memory, once per process, at the first count.
 //!
-//! It is **not** what the running system counts with: that estimates. It counts the text of
-//! messages, not what a provider adds around them ([`foldback_core::message_tokens`] does), and it
-//! does not know other vocabularies.
+//! The running system does **not** count with it: it estimates. It counts the text of messages, not
+//! what a provider adds around them ([`foldback_core::message_tokens`] does), and it does not know
+//! other vocabularies.
 //!
 //! ```
 //! use foldback_core::TokenCounter;
@@ -25,8 +25,8 @@ impl TokenCounter for O200k {
     fn count(&self, text: &str) -> usize {
         let tokens = tiktoken_rs::o200k_base_singleton();
         // The pattern backtracks over white space, one step for each character, and the counter
-        // panics when a step too many is taken: somewhere between 100,000 and 1,000,000. So a run
-        // that is longer than any in real text is counted in parts.
+        // panics after too many steps: somewhere between 100,000 and 1,000,000. So a run that is
+        // longer than any in real text is counted in parts.
         let (mut count, mut from, mut run) = (0, 0, 0);
         for (at, c) in text.char_indices() {
             run = if c.is_whitespace() { run + 1 } else { 0 };

@@ -3,16 +3,16 @@
 use crate::checks::Check;
 use std::ops::Range;
 
-/// What secrets are called.
+/// A name of secrets.
 pub(crate) struct Name {
     /// In lower case. It may be part of a longer name.
     pub(crate) word: &'static str,
-    /// The kind of secret, as a mark names it.
+    /// The kind of secret, as named in a mark.
     pub(crate) kind: &'static str,
     check: Check,
 }
 
-/// What secrets are called. Where one word begins another, the longer one wins, because its match ends later.
+/// The names of secrets. If one word begins another, the longer one wins, because its match ends later.
 pub(crate) static NAMES: &[Name] = &[
     password("password"),
     password("passwd"),
@@ -65,11 +65,11 @@ const NOT_SECRET: [&str; 24] = [
     "policy", "scope",
 ];
 
-/// The longest rest of a name behind its word, and the longest value, in bytes.
+/// The longest rest of a name after its word, and the longest value, in bytes.
 const LONGEST_NAME: usize = 40;
 const LONGEST_VALUE: usize = 4_096;
 
-/// The value behind the name at this place of a text, if it is a secret.
+/// The value after the name at this place of a text, if it is a secret.
 pub(crate) fn value(text: &str, name: &Name, at: Range<usize>) -> Option<Range<usize>> {
     let rest = text.get(at.end..)?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -95,7 +95,7 @@ pub(crate) fn value(text: &str, name: &Name, at: Range<usize>) -> Option<Range<u
     })
 }
 
-/// The first bytes of a text: a bound on the work that a hostile one causes.
+/// The first bytes of a text: a bound on the work that a hostile text causes.
 fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }
@@ -106,7 +106,7 @@ fn prefix(text: &str, fits: impl Fn(char) -> bool) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// Quotes, and the escapes in front of them.
+/// Quotes, and the escapes before them.
 fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '\\' | '“' | '”' | '「' | '」' | '‘' | '’')
 }
@@ -123,7 +123,7 @@ fn names_no_secret(more: &str) -> bool {
     NOT_SECRET.iter().any(|end| small == *end || is_camel(end))
 }
 
-/// The text behind the sign between a name and its value.
+/// The text after the sign between a name and its value.
 fn separator(rest: &str, is_flag: bool) -> Option<&str> {
     let unquoted = rest.trim_start_matches(is_quote);
     let spaced = trim(unquoted);
@@ -146,7 +146,7 @@ fn separator(rest: &str, is_flag: bool) -> Option<&str> {
     named_value(spaced)
 }
 
-/// The text behind the sign of `"name": "DB_PASSWORD", "value": ".."`, and of the same in YAML.
+/// The text after the sign of `"name": "DB_PASSWORD", "value": ".."`, and of the same in YAML.
 fn named_value(rest: &str) -> Option<&str> {
     let rest = rest.trim_start_matches([',', ' ', '\n', '\t', '\r']).trim_start_matches(is_quote);
     let rest = rest.strip_prefix("value").or_else(|| rest.strip_prefix("Value"))?;

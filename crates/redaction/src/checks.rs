@@ -66,7 +66,7 @@ fn is_name_password(text: &str) -> bool {
     is_plain && read.split_once(':').is_some_and(|(_, password)| password.len() > 2)
 }
 
-/// Words that take the place of a secret and are none.
+/// Placeholders that are used in place of a secret.
 const STAND_INS: [&str; 24] = [
     "example",
     "your",
@@ -128,7 +128,7 @@ impl Kinds {
     }
 }
 
-/// Whether it is a word of a name: letters, and a few digits behind them.
+/// Whether it is a word of a name: letters, optionally followed by a few digits.
 fn is_word(part: &str) -> bool {
     let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
     letters.bytes().all(|byte| byte.is_ascii_alphabetic())
@@ -183,7 +183,7 @@ fn is_password(text: &str) -> bool {
     varies && bits(text) >= 2.5 && !is_name(ends) && !is_uuid(text)
 }
 
-/// Whether a text behind a name in an address is a password, rather than a port, a placeholder or a variable.
+/// Whether a text after a name in an address is a password, rather than a port, a placeholder or a variable.
 fn is_url_password(text: &str) -> bool {
     let small = text.to_ascii_lowercase();
     let is_usual = ["pass", "pw", "pwd", "user", "postgres", "root", "admin", "guest", "test"];

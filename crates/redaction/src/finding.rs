@@ -1,4 +1,4 @@
-//! Where secrets stand in a text.
+//! Finding the places of secrets in a text.
 
 use crate::assignment::{self, NAMES};
 use crate::shape::{Compiled, Shape};
@@ -15,13 +15,13 @@ use std::sync::LazyLock;
 pub struct Finding {
     /// Its place, in bytes of the text. It never splits an escape.
     pub range: Range<usize>,
-    /// The kind of secret, as a mark names it.
+    /// The kind of secret, as named in a mark.
     pub kind: &'static str,
     /// The secret itself, without the escapes of the text.
     pub secret: String,
 }
 
-/// How many times a text may be escaped: a call's arguments that hold JSON that holds JSON.
+/// How many times a text may be escaped: for example a call's arguments that contain JSON within JSON.
 const LEVELS: usize = 3;
 
 /// The secrets of a text, in order. They do not overlap.
@@ -67,7 +67,7 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
     kinds.into_iter()
 }
 
-/// What a secret begins with or is named by, each with its row.
+/// The beginnings and names of secrets, each with its row.
 struct Beginnings {
     /// As written.
     shapes: AhoCorasick,
@@ -93,7 +93,7 @@ static BEGINNINGS: LazyLock<Option<Beginnings>> = LazyLock::new(|| {
 
 /// Adds every part of a text that has the shape of a secret, without looking under escapes.
 fn scan(text: &str, take: &mut dyn FnMut(Range<usize>, &'static str)) {
-    // A test holds that the table can be read.
+    // A test ensures that the table can be read.
     let Some(beginnings) = &*BEGINNINGS else { return };
     for hit in beginnings.shapes.find_overlapping_iter(text) {
         let row = beginnings.row_of.get(hit.pattern().as_usize());
@@ -110,8 +110,8 @@ fn scan(text: &str, take: &mut dyn FnMut(Range<usize>, &'static str)) {
     }
 }
 
-/// Merges findings that overlap. The merged one has the kind of the first, unless that was found by its name alone and
-/// a shape says more.
+/// Merges findings that overlap. The merged one has the kind of the first, unless that was found only by its name and a
+/// shape is more specific.
 fn joined(mut found: Vec<(Range<usize>, &'static str)>) -> Vec<(Range<usize>, &'static str)> {
     found.sort_by_key(|(range, _)| (range.start, Reverse(range.end)));
     let mut joined: Vec<(Range<usize>, &'static str)> = Vec::with_capacity(found.len());
@@ -133,7 +133,8 @@ fn is_named(kind: &str) -> bool {
     NAMES.iter().any(|name| name.kind == kind)
 }
 
-/// The text with each finding replaced by what `instead` gives for it. The findings are those of the text, in order.
+/// Returns the text with each finding replaced by the result of `instead`. The findings are those of the text, in
+/// order.
 pub fn replaced<'t>(
     text: &'t str,
     found: &[Finding],

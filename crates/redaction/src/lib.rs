@@ -1,9 +1,9 @@
 //! Finds secrets in text: keys, tokens and passwords, by their shape.
 //!
-//! [`find`] gives the places. One table, `shapes.rs`, says what a secret looks like: a kind, the letters it begins with, its
-//! form, and a check of what is found. Values that are named (`password = ..`, `"apiKey": ".."`) have rules of their own,
-//! in `assignment.rs`. A text may be escaped once or more, as the arguments of a tool call in JSON are. Secrets are found
-//! under escapes, too, and the places are those in the text as it was given.
+//! [`find`] returns the places. One table, `shapes.rs`, describes each kind of secret: its prefix, its form, and a
+//! check of what is found. Named values (`password = ..`, `"apiKey": ".."`) have rules of their own, in
+//! `assignment.rs`. A text may be escaped once or more, as the arguments of a tool call in JSON are. Secrets are found
+//! under escapes, too, and the places are those in the text as given.
 //!
 //! ```
 //! use foldback_redaction::{find, mark};

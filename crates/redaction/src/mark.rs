@@ -1,11 +1,11 @@
-//! The mark that takes the place of a secret.
+//! The mark that replaces a secret.
 
 use crate::finding::{find, replaced};
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// The mark of a secret: its kind, and a number that is the same wherever the same secret was. No escape changes any of
+/// The mark of a secret: its kind, and a number that is the same wherever the same secret was. Escaping changes none of
 /// its characters.
 #[must_use]
 pub fn mark(kind: &str, number: u32) -> String {
@@ -16,13 +16,13 @@ pub fn mark(kind: &str, number: u32) -> String {
 static MARK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\[redacted ([a-z0-9-]{1,40})(?: ([0-9]{1,10}))?\]").ok());
 
-/// Whether there is a mark in a text.
+/// Whether a text contains a mark.
 #[must_use]
 pub fn has_marks(text: &str) -> bool {
     text.contains("[redacted ") && MARK.as_ref().is_some_and(|mark| mark.is_match(text))
 }
 
-/// The text with the numbers of its marks removed, for comparing: they depend on what was seen before.
+/// Returns the text with the numbers of its marks removed, for comparing: they depend on what was seen before.
 #[must_use]
 pub fn without_numbers(text: &str) -> Cow<'_, str> {
     match &*MARK {
@@ -31,7 +31,7 @@ pub fn without_numbers(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The greatest number of a mark in a text that is not above `most`; 0 where no mark has one.
+/// The greatest number of a mark in a text that is not above `most`; 0 if no mark has one.
 #[must_use]
 pub fn highest_number(text: &str, most: u32) -> u32 {
     let Some(marks) = MARK.as_ref().filter(|_| text.contains("[redacted ")) else { return 0 };
@@ -39,7 +39,7 @@ pub fn highest_number(text: &str, most: u32) -> u32 {
     marks.captures_iter(text).filter_map(number).filter(|n| *n <= most).max().unwrap_or(0)
 }
 
-/// The text with marks without numbers in place of its secrets.
+/// Returns the text with marks without numbers in place of its secrets.
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     replaced(text, &find(text), |one| format!("[redacted {}]", one.kind))

@@ -1,12 +1,12 @@
-//! A row of the table: what a secret looks like.
+//! A row of the table: the shape of a secret.
 
 use crate::checks::Check;
 use regex::{Regex, RegexBuilder};
 use std::ops::Range;
 
-/// What a secret looks like.
+/// The shape of a secret.
 pub(crate) struct Shape {
-    /// The kind of secret, as a mark names it: lower case letters, digits and `-`.
+    /// The kind of secret, as named in a mark: lower case letters, digits and `-`.
     pub(crate) kind: &'static str,
     /// The letters by which it is found.
     pub(crate) begins: &'static [&'static str],
@@ -25,7 +25,7 @@ pub(crate) struct Shape {
 pub(crate) struct Back {
     pub(crate) least: usize,
     pub(crate) most: usize,
-    /// Which characters these are.
+    /// Whether a character may be one of these.
     pub(crate) is: fn(u8) -> bool,
 }
 
@@ -46,7 +46,7 @@ impl Compiled {
         self.shape.kind
     }
 
-    /// The secret of this shape whose letters are at this place.
+    /// Returns the secret of this shape whose letters are at this place.
     pub(crate) fn find(&self, text: &str, at: usize) -> Option<Range<usize>> {
         let (bytes, back) = (text.as_bytes(), self.shape.back);
         let before = bytes.get(..at)?.iter().rev().take(back.most);

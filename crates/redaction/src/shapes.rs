@@ -1,14 +1,14 @@
-//! What secrets look like: one table.
+//! The shapes of secrets: one table.
 //!
-//! A row is a kind, the letters by which it is found, its form, and a check beyond the form. A new kind is a row here and a
-//! made-up secret in `tests/it/samples.rs`. Where two rows find the same, the longer finding counts. The forms are those
-//! that the makers document, or that their scanners and those of code hosts use. A least entropy keeps placeholders such
-//! as `ghp_xxxx` out.
+//! A row is a kind, the letters by which it is found, its form, and a check beyond the form. A new kind is a row here
+//! and a made-up secret in `tests/it/samples.rs`. If two rows find the same, the longer finding counts. The forms are
+//! those that the vendors document, or that their scanners and those of code hosts use. A minimum entropy keeps out
+//! placeholders such as `ghp_xxxx`.
 
 use crate::checks::Check;
 use crate::shape::{Back, Shape};
 
-/// What secrets look like.
+/// The shapes of secrets.
 pub(crate) static SHAPES: &[Shape] = &[
     // Clouds.
     shape("aws-access-key", &["AKIA", "ASIA", "ABIA", "ACCA"], r"A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}", Check::Form),
@@ -83,7 +83,7 @@ pub(crate) static SHAPES: &[Shape] = &[
     shape("webhook-secret", &["whsec_"], r"whsec_[A-Za-z0-9+/=]{32,80}", Check::Bits(3.2)),
     shape("shopify-token", &["shpat_", "shpca_", "shppa_", "shpss_"], r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}", Check::Bits(2.8)),
     shape("square-token", &["sq0atp-", "sq0csp-"], r"sq0(?:atp-[A-Za-z0-9_-]{22}|csp-[A-Za-z0-9_-]{43})", Check::Bits(3.2)),
-    // Keys, signatures and passwords of every place.
+    // Keys, signatures and passwords from anywhere.
     shape("ssh-private-key", &["-----BEGIN OPENSSH PRIVATE"], r"-----BEGIN (?:OPENSSH PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
     shape("pgp-private-key", &["-----BEGIN PGP PRIVATE"], r"-----BEGIN (?:PGP PRIVATE KEY BLOCK)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
     shape("private-key", &["-----BEGIN RSA", "-----BEGIN EC", "-----BEGIN DSA", "-----BEGIN PRIVATE", "-----BEGIN ENCRYPTED", "-----BEGIN ANY"], r"-----BEGIN (?:(?:RSA |EC |DSA |ENCRYPTED |ANY )?PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
@@ -113,12 +113,12 @@ const fn shape(
 }
 
 impl Shape {
-    /// The same, with this many of these characters in front of the letters by which it is found.
+    /// Allows this many of these characters before the letters by which it is found.
     const fn back(self, least: usize, most: usize, is: fn(u8) -> bool) -> Self {
         Self { back: Back { least, most, is }, ..self }
     }
 
-    /// The same, where letters and digits may touch it.
+    /// Allows letters and digits to touch it.
     const fn touching(self) -> Self {
         Self { may_touch: true, ..self }
     }

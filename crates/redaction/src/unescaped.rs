@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// A text without its JSON escapes. They are read leniently: what is no escape stays as it is.
+/// A text without its JSON escapes. They are read leniently: an invalid escape stays as it is.
 pub(crate) struct Unescaped {
     pub(crate) text: String,
-    /// For each escape: the place behind it in this text, and in the escaped one, ascending.
+    /// For each escape: the place after it in this text, and in the escaped one, ascending.
     steps: Vec<(usize, usize)>,
 }
 
@@ -44,7 +44,7 @@ impl Unescaped {
     }
 }
 
-/// The character that the escape at the beginning of a text stands for, and the escape's length in bytes.
+/// The character of the escape at the beginning of a text, and the escape's length in bytes.
 fn read(text: &str) -> (Option<char>, usize) {
     let c = match text.as_bytes().get(1) {
         Some(b'n') => '\n',
@@ -59,7 +59,7 @@ fn read(text: &str) -> (Option<char>, usize) {
     (Some(c), 2)
 }
 
-/// As [`read`], for an escape by number, which may be a pair.
+/// Like [`read`], for an escape by number, which may be a pair.
 fn read_code(text: &str) -> (Option<char>, usize) {
     let code = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// The beginning and the end of an output, and how much lay between.
+/// The beginning and the end of an output, and how much was between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     most: usize,
@@ -12,7 +12,7 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// Nothing yet; at most so many bytes are kept.
+    /// Starts empty; at most this many bytes are kept.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self { most, ..Self::default() }
@@ -42,8 +42,8 @@ impl Captured {
         self.head.iter().chain(&self.tail).copied().collect()
     }
 
-    /// As text. What is not UTF-8 becomes U+FFFD; what was left out is told where it stood, and no
-    /// character is cut there.
+    /// Returns the output as text. Bytes that are not UTF-8 become U+FFFD; omitted bytes are
+    /// reported in their place, and no character is cut there.
     #[must_use]
     pub fn text(&self) -> String {
         if self.omitted == 0 {
@@ -62,7 +62,7 @@ impl Captured {
     }
 }
 
-/// How many bytes stand before a character that is begun at the end, and not ended.
+/// How many bytes at the end belong to an incomplete character.
 fn whole_characters(bytes: &[u8]) -> usize {
     let last = bytes.iter().rev().take(4).position(|byte| !is_continuation(*byte));
     let Some(last) = last.map(|back| bytes.len() - 1 - back) else { return bytes.len() };

@@ -16,8 +16,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// A program by its path, or by its name, which is then looked for in the sandbox's `PATH`. It is
-    /// given no input and runs in `/`.
+    /// Runs a program by its path, or by its name, which is then looked up in the sandbox's `PATH`. It receives no
+    /// input and runs in `/`.
     #[must_use]
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
@@ -30,35 +30,35 @@ impl Command {
         }
     }
 
-    /// The same with these arguments after those it has.
+    /// Adds these arguments after the existing ones.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// The same with this input.
+    /// Sets the input.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
     }
 
-    /// The same in this folder.
+    /// Sets the working folder.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
     }
 
-    /// The same with errors among the other output, in the order in which they are written.
+    /// Merges errors into the other output, in the order in which they are written.
     #[must_use]
     pub fn joined(mut self) -> Self {
         self.joined = true;
         self
     }
 
-    /// The same, and it ends when this says so.
+    /// Lets this stop the command.
     #[must_use]
     pub fn stopped_by(mut self, stop: Stop) -> Self {
         self.stop = Some(stop);

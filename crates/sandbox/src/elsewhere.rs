@@ -1,14 +1,14 @@
-//! Where commands cannot be held: nothing is run.
+//! Systems on which commands cannot be sandboxed: nothing is run.
 
 use crate::{Command, Finished, Sandbox, SandboxError};
 use std::io;
 
-/// Ends commands from outside; here there are none.
+/// Stops commands from outside; here there are none.
 #[derive(Clone, Debug)]
 pub struct Stop;
 
 impl Stop {
-    /// A new one, for any number of commands.
+    /// Creates one for any number of commands.
     ///
     /// # Errors
     /// Never here.
@@ -16,7 +16,7 @@ impl Stop {
         Ok(Self)
     }
 
-    /// Ends the commands that were given this.
+    /// Stops the commands that were given this.
     pub fn stop(&self) {}
 }
 

@@ -1,22 +1,22 @@
-//! What became of a command.
+//! The result of a command.
 
 use crate::Captured;
 use std::fmt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// What became of a command. Nothing that it started is running any more.
+/// The result of a command. Nothing that it started is running any more.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it wrote; with [joined outputs](crate::Command::joined), errors too.
+    /// What it wrote to stdout; with [joined outputs](crate::Command::joined), stderr too.
     pub stdout: Captured,
-    /// What it wrote of errors.
+    /// What it wrote to stderr.
     pub stderr: Captured,
     /// How long it took.
     pub took: Duration,
-    /// The bound that ended it, if one did.
+    /// The limit that ended it, if one did.
     pub killed_by: Option<KilledBy>,
 }
 
@@ -28,13 +28,13 @@ impl Finished {
     }
 }
 
-/// The bound that ended a command.
+/// The limit that ended a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KilledBy {
     /// [`Limits::time`](crate::Limits::time).
     Time,
-    /// [`Limits::memory`](crate::Limits::memory), of all processes together.
+    /// [`Limits::memory`](crate::Limits::memory), for all processes together.
     Memory,
     /// [`Limits::processes`](crate::Limits::processes).
     Processes,

@@ -1,11 +1,11 @@
 //! Runs a command with few rights.
 //!
-//! A [`Sandbox`] says what a command may read and write, whether it may reach the network, what
-//! environment it is given and how much it may use. Nothing is granted that was not named. Where the
-//! system cannot hold a command to that, nothing is run: see [`SandboxError::Unavailable`].
+//! A [`Sandbox`] defines what a command may read and write, whether it may reach the network, its environment and its
+//! limits. Nothing is granted that was not named. If the system cannot enforce that, nothing is run: see
+//! [`SandboxError::Unavailable`].
 //!
-//! It is **not** a container: it has no image, no file system of its own and no namespaces. Nor does it
-//! decide what is granted; it holds a command to what its caller named.
+//! It is **not** a container: it has no image, no file system of its own and no namespaces. Nor does it decide what is
+//! granted; it enforces what its caller named.
 //!
 //! ```
 //! use foldback_sandbox::{Command, Sandbox, SandboxError};
@@ -21,24 +21,23 @@
 //! }
 //! ```
 //!
-//! # How it holds
-//! - **Files**: Landlock. What is not granted cannot be opened, made, renamed, linked, cut or removed.
-//!   Landlock knows nothing of modes and times: those calls are carried out from outside, and only on
-//!   what the command may write.
-//!   What a file holds is kept, not that it is there: of a file whose path is known, its size, owner and
-//!   times can be asked for anywhere, and a link read. What may be written may also be run by others
-//!   later: a build script, or a hook in `.git/hooks`.
-//! - **System calls**: seccomp. Those that ordinary programs need are listed; every other one fails.
-//!   Without the network there are no sockets but connected pairs.
-//! - **Processes** and threads are traced by a supervisor that is no part of the sandbox, from their first
-//!   instruction on: it counts them, root's too. When the command ends, or has to, it kills what is left,
-//!   daemons included, and so it does when the program that asked for the command dies.
+//! # How it is enforced
+//! - **Files**: Landlock. What is not granted cannot be opened, created, renamed, linked, truncated or removed.
+//!   Landlock does not cover modes and times: those calls are carried out from outside, and only on what the command
+//!   may write. The contents of a file are protected, not its existence: the size, owner and times of a file with a
+//!   known path can be read anywhere, and so can a link. What may be written may also be run by others later: a build
+//!   script, or a hook in `.git/hooks`.
+//! - **System calls**: seccomp. Those that ordinary programs need are listed; every other one fails. Without the
+//!   network, the only sockets are connected pairs.
+//! - **Processes** and threads are traced from their first instruction on by a supervisor outside the sandbox, which
+//!   counts them, even root's. When the command ends, or has to, it kills what is left, daemons included; it does the
+//!   same when the program that asked for the command dies.
 //! - **Signals** reach nothing outside. Capabilities are dropped, no program brings new ones
-//!   (`no_new_privs`), open files are not inherited.
-//! - **Limits**: time, memory, processes, size of a file, room left on the disk, open files, output.
+//!   (`no_new_privs`), and open files are not inherited.
+//! - **Limits**: time, memory, processes, file size, disk space left, open files, output.
 //!
-//! It needs Linux 6.12 (Landlock ABI 6) on `x86_64` or `aarch64`, without root and without namespaces,
-//! where tracing, seccomp and Landlock are not forbidden, as some containers do.
+//! It needs Linux 6.12 (Landlock ABI 6) on `x86_64` or `aarch64`, without root and without namespaces, and does not
+//! work where tracing, seccomp or Landlock is forbidden, as in some containers.
 
 mod captured;
 mod command;

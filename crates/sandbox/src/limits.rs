@@ -1,25 +1,25 @@
-//! How much a command may use.
+//! The limits of a command.
 
 use std::time::Duration;
 
-/// How much a command may use.
+/// The limits of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How long it may run.
     pub time: Duration,
-    /// How much memory all of its processes may hold together, in bytes; no single one can ask for more.
+    /// The most memory, in bytes, that all of its processes may hold together; no single one can ask for more.
     pub memory: u64,
-    /// How many processes and threads may live at once, from 1 to 65,536; what is beyond is taken as the
-    /// nearer of both. A command that starts more is ended.
+    /// The most processes and threads that may live at once, from 1 to 65,536; a value outside is taken as the nearer
+    /// of the two. A command that starts more is ended.
     pub processes: usize,
-    /// How large a file may become that it writes, in bytes.
+    /// The greatest size, in bytes, of a file that it writes.
     pub file_bytes: u64,
-    /// How much room must be left on each file system that it may write, in bytes. Where less is left, the
-    /// command is not run; where it gets less, whoever took it, the command is ended.
+    /// The space, in bytes, that must be left on each file system that it may write to. With less, the command is not
+    /// run; if the space drops below it, whoever used it, the command is ended.
     pub free_bytes: u64,
-    /// How many files a process may have open.
+    /// The most files that a process may have open.
     pub open_files: u64,
-    /// How many bytes are kept of each of its two outputs: half from the beginning, half from the end.
+    /// The most bytes that are kept of each of its two outputs: half from the beginning, half from the end.
     pub output_bytes: usize,
 }
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// What a command may do: nothing but what is granted here.
 ///
-/// Each run is given an empty folder of its own, which is removed after it; `TMPDIR` and, where nothing
-/// else was said, `HOME` name it.
+/// Each run has an empty folder of its own, which is removed after it; `TMPDIR` and, unless set otherwise, `HOME` name
+/// it.
 #[derive(Clone, Debug, Default)]
 pub struct Sandbox {
     pub(crate) read: Vec<PathBuf>,
@@ -20,13 +20,13 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Nothing may be read, written, reached or known, within the [default limits](Limits::default).
+    /// Grants nothing, within the [default limits](Limits::default).
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether commands can be held here, and if not, why: some containers forbid a part of it. The first
+    /// Checks whether commands can be sandboxed here, and if not, why: some containers forbid a part of it. The first
     /// time, a command that does nothing is run to find out.
     ///
     /// # Errors
@@ -35,44 +35,44 @@ impl Sandbox {
         system::available()
     }
 
-    /// The same, and what is under this path may be read and run.
+    /// Lets what is under this path be read and run.
     #[must_use]
     pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
         self.read.push(path.into());
         self
     }
 
-    /// The same, and what is under this path may be read, run, written, made and removed: also what others
-    /// run from there later, as git does the programs in `.git/hooks`.
+    /// Lets what is under this path be read, run, written, created and removed: including what others run from there
+    /// later, such as git the programs in `.git/hooks`.
     #[must_use]
     pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());
         self
     }
 
-    /// The same, and the system's programs and libraries may be read and run, with those of its settings
-    /// that programs expect to find, and that hold no secrets.
+    /// Lets the system's programs and libraries be read and run, with those of its settings that programs expect to
+    /// find and that hold no secrets.
     #[must_use]
     pub fn read_system(mut self) -> Self {
         self.system = true;
         self
     }
 
-    /// The same, and the network may be reached: TCP and UDP, this machine's own servers included.
+    /// Sets whether the network may be reached: TCP and UDP, this machine's own servers included.
     #[must_use]
     pub fn allow_network(mut self, allow: bool) -> Self {
         self.network = allow;
         self
     }
 
-    /// The same with this variable in the environment, which is empty but for `PATH`, `HOME` and `TMPDIR`.
+    /// Adds this variable to the environment, which otherwise has only `PATH`, `HOME` and `TMPDIR`.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.insert(name.into(), value.into());
         self
     }
 
-    /// The same with this variable as it stands in the environment of the process, if it does.
+    /// Copies this variable from the environment of the process, if it is set there.
     #[must_use]
     pub fn pass_env(self, name: impl AsRef<OsStr>) -> Self {
         match std::env::var_os(name.as_ref()) {
@@ -81,17 +81,17 @@ impl Sandbox {
         }
     }
 
-    /// The same within these limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Runs a command, and waits until it and all that it started are gone. It blocks its thread.
+    /// Runs a command, and waits until it and everything that it started are gone. It blocks its thread.
     ///
     /// # Errors
-    /// When it could not be run. A command that fails is no error: see [`Finished::status`].
+    /// When it could not be run. A command that fails is not an error: see [`Finished::status`].
     pub fn run(&self, command: &Command) -> Result<Finished, SandboxError> {
         system::run(self, command)
     }

@@ -1,4 +1,4 @@
-//! What is asked of a conversation and not of the agent: `/recall retry limit`.
+//! Commands on a conversation that do not go to the agent: `/recall retry limit`.
 
 use super::Chat;
 use crate::cli::Cli;
@@ -11,20 +11,20 @@ use foldback_core::TodoId;
 use foldback_policies::PolicyChoice;
 use serde::Serialize;
 
-/// The commands, each with what stands behind it and what it does.
+/// The commands, each with its arguments and what it does.
 pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("recall", "WORDS", "find what was said, word for word"),
     ("load", "REF", "bring a block or a payload back: b_..., store://..."),
     ("blocks", "", "list the closed blocks of the conversation"),
     ("view", "", "show what the model would be sent now"),
     ("list", "", "show the todo list"),
-    ("cost", "", "tell what the conversation took so far"),
-    ("policy", "[NAME]", "tell which context policy is at work, or go on under another"),
+    ("cost", "", "show what the conversation has taken so far"),
+    ("policy", "[NAME]", "show the context policy, or continue under another"),
     ("help", "", "list these"),
     ("quit", "", "leave; so does Ctrl-D"),
 ];
 
-/// What a conversation took.
+/// What a conversation has taken.
 #[derive(Serialize)]
 struct CostJson<'a> {
     todo: Option<&'a TodoId>,
@@ -45,14 +45,14 @@ struct PolicyJson<'a> {
 }
 
 impl Chat<'_> {
-    /// Does what stands behind the slash. An error in it is printed, and the conversation goes on.
+    /// Runs the command after the slash. An error in it is printed, and the conversation continues.
     pub(super) fn command(&mut self, text: &str) -> Result<(), CliError> {
         let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         let rest = rest.trim();
         let done = match name {
             "recall" if rest.is_empty() => Err(lacks("/recall needs words to look for")),
             "load" if rest.is_empty() => {
-                Err(lacks("/load needs a reference, as b_trip_001 or store://..."))
+                Err(lacks("/load needs a reference, such as b_trip_001 or store://..."))
             }
             "recall" => self.foldback("search", rest.split_whitespace()),
             "load" => self.foldback("load", rest.split_whitespace()),
@@ -62,7 +62,7 @@ impl Chat<'_> {
             "policy" => self.policy(rest),
             "help" => self.help(),
             _ => Err(CliError::Usage(format!(
-                "there is no /{name}; /help lists what there is, and // begins a text with a slash"
+                "there is no /{name}; /help lists the commands, and // begins a text with a slash"
             ))),
         };
         match done {
@@ -83,7 +83,7 @@ impl Chat<'_> {
     ) -> Result<(), CliError> {
         let todo = self.begun()?.ok_or_else(nothing_said)?;
         let words: Vec<&str> = words.collect();
-        // What begins with a dash is a word as well.
+        // Arguments that begin with a dash are words, too.
         let mut args = vec!["foldback", command, "--todo", todo.as_str()];
         args.extend((!words.is_empty()).then_some("--"));
         args.extend(words);
@@ -138,7 +138,7 @@ impl Chat<'_> {
         let order = self.order(String::new(), self.place()?);
         let policy =
             run::prepare(Order { settings: settings.clone(), ..order }, &self.desk)?.policy;
-        // One that was refused changes nothing.
+        // A refused policy changes nothing.
         let auto = matches!(settings.context()?, PolicyChoice::Auto);
         self.settings = settings;
         let (policy, about) = (policy.name(), policy.about());
@@ -157,20 +157,20 @@ impl Chat<'_> {
             let name = format!("/{name} {behind}");
             self.desk.out.remark(format_args!("{name:16}{does}"));
         }
-        self.desk.out.remark("a line that ends in \\ goes on with the next; Ctrl-C ends a turn");
+        self.desk.out.remark("a line that ends in \\ continues on the next; Ctrl-C ends a turn");
         Ok(())
     }
 }
 
 fn nothing_said() -> CliError {
-    CliError::NotFound("nothing was said yet".to_owned())
+    CliError::NotFound("nothing has been said yet".to_owned())
 }
 
 fn lacks(what: &str) -> CliError {
     CliError::Usage(what.to_owned())
 }
 
-/// What is wrong with arguments, without the usage below it.
+/// The first line of an argument error, without the usage below it.
 fn first_line(error: &clap::Error) -> String {
     let told = error.to_string();
     let told = told.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is said, line by line: typed at a terminal with an editor for it, or sent by a program.
+//! The input of a chat, line by line: typed at a terminal with an editor, or sent by a program.
 
 use super::command::COMMANDS;
 use crate::cli::Globals;
@@ -18,32 +18,32 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
-/// What stands before what is typed.
+/// The prompt before what is typed.
 pub(super) const PROMPT: &str = "› ";
 
-/// So many of the texts that were typed are kept.
+/// The number of typed texts that are kept.
 const HISTORY: usize = 1_000;
 
-/// Where what is said comes from.
+/// The source of the input.
 pub(super) enum Input {
     /// A person at a terminal.
     Edited {
         editor: Box<Editor<Typing, FileHistory>>,
-        /// Where what is typed is kept: nowhere beside an encrypted store.
+        /// The file that keeps what is typed; none for an encrypted store.
         history: Option<PathBuf>,
-        /// Whether secrets are replaced in what is kept of it.
+        /// Whether secrets are replaced in the history.
         redacts: bool,
     },
     /// A program, or a terminal whose output goes elsewhere.
     Plain,
 }
 
-/// What came.
+/// A piece of input.
 pub(super) enum Typed {
     Text(String),
     /// Ctrl-C.
     Interrupt,
-    /// Nothing more will.
+    /// The end of the input.
     End,
 }
 
@@ -60,7 +60,7 @@ impl Input {
             None => Some(store::folder(globals)?.join("chat_history")),
             Some(_) => None,
         };
-        // There is none yet, or none that can be read.
+        // There is no history yet, or it cannot be read.
         drop(history.as_ref().map(|history| editor.load_history(history)));
         let redacts = globals.settings.memory.redact;
         Ok(Self::Edited { editor: Box::new(editor), history, redacts })
@@ -71,7 +71,7 @@ impl Input {
         matches!(self, Self::Edited { .. })
     }
 
-    /// The next text. A line that ends in a backslash goes on with the next one.
+    /// The next text. A line that ends in a backslash continues on the next one.
     pub(super) fn next(&mut self) -> Result<Typed, CliError> {
         match self {
             Self::Edited { editor, redacts, .. } => match editor.readline(PROMPT) {
@@ -89,12 +89,12 @@ impl Input {
         }
     }
 
-    /// Keeps what was typed for the next time.
+    /// Saves the history for the next time.
     pub(super) fn keep(&mut self) {
         if let Self::Edited { editor, history: Some(history), .. } = self
             && editor.append_history(history).is_err()
         {
-            // Where there is no store yet, it is kept later.
+            // If there is no store yet, it is saved later.
         }
     }
 }
@@ -105,7 +105,7 @@ fn plain(input: &mut impl io::BufRead) -> Result<Typed, CliError> {
     loop {
         let begin = text.len();
         let read = input.read_line(&mut text).map_err(|source| CliError::Io {
-            what: "what is said could not be read: lines in UTF-8 were expected".to_owned(),
+            what: "the input could not be read: expected lines in UTF-8".to_owned(),
             source,
         })?;
         if read == 0 && text.is_empty() {
@@ -130,7 +130,7 @@ fn failed(error: ReadlineError) -> CliError {
     CliError::Io { what: "the terminal could not be read".to_owned(), source }
 }
 
-/// What the editor knows of what is typed: where a text goes on, and the names of commands.
+/// The editor's knowledge of the input: when a text continues, and the names of commands.
 pub(super) struct Typing;
 
 impl Helper for Typing {}
@@ -166,13 +166,13 @@ impl Completer for Typing {
     }
 }
 
-/// How a terminal stands, to be put back so.
+/// The state of a terminal, to be restored later.
 #[cfg(unix)]
 pub(super) type Terminal = rustix::termios::Termios;
 #[cfg(not(unix))]
 pub(super) type Terminal = ();
 
-/// How the terminal stands now, where there is one.
+/// The current state of the terminal, if there is one.
 pub(super) fn terminal_as_it_is() -> Option<Terminal> {
     #[cfg(unix)]
     return rustix::termios::tcgetattr(io::stdin()).ok();
@@ -180,12 +180,12 @@ pub(super) fn terminal_as_it_is() -> Option<Terminal> {
     None
 }
 
-/// Puts the terminal back: the process ends while something is typed.
+/// Restores the terminal: the process may end while something is typed.
 pub(super) fn restore_terminal(terminal: Option<&Terminal>) {
     #[cfg(unix)]
     if let Some(terminal) = terminal {
         let at_once = rustix::termios::OptionalActions::Now;
-        // The process ends, whatever comes of it.
+        // The process ends in any case.
         let _ = rustix::termios::tcsetattr(io::stdin(), at_once, terminal);
     }
     #[cfg(not(unix))]

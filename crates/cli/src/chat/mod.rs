@@ -16,14 +16,14 @@ use input::{Input, Typed};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A conversation that is going on.
+/// A conversation in progress.
 pub(crate) struct Chat<'a> {
     desk: Desk<'a>,
-    /// The conversation, once something was said in it or where its name was given.
+    /// The conversation, once something was said in it, or if its name was given.
     todo: Option<TodoId>,
     settings: RunSettings,
     limits: Limits,
-    /// Whether every turn came to an answer.
+    /// Whether every turn had an answer.
     is_clean: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn talk(
     chat.desk.close()?;
     went?;
     if let Some(todo) = chat.begun()? {
-        out.remark(format_args!("`foldback chat --todo {todo}` goes on with it"));
+        out.remark(format_args!("`foldback chat --todo {todo}` continues it"));
     }
     if chat.desk.leaving.is_meant() {
         std::process::exit(TERMINATED);
@@ -54,12 +54,12 @@ pub(crate) fn talk(
 }
 
 impl Chat<'_> {
-    /// Takes what is said, text by text, until nothing more comes or nothing more is meant to.
+    /// Takes the input, text by text, until it ends or the user leaves.
     fn go_on(&mut self, input: &mut Input) -> Result<(), CliError> {
         self.greet()?;
         self.listen(input.is_edited())?;
         while !self.desk.leaving.is_meant() {
-            // A question that nobody waits for any more has the keyboard still.
+            // A question that nobody waits for any more still has the keyboard.
             let typed = match self.desk.pending_line(input::PROMPT)? {
                 Some(line) => line.map_or(Typed::End, Typed::Text),
                 None => input.next()?,
@@ -67,13 +67,13 @@ impl Chat<'_> {
             match typed {
                 Typed::End => break,
                 Typed::Interrupt => {
-                    self.desk.out.remark("Ctrl-D leaves, and /help lists what else there is");
+                    self.desk.out.remark("Ctrl-D leaves, and /help lists the commands");
                 }
                 Typed::Text(text) if text.trim().is_empty() => {}
                 Typed::Text(text) => match text.strip_prefix('/') {
-                    // Two of them begin a text.
+                    // Two slashes begin a text.
                     Some(rest) if rest.starts_with('/') => self.turn(rest)?,
-                    // An editor that completes it puts a space behind.
+                    // An editor that completes the command adds a space.
                     Some(rest) if matches!(rest.trim(), "quit" | "exit") => break,
                     Some(rest) => self.command(rest)?,
                     None => self.turn(&text)?,
@@ -83,7 +83,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Says who one talks with, and refuses what could not be worked on.
+    /// Shows the partners of the conversation, and refuses one that could not be worked on.
     fn greet(&mut self) -> Result<(), CliError> {
         run::tell_of_project(&self.desk);
         let place = self.place()?;
@@ -99,16 +99,16 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Ends the process where it is asked to while nothing is worked on. Meanwhile a turn hears it itself.
+    /// Ends the process if it is asked to while no turn is running. A turn handles the request itself.
     fn listen(&self, is_edited: bool) -> Result<(), CliError> {
         let is_at_work = Arc::clone(&self.desk.is_at_work);
         let terminal = input::terminal_as_it_is();
-        // From before anything is typed: the editor puts back what it finds, once it has a line.
+        // Start before anything is typed: the editor restores the state that it finds once it has a line.
         let mut signals = self.desk.block_on(async { Signals::open() })?;
         self.desk.spawn(async move {
             loop {
                 let heard = signals.next().await;
-                // The editor hears Ctrl-C as a key.
+                // The editor receives Ctrl-C as a key.
                 if is_at_work.load(Ordering::Relaxed) || heard == Heard::Interrupt && is_edited {
                     continue;
                 }
@@ -123,7 +123,7 @@ impl Chat<'_> {
         Order { task, place, settings: self.settings.clone(), limits: self.limits }
     }
 
-    /// The conversation, where something was said in it.
+    /// The conversation, if something was said in it.
     fn begun(&self) -> Result<Option<TodoId>, CliError> {
         let Some(todo) = &self.todo else { return Ok(None) };
         match store::open_for_reading(self.desk.globals) {
@@ -132,7 +132,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Where the next turn belongs.
+    /// The conversation for the next turn.
     fn place(&self) -> Result<Place, CliError> {
         Ok(match self.begun()? {
             Some(todo) => Place::Next(todo),
@@ -140,14 +140,14 @@ impl Chat<'_> {
         })
     }
 
-    /// Asks, and tells what came of it. What keeps a turn from its answer does not end the conversation.
+    /// Runs a turn, and prints its result. A failure of the turn does not end the conversation.
     fn turn(&mut self, text: &str) -> Result<(), CliError> {
         let runs = Runs::of(self.desk.globals)?;
         let mut place = self.place()?;
         if let Place::New(name) = &mut place
             && name.as_ref().is_none_or(|name| runs.open(name).is_ok())
         {
-            // One under whose name nothing could be said leaves a run all the same.
+            // A turn that failed before anything was said leaves a run all the same.
             *name = Some(runs.name_for(text)?);
             self.todo.clone_from(name);
         }
@@ -167,7 +167,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Removes the run of a first turn in which nothing could be said: its name is still free.
+    /// Removes the run of a first turn in which nothing was said: its name is still free.
     fn forget_beginning(&self) -> Result<(), CliError> {
         if let (Some(todo), None) = (&self.todo, self.begun()?)
             && let Ok((folder, record)) = Runs::of(self.desk.globals)?.open(todo)
@@ -178,7 +178,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Says what went wrong; the conversation goes on.
+    /// Reports what went wrong; the conversation continues.
     fn wrong(&self, error: &CliError) {
         output::error(error.sentence());
     }

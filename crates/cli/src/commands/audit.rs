@@ -9,37 +9,38 @@ use foldback::{AuditFilter, AuditLine};
 use foldback_core::{Timestamp, TodoId};
 use serde::Serialize;
 
-/// Print what was looked up in the store, and check that the log of it was not changed
+/// Print what was looked up in the store, and check that its log was not changed
 ///
-/// With memory.audit each load, search and tool call adds a line to audit.jsonl in the store's folder: when, by which door, in
-/// which todo, which references were asked and given, and a keyed digest of the query. Each line holds the check of the one
-/// before it.
+/// With memory.audit, each load, search and tool call adds a line to audit.jsonl in the store's folder: the time, the
+/// entry point (door), the todo, the references asked for and given, and a keyed digest of the query. Each line
+/// includes the check of the one before it.
 ///
 /// JSON Lines: {"n", "at", "door", "todo", "what", "asked", "query", "given", "error", "before", "check"}, then
-/// {"lines", "clean", "broken_line", "why"}. The exit code is 1 when a line is broken. Those behind it are not printed, except
-/// behind a line "lines_lost": it says that earlier ones are gone, because the file was deleted, moved or cut off.
+/// {"lines", "clean", "broken_line", "why"}. The exit code is 1 if a line is broken. Lines after it are not printed, except
+/// after a line "lines_lost", which says that earlier ones are gone, because the file was deleted, moved or cut off.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback audit --todo coding-session
   foldback audit --since 2026-11-01 --query \"staging port\" --json")]
 pub(crate) struct Audit {
-    /// Only what was looked up in this todo
+    /// Only look-ups in this todo
     #[arg(long, value_name = "ID")]
     todo: Option<TodoId>,
 
-    /// Only what was looked up since then: a day or a time, as RFC 3339 has them
+    /// Only look-ups since then: a day or a time in RFC 3339 format
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<Timestamp>,
 
-    /// Only look-ups that asked this, word for word
+    /// Only look-ups with exactly this query
     #[arg(long, value_name = "TEXT")]
     query: Option<String>,
 }
 
-/// A day, or a time.
+/// Reads a day or a time.
 fn time(text: &str) -> Result<Timestamp, String> {
     let full = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
-    let wrong = || format!("{text:?} is no day or time such as 2026-11-26 or 2026-11-26T13:39:10Z");
+    let wrong =
+        || format!("{text:?} is not a day or time such as 2026-11-26 or 2026-11-26T13:39:10Z");
     Timestamp::parse(&full).ok_or_else(wrong)
 }
 

@@ -10,15 +10,16 @@ use std::path::{Component, Path, PathBuf};
 
 /// Write a consistent copy of the store into a new folder
 ///
-/// Others may go on writing meanwhile; the copy is of one moment. Indexes are not copied: they come
-/// back by themselves. Neither are the records of runs, so that no run of the copy is gone on with.
+/// Other processes may continue to write meanwhile; the copy is of a single moment. Indexes are not
+/// copied, because they are rebuilt automatically. Neither are the records of runs, so no run can
+/// be resumed from the copy.
 ///
 /// JSON: {"dir", "bytes"}
 #[derive(Args)]
 #[command(after_long_help = "Example:\n  foldback backup ~/copies/monday\n  foldback --store \
                              ~/copies/monday verify")]
 pub(crate) struct Backup {
-    /// Where the copy goes: a folder that is new or empty
+    /// The folder for the copy, new or empty
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -35,7 +36,7 @@ impl Backup {
         let (store, dir) = (resolved(&store::folder(globals)?), resolved(&self.dir));
         if dir.starts_with(&store) {
             return Err(CliError::Usage(format!(
-                "{} lies in the store's own folder {}; a copy needs a folder outside",
+                "{} lies in the store's own folder {}; choose a folder outside it",
                 self.dir.display(),
                 store.display()
             )));
@@ -53,7 +54,7 @@ impl Backup {
     }
 }
 
-/// Where a folder is that may not be there yet: links are followed as far as there is something.
+/// Resolves the path of a folder that may not exist yet: links are followed as far as the path exists.
 fn resolved(dir: &Path) -> PathBuf {
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let there = dir.ancestors().find_map(|folder| Some((folder, folder.canonicalize().ok()?)));

@@ -12,10 +12,9 @@ use clap::Args;
 use foldback_core::{Block, BlockHeader, CloseReason, SeqNo};
 use serde::Serialize;
 
-/// List the closed blocks of a todo, in the order of time
+/// List the closed blocks of a todo, in order of time
 ///
-/// For people, the open messages stand behind them, as the block that they would be; JSON has closed
-/// blocks alone.
+/// The listing for people ends with the open messages, as the block that they would be; JSON has closed blocks only.
 ///
 /// JSON: [{"block_id", "todo_id", "block_type", "keywords", "core_semantic", "create_time",
 /// "data_ids", "first_seq", "last_seq", "close_reason"}]
@@ -35,7 +34,7 @@ pub(crate) struct BlockJson<'a> {
     close_reason: CloseReason,
 }
 
-/// A narrower terminal has no room for a table in which sentences can be read.
+/// On a narrower terminal, a table has no room for readable sentences.
 const TABLE_WIDTH: usize = 110;
 
 impl Blocks {

@@ -7,10 +7,10 @@ use crate::store;
 use clap::Args;
 use serde::Serialize;
 
-/// Return space to the system, and take forgotten bytes out of the files
+/// Return space to the system, and remove forgotten bytes from the files
 ///
-/// The store is written anew, which takes as much room as it has bytes. Where there is less, the error says
-/// how much is needed and how much there is; the room of what was forgotten is used for new messages all the same.
+/// The store is rewritten, which needs as much free space as the store takes. If there is less, the error says how much
+/// is needed and how much there is; the space of forgotten todos is reused for new messages in any case.
 ///
 /// JSON: {"bytes_before", "bytes_after"}
 #[derive(Args)]
@@ -28,7 +28,7 @@ impl Compact {
         let memory = store::open_existing(globals)?;
         let bytes_before = store::bytes_of(&dir);
         memory.maintenance().compact()?;
-        // Closing works the log into the main file.
+        // Closing merges the log into the main file.
         drop(memory);
         let bytes_after = store::bytes_of(&dir);
         if out.is_json() {

@@ -6,7 +6,7 @@ use crate::output::Output;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-/// Print a script that completes foldback's commands in a shell
+/// Print a completion script for a shell
 #[derive(Args)]
 #[command(after_long_help = "Examples:\n  foldback completions bash > \
                              ~/.local/share/bash-completion/completions/foldback\n  foldback \

@@ -10,12 +10,11 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Print every setting in force, and where it comes from
+/// Print every setting in force and where it comes from
 ///
-/// Settings come from flags, else from environment variables, else from the file that --config names,
-/// else from the project's foldback.toml (in the working folder, or in one above it up to the root of
-/// its repository), else from your own foldback.toml. docs/settings.md explains each. Keys to models are
-/// never shown.
+/// Settings come from flags, then environment variables, then the file that --config names, then the project's
+/// foldback.toml (in the working folder, or in one above it up to the root of its repository), then your own
+/// foldback.toml. docs/settings.md explains each setting. API keys are never shown.
 ///
 /// JSON: [{"key", "value", "source"}]; `source` is "built-in", a file with its line, an environment
 /// variable or a flag.
@@ -28,11 +27,11 @@ pub(crate) struct Config {
 
 #[derive(Subcommand)]
 enum What {
-    /// Print the files that settings are read from, the weakest first
+    /// Print the files that settings are read from, lowest precedence first
     ///
-    /// JSON: [{"path", "read"}]; `read` says whether the file is there.
+    /// JSON: [{"path", "read"}]; `read` says whether the file exists.
     Path,
-    /// Write your own foldback.toml, with every setting as a comment
+    /// Write your own foldback.toml, with every setting commented out
     Init,
 }
 
@@ -61,14 +60,14 @@ impl Row {
         Self { key: key.to_string(), value, source: source.to_string() }
     }
 
-    /// Its value, as it is printed.
+    /// Its value, as printed.
     pub(super) fn value(&self) -> String {
         if self.value.is_null() { "-".to_owned() } else { self.value.to_string() }
     }
 }
 
 impl Config {
-    /// It says where files are and what may stand in them, although one of them is broken.
+    /// Whether the command reads the settings. `files` and `init` do not, so that they work although a file is broken.
     pub(crate) fn reads_settings(&self) -> bool {
         self.what.is_none()
     }
@@ -115,11 +114,11 @@ fn print_files(globals: &Globals, out: &Output) -> Result<(), CliError> {
 
 fn write_file(globals: &Globals, out: &Output) -> Result<(), CliError> {
     let Some(path) = Places::of_process(globals.config.as_deref()).user else {
-        let what = "your folder of settings is not known here; name a file with --config";
+        let what = "your settings folder is unknown; name a file with --config";
         return Err(CliError::Usage(what.to_owned()));
     };
     if path.exists() {
-        return Err(CliError::Usage(format!("there is a {} already", path.display())));
+        return Err(CliError::Usage(format!("{} already exists", path.display())));
     }
     let failed = |source| CliError::Io {
         what: format!("the settings file {} cannot be written", path.display()),

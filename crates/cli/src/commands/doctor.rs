@@ -10,24 +10,24 @@ use clap::Args;
 use foldback_gateway::{Check, Keeping, self_test};
 use serde::Serialize;
 
-/// Compare truth and indexes exhaustively; with --repair, make indexes again
+/// Check the records and every index; with --repair, rebuild indexes
 ///
-/// Everything that `verify` checks, and every index against the records that it was made from. An
-/// index is derived: making it again loses nothing. --repair also writes the store's file FORMAT again where that is
-/// damaged and the database tells what it is, and removes what killed backups have left. Where the database's own
-/// structures are damaged, it changes nothing: export what can be read, and import it into a new store.
+/// Checks everything that `verify` checks, and every index against the records that it was built from. An index is
+/// derived, so rebuilding it loses nothing. --repair also rewrites the store's file FORMAT if that is damaged and the
+/// database shows what it should say, and removes what killed backups have left. If the database's own structures are
+/// damaged, it changes nothing: export what can be read, and import it into a new store.
 ///
 /// JSON: {"clean", "todos", "blocks", "payloads", "findings": [...], "index_lag", "tail", "folds",
 /// "log_bytes", "messages", "all_todos_lag", "graphs"}; `index_lag` counts closed blocks that are searched from the records
 /// because the indexes do not hold them yet, `all_todos_lag` those that the index over all todos does
-/// not hold, `tail` messages behind the last closed blocks, `folds`
-/// closed blocks, which have left the live view, `log_bytes` what stands in the engine's log, `graphs`
-/// conversations whose vectors are searched by a graph. The exit code is 1 when something was found.
+/// not hold, `tail` messages after the last closed blocks, `folds`
+/// closed blocks, which have left the live view, `log_bytes` the size of the engine's log, `graphs`
+/// conversations whose vectors are searched by a graph. The exit code is 1 if something was found.
 ///
-/// With --gateway it looks at a gateway instead: at the one that runs at this URL, or without a URL at one of its own over
-/// an empty store, through which it sends requests to a provider of its own. In both cases it looks at the environment,
-/// too: base URLs where nothing answers, and proxies that requests to this machine would go through.
-/// FOLDBACK_GATEWAY_TOKEN holds the token of a gateway that wants one.
+/// With --gateway it checks a gateway instead: the one at this URL or, without a URL, one of its own over an empty
+/// store, which it sends requests through to a provider of its own. In both cases it also checks the environment for
+/// base URLs that do not answer, and for proxies that requests to this machine would go through. FOLDBACK_GATEWAY_TOKEN
+/// holds the token of a gateway that needs one.
 ///
 /// JSON: {"clean", "checks": [{"name", "ok", "what"}]}
 #[derive(Args)]
@@ -37,16 +37,16 @@ use serde::Serialize;
   foldback doctor --gateway
   foldback doctor --gateway http://127.0.0.1:8377")]
 pub(crate) struct Doctor {
-    /// Make indexes that do not agree with the records again, and let those behind catch up
+    /// Rebuild indexes that do not match the records, and let those that lag catch up
     #[arg(long)]
     repair: bool,
 
-    /// Where acknowledged writes are gone, treat what is left as complete, and repair it: the store can be
-    /// written again then
+    /// If acknowledged writes are lost, treat what is left as complete and repair it, so that the store can be written
+    /// again
     #[arg(long)]
     accept_loss: bool,
 
-    /// Look at the gateway that runs there; without a URL, try one out
+    /// Check the gateway at this URL; without a URL, try one out
     #[arg(long, value_name = "URL", conflicts_with_all = ["repair", "accept_loss"])]
     gateway: Option<Option<String>>,
 }
@@ -81,18 +81,18 @@ impl Doctor {
         let repair = self.repair || self.accept_loss;
         if repair && let Some(engine) = foldback_kv::repair_format(&store::folder(globals)?)? {
             out.note(format_args!(
-                "repaired: the file FORMAT is written again; what stands beside it is a store of {engine}"
+                "repaired: the file FORMAT is rewritten; the database beside it is a store of {engine}"
             ));
         }
-        // A store that is open for writing is written to, were it only by its upkeep.
+        // A store that is opened for writing is written to, if only by its upkeep.
         let repair = repair && store::is_sound(globals)?;
         if self.accept_loss {
             match repair.then(|| store::accept_loss(globals)).transpose()? {
                 None => out.note(
-                    "nothing was accepted: the database's own structures are damaged, so nothing is written to it",
+                    "nothing was accepted: the database's own structures are damaged, so it is not written to",
                 ),
                 Some(Some(lost)) => out.note(format_args!("accepted: {lost}")),
-                Some(None) => out.note("no acknowledged write is gone, so there is nothing to accept"),
+                Some(None) => out.note("no acknowledged write is lost, so there is nothing to accept"),
             }
         }
         let memory =
@@ -104,7 +104,7 @@ impl Doctor {
             maintenance.index()?;
         }
         let checkup = maintenance.doctor()?;
-        // What was found is mended now, or it is damage of the truth, which stays.
+        // What was found is repaired by now, or is damage to the records, which stays.
         for finding in repaired.iter().filter(|found| !checkup.findings.contains(found)) {
             out.note(format_args!("repaired: {finding}"));
         }
@@ -140,7 +140,7 @@ impl Doctor {
     }
 }
 
-/// Looks at a gateway, and at how clients would find it.
+/// Checks a gateway, and how clients would find it.
 fn look_at_gateway(
     url: Option<String>,
     globals: &Globals,

@@ -10,9 +10,9 @@ use foldback_kv::Mode;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// See whether the store is encrypted, and give it another key
+/// Show whether the store is encrypted, and change its key
 ///
-/// A new store is encrypted where a key is given: FOLDBACK_ENCRYPTION_KEY, memory.encryption_key_file or
+/// A new store is encrypted if a key is given by FOLDBACK_ENCRYPTION_KEY, memory.encryption_key_file or
 /// memory.encryption_key_command. docs/encryption.md says what that covers
 #[derive(Args)]
 pub(crate) struct Encryption {
@@ -26,20 +26,20 @@ enum Task {
     Rekey(Rekey),
 }
 
-/// Say whether the store is encrypted, and whether the key opens it
+/// Show whether the store is encrypted, and whether the key opens it
 ///
 /// JSON: {"encrypted", "key_given"}
 #[derive(Args)]
 struct Status {}
 
-/// Give the store another key
+/// Change the store's key
 ///
-/// What is stored stays as it is; only its keys are sealed anew. Backups keep the key that they were made with.
+/// The stored data stays as it is; only its keys are sealed anew. Backups keep the key that they were made with.
 ///
 /// JSON: {"rekeyed"}
 #[derive(Args)]
 struct Rekey {
-    /// The file of the new key: 32 bytes, as 64 hexadecimal digits or in base64
+    /// The file with the new key: 32 bytes, as 64 hexadecimal digits or in base64
     #[arg(long, value_name = "FILE")]
     new_key_file: PathBuf,
 }
@@ -69,10 +69,10 @@ fn status(globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
     let key_given = encryption_key(globals)?.is_some();
     let is_marked = foldback_kv::is_encrypted(&dir)?;
     if !is_marked || key_given {
-        // Says whether there is a store, and whether it is its key.
+        // This checks whether there is a store, and whether the key opens it.
         drop(store::open_for_reading(globals)?);
     }
-    // With a key no other store opens.
+    // With a key, only a store of that key opens.
     let encrypted = is_marked || key_given;
     if out.is_json() {
         out.json(&StatusJson { encrypted, key_given })?;
@@ -95,7 +95,7 @@ impl Rekey {
             source,
         })?;
         let new = read(&file, &text)?;
-        // Says whether there is a store, and whether the key of now opens it.
+        // This checks whether there is a store, and whether the current key opens it.
         drop(store::open_for_reading(globals)?);
         let Some(key) = encryption_key(globals)? else {
             return Err(foldback_kv::Error::NotEncrypted { path: dir }.into());
@@ -108,9 +108,9 @@ impl Rekey {
             out.json(&RekeyJson { rekeyed: true })?;
         } else {
             out.line(match &compacted {
-                Ok(()) => "the store has the new key, and the old one opens it no more",
+                Ok(()) => "the store has the new key, and the old one no longer opens it",
                 Err(_) => {
-                    "the store has the new key; its files still hold what the old one opens, until `foldback compact` is done"
+                    "the store has the new key; until `foldback compact` is done, the old one still opens parts of its files"
                 }
             })?;
         }

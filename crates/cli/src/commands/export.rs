@@ -11,12 +11,12 @@ use foldback_gateway::Branches;
 
 /// Print a todo's conversation as one line of foldback JSON Lines
 ///
-/// Every message is exactly what was recorded: its number forms, its escapes, the order of its
-/// keys, and keys that foldback does not know.
+/// Every message is exactly as it was recorded: the form of its numbers, its escapes, the order of
+/// its keys, and keys that foldback does not know.
 ///
-/// A damaged message is an error that names it. With --lenient the line holds every message that is
-/// whole, and behind its other keys "missing": [numbers of the messages that are not], counted from 0;
-/// stderr says what is wrong with each, and the exit code is 1.
+/// A damaged message is an error that names it. With --lenient the line holds every intact message and, after its other
+/// keys, "missing": [the numbers of the other messages], counted from 0; stderr says what is wrong with each, and the
+/// exit code is 1.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback export --todo coding-session > session.jsonl
@@ -28,16 +28,16 @@ pub(crate) struct Export {
     todo: TodoArg,
 
     /// Print what a client sent through the gateway, each branch of its conversation as one line: {"todo_id", "branch",
-    /// "messages"}, every message exactly as the client sent it; the branch that was begun first comes first
+    /// "messages"}, every message exactly as the client sent it, in the order in which the branches began
     #[arg(long)]
     branches: bool,
 
-    /// Put what was redacted and sealed back in its place, byte for byte, with the key in FOLDBACK_REDACTION_KEY or in
-    /// the file of memory.redaction_key_file
+    /// Put redacted and sealed text back in its place, byte for byte, with the key in FOLDBACK_REDACTION_KEY or in the
+    /// file of memory.redaction_key_file
     #[arg(long, conflicts_with = "branches")]
     reveal: bool,
 
-    /// Print every message that is whole where others are damaged, and report those that are missing
+    /// Print every intact message although others are damaged, and report the missing ones
     #[arg(long, conflicts_with_all = ["branches", "reveal"])]
     lenient: bool,
 }
@@ -67,7 +67,7 @@ impl Export {
         Ok(Outcome::Done)
     }
 
-    /// Prints what is whole of a damaged conversation.
+    /// Prints the intact messages of a damaged conversation.
     fn print_salvage(&self, memory: &Memory, out: &Output) -> Result<Outcome, CliError> {
         let salvage = memory.conversations().salvage(&self.todo.todo)?;
         let mut line = salvage.conversation.to_json_line();
@@ -98,7 +98,7 @@ impl Export {
         for (n, tip) in (1..).zip(branches.tips()) {
             let own = branches.branch(tip).into_iter().filter_map(|n| sent.get(n as usize));
             let messages: Vec<_> = own.map(|one| one.json.as_str()).collect();
-            // A line is one line: breaks can only stand between values.
+            // The output is one line: breaks can only occur between values.
             let messages = messages.join(",").replace(['\n', '\r'], " ");
             // A todo's id needs no escapes.
             let line =

@@ -11,11 +11,11 @@ use foldback::release_reserve;
 use foldback_core::TodoId;
 use serde::Serialize;
 
-/// Delete a todo for good: messages, blocks, payloads, vectors and indexes, and the runs that worked in it
+/// Delete a todo for good: its messages, blocks, payloads, vectors and indexes, and the runs that worked in it
 ///
-/// No search finds anything of it from then on. `compact` takes its bytes out of the files. What was typed
-/// in `foldback chat` stays in the store's `chat_history`, which is one for all conversations. It works on a full
-/// disk, too: the store keeps 1 MiB back for that.
+/// From then on, no search finds anything of it. `compact` removes its bytes from the files. What was typed in
+/// `foldback chat` stays in the store's `chat_history`, which is shared by all conversations. The command works on a
+/// full disk, too: the store keeps 1 MiB in reserve for that.
 ///
 /// JSON: {"todo_id", "messages", "runs"}
 #[derive(Args)]
@@ -34,7 +34,7 @@ struct ForgetJson {
 impl Forget {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let memory = match store::open_existing(globals) {
-            // A disk may be too full even to open the store.
+            // A disk may be too full to open the store at all.
             Err(error) if error.is_full() && release_reserve(&store::folder(globals)?)? => {
                 store::open_existing(globals)?
             }
@@ -42,9 +42,9 @@ impl Forget {
         };
         let todo_id = self.todo.todo;
         memory.find(&todo_id)?;
-        // A damaged todo has to be forgettable too.
+        // A damaged todo must be forgettable, too.
         let messages = memory.len(&todo_id).unwrap_or(0);
-        // They come first: without its todo no run could be named here any more.
+        // Runs come first: without the todo they could no longer be named here.
         let runs = Runs::of(globals)?.forget(&todo_id)?;
         memory.maintenance().forget(&todo_id)?;
         if out.is_json() {

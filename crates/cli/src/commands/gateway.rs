@@ -8,16 +8,16 @@ use crate::run::Signals;
 use clap::Args;
 use serde::Serialize;
 
-/// Stand between any agent and its model provider, and record what is said
+/// Run a gateway between any agent and its model provider that records the conversations
 ///
-/// An agent is pointed at the gateway by its base URL, and nothing else of it changes: requests go to the provider
-/// byte for byte, but for what a long conversation can do without for the moment, which the model loads from the store
-/// when it needs it. The agent's own key is passed on and never kept. Each
-/// conversation is recorded into a todo of its own, which `foldback todos`, `search`, `load` and `export` read.
+/// The agent only needs the gateway's address as its base URL. Requests go to the provider byte for byte, except for
+/// what a long conversation can do without for the moment; the model loads that from the store when it needs it. The
+/// agent's own key is passed on and never stored. Each conversation is recorded into a todo of its own, which `foldback
+/// todos`, `search`, `load` and `export` read.
 ///
-/// It answers programs of this machine alone, until Ctrl-C; a second one does not wait for answers that are being
-/// given. Another address needs a token, which clients send as `x-foldback-token`. A conversation that cannot be
-/// recorded passes all the same; a note and the header `x-foldback-notice` say so.
+/// It serves only programs on this machine, until Ctrl-C; a second Ctrl-C does not wait for answers in progress. Any
+/// other address needs a token, which clients send as `x-foldback-token`. A conversation that cannot be recorded is
+/// passed on all the same; a note and the header `x-foldback-notice` say so.
 ///
 /// JSON, once it listens: {"url", "anthropic", "openai", "recording"}
 #[derive(Args)]
@@ -26,11 +26,11 @@ use serde::Serialize;
   ANTHROPIC_BASE_URL=http://127.0.0.1:8377 claude
   OPENAI_BASE_URL=http://127.0.0.1:8377/v1 aider")]
 pub(crate) struct Gateway {
-    /// Where it listens
+    /// The address to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8377")]
     listen: String,
 
-    /// What clients must send as x-foldback-token [env: FOLDBACK_GATEWAY_TOKEN]
+    /// The token that clients must send as x-foldback-token [env: FOLDBACK_GATEWAY_TOKEN]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
 
@@ -64,8 +64,8 @@ impl Gateway {
             if out.is_json() {
                 out.json(&GatewayJson { url: &url, anthropic, openai, recording })?;
             } else {
-                out.line(format!("{url} passes on to {anthropic} and {openai}"))?;
-                out.note("Ctrl-C ends it");
+                out.line(format!("{url} forwards to {anthropic} and {openai}"))?;
+                out.note("press Ctrl-C to stop");
             }
             tokio::select! {
                 ended = hosted.ended() => return ended,

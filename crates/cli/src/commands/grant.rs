@@ -10,27 +10,26 @@ use serde::Serialize;
 
 /// Let one todo load blocks or payloads of another
 ///
-/// Only what is named can be loaded, a block with the payloads that stood in it; searches stay inside
-/// their own todo. `foldback todos --grants` lists what was granted. A grant ends when either todo is
-/// forgotten.
+/// Only what is named can be loaded; a block includes its payloads. Searches stay inside their own todo. `foldback
+/// todos --grants` lists the grants. A grant ends when either todo is forgotten.
 ///
-/// JSON: {"from", "to", "granted": [refs]}, with what was not granted before; with --revoke {"from",
-/// "to", "revoked": [refs]}, with what was.
+/// JSON: {"from", "to", "granted": [refs]}, with what had not been granted before; with --revoke {"from", "to",
+/// "revoked": [refs]}, with what had been.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback grant --todo research --to report b_research_003
   foldback grant --todo research --to report store://2-k4qd store://5-ab2c
   foldback grant --todo research --to report --revoke b_research_003")]
 pub(crate) struct Grant {
-    /// The todo that grants what is its own
+    /// The todo that grants access
     #[arg(long, value_name = "ID")]
     todo: TodoId,
 
-    /// The todo that may load it
+    /// The todo that receives it
     #[arg(long, value_name = "ID")]
     to: TodoId,
 
-    /// Take the grants back
+    /// Revoke the grants
     #[arg(long)]
     revoke: bool,
 
@@ -69,7 +68,7 @@ impl Grant {
             let granted = memory.grants().grant(&from, &to, &references)?;
             changed.extend(granted.into_iter().map(|grant| grant.reference));
         }
-        // To take back what was not granted is not what was asked for.
+        // Revoking what was not granted does not do what was asked.
         let outcome = Outcome::clean_if(!revoke || !changed.is_empty());
         if out.is_json() {
             let (granted, revoked) =
@@ -77,13 +76,13 @@ impl Grant {
             out.json(&GrantJson { from, to, granted, revoked })?;
             return Ok(outcome);
         }
-        let word = if revoke { "taken back" } else { "granted" };
+        let word = if revoke { "revoked" } else { "granted" };
         for reference in &changed {
             out.line(format!("{word}: {} to {to}", style::paint(style::NAME, reference)))?;
         }
         if changed.is_empty() {
-            let what = if revoke { "was not granted" } else { "was granted before" };
-            out.note(format_args!("all of it {what}; nothing is changed"));
+            let what = if revoke { "was not granted" } else { "was already granted" };
+            out.note(format_args!("all of it {what}; nothing changed"));
         }
         Ok(outcome)
     }

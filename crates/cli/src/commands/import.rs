@@ -14,34 +14,31 @@ use std::path::PathBuf;
 
 /// Write recorded conversations into the store
 ///
-/// Each conversation goes into the todo of its own id; an id that is no todo's is mapped to a
-/// readable one, and kept. One without an id goes into the todo of its file's name, with its line
-/// where the file holds several. Of conversations with one id, one that another begins with is passed
-/// over; of the others the first keeps the id, and the rest go into todos of that id and their file's
-/// name. All inputs are read through before anything is written. A conversation that an earlier
-/// import left half-way, or that has grown since, goes on where it stopped; one whose todo holds
-/// something else is refused.
+/// Each conversation goes into the todo of its own id; an id that is not valid for a todo is mapped to a readable one
+/// and kept. A conversation without an id goes into the todo of its file's name, with its line if the file holds
+/// several. Among conversations with the same id, one that is the beginning of another is skipped; of the others the
+/// first keeps the id, and the rest go into todos named by that id and their file's name. All inputs are read before
+/// anything is written. A conversation that an earlier import left half-way, or that has grown since, continues where
+/// it stopped; one whose todo holds something else is refused.
 ///
-/// Formats are told from the content: foldback JSON Lines; chat-completions arrays and bodies;
-/// Anthropic Messages bodies and lists of messages; either body inside a line of a log or batch;
-/// session logs of Claude Code and Codex; sessions of OpenCode, in its database (opencode.db) or as `opencode export`
-/// prints them; messages of LangChain and LangGraph. Whatever has no place
-/// in a message is kept under "source", and comes back with an export.
+/// Formats are detected from the content: foldback JSON Lines; chat-completions arrays and bodies; Anthropic Messages
+/// bodies and lists of messages; either body inside a line of a log or batch; session logs of Claude Code and Codex;
+/// sessions of OpenCode, in its database (opencode.db) or as `opencode export` prints them; messages of LangChain and
+/// LangGraph. Anything that has no place in a message is kept under "source", and an export returns it.
 ///
-/// Of a folder, folders named tool-results and files named *.meta.json, which belong to session logs,
-/// are passed over; so, with a note, are files that hold no conversation, and packed files that stand
-/// beside the plain ones.
+/// In a folder, folders named tool-results and files named *.meta.json, which belong to session logs, are skipped. So
+/// are, with a note, files that hold no conversation, and compressed files beside the plain ones.
 ///
-/// With --watch, what is there is recorded, and then what other programs write, until Ctrl-C: each message once,
-/// whatever becomes of the files. A line counts once it is ended, and a response once the log says that it is. A
-/// conversation that went back to an earlier point, or was written anew behind the same beginning, goes on in its
-/// todo, behind all that stands there. One that begins otherwise than its todo goes into a todo of its name and a
-/// number. What cannot be read is named and passed over. Blocks close as they do while an agent works; `foldback
-/// import` closes the last one.
+/// With --watch, existing messages are recorded, and then what other programs write, until Ctrl-C: each message once,
+/// whatever happens to the files. A line counts once it is ended, and a response once the log says that it is complete.
+/// A conversation that went back to an earlier point, or was rewritten after the same beginning, continues in its todo
+/// after everything there. One that begins differently from its todo goes into a todo of its name and a number. What
+/// cannot be read is reported and skipped. Blocks close as they do while an agent works; `foldback import` closes the
+/// last one.
 ///
-/// JSON, a line for each conversation: {"id", "todo_id", "messages", "recorded", "held",
-/// "blocks"}; `recorded` counts the messages written now, `held` those that were there before,
-/// `blocks` the blocks closed now. With --watch, a line each time that messages were written.
+/// JSON, a line for each conversation: {"id", "todo_id", "messages", "recorded", "held", "blocks"};
+/// `recorded` counts the messages written now, `held` those that were there before, `blocks` the
+/// blocks closed now. With --watch, there is a line each time messages are written.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback import examples/coding-session.jsonl
@@ -54,16 +51,16 @@ pub(crate) struct Import {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// The todo for the only conversation, in place of its own id
+    /// The todo for the only conversation, in place of that of its own id
     #[arg(long, value_name = "ID")]
     todo: Option<TodoId>,
 
-    /// Report damaged lines, files that hold no conversation, unreadable files of a folder, and
-    /// conversations whose todo holds something else, and go on behind them
+    /// Report damaged lines, files that hold no conversation, unreadable files in a folder, and
+    /// conversations whose todo holds something else, and continue after them
     #[arg(long)]
     lenient: bool,
 
-    /// Go on recording what is written to the files, and to new ones of the folders, until Ctrl-C
+    /// Keep recording what is written to the files, and to new ones in the folders, until Ctrl-C
     #[arg(long, conflicts_with_all = ["todo", "lenient"])]
     watch: bool,
 }
@@ -132,7 +129,7 @@ impl Import {
     }
 }
 
-/// Records what is written to files, until Ctrl-C.
+/// Records what is written to the files, until Ctrl-C.
 fn watch(files: Vec<PathBuf>, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
     for file in &files {
         let is_named = file.as_os_str() != "-";
@@ -151,8 +148,8 @@ fn watch(files: Vec<PathBuf>, globals: &Globals, out: &Output) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// Whether a conversation that its todo does not take is passed over. A log that was still being
-/// written when it was recorded is nobody's fault.
+/// Whether a conversation that its todo does not accept is skipped. It is no error if a log was
+/// still being written when it was recorded.
 pub(crate) fn is_passed(error: &foldback::Error, lenient: bool) -> bool {
     match error.kind() {
         ErrorKind::SourceChanged => true,
@@ -161,11 +158,11 @@ pub(crate) fn is_passed(error: &foldback::Error, lenient: bool) -> bool {
     }
 }
 
-/// Conversations that are imported beside each other: so many, or of so many messages.
+/// The number of conversations that are imported together, and the most messages in them.
 const STEP: usize = 64;
 const STEP_MESSAGES: usize = 8_192;
 
-/// The next conversations, each with its todo.
+/// Returns the next conversations, each with its todo.
 fn next_step(
     conversations: &mut impl Iterator<Item = Result<Sourced, CliError>>,
     todo: Option<&TodoId>,
@@ -200,17 +197,17 @@ impl<'a> ImportJson<'a> {
     }
 }
 
-/// Says what helps where one of several conversations is refused.
+/// Adds a hint to the refusal of one of several conversations.
 fn with_hint(error: foldback::Error, conversations: u64) -> CliError {
     match error.kind() {
         ErrorKind::AlreadyExists if conversations > 1 => {
-            CliError::Usage(format!("{error}; --lenient passes over this one"))
+            CliError::Usage(format!("{error}; --lenient skips this one"))
         }
         _ => error.into(),
     }
 }
 
-/// Says what is not as a reader might expect it.
+/// Reports what a user might not expect.
 pub(crate) fn tell(out: &Output, sourced: &Sourced, todo: &TodoId) {
     let conversation = &sourced.conversation;
     match &conversation.id {
@@ -226,12 +223,12 @@ pub(crate) fn tell(out: &Output, sourced: &Sourced, todo: &TodoId) {
     tell_odd(out, sourced);
 }
 
-/// Says how much was passed over.
+/// Reports how much was skipped.
 pub(crate) fn tell_skipped(out: &Output, survey: &Survey<'_>) -> Result<(), CliError> {
     survey.skipped().map_or(Ok(()), |skipped| say(out, skipped))
 }
 
-/// A line for a person; where results are JSON, a note.
+/// Prints a line for a person, or a note if results are JSON.
 fn say(out: &Output, line: String) -> Result<(), CliError> {
     match out.is_json() {
         true => out.note(line),
@@ -240,7 +237,7 @@ fn say(out: &Output, line: String) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Says what is odd about a conversation.
+/// Reports what is odd about a conversation.
 pub(crate) fn tell_odd(out: &Output, sourced: &Sourced) {
     if out.is_quiet() {
         return;
@@ -256,7 +253,7 @@ fn print(out: &Output, imported: &ImportJson<'_>) -> Result<(), CliError> {
     }
     let held = match imported.held {
         0 => String::new(),
-        held => format!(" behind {} that were there", thousands(held)),
+        held => format!(" after {} already there", thousands(held)),
     };
     out.line(format!(
         "{}: {}{held}, {} closed",

@@ -12,13 +12,13 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Show what passed through the gateway, what it cost, and what it would have cost whole
+/// Show what passed through the gateway, what it cost, and what it would have cost in full
 ///
-/// Tokens are the provider's own count, from its answers. What a conversation would have cost whole is the same until
-/// something is left out; from then on it is what the provider's cache would have held, and what is new. A cost is
-/// given in tokens at the plain price, of what was asked: answers cost the same either way. It holds what the model took
-/// to look things up within a turn, unseen by the client: "recalls" are those requests. Where a provider says
-/// nothing of tokens, four bytes are taken for one, and `estimated` counts the request.
+/// Tokens are the provider's own count, from its answers. The full cost of a conversation is the actual one until
+/// something is left out; from then on it is computed from what the provider's cache would have held and what is new. A
+/// cost is given in tokens at the plain price and covers input only: answers cost the same either way. It includes what
+/// the model used to look things up within a turn, unseen by the client; "recalls" are those requests. If a provider
+/// does not report tokens, four bytes count as one token, and `estimated` counts the request.
 ///
 /// JSON: [{"name", "first", "last", "requests", "folded", "estimated", "sent": {"bytes", "read", "written", "plain",
 /// "cost"}, "whole": {the same}, "output", "recalls": {"requests", "read", "written", "plain", "output", "cost"},
@@ -30,16 +30,16 @@ use std::io;
   foldback ledger
   foldback ledger --by model --since 2026-11-01")]
 pub(crate) struct Ledger {
-    /// What sums are made of
+    /// What the sums are grouped by
     #[arg(long, value_enum, default_value_t = By::Session)]
     by: By,
 
-    /// Only what was asked from this day or time on, in UTC: 2026-11-23, or 2026-11-23T10:00:00Z
+    /// Only requests from this day or time on, in UTC: 2026-11-23, or 2026-11-23T10:00:00Z
     #[arg(long, value_name = "DATE", value_parser = since)]
     since: Option<Timestamp>,
 }
 
-/// What sums are made of.
+/// What the sums are grouped by.
 #[derive(Clone, Copy, ValueEnum)]
 enum By {
     Session,
@@ -64,7 +64,7 @@ impl Ledger {
             return Ok(Outcome::Done);
         }
         if rows.is_empty() {
-            out.note("nothing has passed through a gateway; `foldback wrap` and `foldback gateway` are one");
+            out.note("nothing has passed through a gateway yet; `foldback wrap` and `foldback gateway` start one");
             return Ok(Outcome::Done);
         }
         let name = match self.by {
@@ -86,14 +86,14 @@ impl Ledger {
         table.print(out)?;
         if all.estimated > 0 {
             out.note(format_args!(
-                "the tokens of {} are an estimate: the provider said nothing of them",
+                "the tokens of {} are an estimate: the provider did not report them",
                 text::count(all.estimated, "request")
             ));
         }
         let Checked { requests, counted, whole, .. } = all.checked;
         if requests > 0 {
             out.note(format_args!(
-                "the provider counts {} tokens of {} whole, and the ledger holds {} ({:+.1} %)",
+                "the provider counts {} tokens for {} in full, and the ledger has {} ({:+.1} %)",
                 text::short(counted),
                 text::count(requests, "request"),
                 text::short(whole),
@@ -103,7 +103,7 @@ impl Ledger {
         Ok(Outcome::Done)
     }
 
-    /// The sums, the oldest first.
+    /// The sums, oldest first.
     fn rows(&self, globals: &Globals) -> Result<Vec<Row>, CliError> {
         let path = store::folder(globals)?.join(foldback_gateway::Ledger::FILE);
         let failed = |source| CliError::Io { what: format!("reading {}", path.display()), source };
@@ -136,7 +136,7 @@ impl Ledger {
 }
 
 impl By {
-    /// What an entry counts for.
+    /// The group that an entry belongs to.
     fn name(self, entry: &Entry) -> String {
         match self {
             Self::Session => entry.session.clone(),

@@ -19,18 +19,18 @@ use std::str::FromStr;
 
 /// Bring back a block or a payload, word for word
 ///
-/// A block is printed message by message, each exactly as it was recorded. A payload goes out byte
-/// for byte, so that it can be sent into a file; with --lines or --match, only those lines. What
-/// another todo has granted is loaded by its full name (b_<todo>_<nnn>, store://<todo>/<n>-<check>).
+/// A block is printed message by message, each exactly as it was recorded. A payload is printed byte for byte, so that
+/// it can be redirected into a file; with --lines or --match, only those lines. What another todo has granted is loaded
+/// by its full name (b_<todo>_<nnn>, store://<todo>/<n>-<check>).
 ///
-/// With --out, the file gets a payload's bytes, in a few megabytes of memory whatever the size, or a
-/// block's messages as JSON Lines, one message in memory at a time; it appears when it is whole. `-` is
-/// no file: without --out, a payload's bytes go to the output.
+/// With --out, the file receives a payload's bytes, in a few megabytes of memory whatever the size, or a block's
+/// messages as JSON Lines, one message in memory at a time; it appears once it is complete. `-` is not a file: without
+/// --out, a payload's bytes go to stdout.
 ///
-/// JSON, of a block: {"kind": "block", "header": {...}, "messages": [...]}; of a payload: {"kind":
-/// "payload", "ref", "bytes", "first_line", "last_line", "text" or "base64", "next"}; `bytes` is the
-/// size of the whole payload, `next` the place to go on at when the answer was cut short, as --lines
-/// and --from take it. With --out: {"kind": "file", "ref", "bytes", "path"}.
+/// JSON, for a block: {"kind": "block", "header": {...}, "messages": [...]}; for a payload: {"kind": "payload", "ref",
+/// "bytes", "first_line", "last_line", "text" or "base64", "next"}; `bytes` is the size of the whole payload, and
+/// `next` the place to continue at if the answer was cut short, as --lines and --from take it. With --out: {"kind":
+/// "file", "ref", "bytes", "path"}.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback load --todo coding-session b_coding-session_003
@@ -42,20 +42,19 @@ pub(crate) struct Load {
     #[command(flatten)]
     todo: TodoArg,
 
-    /// A block's id (b_...) or a payload's reference (store://...), as `blocks`, `search` and `view`
-    /// show them
+    /// A block's id (b_...) or a payload's reference (store://...), as `blocks`, `search` and `view` show it
     #[arg(value_name = "REF")]
     reference: String,
 
-    /// Of a payload, only these lines: A-B, A- or A, counted from 1
+    /// Only these lines of a payload: A-B, A- or A, counted from 1
     #[arg(long, value_name = "A-B", value_parser = Lines::from_str)]
     lines: Option<Lines>,
 
-    /// Of a payload, only lines that this regular expression matches
+    /// Only lines of a payload that match this regular expression
     #[arg(long = "match", value_name = "RE", conflicts_with = "lines")]
     pattern: Option<String>,
 
-    /// With --match, this many lines around each match
+    /// With --match, this many lines of context around each match
     #[arg(long, value_name = "N", default_value_t = 0, requires = "pattern")]
     context: usize,
 
@@ -67,7 +66,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
 
-    /// Write everything into this file, for tools that take files
+    /// Write everything into this file, for tools that read files
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lines", "pattern", "max_tokens"])]
     out: Option<PathBuf>,
 }
@@ -125,7 +124,7 @@ impl Load {
             query,
             ..AuditEvent::default()
         };
-        // What is not noted is not given.
+        // Content is given only if the access is recorded.
         memory.audit().note(&event)?;
         match &reference {
             Reference::Block(id) => self.block(&memory, id, out),
@@ -135,14 +134,14 @@ impl Load {
         }
     }
 
-    /// The todo that the reference leads to.
+    /// Resolves the todo that the reference leads to.
     fn locate(&self, memory: &Memory, reference: &Reference) -> Result<Todo, CliError> {
         let todo = &self.todo.todo;
-        // One that is not there is told apart from a reference that leads nowhere.
+        // A missing todo is reported differently from a reference that leads nowhere.
         memory.find(todo)?;
         memory.references().locate(todo, reference).map_err(|error| match reference {
             _ if error.kind() != ErrorKind::NotFound => error.into(),
-            // Of another todo nothing is told that it did not grant, not even whether there is it.
+            // Nothing that another todo has not granted is revealed, not even whether it exists.
             Reference::Block(id) => self.no_block(id),
             Reference::Payload { .. } => {
                 PayloadError::NotFound { reference: reference.to_string() }.into()
@@ -150,7 +149,7 @@ impl Load {
         })
     }
 
-    /// The open messages of the todo, where this is their id.
+    /// Returns the open messages of the todo, if this is their id.
     fn open_block(&self, memory: &Memory, id: &BlockId) -> Result<Option<Block>, CliError> {
         if *id.todo() != self.todo.todo {
             return Ok(None);
@@ -176,7 +175,7 @@ impl Load {
         if let Reference::Payload { n, check, todo: of } = reference
             && of == todo.id()
         {
-            // In the own todo, a wrong check is told apart.
+            // In the own todo, a wrong check is reported as such.
             memory.payloads().resolve(&todo, &PayloadRef::local(*n, *check))?;
         }
         self.locate(memory, reference)?;
@@ -195,7 +194,7 @@ impl Load {
 
     fn block(&self, memory: &Memory, id: &BlockId, out: &Output) -> Result<Outcome, CliError> {
         if self.lines.is_some() || self.pattern.is_some() {
-            let what = "--lines and --match are for payloads (store://...); a block comes whole";
+            let what = "--lines and --match are for payloads (store://...); a block is always printed whole";
             return Err(CliError::Usage(what.to_owned()));
         }
         let block = match self.open_block(memory, id)? {
@@ -256,7 +255,7 @@ impl Load {
             (None, Some(Lines { first, last })) => {
                 Some(payloads.lines(&todo, meta.n, first, last, budget)?)
             }
-            // A budget without lines is one from the first line on.
+            // A budget without lines starts at the first line.
             (None, None) if self.max_tokens.is_some() => {
                 Some(payloads.lines(&todo, meta.n, 1, u64::MAX, budget)?)
             }
@@ -288,7 +287,7 @@ impl Load {
     ) -> Result<Outcome, CliError> {
         let mut bytes = Vec::new();
         for run in &excerpt.runs {
-            // Runs that are apart begin on lines of their own.
+            // Separate runs of lines begin on lines of their own.
             if bytes.last().is_some_and(|last| *last != b'\n') {
                 bytes.push(b'\n');
             }
@@ -309,7 +308,7 @@ impl Load {
                     excerpt.total_lines
                 ));
             } else if self.pattern.is_some() && excerpt.matches == 0 {
-                out.note("no line matches; the pattern is a regular expression and minds case");
+                out.note("no line matches; the pattern is a case-sensitive regular expression");
             }
         }
         Ok(Outcome::clean_if(self.pattern.is_none() || excerpt.matches > 0))
@@ -338,7 +337,7 @@ impl PayloadJson {
     }
 }
 
-/// Bytes as JSON can hold them.
+/// Bytes as JSON can represent them.
 fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
     match String::from_utf8(bytes) {
         Ok(text) => (Some(text), None),
@@ -357,7 +356,7 @@ impl FromStr for Lines {
             .zip(last)
             .map(|(first, last)| Self { first, last })
             .filter(|lines| lines.first.line > 0 && lines.first.line <= lines.last)
-            .ok_or_else(|| "lines look like 10-20, 10- or 10, and count from 1".to_owned())
+            .ok_or_else(|| "expected lines such as 10-20, 10- or 10, counted from 1".to_owned())
     }
 }
 

@@ -18,15 +18,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Offer the store to another program's agent, as a Model Context Protocol server
+/// Serve the store to another program's agent over the Model Context Protocol
 ///
-/// The tools are search_block, list_blocks and load, and with --allow-record also record. They work in
-/// one conversation: the one that --todo names, or the one that was last had in the folder that the
-/// client names as its root, or in that of --folder. The agent cannot choose another.
+/// The tools are search_block, list_blocks and load and, with --allow-record, also record. They work in one
+/// conversation: the one that --todo names, or the latest one in the folder that the client names as its root, or in
+/// that of --folder. The agent cannot choose another.
 ///
-/// The client starts the command, and talks to it over standard input and output, until one of the two
-/// ends. With --http it serves any number of clients of this machine at once, until it is interrupted. It
-/// only reads the store, unless it may record; others may read and write it meanwhile.
+/// The client starts the command, and talks to it over standard input and output until one of the two ends. With --http
+/// it serves any number of clients on this machine at once until it is interrupted. It only reads the store unless it
+/// may record; other processes may read and write it meanwhile.
 ///
 /// `foldback mcp install` writes what a client needs into the client's own configuration.
 #[derive(Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Mcp {
     #[command(flatten)]
     what: What,
 
-    /// Serve clients over HTTP at an address of this machine, such as 127.0.0.1:8765; they find it at
+    /// Serve clients over HTTP at an address on this machine, such as 127.0.0.1:8765; they connect to
     /// http://127.0.0.1:8765/mcp
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
@@ -57,24 +57,24 @@ enum Setup {
     Uninstall(Uninstall),
 }
 
-/// What is offered.
+/// What the server offers.
 #[derive(Args)]
 struct What {
-    /// Work in this todo; `foldback todos` lists those there are
+    /// Work in this todo; `foldback todos` lists them
     #[arg(long, value_name = "ID", conflicts_with_all = ["folder", "any_todo"])]
     todo: Option<TodoId>,
 
-    /// Work in the todo whose work was last in this folder, whatever roots the client names; `.` is
+    /// Work in the latest todo with work in this folder, whatever roots the client names; `.` is
     /// the folder in which the client starts the server
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// Let search_block and load reach every todo of the store: for a client of your own
+    /// Let search_block and load reach every todo of the store: for your own client only
     #[arg(long)]
     any_todo: bool,
 
-    /// Offer record, too. Notes go into the todo that --todo names, or into one of the folder's own,
-    /// which then is the one that is read
+    /// Offer record, too. Notes go into the todo that --todo names, or into the folder's own todo for notes, which is
+    /// then the one that is read
     #[arg(long)]
     allow_record: bool,
 }
@@ -134,16 +134,16 @@ fn serve(
             return server.serve_stdio().await;
         };
         let listening = HttpServer::bind(address).await?;
-        out.remark(format_args!("serving at {}; interrupt to end it", listening.url()));
+        out.remark(format_args!("serving at {}; press Ctrl-C to stop", listening.url()));
         listening.serve(server, interrupted()).await
     });
-    // A call that is still at work, for a client that is gone, keeps nobody waiting.
+    // A call that is still running for a client that is gone does not delay the end.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served.map_err(|error| CliError::Usage(error.to_string()))?;
     Ok(Outcome::Done)
 }
 
-/// Done once the process is interrupted or told to end.
+/// Completes once the process is interrupted or asked to end.
 async fn interrupted() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]

@@ -37,7 +37,7 @@ use crate::output::Output;
 use clap::Subcommand;
 use foldback_core::TodoId;
 
-/// What foldback can do.
+/// The commands of foldback.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Run(Box<run::Run>),
@@ -75,7 +75,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether settings mean anything to it. Where they are broken, the rest goes on.
+    /// Whether the command uses settings. The others work although settings are broken.
     pub(crate) fn reads_settings(&self) -> bool {
         match self {
             Self::Completions(_) => false,
@@ -128,7 +128,7 @@ pub(crate) fn run(
 /// The todo that a command works on.
 #[derive(clap::Args)]
 pub(crate) struct TodoArg {
-    /// The todo; `foldback todos` lists those there are
+    /// The todo; `foldback todos` lists them
     #[arg(long, value_name = "ID")]
     pub(crate) todo: TodoId,
 }

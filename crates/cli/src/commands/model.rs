@@ -10,21 +10,20 @@ use clap::{Args, Subcommand};
 use foldback_providers::{CheckFinding, ModelCheck, public_url};
 use serde::Serialize;
 
-/// What the model's server takes
+/// Check what the model's server supports
 #[derive(Subcommand)]
 pub(crate) enum Model {
     Check(Check),
 }
 
-/// Ask the model's server a handful of questions, and say what works
+/// Send the model's server a few requests, and report what works
 ///
-/// Some ten short requests find out whether it answers and streams, takes tools and calls them, and what
-/// its chat template can say: instructions, calls beside each other, the user behind a result. What it
-/// takes otherwise is named as settings, to be written down under [model].
+/// About ten short requests find out whether it answers and streams, accepts tools and calls them, and what its chat
+/// template supports: instructions, parallel calls, a user message after a result. Anything that it needs done
+/// differently is printed as settings to write under [model].
 ///
-/// JSON: {"model", "at", "is_usable", "findings": [{"question", "holds", "detail"}], "settings"}; `holds`
-/// is null where it could not be found out. The exit code is 1 where no agent can work with the server, or a
-/// question had no answer.
+/// JSON: {"model", "at", "is_usable", "findings": [{"question", "holds", "detail"}], "settings"}; `holds` is null if it
+/// could not be determined. The exit code is 1 if no agent can work with the server, or if a question had no answer.
 #[derive(Args)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -68,9 +67,9 @@ impl Check {
             }
             table.print(out)?;
             if check.settings.is_empty() {
-                out.line("\nNothing has to be set.")?;
+                out.line("\nNo settings are needed.")?;
             } else {
-                out.line("\nWrite down:\n\n[model]")?;
+                out.line("\nAdd to your settings:\n\n[model]")?;
                 check.settings.iter().try_for_each(|line| out.line(line))?;
             }
             let is_open = check.findings.iter().any(|finding| finding.holds.is_none());

@@ -12,14 +12,13 @@ use serde::Serialize;
 
 /// Record messages as they arrive: JSON Lines on standard input
 ///
-/// Each line is one message in the shape of chat-completions. It is durable before the next line
-/// is read. At the end of the input the conversation stays open: recording may go on at any time.
-/// A line that is no message ends the recording with exit code 2; everything before it stays. With
-/// --lenient it is reported and skipped. When nobody reads the answers any more, recording ends with
-/// exit code 1.
+/// Each line is one message in chat-completions format. It is durable before the next line is read. At the end of the
+/// input the conversation stays open: recording can continue at any time. A line that is not a message ends the
+/// recording with exit code 2; everything before it stays. With --lenient it is reported and skipped. When nobody reads
+/// the answers any more, recording ends with exit code 1.
 ///
-/// JSON, a line for each message, sent off once it is durable: {"todo_id", "seq", "closed":
-/// [block ids]}; for a line that was skipped: {"todo_id", "line", "skipped": why}
+/// JSON, a line for each message, sent once it is durable: {"todo_id", "seq", "closed": [block
+/// ids]}; for a line that was skipped: {"todo_id", "line", "skipped": why}
 #[derive(Args)]
 #[command(after_long_help = "Example:
   echo '{\"role\": \"user\", \"content\": \"Which port is it?\"}' | foldback record --todo ports")]
@@ -27,7 +26,7 @@ pub(crate) struct Record {
     #[command(flatten)]
     todo: TodoArg,
 
-    /// Report lines that are no message, and go on behind them
+    /// Report lines that are not messages, and continue after them
     #[arg(long)]
     lenient: bool,
 }
@@ -59,7 +58,7 @@ impl Record {
             true => CliError::Unread(text::count(count, "message")),
             false => error,
         };
-        // The next message; lines that are none are answered in their turn.
+        // The next message; lines that are not messages are answered in their turn.
         let mut next = |count| {
             while let Some(message) = lines.next() {
                 match message {
@@ -72,7 +71,7 @@ impl Record {
             }
             Ok(None)
         };
-        // Neither a store nor a todo is made for an input that holds no message.
+        // An input without messages creates neither a store nor a todo.
         let Some(first) = next(count)? else {
             out.note(format_args!("the input holds no message, so nothing is recorded in {todo}"));
             return Ok(Outcome::Done);
@@ -102,7 +101,7 @@ impl Record {
     }
 }
 
-/// Says that a line was passed over, and why.
+/// Reports that a line was skipped, and why.
 fn skip(
     out: &Output,
     todo: &TodoId,

@@ -24,27 +24,26 @@ use std::path::PathBuf;
 
 /// Feed recorded conversations through a live session, and prove that nothing is lost
 ///
-/// Every message is recorded as if it happened now. Blocks are shown as they close, with why they
-/// closed; large parts as they are stored outside. Before each assistant message (in a conversation
-/// without any, after each user message) the prompt is built as the model would get it, counted with
-/// o200k, and set against keeping everything and against a summary and the last messages (extracted
-/// by rule, where others ask a model). At the end every message is rebuilt from the store and
-/// compared byte for byte with its source, blocks and open tail are checked to be the sequence, and
-/// every payload's hash is checked. Then a few searches show that what folded is found.
+/// Every message is recorded as if it happened now. Blocks are shown as they close, with the reason; large parts as
+/// they are stored outside. Before each assistant message (in a conversation without any, after each user message) the
+/// prompt is built as the model would get it, counted with o200k, and compared with keeping everything and with a
+/// summary plus the last messages (extracted by rule, where others ask a model). At the end every message is rebuilt
+/// from the store and compared byte for byte with its source, blocks and open tail are checked to form the whole
+/// sequence, and every payload's hash is checked. Then a few searches show that folded content is found.
 ///
-/// Without --store the store is a temporary one, in memory unless --engine names another. With
+/// Without --store the store is temporary, and in memory unless --engine names another. With
 /// --store (FOLDBACK_STORE does not count here) the conversations stay there, and a replay that was
-/// stopped goes on where it was; what is there already is measured all the same.
+/// stopped continues where it was; messages that are already there are measured all the same.
 ///
-/// The exit code is 1 when a conversation did not come back exactly, a prompt was no valid request,
-/// a call was parted from its result, or the window was over 12 messages.
+/// The exit code is 1 if a conversation did not come back exactly, a prompt was not a valid
+/// request, a call was separated from its result, or the window was over 12 messages.
 #[derive(Args)]
 #[command(after_long_help = "\
 Cost with a prompt cache, for each call, in ordinary input tokens:
   0.1 x what the prompt shares with the beginning of the one before, in runs of 16 tokens
   + 1.25 x the rest of its stable part, which is written into the cache
   + 1.0 x what no cache holds: prefixes under 1,024 tokens, the volatile suffix
-or every token at 1.0, where that is less for the whole conversation.
+or every token at 1.0, if that is less for the whole conversation.
 The tools that the recording declares count in front of every prompt, and those of the memory in front of
 its own. Searches and loads that a model might have made are not among the calls; foldback bench savings
 counts them.
@@ -67,12 +66,12 @@ pub(crate) struct Replay {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Report damaged lines, files that hold no conversation, unreadable files of a folder, and
-    /// conversations whose todo holds something else, and go on behind them
+    /// Report damaged lines, files that hold no conversation, unreadable files in a folder, and
+    /// conversations whose todo holds something else, and continue after them
     #[arg(long)]
     lenient: bool,
 
-    /// What decides what a model is sent
+    /// The policy that decides what a model is sent
     #[arg(
         long,
         value_name = "P",
@@ -81,21 +80,21 @@ pub(crate) struct Replay {
     )]
     policy: Policy,
 
-    /// Print the prompt of call N, counted from 1, and nothing else; nothing is kept
+    /// Print only the prompt of call N, counted from 1; nothing is kept
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     at: Option<u64>,
 
-    /// Write a page that shows what happened: one HTML file, with everything in it
+    /// Write a page that shows what happened: a self-contained HTML file
     #[arg(long, value_name = "OUT.html", conflicts_with = "at")]
     report: Option<PathBuf>,
 }
 
-/// So many conversations are in memory at once, for each thread.
+/// The number of conversations in memory at once, per thread.
 const BATCH: usize = 8;
 
 /// Where conversations are recorded.
 enum Place {
-    /// Each in a store of its own that is gone afterwards.
+    /// Each in a store of its own that is removed afterwards.
     Temporary(Box<Options>),
     /// All in a store that stays.
     Kept(Memory),
@@ -126,12 +125,12 @@ impl Replay {
             let mut options = store::temporary_options(globals)?;
             options = options.with_view(globals.settings.view.of(self.policy.view()));
             if self.report.is_some() {
-                // Same input, same page: a message without a time gets no time of today.
+                // The same input gives the same page: a message without a time does not get the current one.
                 options = options.with_clock(|| Timestamp(0));
             }
             Place::Temporary(Box::new(options))
         };
-        // What stays is recorded to the end, whoever still reads.
+        // A kept conversation is recorded to the end, even if nobody reads the output any more.
         let out = &if keeps { out.finishing() } else { out.clone() };
         if survey.conversations == 1 {
             let sourced = survey.conversations().next().transpose()?;
@@ -158,7 +157,7 @@ impl Replay {
         can_be_written(path)
     }
 
-    /// Writes the page, where one was asked for.
+    /// Writes the page, if one was asked for.
     fn write_report(&self, page: &Page, out: &Output) -> Result<(), CliError> {
         let Some(path) = &self.report else { return Ok(()) };
         let bytes = text::bytes(page.write(path)?);
@@ -166,7 +165,7 @@ impl Replay {
         Ok(())
     }
 
-    /// One conversation, with everything that happens to it.
+    /// Replays one conversation, and prints everything that happens to it.
     fn one(&self, sourced: &Sourced, place: &Place, out: &Output) -> Result<Outcome, CliError> {
         let todo = sourced.todo();
         if let Place::Kept(_) = place {
@@ -223,7 +222,7 @@ impl Replay {
         Ok(Outcome::clean_if(report.is_clean()))
     }
 
-    /// Many conversations, a line each. What is printed stands in the order of the input.
+    /// Replays many conversations, and prints a line for each, in the order of the input.
     fn many(&self, survey: &Survey<'_>, place: &Place, out: &Output) -> Result<Outcome, CliError> {
         let many = if out.is_json() { None } else { Some(Many::begin(out)?) };
         let mut progress = out.progress("replaying", survey.messages);
@@ -238,7 +237,7 @@ impl Replay {
             }
             let paints = self.report.is_some() && page.has_room();
             let reports: Vec<_> = match place {
-                // One store has one writer at a time, so threads would only wait for each other.
+                // A store has one writer at a time, so threads would only wait for each other.
                 Place::Kept(memory) => {
                     batch.iter().map(|sourced| self.silently(sourced, memory, false)).collect()
                 }
@@ -291,7 +290,7 @@ impl Replay {
         painted(&run, paints, &mut |_| Ok(()))
     }
 
-    /// The prompt of one call.
+    /// Prints the prompt of one call.
     fn prompt_of(
         &self,
         at: u64,
@@ -301,7 +300,7 @@ impl Replay {
     ) -> Result<Outcome, CliError> {
         if survey.conversations != 1 {
             return Err(CliError::Usage(format!(
-                "--at shows a call of one conversation, and the input holds {}",
+                "--at shows a call of one conversation, but the input holds {}",
                 survey.conversations
             )));
         }
@@ -315,7 +314,7 @@ impl Replay {
             let (report, prompt) = replay_baseline(&sourced, baseline, stop)?;
             (found, calls) = (prompt, report.calls);
         } else {
-            // It only looks, so it never touches a store that stays.
+            // It only reads, so it never touches a store that stays.
             let options = store::shaped(globals).with_secret(KNOWN_SECRET);
             let options = options.with_view(globals.settings.view.of(self.policy.view()));
             let memory = Memory::in_memory(options)?;
@@ -344,7 +343,7 @@ impl Replay {
     }
 }
 
-/// Replays a conversation and, where one is wanted, paints its picture.
+/// Replays a conversation and, if asked to, draws its picture.
 fn painted(
     run: &Run<'_>,
     paints: bool,
@@ -362,18 +361,18 @@ fn painted(
     Ok((report, picture))
 }
 
-/// Shows that what folded is found, by words that one early block alone holds.
+/// Shows that folded content is found, by words that only one early block holds.
 fn recalls(memory: &Memory, todo: &TodoId, out: &Output) -> Result<(), CliError> {
     let samples = samples(memory, todo)?;
     if samples.is_empty() {
         return Ok(());
     }
     out.line("")?;
-    out.line(style::paint(style::HEAD, "What folded is found again"))?;
+    out.line(style::paint(style::HEAD, "Folded content is found again"))?;
     for sample in samples {
         match sample {
             Sample::Search { query, found, range, right, snippet } => {
-                let other = if right { "" } else { ", another block than the words are of" };
+                let other = if right { "" } else { ", not the block that the words are from" };
                 out.line(format!("  search \"{}\"", text::plain(&query)))?;
                 let found = style::paint(style::NAME, found);
                 out.line(format!("    → {found}, messages {}{other}", block::range(range)))?;
@@ -395,6 +394,6 @@ fn recalls(memory: &Memory, todo: &TodoId, out: &Output) -> Result<(), CliError>
 }
 
 fn policy(name: String) -> Policy {
-    // The names were checked before.
+    // The names were checked earlier.
     Policy::named(&name).unwrap_or(Policy::Foldback)
 }

@@ -12,41 +12,40 @@ use foldback_kv::Engine;
 
 /// Let an agent work on a task
 ///
-/// The agent works in a folder (--workspace) with a model of yours, step by step or by a plan, and its
-/// conversation is recorded and folded in the store: what is said in a run is the todo of the same name.
-/// --todo asks the next question in it, as a run of its own (`NAME:2`).
-/// It reads and writes in that folder and nowhere else, runs commands only in a sandbox without a
-/// network, and asks before it changes something (--yes: it does not; without a terminal nothing is
-/// changed). What --max-... allow is for the whole run; a sub-agent takes a part of what is left. Ctrl-C
-/// stops it cleanly; --resume goes on, also after it was killed.
+/// The agent works in a folder (--workspace) with a model of yours, step by step or by a plan, and its conversation is
+/// recorded and folded in the store, in the todo with the name of the run. --todo asks the next question in it, as a
+/// run of its own (`NAME:2`). The agent reads and writes in that folder and nowhere else, runs commands only in a
+/// sandbox without a network, and asks before it changes something (not with --yes; without a terminal nothing is
+/// changed). The --max-... limits apply to the whole run; a sub-agent takes a part of what is left. Ctrl-C stops the
+/// run cleanly; --resume continues it, even after it was killed.
 ///
 /// JSON, a line each: {"time", "todo", "event", ..} as things happen, where `event` is began, chose, asked,
 /// answered, planned, started_early, approval_asked, approval_decided, call_began, call_ended, call_skipped, recalled,
 /// folded, todos, delegated, handed_back, stuck, exhausted, noted or ended. The last line is {"event":
 /// "report", "run", "todo", "state", "answer", "why", "task", "strategy", "context", "model", "calls",
 /// "input_tokens", "output_tokens", "cached_tokens", "cost", "sent_tokens", "full_tokens", "summaries",
-/// "blocks", "workspace"}; `full_tokens` are what requests would have held, had everything been kept, and
-/// `sent_tokens` what they held, both estimated. A run that cannot go on has no report: it says why on
+/// "blocks", "workspace"}; `full_tokens` is what requests would have held had everything been kept, and
+/// `sent_tokens` what they held, both estimated. A run that cannot continue has no report: it says why on
 /// stderr.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// What to do
+    /// The task
     #[arg(required_unless_present_any = ["resume", "demo"], conflicts_with_all = ["resume", "demo"])]
     task: Option<String>,
 
-    /// Play recorded turns of a model against real tools, in a folder of its own: needs no model
+    /// Play recorded turns of a model against real tools, in a folder of its own; needs no model
     #[arg(long, conflicts_with_all = WHAT_STAYS, conflicts_with_all = WHICH_MODEL,
           conflicts_with_all = STEPS)]
     demo: bool,
 
-    /// Go on with this run, which was stopped or killed, with another model or other limits where they are
-    /// given; `foldback sessions` lists those there are
+    /// Continue this run, which was stopped or killed, with another model or other limits if they are given; `foldback
+    /// sessions` lists the runs
     #[arg(long, value_name = "ID", conflicts_with_all = WHAT_STAYS, conflicts_with_all = STEPS)]
     resume: Option<TodoId>,
 
-    /// Ask the next question in this conversation: a run's, or any todo of the store. What is not given is as
-    /// in the turn before, but for limits and --yes; `foldback todos` lists them
+    /// Ask the next question in this conversation: a run's, or any todo of the store. Anything not given is as in the
+    /// turn before, except limits and --yes; `foldback todos` lists the todos
     #[arg(long, value_name = "ID", conflicts_with_all = ["resume", "demo", "id"])]
     todo: Option<TodoId>,
 
@@ -73,7 +72,8 @@ Examples:
 impl Run {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         if globals.engine() == Engine::Memory {
-            let what = "the memory engine keeps nothing, and a run is kept; use sqlite or redb";
+            let what =
+                "the memory engine keeps nothing, but a run has to be kept; use sqlite or redb";
             return Err(CliError::Usage(what.to_owned()));
         }
         let Self { task, demo, resume, todo, id, settings, limits } = self;

@@ -22,34 +22,32 @@ use std::time::Instant;
 
 /// Find the blocks of a todo that answer a question, best first
 ///
-/// Words and meaning count: BM25 over the todo's own words, and the similarity of vectors. An exact
-/// hit on an id, a path or a rare word goes first. What stored payloads say is searched under their
-/// blocks, and told with its lines. Blocks that have little to do with the question are left out, as
-/// the agent's own search does it; --all shows them. The open messages behind the last closed block
-/// are searched as a block, under the id that they get when it closes.
+/// Both words and meaning count: BM25 over the todo's own words, and the similarity of vectors. An exact hit on an id,
+/// a path or a rare word ranks first. The text of stored payloads is searched as part of their blocks, and its lines
+/// are shown. Blocks that have little to do with the question are left out, as in the agent's own search; --all shows
+/// them. The open messages after the last closed block are searched as a block, under the id that they get when it
+/// closes.
 ///
-/// With --todo only blocks of that todo are ever looked at, as an agent may. --all-todos is for the
-/// person whose store it is: one list over everything in it, by an index that import and recording
-/// keep up in the background. What it does not hold yet is read from the records, up to some hundreds
-/// of blocks; how many messages are beyond that is said, and --index indexes them first.
+/// With --todo only blocks of that todo are ever read, as for an agent. --all-todos is for the owner of the store: one
+/// list over everything in it, from an index that import and recording maintain in the background. What the index does
+/// not hold yet is read from the records, up to some hundreds of blocks; the number of messages beyond that is
+/// reported, and --index indexes them first.
 ///
-/// JSON: {"hits": [{"block_id", "open", "score", "bm25", "cosine", "first_seq", "last_seq", "text",
-/// "payloads": [{"ref", "first_line", "skip", "last_line", "text", "also_in"}]}], "took_us"}; of
-/// messages over 4,000 characters `text` has beginning and end, a payload that is damaged has no
-/// `text`, and `skip` is how many bytes of a long first line stand before it. With
-/// --explain each hit has "explanation" too; what stands beside words and meaning in its score is
-/// "neighbours", "recent", "dated" and "bonus" there, and "another_script": true marks a block in another
-/// script than the question, which may stand at a place that is kept for such blocks. Where the question could not be compared by
-/// meaning, "by_words_alone" says why. With --all-todos
-/// each hit has "todo_id" too, and beside "hits" stand "blocks", how many were searched, and
-/// "waiting", about how many messages were not.
+/// JSON: {"hits": [{"block_id", "open", "score", "bm25", "cosine", "first_seq", "last_seq", "text", "payloads":
+/// [{"ref", "first_line", "skip", "last_line", "text", "also_in"}]}], "took_us"}; for messages over 4,000 characters
+/// `text` has the beginning and the end, a payload that is damaged has no `text`, and `skip` is how many bytes of a
+/// long first line come before it. With --explain each hit also has "explanation", where "neighbours", "recent",
+/// "dated" and "bonus" are the parts of its score besides words and meaning, and "another_script": true marks a block
+/// in a different script from the question, which may be at a rank that is reserved for such blocks. If the question
+/// could not be compared by meaning, "by_words_alone" says why. With --all-todos each hit also has "todo_id", and
+/// beside "hits" there are "blocks", how many were searched, and "waiting", about how many messages were not.
 ///
-/// What is damaged, missing or cannot be read keeps nothing else from being found. A warning names it, and
-/// with --json "unsearched": [{"ref", "block_id", "messages" or "vectors", "why"}], the first and the last
-/// number of messages, and "why" one of damaged, missing, unreadable (with "detail") and no_room; of more
-/// than 16 parts the rest is counted in "unsearched_more". With --all-todos each has "todo_id" too. Where
-/// only "vectors" of messages are named, their words were searched. The exit code is 1 when nothing was
-/// found, whether or not everything was searched, and otherwise 0.
+/// Damaged, missing or unreadable parts do not keep anything else from being found. A warning names them, and so
+/// does, with --json, "unsearched": [{"ref", "block_id", "messages" or "vectors", "why"}], with the first and the last
+/// number of the messages, and "why" one of damaged, missing, unreadable (with "detail") and no_room; beyond 16 parts the rest
+/// is counted in "unsearched_more". With --all-todos each also has "todo_id". If only "vectors" of messages are named,
+/// their words were searched. The exit code is 1 if nothing was found, whether or not everything was searched, and
+/// otherwise 0.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback search --todo coding-session what was the retry limit
@@ -57,7 +55,7 @@ use std::time::Instant;
   foldback search --all-todos -k 10 --since 2025-01-01T00:00:00Z what did we decide about retries
   foldback search --all-todos --source claude-code --folder . flaky test")]
 pub(crate) struct Search {
-    /// The todo; `foldback todos` lists those there are
+    /// The todo; `foldback todos` lists them
     #[arg(long, value_name = "ID", required_unless_present = "all_todos")]
     todo: Option<TodoId>,
 
@@ -65,12 +63,12 @@ pub(crate) struct Search {
     #[arg(long, conflicts_with = "todo")]
     all_todos: bool,
 
-    /// With --all-todos, only todos of this source: a format, such as claude-code, codex, lang-chain,
-    /// chat-completions or foldback, or run
+    /// With --all-todos, only todos of this source: a format such as claude-code, codex, lang-chain, chat-completions
+    /// or foldback, or run
     #[arg(long, value_name = "SOURCE", conflicts_with = "todo")]
     source: Option<String>,
 
-    /// With --all-todos, only todos whose work was in this folder, or below it
+    /// With --all-todos, only todos with work in or below this folder
     #[arg(long, value_name = "DIR", conflicts_with = "todo")]
     folder: Option<PathBuf>,
 
@@ -99,11 +97,11 @@ pub(crate) struct Search {
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<Timestamp>,
 
-    /// Show blocks that have little to do with the question too
+    /// Show blocks that have little to do with the question, too
     #[arg(long)]
     all: bool,
 
-    /// Show how each score came about: the terms that matched, words against meaning
+    /// Show how each score was computed: the terms that matched, words against meaning
     #[arg(long)]
     explain: bool,
 }
@@ -114,17 +112,17 @@ struct SearchJson<'a> {
     took_us: u64,
     #[serde(flatten)]
     extent: Option<Extent>,
-    /// Why the question was not compared by meaning.
+    /// The reason why the question was not compared by meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_words_alone: Option<String>,
-    /// What was not searched, and how many more parts of the todos were not.
+    /// The parts that were not searched, and how many more there are.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     unsearched: &'a [Unsearched],
     #[serde(skip_serializing_if = "is_zero")]
     unsearched_more: u64,
 }
 
-/// What was searched of all todos.
+/// The extent of a search over all todos.
 #[derive(Clone, Copy, Serialize)]
 struct Extent {
     /// How many blocks were searched.
@@ -133,14 +131,14 @@ struct Extent {
     waiting: u64,
 }
 
-/// Of a longer message, about this much stands in a hit's text; `load` gives it whole.
+/// A hit shows about this much of a longer message; `load` gives it whole.
 const TEXT_CHARS: usize = 4_000;
 
-/// A block under this relevance answers nothing, unless an id, a path or a rare word of the question
-/// stands in it: what the agent's own search drops.
+/// A block below this relevance does not answer the question, unless it has an id, a path or a rare word of the
+/// question; the agent's own search drops it, too.
 const CUTOFF: f32 = 0.675;
 
-/// Lines of a block that are shown for a hit.
+/// The number of lines of a block that are shown for a hit.
 const SNIPPETS: usize = 3;
 
 impl Search {
@@ -156,15 +154,15 @@ impl Search {
             output::warn(
                 globals,
                 format_args!(
-                    "about {} messages are not indexed yet and were not searched; --index does it",
+                    "about {} messages are not indexed yet and were not searched; --index indexes them first",
                     thousands(waiting)
                 ),
             );
         }
         if let Some(error) = &by_words_alone {
-            output::warn(globals, format_args!("{error}; this search goes by words alone"));
+            output::warn(globals, format_args!("{error}; this search uses words alone"));
         }
-        // Even of everything, a block that shares neither a word nor any meaning answers nothing.
+        // Even with --all, a block that shares neither a word nor any meaning is not an answer.
         hits.retain(|hit| hit.bm25 > 0.0 || hit.cosine > 0.0);
         let mut found = Vec::with_capacity(hits.len());
         for hit in &hits {
@@ -186,7 +184,7 @@ impl Search {
                 unsearched_more,
             })?;
         } else if found.is_empty() {
-            let more = if self.all { "" } else { "; --all shows what is nearest" };
+            let more = if self.all { "" } else { "; --all shows the nearest blocks" };
             let or = match &self.todo {
                 Some(todo) => format!(", or `foldback blocks --todo {todo}`"),
                 None => " or `foldback todos`".to_owned(),
@@ -201,7 +199,7 @@ impl Search {
         Ok(Outcome::clean_if(!found.is_empty()))
     }
 
-    /// The store, for reading; with --index its index over all todos is brought up to date first.
+    /// Opens the store for reading; with --index its index over all todos is brought up to date first.
     fn open(&self, globals: &Globals, out: &Output) -> Result<Memory, CliError> {
         if !self.index {
             return store::open_for_search(globals);
@@ -231,7 +229,7 @@ impl Search {
         if let Some(todo) = &self.todo {
             return Ok((memory.search(todo, &request)?, None));
         }
-        // Logs name folders from the root on.
+        // Logs have the full paths of folders.
         let folder = self.folder.as_ref().map(|dir| {
             let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
             dir.canonicalize().unwrap_or(dir)
@@ -299,7 +297,7 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// A line of a hit with the message that it stands in.
+/// A line of a hit with the message that holds it.
 pub(crate) fn snippet_line(snippet: &Snippet, words: &[String], width: usize) -> String {
     let place =
         format!("{:>4} {:<9} ", snippet.seq.0, text::fit(&text::one_line(&snippet.role), 9));
@@ -307,22 +305,22 @@ pub(crate) fn snippet_line(snippet: &Snippet, words: &[String], width: usize) ->
     format!("{}{}", style::paint(style::DIM, place), show(&snippet.line, words, room))
 }
 
-/// A hit, its messages, and the texts of its passages where they can be read.
+/// A hit, its messages, and the texts of its passages if they can be read.
 struct ShownHit<'a> {
     hit: &'a Hit,
     body: Vec<(SeqNo, Message)>,
     payloads: Vec<Option<String>>,
 }
 
-/// What a passage says; `None` when its payload is damaged.
+/// The text of a passage; `None` if its payload is damaged.
 fn passage_text(memory: &Memory, hit: &Hit, passage: &PassageHit) -> Option<String> {
     let todo = memory.find(&hit.block.header.todo_id).ok()?;
     let bytes = memory.payloads().read_range(&todo, passage.payload.n, passage.bytes.clone());
     bytes.ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The messages of a hit's block, with their numbers. One that is damaged, or whose payload is, is
-/// told and left out: the others answer as well without it.
+/// The messages of a hit's block, with their numbers. A message that is damaged, or whose payload
+/// is, is reported and left out: the others answer as well without it.
 fn body(memory: &Memory, hit: &Hit, out: &Output) -> Vec<(SeqNo, Message)> {
     let mut body = Vec::new();
     for seq in hit.block.range.iter() {
@@ -334,7 +332,7 @@ fn body(memory: &Memory, hit: &Hit, out: &Output) -> Vec<(SeqNo, Message)> {
     body
 }
 
-/// What a block says, message by message, each with its role in front.
+/// The text of a block, message by message, each with its role in front.
 fn text_of(body: &[(SeqNo, Message)]) -> String {
     let mut out = String::new();
     for (_, message) in body {
@@ -349,15 +347,15 @@ fn text_of(body: &[(SeqNo, Message)]) -> String {
 fn block_type(name: &str) -> Result<BlockType, String> {
     let all = [BlockType::ToolCall, BlockType::Qa, BlockType::Chat];
     let found = all.into_iter().find(|known| known.as_str() == name);
-    found.ok_or_else(|| "a block is of the type tool_call, qa or chat".to_owned())
+    found.ok_or_else(|| "expected a block type: tool_call, qa or chat".to_owned())
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {
-    let expected = "a time looks like 2025-01-01T10:00:00Z, or 2025-01-01 10:00:00 for UTC";
+    let expected = "expected a time such as 2025-01-01T10:00:00Z, or 2025-01-01 10:00:00 for UTC";
     Timestamp::parse(text).ok_or_else(|| expected.to_owned())
 }
 
-/// A long text without its middle: logs end with what counts.
+/// Removes the middle of a long text: logs end with what matters.
 fn cut(text: &str) -> Cow<'_, str> {
     let half = TEXT_CHARS / 2;
     let Some((head, _)) = text.char_indices().nth(half) else { return Cow::Borrowed(text) };

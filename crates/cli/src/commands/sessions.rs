@@ -8,9 +8,9 @@ use crate::run::{RunRecord, Runs};
 use clap::Args;
 use serde::Serialize;
 
-/// List the runs of the agent, the oldest first
+/// List the runs of the agent, oldest first
 ///
-/// The turns of a conversation stand together; each is a run of its own.
+/// The turns of a conversation are listed together; each is a run of its own.
 ///
 /// JSON: [{"id", "todo", "turn", "task", "state", "strategy", "context", "model", "calls", "input_tokens",
 /// "output_tokens", "cached_tokens", "cost", "sent_tokens", "full_tokens", "blocks", "began", "changed",
@@ -21,7 +21,7 @@ pub(crate) struct Sessions {}
 #[derive(Serialize)]
 struct Row {
     id: String,
-    /// The conversation, and which turn of it this is.
+    /// The conversation, and the number of this turn in it.
     todo: String,
     turn: u32,
     task: String,
@@ -90,7 +90,7 @@ impl Sessions {
             return Ok(Outcome::clean_if(clean));
         }
         if rows.is_empty() {
-            out.note("there is no run yet; `foldback run TASK` begins one, `foldback run --demo` shows one");
+            out.note("there are no runs yet; `foldback run TASK` begins one, `foldback run --demo` shows one");
         }
         for row in rows {
             row.print(out)?;
@@ -99,7 +99,7 @@ impl Sessions {
     }
 }
 
-/// Numbers the turns of each conversation, and puts them together: at the place of the first.
+/// Numbers the turns of each conversation, and groups them at the position of the first.
 fn count_turns(rows: &mut Vec<Row>) {
     let mut turns: Vec<Vec<Row>> = Vec::new();
     for mut row in std::mem::take(rows) {
@@ -115,7 +115,7 @@ fn count_turns(rows: &mut Vec<Row>) {
 }
 
 impl Row {
-    /// The run and what it took; below, its task.
+    /// Prints the run and what it took, with its task below.
     fn print(&self, out: &Output) -> Result<(), CliError> {
         let tokens = text::short(self.input_tokens + self.output_tokens);
         let turn = (self.turn > 1).then(|| format!("turn {} of {}", self.turn, self.todo));

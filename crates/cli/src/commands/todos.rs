@@ -11,15 +11,14 @@ use foldback::{Grant, Memory};
 use foldback_core::{TodoId, thousands};
 use serde::Serialize;
 
-/// List the todos of the store, in the order of their making
+/// List the todos of the store, in order of creation
 ///
-/// JSON: [{"todo_id", "messages", "blocks", "open", "foreign_id"}]; `open` counts the messages behind
-/// the last closed block, `foreign_id` is the conversation's own id where it is not the todo's.
-/// What of a todo cannot be read is null. With --grants: [{"from", "to", "ref", "at"}], what was granted
-/// between todos, `at` in RFC 3339.
+/// JSON: [{"todo_id", "messages", "blocks", "open", "foreign_id"}]; `open` counts the messages after the last closed
+/// block, `foreign_id` is the conversation's own id if it differs from the todo's. What cannot be read of a todo is
+/// null. With --grants: [{"from", "to", "ref", "at"}], the grants between todos, `at` in RFC 3339.
 #[derive(Args)]
 pub(crate) struct Todos {
-    /// List instead which blocks and payloads todos have granted each other
+    /// List the blocks and payloads that todos have granted each other instead
     #[arg(long)]
     grants: bool,
 
@@ -77,7 +76,7 @@ impl Todos {
             ]);
         }
         if table.is_empty() {
-            out.note("the store holds no todo yet; `foldback import FILE` brings one");
+            out.note("the store has no todos yet; `foldback import FILE` adds one");
         } else {
             table.print(out)?;
         }
@@ -111,7 +110,7 @@ impl Todos {
             None => {
                 for todo in walk::todos(memory) {
                     let todo = todo?;
-                    // Each is kept with both of its todos; here it counts with who received it.
+                    // Each grant is kept with both of its todos; here it counts for the receiver.
                     add(&todo, &|grant| grant.to == todo)?;
                 }
             }
@@ -126,7 +125,7 @@ impl Todos {
             table.row([row.to.to_string(), row.from.to_string(), row.r#ref, row.at]);
         }
         if table.is_empty() {
-            out.note("nothing is granted; `foldback grant` grants a block or a payload");
+            out.note("there are no grants; `foldback grant` grants a block or a payload");
         } else {
             table.print(out)?;
         }
@@ -134,7 +133,7 @@ impl Todos {
     }
 }
 
-/// What is known of a todo. Damage is told and does not hide the others.
+/// Reads what is known of a todo. Damage is reported and does not hide the other todos.
 fn row(memory: &Memory, todo: TodoId, out: &Output) -> Row {
     let told = |error: &foldback::Error| out.note(format_args!("{todo}: {error}"));
     let foreign_id =

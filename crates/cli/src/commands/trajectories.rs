@@ -9,7 +9,7 @@ use foldback_agent::trajectory::{read_trajectories, write_trajectory};
 use foldback_core::TodoId;
 use std::io;
 
-/// What runs of the agent did, as records to be read, judged and learned from
+/// Export what runs of the agent did, as records for reading, evaluation and training
 #[derive(Subcommand)]
 pub(crate) enum Trajectories {
     Export(Export),
@@ -17,18 +17,18 @@ pub(crate) enum Trajectories {
 
 /// Write the trajectories of runs as JSON Lines, one run a line
 ///
-/// The keys are fixed: situation, strategy, plan, calls, results, timing, tokens, rewards, outcome. What a
-/// sub-agent did is a trajectory of the same keys, with rewards and an outcome of its own, within the call
-/// that had it work (calls[].tool.sub_agents); `calls` and `tokens` of the run are those of its own agent.
-/// Without a name, those of all runs are written, the oldest first. A run that has not ended yet has none.
+/// The keys are fixed: situation, strategy, plan, calls, results, timing, tokens, rewards, outcome. The work of a
+/// sub-agent is a trajectory with the same keys, and rewards and an outcome of its own, within the call that started it
+/// (calls[].tool.sub_agents); `calls` and `tokens` of the run are those of its own agent. Without a name, the
+/// trajectories of all runs are written, oldest first. A run that has not ended yet has none.
 #[derive(Args)]
 pub(crate) struct Export {
-    /// The runs; `foldback sessions` lists those there are
+    /// The runs; `foldback sessions` lists them
     #[arg(value_name = "ID")]
     runs: Vec<TodoId>,
 
-    /// A line for each agent, and none within another: each sub-agent's behind the one that had it work,
-    /// with its call in situation.parent: {"todo", "turn", "step"}
+    /// Write a line for each agent instead of nesting: each sub-agent's after the one that started it, with its call in
+    /// situation.parent: {"todo", "turn", "step"}
     #[arg(long)]
     flat: bool,
 }
@@ -57,7 +57,7 @@ impl Export {
                 Ok(line) if self.flat => out.json_bytes(&flat(&line)?)?,
                 Ok(line) => out.json_bytes(&line)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    // Of all runs, those that have one were asked for.
+                    // When all runs are asked for, those without a trajectory are left out.
                     clean &= is_all;
                     let (id, state) = (&record.id, record.state.name());
                     out.note(format_args!("the run {id} is {state}, and has no trajectory yet"));
@@ -72,7 +72,7 @@ impl Export {
     }
 }
 
-/// The trajectories that are one within the other, a line each.
+/// The nested trajectories, a line each.
 fn flat(nested: &[u8]) -> Result<Vec<u8>, CliError> {
     let mut lines = Vec::new();
     for run in read_trajectories(nested) {

@@ -11,7 +11,7 @@ use serde::Serialize;
 /// Check every hash of the store, and rebuild every message
 ///
 /// JSON: {"clean", "todos", "messages", "blocks", "payloads", "findings": [...], "tail"}. The exit
-/// code is 1 when something was found.
+/// code is 1 if something was found.
 #[derive(Args)]
 pub(crate) struct Verify {}
 

@@ -12,10 +12,10 @@ use foldback_core::Budget;
 
 /// Print the prompt as the model would get it now
 ///
-/// It is what the memory shows under the fold policy that the todo was last recorded under, with the
-/// memory's own tools. With --sent it is the last request that a run made in this todo, message for message:
-/// with the agent's instructions and all tools, as OpenAI is sent them. Anthropic gets the same in
-/// its own API's words, and a server of one's own as its chat template can say it.
+/// This is what the memory shows under the fold policy that the todo was last recorded under, with the memory's own
+/// tools. With --sent it is the last request that a run made in this todo, message for message: with the agent's
+/// instructions and all tools, in the form that OpenAI receives. Anthropic receives the same in the form of its own
+/// API, and a local server in the form that its chat template supports.
 ///
 /// JSON: {"messages": [chat-completions messages], "tools": [...], "tokens", "block": id or null,
 /// "loose", "pinned", "fold_policy"}; `tokens` is the running system's estimate. With --sent there are no
@@ -25,7 +25,7 @@ pub(crate) struct View {
     #[command(flatten)]
     todo: TodoArg,
 
-    /// Fit the prompt into this many tokens, and say what does not fit
+    /// Fit the prompt into this many tokens, and report what does not fit
     #[arg(long, value_name = "TOKENS")]
     budget: Option<usize>,
 
@@ -38,7 +38,7 @@ impl View {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let memory = store::open_for_reading(globals)?;
         let todo = self.todo.todo;
-        // A session of a todo that is not there would make it.
+        // Opening a session would create a missing todo.
         memory.find(&todo)?;
         memory.audit().note(&AuditEvent {
             todo: Some(&todo),

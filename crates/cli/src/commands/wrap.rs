@@ -19,17 +19,17 @@ use std::sync::Arc;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Run an agent whose conversations are recorded
+/// Run an agent and record its conversations
 ///
-/// Starts a gateway for this one program, points the program at it, and ends with the program's exit code. Nothing
-/// is left behind: the address is set for the program alone. Claude Code, Codex, OpenCode and aider are known by
-/// name; any other program finds the address in ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE. Where these
-/// are set already, that is where the gateway passes requests on to.
+/// Starts a gateway for this one program, points the program at it, and exits with the program's exit code. Nothing is
+/// left behind: the address is set for the program alone. Claude Code, Codex, OpenCode and aider are known by name; any
+/// other program finds the address in ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE. If these are already
+/// set, the gateway passes requests on to their addresses.
 ///
-/// With --gateway it uses one that runs already, which keeps its own store, providers and way of recalling; a note says
-/// where that is not the store that other commands look in.
+/// With --gateway it uses a running gateway, which has its own store, providers and way of recalling; a note says if
+/// that store is not the one that other commands use.
 ///
-/// Options of foldback stand before the program's name; everything behind it is the program's.
+/// foldback's options come before the program's name; everything after it belongs to the program.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback wrap claude
@@ -42,18 +42,18 @@ pub(crate) struct Wrap {
     #[command(flatten)]
     providers: Providers,
 
-    /// Use the gateway that runs there [token: FOLDBACK_GATEWAY_TOKEN]
+    /// Use the gateway that runs at this URL [token: FOLDBACK_GATEWAY_TOKEN]
     #[arg(long, value_name = "URL", conflicts_with_all = [
         "anthropic_url", "openai_url", "no_record", "record", "recall", "fail_closed",
     ])]
     gateway: Option<String>,
 
-    /// The todo that the conversation is recorded in, in place of one that is named after the program; sub-agents have
+    /// The todo that the conversation is recorded in, instead of one that is named after the program; sub-agents have
     /// todos of their own
     #[arg(long, value_name = "ID")]
     todo: Option<TodoId>,
 
-    /// The program, and what it is started with
+    /// The program and its arguments
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -70,7 +70,7 @@ impl Wrap {
         }
         let lines = Arc::new(Mutex::new(Vec::<(String, u64)>::new()));
         let taken = Arc::clone(&lines);
-        // The terminal is the program's until it ends. A program that tries again meets the same trouble again.
+        // The terminal belongs to the program until it ends. A program that retries meets the same problem again.
         let log: Log = Arc::new(move |line| {
             let mut lines = taken.lock();
             match lines.iter_mut().find(|(known, _)| known == line) {
@@ -96,8 +96,8 @@ impl Wrap {
         ended
     }
 
-    /// Takes the addresses that the user has set for the program, unless flags name others. Codex does not read
-    /// them: what stands there is meant for other programs.
+    /// Uses the addresses that the user has set for the program, unless flags name others. Codex does not read these
+    /// variables; they are meant for other programs.
     fn take_addresses(&mut self, client: Client) {
         if client == Client::Codex {
             return;
@@ -147,7 +147,7 @@ impl Wrap {
         if let Some(recall) = recall {
             recall.end().await;
         }
-        // The program's own end goes before the gateway's.
+        // The program's own result takes precedence over the gateway's.
         if let Err(error) = hosted.end(&mut signals).await {
             out.note(error);
         }
@@ -156,7 +156,7 @@ impl Wrap {
             let saved = text::saved(sums.cost(), sums.whole.cost);
             let (sent, whole) = (sums.sent.tokens.total(), sums.whole.tokens.total());
             out.note(format_args!(
-                "{}, {} tokens sent in place of {}: {saved} saved",
+                "{}, {} tokens sent instead of {}: {saved} saved",
                 text::count(sums.requests, "request"),
                 text::short(sent),
                 text::short(whole),
@@ -165,7 +165,7 @@ impl Wrap {
         Ok(Outcome::Program(code_of(status?)))
     }
 
-    /// Runs the program with a gateway that runs elsewhere.
+    /// Runs the program with a gateway that is already running.
     fn beside(self, url: &str, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let token = std::env::var("FOLDBACK_GATEWAY_TOKEN").ok().filter(|token| !token.is_empty());
         let name = PathBuf::from(self.program.first().cloned().unwrap_or_default());
@@ -183,7 +183,7 @@ impl Wrap {
         })
     }
 
-    /// Starts the program, and waits for its end.
+    /// Starts the program, and waits for it to end.
     async fn ended(
         &self,
         name: &Path,
@@ -208,7 +208,7 @@ impl Wrap {
     }
 }
 
-/// Says where what passes through a gateway is not found in the store that this command would use.
+/// Notes that what passes through a gateway is not found in the store that this command would use.
 fn tell_of_store(gateway: &Running, globals: &Globals, out: &Output) -> Result<(), CliError> {
     let Some(theirs) = &gateway.store else {
         out.note(format_args!("the gateway at {} records nothing", gateway.url));
@@ -222,7 +222,7 @@ fn tell_of_store(gateway: &Running, globals: &Globals, out: &Output) -> Result<(
     if own.as_ref() != Some(theirs) {
         let dir = store::folder(globals)?;
         out.note(format_args!(
-            "the gateway at {} records into another store than {}; --store names the one to look in",
+            "the gateway at {} records into another store than {}; name that one with --store to read it",
             gateway.url,
             dir.display()
         ));
@@ -230,8 +230,8 @@ fn tell_of_store(gateway: &Running, globals: &Globals, out: &Output) -> Result<(
     Ok(())
 }
 
-/// Waits for the program. At a terminal Ctrl-C reaches it by itself, for it is in the foreground too; any other
-/// request to end is passed on. A terminal that is gone ends the program, and what it said is recorded first.
+/// Waits for the program. At a terminal, Ctrl-C reaches it directly, because it is in the foreground, too; any other
+/// request to end is passed on. A lost terminal ends the program, and what it said is recorded first.
 async fn waited(child: &mut Child, signals: &mut Signals) -> std::io::Result<ExitStatus> {
     let mut hangup = signal(SignalKind::hangup())?;
     loop {
@@ -245,13 +245,13 @@ async fn waited(child: &mut Child, signals: &mut Signals) -> std::io::Result<Exi
         };
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let (Some(signal), Some(id)) = (passed_on, id) {
-            // A program that is gone needs no signal.
+            // A program that has ended needs no signal.
             let _ = kill_process(id, signal);
         }
     }
 }
 
-/// The exit code; of a program that a signal ended, as shells report it.
+/// The exit code; for a program that a signal ended, the one that shells report.
 fn code_of(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt as _;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));

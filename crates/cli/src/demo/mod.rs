@@ -14,27 +14,28 @@ use script::Script;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the agent of the demo is asked.
+/// The task of the demo's agent.
 pub(crate) const TASK: &str = "The tide report shows impossible lows. Find out why, mend the report, have the docs \
                                tell of the cause, and write down which correction the gauge at Holm needs.";
 
-/// How it goes about it.
+/// The demo's strategy.
 pub(crate) const STRATEGY: StrategyName = Adaptive::NAME;
 
-/// The policy of its context.
+/// The demo's context policy.
 pub(crate) const CONTEXT: &str = "foldback";
 
 /// The recorded turns.
 const TURNS: &str = include_str!("turns.json");
 
-/// What a million tokens would cost, so that there is something to save.
+/// The price of a million tokens, so that there is something to save.
 pub(crate) const MONEY: TokenPrices =
     TokenPrices { input: 3.0, output: 15.0, cached_read: 3.0, cached_write: 3.0 };
 
 /// The tool that runs commands.
 const SHELL: &str = "shell_run";
 
-/// A shell that refuses: it stands where no sandbox can be had, so that the demo shows what that is like.
+/// A shell that refuses: it takes the place of the real one if no sandbox is available, so that the demo shows that
+/// case.
 pub(crate) fn refused_shell() -> Arc<dyn Tool> {
     let spec = ToolSpec::new(ToolDefinition {
         name: SHELL.to_owned(),
@@ -46,10 +47,10 @@ pub(crate) fn refused_shell() -> Arc<dyn Tool> {
     }))
 }
 
-/// How long the model thinks before a turn where somebody watches.
+/// How long the model thinks before a turn if somebody watches.
 const PACE: Duration = Duration::from_millis(900);
 
-/// The model of the demo. It thinks for a moment where somebody watches.
+/// The model of the demo. It thinks for a moment if somebody watches.
 pub(crate) fn model(is_watched: bool) -> Result<Arc<dyn ChatModel>, CliError> {
     let pace = if is_watched { PACE } else { Duration::ZERO };
     let script = Script::parse(TURNS, pace).map_err(|error| {

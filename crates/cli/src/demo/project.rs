@@ -4,7 +4,7 @@ use crate::error::CliError;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Its files but for the readings.
+/// Its files, except the readings.
 const FILES: [(&str, &str); 7] = [
     ("README.md", include_str!("project/README.md")),
     ("report.awk", include_str!("project/report.awk")),
@@ -19,7 +19,7 @@ const FILES: [(&str, &str); 7] = [
 const STATIONS: [(&str, i32, i32); 4] =
     [("Holm", 0, 0), ("Ness", 110, 1), ("Skarv", -60, 2), ("Vik", 240, 5)];
 
-/// Days of readings.
+/// The number of days with readings.
 const DAYS: i32 = 30;
 
 /// The level at each hour of half a tide, in millimetres.
@@ -40,7 +40,7 @@ pub(crate) fn write_project(dir: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The readings as CSV, the same each time. Now and then a gauge is not reached.
+/// The readings as CSV, the same each time. Now and then a gauge cannot be reached.
 fn readings() -> String {
     let mut csv = "station,day,hour,level_mm\n".to_owned();
     for day in 1..=DAYS {
@@ -55,7 +55,7 @@ fn readings() -> String {
                     _ => false,
                 };
                 let level = if is_lost { -9_999 } else { level + above + wave };
-                // Writing into a text does not fail.
+                // Writing to a string does not fail.
                 let _ = writeln!(csv, "{station},{day},{hour},{level}");
             }
         }

@@ -1,8 +1,8 @@
 //! A model that plays recorded turns, and fills in what it saw.
 //!
-//! A turn is found by the name of the request, so that a run that was killed goes on with the turn that
-//! it was at. What a turn says may refer to what tools have answered: it is looked for in the request, as
-//! a model would see it, and what is not there cannot be said.
+//! A turn is found by the name of the request, so that a run that was killed resumes with the turn that it was at. A
+//! turn may refer to what tools have answered: the script looks for it in the request, as a model would see it, and
+//! cannot say what is not there.
 
 use foldback_core::{Estimate, Message, TokenCounter as _, ToolCall, ToolCallId, message_tokens};
 use foldback_llm::{
@@ -16,14 +16,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The recorded turns: by agent (the run's own is `main`, a sub-agent's has the name of its item), then
-/// by purpose and key.
+/// The recorded turns: by agent (the run's own is `main`, a sub-agent's has the name of its item), then by purpose and
+/// key.
 pub(super) struct Script {
     agents: BTreeMap<String, BTreeMap<String, Turns>>,
     pace: Duration,
 }
 
-/// A turn, or several of which the first is taken whose sights are all to be had.
+/// A turn, or several, of which the first whose sights are all present is taken.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Turns {
@@ -48,11 +48,11 @@ struct Turn {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sight {
-    /// The tool whose last answer holds it; any message may where there is none.
+    /// The tool whose last answer contains it; any message may if there is none.
     tool: Option<String>,
     /// A regular expression. Its group is what was seen.
     r#match: String,
-    /// Whether what was seen is how often it stands there.
+    /// Whether the value is the number of its occurrences.
     #[serde(default)]
     count: bool,
 }
@@ -67,11 +67,11 @@ struct Call {
 /// The name of the model.
 const NAME: &str = "recorded";
 
-/// The agent that has no item.
+/// The name of the agent that has no item.
 const MAIN: &str = "main";
 
 impl Script {
-    /// Reads recorded turns. Before each the model thinks for so long.
+    /// Reads recorded turns. Before each, the model thinks for this long.
     pub(super) fn parse(json: &str, pace: Duration) -> Result<Self, serde_json::Error> {
         Ok(Self { agents: serde_json::from_str(json)?, pace })
     }
@@ -101,7 +101,7 @@ impl Script {
 }
 
 impl Turn {
-    /// What the turn has to have seen, by name; the first thing that is not there is an error.
+    /// What the turn has to have seen, by name; the first missing one is an error.
     fn seen(&self, request: &ChatRequest) -> Result<BTreeMap<&str, String>, String> {
         let seen = self.see.iter().map(|(name, sight)| {
             let found = sight.find(request);
@@ -140,7 +140,7 @@ impl Sight {
     }
 }
 
-/// The last answer of a tool that is to be seen in a request.
+/// The last answer of a tool that a request shows.
 fn last_answer(request: &ChatRequest, tool: &str) -> Option<String> {
     let calls = request.messages.iter().flat_map(|message| message.tool_calls());
     let calls: Vec<&ToolCallId> =
@@ -151,7 +151,7 @@ fn last_answer(request: &ChatRequest, tool: &str) -> Option<String> {
     request.messages.iter().rev().find(is_its).map(|message| message.text().into_owned())
 }
 
-/// A text with what was seen in the place of `{{name}}`.
+/// Replaces `{{name}}` in a text by what was seen.
 fn filled(text: &str, seen: &BTreeMap<&str, String>) -> String {
     let fill = |text: String, (name, value): (&&str, &String)| {
         text.replace(&format!("{{{{{name}}}}}"), value)
@@ -159,7 +159,7 @@ fn filled(text: &str, seen: &BTreeMap<&str, String>) -> String {
     seen.iter().fold(text.to_owned(), fill)
 }
 
-/// The same in every text of a value.
+/// Does the same in every text of a value.
 fn filled_in(value: &Value, seen: &BTreeMap<&str, String>) -> Value {
     match value {
         Value::String(text) => Value::String(filled(text, seen)),

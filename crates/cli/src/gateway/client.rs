@@ -1,4 +1,4 @@
-//! The clients that are known, and how each is pointed at a gateway.
+//! The known clients, and how each is pointed at a gateway.
 
 use super::recall::SERVER;
 use serde_json::{Map, Value, json};
@@ -8,33 +8,33 @@ use std::path::Path;
 /// A program that is pointed at a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
-    /// Reads the usual variables, and servers of tools from an argument.
+    /// Reads the usual variables, and MCP servers from an argument.
     ClaudeCode,
     /// Reads the address from an argument.
     Codex,
-    /// Reads it from a variable that holds settings.
+    /// Reads the address from a variable that holds settings.
     OpenCode,
-    /// Reads the usual variables: aider, and whatever is built on the providers' own libraries.
+    /// Reads the usual variables: aider, and anything built on the providers' own libraries.
     Other,
 }
 
 /// Settings of OpenCode, as JSON.
 const OPENCODE: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// Headers that Claude Code sends with each request, a line for each.
+/// Headers that Claude Code sends with each request, one per line.
 const CLAUDE_HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
 
-/// Where a program finds a gateway, and what it tells it.
+/// The addresses and headers that a program needs to use a gateway.
 pub(crate) struct Pointer<'a> {
     /// The gateway's address.
     pub(crate) url: &'a str,
-    /// The address of the server of the memory's tools, where the program is given one.
+    /// The address of the server with the memory's tools, if the program is given one.
     pub(crate) recall: Option<&'a str>,
-    /// What is sent with each request.
+    /// The headers to send with each request.
     pub(crate) headers: &'a [(&'static str, String)],
 }
 
-/// What a program is started with.
+/// The arguments and variables to start a program with.
 pub(crate) struct Launch {
     /// Arguments that go before its own.
     pub(crate) arguments: Vec<OsString>,
@@ -52,13 +52,13 @@ impl Client {
         }
     }
 
-    /// Whether its models are shown the tools of a server that it is given. Codex's newest call them from programs that
-    /// they write, so that no request shows whether they are there.
+    /// Whether its models are shown the tools of an MCP server. The newest versions of Codex call them from programs
+    /// that they write, so that no request shows whether they are there.
     pub(crate) fn has_tools(self) -> bool {
         matches!(self, Self::ClaudeCode | Self::OpenCode)
     }
 
-    /// How it is started so that it asks the gateway. `variable` reads the environment.
+    /// Builds the launch of the program so that it uses the gateway. `variable` reads the environment.
     pub(crate) fn launch(
         self,
         pointer: &Pointer<'_>,
@@ -67,8 +67,8 @@ impl Client {
         let Pointer { url, recall, headers } = *pointer;
         if let (Some((name, _)), Self::Codex | Self::Other) = (headers.first(), self) {
             return Err(format!(
-                "{name} would have to be sent with each request, and this program is not known to send headers of ours; \
-                 expected was Claude Code or OpenCode, or no --gateway: a gateway of its own needs none"
+                "{name} would have to be sent with each request, but this program is not known to send custom headers; \
+                 use Claude Code or OpenCode, or leave out --gateway: a gateway of its own needs none"
             ));
         }
         let with_version = format!("{url}/v1");
@@ -80,7 +80,7 @@ impl Client {
                 ("OPENAI_API_BASE", with_version.clone()),
             ],
         };
-        // Requests to this machine go through no proxy.
+        // Requests to this machine bypass proxies.
         for name in ["NO_PROXY", "no_proxy"] {
             let own = variable(name).filter(|hosts| !hosts.is_empty());
             let hosts = own.into_iter().chain(["127.0.0.1".to_owned()]);
@@ -108,7 +108,7 @@ impl Client {
                 let pointer = Pointer { url: &with_version, ..*pointer };
                 let settings = opencode(own.as_deref(), &pointer)?;
                 launch.environment.push((OPENCODE, settings));
-                // It wants the version in either address.
+                // It expects the version in either address.
                 launch.environment.push(("ANTHROPIC_BASE_URL", with_version));
             }
             Self::Other => {}
@@ -117,10 +117,11 @@ impl Client {
     }
 }
 
-/// Where Claude Code reads the address of the server of tools: other users of this machine see a program's arguments.
+/// The variable from which Claude Code reads the address of the MCP server: other users of this machine see a program's
+/// arguments.
 const RECALL: &str = "FOLDBACK_RECALL_URL";
 
-/// The server of tools for Claude Code. Its tools only read, so it need not ask the person for leave each time.
+/// The MCP server for Claude Code. Its tools only read, so it need not ask for permission each time.
 fn claude_code() -> [OsString; 2] {
     let url = format!("${{{RECALL}}}");
     let server = json!({ "type": "http", "url": url, "alwaysLoad": true });
@@ -130,20 +131,20 @@ fn claude_code() -> [OsString; 2] {
     [format!("--mcp-config={servers}").into(), format!("--allowedTools={}", tools.join(",")).into()]
 }
 
-/// OpenCode's settings with the address for both providers. All else that the user has set stays; an address of the
-/// user's would be lost, and a key sent elsewhere, so it is refused.
+/// OpenCode's settings with the address for both providers. Everything else that the user has set stays; an address of
+/// the user's would be lost, and a key sent elsewhere, so it is refused.
 fn opencode(own: Option<&str>, pointer: &Pointer<'_>) -> Result<String, String> {
     let Pointer { url, recall, headers } = *pointer;
     let own = own.filter(|text| !text.trim().is_empty()).unwrap_or("{}");
-    let mut settings: Value =
-        serde_json::from_str(own).map_err(|error| format!("{OPENCODE} holds no JSON: {error}"))?;
+    let mut settings: Value = serde_json::from_str(own)
+        .map_err(|error| format!("{OPENCODE} is not valid JSON: {error}"))?;
     for provider in ["anthropic", "openai"] {
         let options = object_at(&mut settings, &["provider", provider, "options"])?;
         let address = options.insert("baseURL".to_owned(), json!(url));
         if address.is_some_and(|own| own != *url) {
             return Err(format!(
-                "{OPENCODE} names an address for {provider}; expected was none: name it with \
-                 --anthropic-url or --openai-url, and requests are passed on to there"
+                "{OPENCODE} names an address for {provider}; name it with \
+                 --anthropic-url or --openai-url, and requests are passed on to it"
             ));
         }
         if !headers.is_empty() {
@@ -158,7 +159,7 @@ fn opencode(own: Option<&str>, pointer: &Pointer<'_>) -> Result<String, String> 
     Ok(settings.to_string())
 }
 
-/// The object under keys of OpenCode's settings, each in the one before; made where it is missing.
+/// The object under keys of OpenCode's settings, each inside the one before; created if it is missing.
 fn object_at<'s>(
     settings: &'s mut Value,
     keys: &[&str],
@@ -199,7 +200,7 @@ mod tests {
         let other = r#"{"provider":{"openai":{"options":{"baseURL":"https://mine/v1"}}}}"#;
         assert!(opencode(Some(other), &NOTHING).unwrap_err().contains("--openai-url"));
         assert!(opencode(Some("[1]"), &NOTHING).unwrap_err().contains("provider"));
-        assert!(opencode(Some("{"), &NOTHING).unwrap_err().contains("no JSON"));
+        assert!(opencode(Some("{"), &NOTHING).unwrap_err().contains("not valid JSON"));
     }
 
     #[test]

@@ -20,14 +20,14 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Which providers stand behind a gateway, and what it does beside passing requests on.
+/// The providers behind a gateway, and what it does besides passing requests on.
 #[derive(Args, Clone)]
 pub(crate) struct Providers {
-    /// Where requests of Anthropic's API go [default: https://api.anthropic.com]
+    /// The server for requests of Anthropic's API [default: https://api.anthropic.com]
     #[arg(long, value_name = "URL")]
     pub(crate) anthropic_url: Option<String>,
 
-    /// Where requests of OpenAI's APIs go, or of a server that speaks them [default: https://api.openai.com/v1]
+    /// The server for requests of OpenAI's APIs, or any server that speaks them [default: https://api.openai.com/v1]
     #[arg(long, value_name = "URL")]
     pub(crate) openai_url: Option<String>,
 
@@ -35,21 +35,22 @@ pub(crate) struct Providers {
     #[arg(long)]
     no_record: bool,
 
-    /// Keep each exchange of a conversation in this folder, as a file: request and answer as text, and no key
+    /// Keep each exchange of a conversation as a file in this folder: request and answer as text, without keys
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// How the model reaches what is left out of its requests: "stream" by tools that the gateway answers within a turn,
-    /// unseen by the client; "always" the same, and in conversations that were recorded before though nothing is left out;
-    /// "mcp", with `wrap` alone, by tools that Claude Code or OpenCode is given; "off" leaves nothing out [default: stream; with `wrap`, mcp for those two]
+    /// How the model reaches what is left out of its requests: "stream" through tools that the gateway answers within a
+    /// turn, unseen by the client; "always" does the same, also in conversations recorded earlier although nothing is
+    /// left out; "mcp", only with `wrap`, through tools that Claude Code or OpenCode is given; "off" leaves nothing out
+    /// [default: stream; with `wrap`, mcp for those two]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
     pub(crate) recall: Option<RecallArg>,
 
-    /// Have every Nth request of Anthropic's API of which something is left out counted whole by the provider, with the
+    /// Have the provider count every Nth request of Anthropic's API that has something left out as a whole, with the
     /// client's key, and keep the difference in the ledger
     #[arg(long, value_name = "N", conflicts_with = "no_record")]
     check_every: Option<NonZeroU64>,
 
-    /// Refuse a request whose conversation cannot be recorded, rather than pass it on
+    /// Refuse a request whose conversation cannot be recorded, instead of passing it on
     #[arg(long, conflicts_with = "no_record")]
     fail_closed: bool,
 }
@@ -64,7 +65,7 @@ pub(crate) enum RecallArg {
 }
 
 impl Providers {
-    /// What a gateway is set up with. A store that cannot be opened stops nobody, unless `--fail-closed` is set.
+    /// The configuration of a gateway. A store that cannot be opened stops nobody, unless `--fail-closed` is set.
     pub(crate) fn config(
         &self,
         globals: &Globals,
@@ -95,8 +96,8 @@ impl Providers {
         };
         if self.record.is_some() && globals.settings.memory.redact {
             return Err(CliError::Usage(
-                "--record keeps requests as they are, with the secrets in them, and memory.redact is to keep those out of \
-                 all files; one of the two was expected"
+                "--record keeps requests as they are, with the secrets in them, but memory.redact keeps those out of \
+                 all files; choose one of the two"
                     .to_owned(),
             ));
         }
@@ -114,16 +115,16 @@ impl Providers {
     }
 }
 
-/// How long answers that are being given may take when the gateway ends.
+/// How long answers in progress may take when the gateway ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
-/// What a gateway runs on.
+/// The runtime of a gateway.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|source| CliError::Io { what: "starting threads".to_owned(), source })
 }
 
-/// A gateway that is being served.
+/// A running gateway.
 pub(crate) struct Hosted {
     pub(crate) address: SocketAddr,
     recorder: Recorder,
@@ -133,7 +134,7 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    /// Begins to serve on an address.
+    /// Starts to serve at an address.
     pub(crate) async fn begin(config: GatewayConfig, address: &str) -> Result<Self, CliError> {
         let listening = |source| CliError::Io { what: format!("listening on {address}"), source };
         let listener = TcpListener::bind(address).await.map_err(listening)?;
@@ -142,7 +143,7 @@ impl Hosted {
         let gateway = Gateway::new(config)?;
         let (recorder, traffic) = (gateway.recorder().clone(), gateway.traffic().cloned());
         let stopped = async {
-            // A sender that is gone says the same.
+            // A dropped sender means the same.
             let _ = stopped.await;
         };
         let served = tokio::spawn(gateway.serve(listener, stopped));
@@ -154,18 +155,18 @@ impl Hosted {
         &self.recorder
     }
 
-    /// Its address, as clients are given it.
+    /// Its address, as clients receive it.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Waits until it ends by itself, which it does only where it cannot go on.
+    /// Waits until it ends by itself, which it does only if it cannot continue.
     pub(crate) async fn ended(&mut self) -> Result<(), CliError> {
         joined((&mut self.served).await)
     }
 
-    /// Answers those that are being answered, as long as that takes no longer than it may and no signal comes;
-    /// records what was said, and ends.
+    /// Finishes answers in progress, as long as that takes no longer than allowed and no signal comes; records what was
+    /// said, and ends.
     pub(crate) async fn end(self, signals: &mut Signals) -> Result<(), CliError> {
         let Self { recorder, traffic, stop, mut served, .. } = self;
         drop(stop);
@@ -188,13 +189,11 @@ fn joined(
 ) -> Result<(), CliError> {
     match served {
         Ok(served) => Ok(served?),
-        Err(error) => {
-            Err(CliError::Usage(format!("the gateway ended by a fault of its own: {error}")))
-        }
+        Err(error) => Err(CliError::Usage(format!("the gateway failed: {error}"))),
     }
 }
 
-/// Takes the lines of a gateway's log as notes.
+/// Shows the lines of a gateway's log as notes.
 pub(crate) fn notes(out: &Output) -> Log {
     let out = out.clone();
     Arc::new(move |line| out.note(line))

@@ -1,4 +1,4 @@
-//! The memory's tools for a client that is wrapped, as a server of tools in this process.
+//! The memory's tools for a wrapped client, as an MCP server in this process.
 
 use crate::error::CliError;
 use foldback::Memory;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// The name under which a client knows the server.
+/// The name by which a client knows the server.
 pub(crate) const SERVER: &str = "foldback";
 
-/// A word that nobody guesses.
+/// Returns a word that nobody can guess.
 fn random_word() -> Result<String, CliError> {
     let mut word = [0; 16];
     getrandom::fill(&mut word).map_err(|error| CliError::Io {
@@ -22,16 +22,16 @@ fn random_word() -> Result<String, CliError> {
     Ok(format!("{:032x}", u128::from_ne_bytes(word)))
 }
 
-/// A server of the memory's tools that is being served to one program.
+/// A server with the memory's tools for one program.
 pub(crate) struct Recall {
-    /// Where the program finds it: nobody else knows the last word of the address.
+    /// The address for the program: nobody else knows its last word.
     pub(crate) url: String,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
 
 impl Recall {
-    /// Begins to serve what the todos of a session hold.
+    /// Starts to serve the contents of a session's todos.
     pub(crate) async fn begin(
         memory: Memory,
         todos: Arc<SessionTodos>,
@@ -49,13 +49,13 @@ impl Recall {
         let memory = MemoryServer::new(move || Ok(memory.clone()), scope);
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(async {
-            // A server that ends by itself leaves the program without the tools, and says so in their answers.
+            // A server that ends by itself leaves the program without the tools, and their answers say so.
             drop(server.serve(memory, async { drop(stopped.await) }).await);
         });
         Ok(Self { url, stop, served })
     }
 
-    /// Ends it.
+    /// Stops the server.
     pub(crate) async fn end(self) {
         drop(self.stop);
         drop(self.served.await);

@@ -5,8 +5,8 @@ use super::{Output, text};
 use crate::error::CliError;
 use foldback_core::{Block, SeqRange};
 
-/// Prints a block's id, its messages, its type, why it closed and `more`; below, what happened. A
-/// long id gets a line of its own.
+/// Prints a block's id, its messages, its type, why it closed and `more`; below that, what
+/// happened. A long id gets a line of its own.
 pub(crate) fn print(out: &Output, block: &Block, more: &str) -> Result<(), CliError> {
     let header = &block.header;
     let id = header.block_id.to_string();
@@ -22,7 +22,7 @@ pub(crate) fn print(out: &Output, block: &Block, more: &str) -> Result<(), CliEr
     Ok(())
 }
 
-/// `12-19`, or `12` where first and last are one.
+/// `12-19`, or `12` if first and last are the same.
 pub(crate) fn range(range: SeqRange) -> String {
     if range.len() == 1 { range.first().to_string() } else { range.to_string() }
 }

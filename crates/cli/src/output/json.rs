@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 impl Output {
-    /// Prints a value as JSON on one line, and sends it off at once.
+    /// Prints a value as JSON on one line, and flushes it.
     pub(crate) fn json<T: Serialize + ?Sized>(&self, value: &T) -> Result<(), CliError> {
         let mut line = to_json(value)?;
         line.push('\n');
@@ -49,7 +49,7 @@ impl<S: AsRef<str>> Serialize for Exact<S> {
     }
 }
 
-/// A score, without the digits that say nothing.
+/// Rounds a score to its meaningful digits.
 pub(crate) fn rounded(value: f32) -> f64 {
     (f64::from(value) * 1e4).round() / 1e4
 }

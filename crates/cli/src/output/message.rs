@@ -4,14 +4,14 @@ use super::{Output, style, text};
 use crate::error::CliError;
 use foldback_core::{Content, Message, Part, Role};
 
-/// How far the text of a message stands from the margin.
+/// The indentation of a message's text.
 const INDENT: &str = "    ";
 
-/// Of a part that is no text, this much of its JSON is shown.
+/// The length to which the JSON of a part that is not text is cut.
 const OTHER_CHARS: usize = 160;
 
-/// Prints a message whole: its number, who speaks, what it calls or answers, and its text. `mark`
-/// stands dimmed behind the head.
+/// Prints a whole message: its number, who speaks, what it calls or answers, and its text. `mark`
+/// is printed dimmed after the head.
 pub(crate) fn print(
     out: &Output,
     number: u64,
@@ -58,7 +58,7 @@ pub(crate) fn print(
     Ok(())
 }
 
-/// Who speaks; a role that is unknown here as it was written.
+/// The speaker's role; one that is unknown here is shown as it was written.
 fn role(message: &Message) -> String {
     match message.role() {
         Role::Other(role) => text::one_line(role),

@@ -21,7 +21,7 @@ use std::io::{ErrorKind, IsTerminal as _};
 use std::process::ExitCode;
 use terminal::Form;
 
-/// Where a command prints, and how.
+/// The output of a command, and its form.
 #[derive(Clone)]
 pub(crate) struct Output {
     json: bool,
@@ -30,10 +30,10 @@ pub(crate) struct Output {
     finishes: bool,
 }
 
-/// The width of anything that is no terminal.
+/// The width of anything but a terminal.
 const WIDTH: usize = 80;
 
-/// A narrower terminal is treated as this wide: nothing could be laid out in it.
+/// The least width of a terminal: nothing could be laid out in a narrower one.
 const LEAST_WIDTH: usize = 40;
 
 impl Output {
@@ -42,13 +42,13 @@ impl Output {
         Self { json: globals.json, quiet: globals.quiet, width, finishes: false }
     }
 
-    /// The same output for a command that writes to a store: it finishes its work when nobody reads
-    /// its results any more, and says nothing further.
+    /// Returns the same output for a command that writes to a store: it finishes its work when
+    /// nobody reads its results any more, and prints nothing further.
     pub(crate) fn finishing(&self) -> Self {
         Self { finishes: true, ..self.clone() }
     }
 
-    /// An output like that of a pipe.
+    /// An output like a pipe.
     #[cfg(test)]
     pub(crate) fn plain() -> Self {
         Self { json: false, quiet: false, width: WIDTH, finishes: false }
@@ -69,19 +69,18 @@ impl Output {
         self.width
     }
 
-    /// Prints a line for a person. Styles in it reach terminals only, and none when `NO_COLOR` is
-    /// set.
+    /// Prints a line for a person. Its styles reach terminals only, and none if `NO_COLOR` is set.
     pub(crate) fn line(&self, line: impl Display) -> Result<(), CliError> {
-        // One write for one line, so that lines of a progress bar do not come between.
+        // One write per line, so that the lines of a progress bar do not come between.
         self.written(terminal::print(&format!("{line}\n")))
     }
 
-    /// Prints bytes exactly as they are; on a terminal, what would steer it is made visible.
+    /// Prints bytes exactly as they are; on a terminal, control characters are made visible.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
         self.written(terminal::print_bytes(bytes, Form::Bytes))
     }
 
-    /// Prints JSON exactly as it is; on a terminal, what would steer it is escaped.
+    /// Prints JSON exactly as it is; on a terminal, control characters are escaped.
     pub(crate) fn json_bytes(&self, json: &[u8]) -> Result<(), CliError> {
         self.written(terminal::print_bytes(json, Form::Json))
     }
@@ -93,7 +92,7 @@ impl Output {
         }
     }
 
-    /// Says something on stderr that is no result; nothing with `--quiet`.
+    /// Prints a note on stderr that is not a result; nothing with `--quiet`.
     pub(crate) fn note(&self, note: impl Display) {
         if !self.quiet {
             let style = style::DIM;
@@ -103,23 +102,23 @@ impl Output {
         }
     }
 
-    /// Says something on stderr beside the results; nothing with `--quiet`.
+    /// Prints a remark on stderr besides the results; nothing with `--quiet`.
     pub(crate) fn remark(&self, remark: impl Display) {
         if !self.quiet {
             let style = style::DIM;
             let remark = text::plain(&remark.to_string()).into_owned();
-            // One that nobody can read is no reason to stop.
+            // A remark that nobody can read is no reason to stop.
             drop(terminal::print_aside(&format!("{style}{remark}{style:#}\n")));
         }
     }
 
-    /// A bar for long work, on stderr, when that is a terminal.
+    /// A progress bar for long work on stderr, if that is a terminal.
     pub(crate) fn progress(&self, what: &'static str, steps: u64) -> Progress {
         Progress::new(what, steps, !self.quiet && std::io::stderr().is_terminal())
     }
 }
 
-/// Says on stderr that something is less than was asked for; nothing with `--quiet`.
+/// Warns on stderr that something is less than was asked for; nothing with `--quiet`.
 pub(crate) fn warn(globals: &Globals, warning: impl Display) {
     if !globals.quiet {
         let (style, warning) = (style::BAD, text::plain(&warning.to_string()).into_owned());
@@ -128,26 +127,26 @@ pub(crate) fn warn(globals: &Globals, warning: impl Display) {
     }
 }
 
-/// Says on stderr what went wrong.
+/// Reports an error on stderr.
 pub(crate) fn error(error: impl Display) {
     let (style, error) = (style::BAD, text::plain(&error.to_string()).into_owned());
-    // There is nobody left to tell when stderr is gone.
+    // Nothing can be reported if stderr is gone.
     drop(terminal::print_aside(&format!("{style}error:{style:#} {error}\n")));
 }
 
-/// Says that the command line makes no sense, or shows the help that was asked for; gives the exit code.
+/// Reports a misused command line, or shows the help that was asked for; returns the exit code.
 pub(crate) fn misused(error: &clap::Error) -> ExitCode {
     let steers = |arg: OsString| arg.to_string_lossy().contains(text::steers);
-    // There is nobody left to tell when the stream is gone.
+    // Nothing can be reported if the stream is gone.
     drop(match error.use_stderr() && std::env::args_os().any(steers) {
-        // An argument that it names would reach the terminal as it is.
+        // Without this, an argument that the error names would reach the terminal as it is.
         true => terminal::print_aside(&text::plain(&error.render().to_string())),
         false => error.print(),
     });
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// `COLUMNS` where it is set (shells rarely export it, so it was meant), else the terminal's width.
+/// `COLUMNS` if it is set (shells rarely export it, so it was intended), or else the terminal's width.
 fn width() -> usize {
     let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal = || comfy_table::Table::new().width().map(usize::from);

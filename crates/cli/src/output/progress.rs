@@ -1,10 +1,10 @@
-//! A bar for long work.
+//! A progress bar for long work.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
-/// A bar on stderr that shows itself only when the work takes a while, and leaves nothing behind.
+/// A bar on stderr that appears only if the work takes a while, and leaves nothing behind.
 pub(crate) struct Progress {
     what: &'static str,
     steps: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Progress {
     bar: OnceCell<ProgressBar>,
 }
 
-/// Work that is over by then needs no bar.
+/// Work that is finished by then needs no bar.
 const PATIENCE: Duration = Duration::from_millis(700);
 
 impl Progress {
@@ -22,7 +22,7 @@ impl Progress {
         Self { what, steps, wanted, begun: Instant::now(), done: 0, bar: OnceCell::new() }
     }
 
-    /// So many more steps are done.
+    /// Adds this many finished steps.
     pub(crate) fn advance(&mut self, steps: u64) {
         self.done += steps;
         if self.wanted && self.begun.elapsed() > PATIENCE {
@@ -30,7 +30,7 @@ impl Progress {
         }
     }
 
-    /// Runs `print`, which writes to the terminal, with the bar out of its way.
+    /// Runs `print`, which writes to the terminal, with the bar out of the way.
     pub(crate) fn around<T>(&self, print: impl FnOnce() -> T) -> T {
         match self.bar.get() {
             Some(bar) => bar.suspend(print),

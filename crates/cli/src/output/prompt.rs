@@ -15,7 +15,7 @@ struct PromptJson<'a> {
     block: Option<&'a BlockId>,
     loose: usize,
     pinned: usize,
-    /// When blocks leave the view; absent of what was sent.
+    /// When blocks leave the view; absent for a sent request.
     #[serde(skip_serializing_if = "Option::is_none")]
     fold_policy: Option<&'static str>,
 }
@@ -34,7 +34,7 @@ struct FunctionJson<'a> {
     parameters: Exact<&'a str>,
 }
 
-/// Prints a prompt, as JSON or numbered and with its marks; `policy` made it, where that is known.
+/// Prints a prompt, as JSON or numbered and with its marks; `policy` made it, if known.
 pub(crate) fn print(
     out: &Output,
     todo: &TodoId,
@@ -81,7 +81,7 @@ pub(crate) fn print(
         let mark = if at >= volatile { "changes from call to call" } else { "" };
         message::print(out, at as u64 + 1, shown, mark)?;
         if prompt.cache_marks.contains(&at) {
-            let line = "┄┄┄┄ cache mark: from call to call, what stands above stays, until a fold";
+            let line = "┄┄┄┄ cache mark: from call to call, what is above stays, until a fold";
             out.line(style::paint(style::DIM, text::fit(line, out.width())))?;
         }
     }

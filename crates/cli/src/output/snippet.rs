@@ -1,23 +1,23 @@
-//! The lines of a block that show best why it was found.
+//! The lines of a block that best show why it was found.
 
 use super::{style, text};
 use foldback_core::script::{is_hangul, is_ideograph, is_kana};
 use foldback_core::{Message, SeqNo, ToolCall};
 
-/// A line of a message, and how much of a question stands in it.
+/// A line of a message, and how many words of a question it has.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Snippet {
     /// The message.
     pub(crate) seq: SeqNo,
-    /// Who said it, or the tool that did.
+    /// The speaker, or the tool.
     pub(crate) role: String,
     /// The line.
     pub(crate) line: String,
     found: usize,
 }
 
-/// The best lines, at most `most`, in the order of the block: those that hold most of the words,
-/// of equal ones the first. A block that holds none of the words gives its first line.
+/// The best lines, at most `most`, in the order of the block: those with most of the words, and the
+/// first among equals. A block without any of the words gives its first line.
 pub(crate) fn snippets(
     messages: &[(SeqNo, &Message)],
     words: &[String],
@@ -61,7 +61,7 @@ pub(crate) fn snippets(
     if found.is_empty() { first.into_iter().collect() } else { found }
 }
 
-/// The words of a question: what is worth marking in a line. Chinese is taken in pairs of
+/// The words of a question that are worth marking in a line. Chinese is split into pairs of
 /// characters, because it has no spaces.
 pub(crate) fn words(question: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -95,7 +95,7 @@ pub(crate) fn show(line: &str, words: &[String], width: usize) -> String {
         words.iter().filter_map(|word| lower.find_from(word, 0)).map(|(from, _)| from).min();
     let from = first.unwrap_or(0);
     let before = line.get(..from).unwrap_or_default();
-    // A little of what stands before the match is kept.
+    // A little of the text before the match is kept.
     let keep = width / 4;
     if text::columns(before) <= keep || text::columns(&line) <= width {
         return mark(&text::fit(&line, width), words);
@@ -112,7 +112,7 @@ pub(crate) fn show(line: &str, words: &[String], width: usize) -> String {
     mark(&text::fit(&rest, width), words)
 }
 
-/// What the arguments of a call say: of each that is a string its text, of any other its JSON.
+/// The text of a call's arguments: for a string its text, for any other value its JSON.
 fn arguments(call: &ToolCall) -> Vec<String> {
     let Some(members) = call.members() else { return vec![call.arguments.clone()] };
     let said =
@@ -127,7 +127,7 @@ fn mark(line: &str, words: &[String]) -> String {
     let mut at = 0;
     while at < line.len() {
         let next = words.iter().filter_map(|word| lower.find_from(word, at));
-        // Of words that begin at one place, the longest.
+        // Of several words at the same place, the longest.
         let next = next.min_by_key(|(from, to)| (*from, std::cmp::Reverse(*to)));
         let Some((from, to)) = next.filter(|(from, to)| from < to) else { break };
         out.push_str(line.get(at..from).unwrap_or_default());
@@ -143,8 +143,8 @@ fn present(line: &str, words: &[String]) -> usize {
     words.iter().filter(|word| lower.contains(word.as_str())).count()
 }
 
-/// A text in small letters, and where each of its bytes stands in the original: small letters may
-/// take more or fewer bytes than great ones.
+/// A text in lower case, with the position of each of its bytes in the original: lower case may
+/// take more or fewer bytes than upper case.
 struct Lower {
     text: String,
     origin: Vec<usize>,
@@ -162,7 +162,7 @@ impl Lower {
         Self { text, origin }
     }
 
-    /// The first place of `word` at or behind byte `at` of the original, as bytes of the original.
+    /// The first place of `word` at or after byte `at` of the original, as bytes of the original.
     fn find_from(&self, word: &str, at: usize) -> Option<(usize, usize)> {
         let start = self.origin.partition_point(|origin| *origin < at);
         let found = start + self.text.get(start..)?.find(word)?;
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn letters_that_grow_in_small_do_not_shift_the_marks() {
-        // The small form of İ takes more bytes than İ.
+        // The lower case of İ takes more bytes than İ.
         let line = "İİ Straße İ find";
         let marked = mark(line, &["find".to_owned()]);
         assert_eq!(marked, format!("İİ Straße İ {}", style::paint(style::MATCH, "find")));

@@ -1,4 +1,4 @@
-//! The few styles there are. A style says what a text is, never how loud it is.
+//! The few styles there are. A style says what a text is, not how prominent it is.
 
 use anstyle::{AnsiColor, Style};
 use std::fmt::Display;
@@ -7,7 +7,7 @@ use std::fmt::Display;
 pub(crate) const HEAD: Style = Style::new().bold();
 /// A name that can be typed again: a block, a payload, a todo.
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
-/// Beside the point.
+/// Secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// As it should be.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();

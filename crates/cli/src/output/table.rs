@@ -8,13 +8,13 @@ use comfy_table::{
 };
 
 /// A table without lines: a bold head, columns two spaces apart, numbers on the right. Long texts
-/// wrap inside their column; names are never broken while there is room for them.
+/// wrap inside their column; names are not broken while there is room for them.
 pub(crate) struct Table<'a> {
     grid: Grid,
     columns: Vec<Column<'a>>,
 }
 
-/// What stands in a column.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column<'a> {
     /// A name: as wide as it needs.
@@ -33,7 +33,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// A name is cut short beyond this, so that one of 128 characters leaves room for the rest.
+/// A longer name is cut, so that one of 128 characters leaves room for the rest.
 const NAME_WIDTH: u16 = 40;
 
 impl<'a> Table<'a> {
@@ -62,10 +62,10 @@ impl<'a> Table<'a> {
         self.grid.is_empty()
     }
 
-    /// Prints the table, each line without the spaces at its end.
+    /// Prints the table, each line without trailing spaces.
     pub(crate) fn print(mut self, out: &Output) -> Result<(), CliError> {
         let names = self.columns.iter().filter(|column| matches!(column, Column::Name(_))).count();
-        // Several long names share what there is.
+        // Several long names share the available width.
         let most = u16::try_from(out.width() / (names + 1)).unwrap_or(NAME_WIDTH).max(16);
         let last = self.columns.len().saturating_sub(1);
         for (index, column) in self.columns.iter().enumerate() {

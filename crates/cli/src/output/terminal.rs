@@ -1,21 +1,21 @@
-//! What reaches a terminal: text, and the program's own styles. Nothing that was recorded or comes from
-//! elsewhere steers it.
+//! Output to a terminal: text, and the program's own styles. Nothing that was recorded or comes from elsewhere can
+//! control the terminal.
 //!
-//! Everything that the program prints passes here. Where the stream is a terminal, each character that would
-//! steer it becomes a visible mark; a pipe and a file get the bytes as they are.
+//! Everything that the program prints passes through here. On a terminal, each control character becomes a visible
+//! mark; a pipe or a file gets the bytes as they are.
 
 use super::text::{push_mark, steers};
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 
-/// What is printed, which says how a character that would steer is shown.
+/// The kind of output, which decides how a control character is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A text of the program with styles in it, which stay.
+    /// The program's own text, whose styles stay.
     Styled,
-    /// Bytes of somebody else's, which have no style of ours.
+    /// Bytes from elsewhere, without styles of ours.
     Bytes,
-    /// JSON: an escape of the same meaning, so that what is copied from the terminal is still JSON.
+    /// JSON: an escape with the same meaning, so that text copied from the terminal is still JSON.
     Json,
 }
 
@@ -29,14 +29,14 @@ pub(crate) fn print_aside(text: &str) -> io::Result<()> {
     write(anstream::stderr(), io::stderr().is_terminal(), text)
 }
 
-/// Prints bytes on stdout; what is no terminal gets them just as they are.
+/// Prints bytes on stdout; anything but a terminal gets them just as they are.
 pub(crate) fn print_bytes(bytes: &[u8], form: Form) -> io::Result<()> {
     let mut stdout = Shown::stdout(form);
     stdout.write_all(bytes)?;
     stdout.end()
 }
 
-/// The text as a terminal may get it: styles of the program stay.
+/// The text as a terminal may receive it: the program's own styles stay.
 pub(crate) fn styled(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -57,7 +57,7 @@ pub(crate) struct Shown<W> {
     stream: W,
     form: Form,
     is_terminal: bool,
-    /// The beginning of a character whose rest is still to come, or a carriage return.
+    /// The beginning of a character that is not complete yet, or a carriage return.
     held: Vec<u8>,
 }
 
@@ -71,7 +71,7 @@ impl Shown<io::StdoutLock<'static>> {
 }
 
 impl<W: Write> Shown<W> {
-    /// Nothing more comes.
+    /// Ends the stream.
     pub(crate) fn end(mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
         let (shown, _) = show(&held, self.form, true);
@@ -97,8 +97,7 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
-/// What a terminal gets for these bytes, and how many of them that is; fewer than all only where more may
-/// come.
+/// The output for a terminal, and how many of the bytes it covers; fewer than all only if more may come.
 fn show(bytes: &[u8], form: Form, is_end: bool) -> (String, usize) {
     let mut shown = String::with_capacity(bytes.len());
     let mut taken = 0;
@@ -106,7 +105,7 @@ fn show(bytes: &[u8], form: Form, is_end: bool) -> (String, usize) {
     while let Some(chunk) = chunks.next() {
         let waits = !is_end && chunks.peek().is_none();
         let valid = chunk.valid();
-        // What follows a carriage return says what it means.
+        // What follows a carriage return decides its meaning.
         let now = match valid.strip_suffix('\r') {
             Some(before) if waits && chunk.invalid().is_empty() => before,
             _ => valid,
@@ -138,9 +137,9 @@ fn push_text(shown: &mut String, text: &str, form: Form) {
         }
         let mut chars = from.chars();
         match (chars.next(), form) {
-            // In front of a line break it says nothing; in JSON it can only stand between values.
+            // Before a line break it has no effect; in JSON it can only occur between values.
             (Some('\r'), _) if form == Form::Json || chars.as_str().starts_with('\n') => {}
-            // JSON holds these in strings alone, and in the basic plane.
+            // In JSON these occur only in strings, and in the basic plane.
             (Some(c), Form::Json) => shown.push_str(&format!("\\u{:04x}", c as u32)),
             (Some(c), _) => push_mark(shown, c),
             (None, _) => {}
@@ -150,8 +149,8 @@ fn push_text(shown: &mut String, text: &str, form: Form) {
     shown.push_str(rest);
 }
 
-/// The length of a style of the program's that a text begins with: bold, dimmed or underlined, one of the
-/// plain colours, or none of that again; 0 for anything else.
+/// The length of a style of the program's that a text begins with: bold, dimmed or underlined, one of the plain
+/// colours, or a reset; 0 for anything else.
 fn own_style(text: &str) -> usize {
     let Some(after) = text.strip_prefix("\x1b[") else { return 0 };
     let digits = after.bytes().take_while(u8::is_ascii_digit).count();

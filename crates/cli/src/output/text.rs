@@ -4,13 +4,13 @@ use foldback_core::thousands;
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// The text without anything that would steer a terminal: what was recorded comes from tools and
+/// The text without control characters for a terminal: recorded text comes from tools and
 /// strangers. Control characters become visible ones; line breaks and tabs stay.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
     }
-    // A carriage return in front of a line break says nothing.
+    // A carriage return before a line break has no effect.
     let text = text.replace("\r\n", "\n");
     let mut visible = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -19,7 +19,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(visible)
 }
 
-/// Whether a terminal does something else with a character than to show it.
+/// Whether a terminal does anything but show a character.
 pub(crate) fn steers(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -29,7 +29,7 @@ pub(crate) fn steers(c: char) -> bool {
     }
 }
 
-/// Shows a character that steers: a control picture where Unicode has one, else its number.
+/// Shows a control character: as a control picture if Unicode has one, or else by its number.
 pub(crate) fn push_mark(text: &mut String, c: char) {
     match c as u32 {
         0x7f => text.push('\u{2421}'),
@@ -50,12 +50,12 @@ pub(crate) fn one_line(text: &str) -> String {
     plain(&line).into_owned()
 }
 
-/// The columns that a text takes; a Chinese character takes two.
+/// The columns of a text; a Chinese character takes two.
 pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The beginning of a text that fits into `width` columns, with a mark where something is left out.
+/// The beginning of a text that fits into `width` columns, with a mark if something is left out.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -73,7 +73,7 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     cut
 }
 
-/// The end of a text that fits into `width` columns, with a mark where something is left out.
+/// The end of a text that fits into `width` columns, with a mark if something is left out.
 pub(crate) fn fit_end(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -82,7 +82,7 @@ pub(crate) fn fit_end(text: &str, width: usize) -> String {
     if width > 0 { format!("…{tail}") } else { tail }
 }
 
-/// The end of a text that takes `room` columns at most.
+/// The end of a text that takes at most `room` columns.
 fn tail(text: &str, room: usize) -> String {
     let mut used = 0;
     let tail = text.chars().rev().take_while(|c| {
@@ -93,7 +93,7 @@ fn tail(text: &str, room: usize) -> String {
     tail.into_iter().rev().collect()
 }
 
-/// As [`fit`], with the end of the text kept too: names often differ there.
+/// Like [`fit`], but keeps the end of the text, too: names often differ there.
 pub(crate) fn fit_middle(text: &str, width: usize) -> String {
     if columns(text) <= width || width < 5 {
         return fit(text, width);
@@ -102,7 +102,7 @@ pub(crate) fn fit_middle(text: &str, width: usize) -> String {
     format!("{}{tail}", fit(text, width - columns(&tail)))
 }
 
-/// A text of just `width` columns: cut, or filled up with spaces behind it.
+/// A text of exactly `width` columns: cut, or padded with spaces.
 pub(crate) fn fill(text: &str, width: usize) -> String {
     let mut text = fit(text, width);
     let missing = width.saturating_sub(columns(&text));
@@ -110,8 +110,8 @@ pub(crate) fn fill(text: &str, width: usize) -> String {
     text
 }
 
-/// The lines of a text, none wider than `width`, broken between words where there is a place to,
-/// and the first one `first` columns shorter.
+/// The lines of a text, none wider than `width`, broken between words where possible, and the first
+/// one `first` columns shorter.
 pub(crate) fn wrap(text: &str, width: usize, first: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -127,7 +127,7 @@ pub(crate) fn wrap(text: &str, width: usize, first: usize) -> Vec<String> {
             lines.push(std::mem::take(&mut line));
             room = width.max(1);
         }
-        // A word that is wider than a line (a path, a Chinese sentence) is broken anywhere.
+        // A word that is wider than a line (a path, a Chinese sentence) may be broken anywhere.
         for c in word.chars() {
             if columns(&line) + c.width().unwrap_or(0) > room && !line.is_empty() {
                 lines.push(std::mem::take(&mut line));
@@ -148,7 +148,7 @@ pub(crate) fn count(n: u64, noun: &str) -> String {
     format!("{} {noun}{s}", thousands(n))
 }
 
-/// `812`, `31.2k`, `1.4M`: for columns that are narrow.
+/// `812`, `31.2k`, `1.4M`: for narrow columns.
 pub(crate) fn short(n: u64) -> String {
     if n < 10_000 {
         return thousands(n);
@@ -184,7 +184,7 @@ pub(crate) fn saved(part: f64, whole: f64) -> String {
         return "-".to_owned();
     }
     let percent = (1.0 - part / whole) * 100.0;
-    // No minus zero.
+    // Avoids a negative zero.
     format!("{:.0} %", if percent.abs() < 0.5 { 0.0 } else { percent })
 }
 

@@ -1,13 +1,12 @@
-//! The line above what is said of something: its name, and facts about it.
+//! The title line of an entry: its name, and facts about it.
 
 use super::{Output, style, text};
 use crate::error::CliError;
 
-/// What is said of something stands so far in, below its title.
+/// The indentation of what follows the title.
 pub(crate) const INDENT: &str = "    ";
 
-/// Prints a name, and beside it the first of these facts that has room there; where none has, the first of
-/// them below.
+/// Prints a name, and beside it the first of these facts that fits; if none does, prints the first of them below.
 pub(crate) fn print(out: &Output, name: &str, facts: &[&str]) -> Result<(), CliError> {
     let room = out.width().saturating_sub(text::columns(name) + 2);
     let name = style::paint(style::NAME, name);

@@ -1,4 +1,4 @@
-//! A baseline that is sent the same calls as the memory, and is metered beside it.
+//! A baseline that receives the same calls as the memory, and is metered beside it.
 
 use super::Report;
 use super::proof::Proof;
@@ -18,7 +18,7 @@ pub(crate) struct Beside {
     pub(crate) baseline: &'static Baseline,
     /// The tokens of its last prompt.
     pub(crate) sent: u64,
-    /// Whether that did not go on from the one before.
+    /// Whether that prompt did not continue the one before.
     moved: bool,
     /// The calls at which it had dropped messages since the call before, in order.
     pub(crate) forgot: Vec<Forgot>,
@@ -31,7 +31,7 @@ pub(crate) struct Beside {
 pub(crate) struct Forgot {
     /// The call, counted from 1.
     pub(crate) call: u64,
-    /// How many of the recorded messages its prompt does not hold any more, all in all.
+    /// How many of the recorded messages its prompt no longer has, in total.
     pub(crate) gone: u64,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct Forgot {
 pub(crate) struct BesideUsage {
     #[serde(flatten)]
     pub(crate) usage: Usage,
-    /// Recorded messages that its last prompt did not hold any more, and that nothing brings back.
+    /// Recorded messages that its last prompt no longer had, and that nothing brings back.
     pub(crate) forgotten: u64,
     /// How often it dropped messages.
     pub(crate) cuts: u64,
 }
 
-/// What every replay is set against. `foldback bench savings` sets foldback against all there is.
+/// The baselines for every replay. `foldback bench savings` compares foldback with all there are.
 const RIVALS: [&str; 2] = ["full", "summary-top-n"];
 
-/// The baselines that every replay is set against, in the order of the registry.
+/// The baselines that every replay is compared with, in the order of the registry.
 pub(crate) fn rivals() -> impl Iterator<Item = &'static Baseline> {
     BASELINES.iter().filter(|baseline| RIVALS.contains(&baseline.name))
 }
@@ -66,7 +66,7 @@ impl Beside {
         }
     }
 
-    /// Those that every replay is set against, where the agent's own tools take so many tokens of
+    /// Those that every replay is compared with, if the agent's own tools take this many tokens of
     /// every prompt.
     pub(crate) fn standing(todo: &TodoId, own_tools: u64) -> Vec<Self> {
         rivals().map(|baseline| Self::new(baseline, todo, own_tools)).collect()
@@ -76,7 +76,7 @@ impl Beside {
         Ok(self.context.record(message, &mut self.meter).map_err(BenchError::Context)?)
     }
 
-    /// Takes a call behind the messages `so_far`, and gives its prompt.
+    /// Takes a call after the messages `so_far`, and returns its prompt.
     pub(crate) fn call(&mut self, counts: &mut Counts, so_far: &[Message]) -> Prompt {
         let prompt = self.context.prompt();
         let moves = self.meter.moves();
@@ -91,10 +91,10 @@ impl Beside {
         prompt
     }
 
-    /// What it was sent so far.
+    /// What it has been sent so far.
     pub(crate) fn usage(&self) -> BesideUsage {
         BesideUsage {
-            // The calls of the conversation; those that the policy made itself count by their tokens.
+            // The calls of the conversation; calls that the policy made itself count by their tokens.
             usage: Usage { calls: self.meter.prompts(), ..self.meter.usage().rounded() },
             forgotten: self.forgotten(),
             cuts: self.forgot.len() as u64,
@@ -106,8 +106,8 @@ impl Beside {
     }
 }
 
-/// Measures a conversation under a baseline, and tells whether its last prompt still holds every
-/// message. With a call to stop at, its prompt comes instead.
+/// Measures a conversation under a baseline, and checks whether its last prompt still has every
+/// message. With a call to stop at, returns its prompt instead.
 ///
 /// # Errors
 /// When the policy cannot keep a message.
@@ -128,7 +128,7 @@ pub(crate) fn replay_baseline(
         all.push(Beside::new(baseline, &todo, own_tools));
         all.len() - 1
     });
-    // A call behind the first so many messages; gives the prompt of the one to stop at.
+    // Handles a call after the first so_far messages; returns the prompt of the one to stop at.
     let call = |all: &mut [Beside], counts: &mut Counts, report: &mut Report, upto: usize| {
         let mut found = None;
         for (index, beside) in all.iter_mut().enumerate() {
@@ -175,8 +175,8 @@ pub(super) fn own_tools(sourced: &Sourced, counts: &mut Counts) -> u64 {
 }
 
 impl Report {
-    /// Takes what a chat API would refuse in a prompt that nothing is repaired in. What else is odd
-    /// in it (late instructions, say) is the source's own matter.
+    /// Records what a chat API would refuse in a prompt that is not repaired. Anything else odd in
+    /// it (late instructions, for example) comes from the source.
     fn odd(&mut self, prompt: &Prompt) {
         for violation in check_request(prompt.messages.iter().map(Arc::as_ref)) {
             if matches!(
@@ -190,7 +190,7 @@ impl Report {
     }
 }
 
-/// Compares a prompt with the messages that it should still hold.
+/// Compares a prompt with the messages that it should still have.
 fn held(prompt: &Prompt, source: &[Message]) -> Proof {
     let gone = missing(prompt, source);
     let mut proof = Proof { messages: source.len() as u64 - gone, ..Proof::default() };
@@ -205,7 +205,7 @@ fn held(prompt: &Prompt, source: &[Message]) -> Proof {
     proof
 }
 
-/// How many of the messages a prompt does not hold byte for byte.
+/// How many of the messages a prompt does not have byte for byte.
 fn missing(prompt: &Prompt, source: &[Message]) -> u64 {
     let mut there: HashMap<&str, u64> = HashMap::new();
     for message in &prompt.messages {

@@ -11,7 +11,7 @@ pub(crate) enum Event<'a> {
     Offloaded {
         /// The message.
         seq: SeqNo,
-        /// What it is of the message: `the result of read_file`.
+        /// The part of the message: `the result of read_file`.
         what: &'a str,
         /// The payload.
         meta: &'a Meta,
@@ -24,30 +24,30 @@ pub(crate) enum Event<'a> {
         at: usize,
         /// The tokens of its messages.
         tokens: u64,
-        /// The tokens of the line that stands for it.
+        /// The tokens of the line that replaces it.
         line: u64,
         /// Why it closed, in a sentence.
         evidence: &'a str,
     },
-    /// How large the live view is, at intervals.
+    /// The size of the live view, at intervals.
     Size {
         /// The tokens of the prompt.
         view: u64,
         /// The tokens of everything so far.
         full: u64,
     },
-    /// The model is asked.
+    /// A call of the model.
     Call {
         /// How many messages there are so far.
         at: usize,
-        /// What it gets.
+        /// The prompt.
         prompt: &'a Prompt,
-        /// The tokens of that.
+        /// The tokens of the prompt.
         sent: u64,
-        /// The baselines, which were asked too.
+        /// The baselines, which received the same call.
         beside: &'a [Beside],
     },
 }
 
-/// Who receives it.
+/// The receiver of events.
 pub(crate) type Watch<'w> = &'w mut dyn FnMut(Event<'_>) -> Result<(), CliError>;

@@ -1,4 +1,4 @@
-//! What a replay keeps while it runs, and reports.
+//! The state of a replay, and its report.
 
 use super::beside::own_tools;
 use super::event::{Event, Watch};
@@ -17,13 +17,13 @@ use foldback_kv::Todo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A part under this size is never stored outside, so nothing needs to be looked for.
+/// A smaller part is never stored outside, so nothing needs to be looked for.
 const OFFLOAD_BYTES: usize = 500;
 
-/// More violations than this are counted, not told.
+/// Further violations are counted, not reported.
 const VIOLATIONS_MOST: usize = 5;
 
-/// What a replay keeps while it goes on.
+/// The state of a replay in progress.
 pub(super) struct Player {
     pub(super) report: Report,
     handle: Todo,
@@ -32,11 +32,11 @@ pub(super) struct Player {
     beside: Vec<Beside>,
     /// The tokens of the first messages together, by their number.
     sums: Vec<u64>,
-    /// Which tool a call belongs to, until its id is used again.
+    /// The tool of each call, until its id is used again.
     tools: BTreeMap<ToolCallId, String>,
-    /// The last payload that was told.
+    /// The last payload that was reported.
     payload: u64,
-    /// Violations that were counted and not told.
+    /// Violations that were counted and not reported.
     untold: u64,
     /// Whether every block that closed was found.
     found_all: bool,
@@ -68,7 +68,7 @@ impl Player {
         Ok(player)
     }
 
-    /// What another replay stored outside is no news.
+    /// Parts that another replay stored outside are not reported.
     pub(super) fn pass_payloads(&mut self, run: &Run<'_>) -> Result<(), CliError> {
         let payloads = run.memory.payloads();
         while let Some(last) = payloads.metas(&self.handle, self.payload, 512)?.last() {
@@ -90,7 +90,7 @@ impl Player {
         self.sums.last().copied().unwrap_or(0)
     }
 
-    /// The model is asked behind the first `at` messages.
+    /// Handles a call of the model after the first `at` messages.
     pub(super) fn call(
         &mut self,
         run: &Run<'_>,
@@ -107,7 +107,7 @@ impl Player {
         watch(Event::Call { at, prompt, sent, beside: &self.beside })
     }
 
-    /// Counts what of the conversation a call shows.
+    /// Counts what a call shows of the conversation.
     fn held(&mut self, prompt: &Prompt) {
         let report = &mut self.report;
         *report.loose_messages.entry(prompt.loose).or_default() += 1;
@@ -122,8 +122,8 @@ impl Player {
         stop == Stop::Call(self.meter.usage().calls)
     }
 
-    /// Every prompt has to be a valid request, whether it is sent or not, and its window has to
-    /// keep the bound.
+    /// Checks that a prompt is a valid request, whether it is sent or not, and that its window
+    /// keeps the bound.
     pub(super) fn check(&mut self, seq: SeqNo, prompt: &Prompt) {
         self.report.window_max_messages = self.report.window_max_messages.max(prompt.window);
         let violations = check_request(prompt.messages.iter().map(Arc::as_ref));
@@ -178,7 +178,7 @@ impl Player {
         self.has_closed |= !closed.is_empty();
         for id in closed {
             let Some(block) = run.memory.block(&run.todo, id)? else {
-                let what = format!("block {id} was closed and cannot be found");
+                let what = format!("block {id} was closed but cannot be found");
                 self.report.problems.push(what);
                 self.found_all = false;
                 continue;
@@ -214,7 +214,7 @@ impl Player {
         report.prefix_moves = self.meter.moves();
         if self.untold > 0 {
             let more = thousands(self.untold);
-            report.problems.push(format!("and {more} more that make a prompt no valid request"));
+            report.problems.push(format!("and {more} more that make a prompt invalid"));
         }
         if let Some(bound) = report.window_bound
             && report.window_max_messages > bound

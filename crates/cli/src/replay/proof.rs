@@ -16,18 +16,18 @@ pub(crate) struct Proof {
     pub(crate) payloads: u64,
     /// Their bytes.
     pub(crate) payload_bytes: u64,
-    /// Calls that a block boundary parts from their results.
+    /// Calls that a block boundary separates from their results.
     pub(crate) units_cut: u64,
-    /// What is not as it was, in sentences.
+    /// The differences, in sentences.
     pub(crate) problems: Vec<String>,
-    /// Problems beyond these.
+    /// Further problems.
     pub(crate) untold: u64,
 }
 
-/// Messages and payloads are read in steps of this many.
+/// Messages and payloads are read in steps of this size.
 const STEP: usize = 256;
 
-/// More problems than this are counted, not told.
+/// Further problems are counted, not reported.
 const PROBLEMS_MOST: usize = 20;
 
 impl Proof {
@@ -44,15 +44,17 @@ impl Proof {
     }
 }
 
-/// Compares what the store holds of `todo` with `source`.
+/// Compares the store's contents for `todo` with `source`.
 ///
 /// # Errors
-/// When the store cannot be read at all; what it holds wrongly is a problem of the proof.
+/// When the store cannot be read at all; wrong contents are a problem of the proof.
 pub(crate) fn prove(memory: &Memory, todo: &TodoId, source: &[Message]) -> Result<Proof, Error> {
     let mut proof = Proof::default();
     let len = memory.len(todo)?;
     if len != source.len() as u64 {
-        proof.problem(|| format!("{len} messages are recorded, the source has {}", source.len()));
+        proof.problem(|| {
+            format!("{len} messages are recorded, but the source has {}", source.len())
+        });
     }
     compare(memory, todo, source, &mut proof);
     let first_of_block = partition(memory, todo, len, &mut proof)?;
@@ -96,8 +98,8 @@ fn compare(memory: &Memory, todo: &TodoId, source: &[Message], proof: &mut Proof
     }
 }
 
-/// The first message of each block. Blocks have to follow each other without gap or overlap, and
-/// end before the open tail.
+/// Returns the first message of each block. Blocks have to follow each other without gap or
+/// overlap, and end before the open tail.
 fn partition(
     memory: &Memory,
     todo: &TodoId,
@@ -116,14 +118,14 @@ fn partition(
         firsts.push(first);
     }
     if next > len {
-        proof.problem(|| format!("the last block ends behind the last message, at {next}"));
+        proof.problem(|| format!("the last block ends after the last message, at {next}"));
     }
-    // The open tail is what lies behind the last block.
+    // The open tail is what follows the last block.
     firsts.push(next);
     Ok(firsts)
 }
 
-/// How many results stand in another block than their call.
+/// How many results are in another block than their call.
 fn units_cut(source: &[Message], first_of_block: &[u64]) -> u64 {
     let block_of = |seq: u64| first_of_block.partition_point(|first| *first <= seq);
     let mut tracker = PairingTracker::default();

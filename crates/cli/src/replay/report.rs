@@ -1,4 +1,4 @@
-//! What a replay has measured, with the keys that scripts read.
+//! The measurements of a replay, with the keys that scripts read.
 
 use super::proof::Proof;
 use super::{Beside, BesideUsage};
@@ -10,10 +10,10 @@ use foldback_policies::Policy;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The baseline that everything is set against.
+/// The baseline for all comparisons.
 const FULL: &str = "full";
 
-/// What the replay of one conversation has measured. The first twelve keys are a contract.
+/// The measurements of one conversation. The first twelve keys are a contract.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) id: String,
@@ -28,7 +28,7 @@ pub(crate) struct Report {
     pub(crate) lossless: bool,
     pub(crate) orphans: u64,
     pub(crate) window_max_messages: usize,
-    /// What it may hold, where that is bounded.
+    /// The bound on the window, if there is one.
     #[serde(skip)]
     pub(crate) window_bound: Option<usize>,
     /// The todo that it was recorded in.
@@ -49,21 +49,21 @@ pub(crate) struct Report {
     pub(crate) payload_bytes: u64,
     /// Calls whose prompt did not begin with the whole stable part of the one before.
     pub(crate) prefix_moves: u64,
-    /// Calls that a block boundary parts from their results.
+    /// Calls that a block boundary separates from their results.
     pub(crate) units_cut: u64,
     /// The bytes that the proof compared.
     pub(crate) compared_bytes: u64,
     /// Calls by how many open messages they showed.
     pub(crate) loose_messages: BTreeMap<usize, u64>,
-    /// Calls behind the first closed block, by whether they showed the latest one whole.
+    /// Calls after the first closed block, by whether they showed the latest one whole.
     pub(crate) latest_block: LatestBlock,
     /// What is odd about the source, in sentences.
     pub(crate) findings: Vec<String>,
-    /// What is not as it should be, in sentences.
+    /// The problems found, in sentences.
     pub(crate) problems: Vec<String>,
 }
 
-/// In how many calls the latest block stood whole, and in how many it was told by its line.
+/// In how many calls the latest block was shown whole, and in how many by its line.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct LatestBlock {
     pub(crate) whole: u64,
@@ -82,7 +82,7 @@ impl Report {
             peak_tokens: 0,
             cached_tokens: 0,
             cost_units: 0.0,
-            // Nothing is known to have come back before it was compared.
+            // Nothing is known to have come back before it is compared.
             lossless: false,
             orphans: 0,
             window_max_messages: 0,
@@ -105,7 +105,7 @@ impl Report {
         }
     }
 
-    /// Takes what the same calls would have been sent under the baselines.
+    /// Adds what the same calls would have been sent under the baselines.
     pub(crate) fn used_beside(&mut self, besides: &[Beside]) {
         for beside in besides {
             self.baselines.insert(beside.baseline.name, beside.usage());
@@ -113,7 +113,7 @@ impl Report {
         self.full = self.baselines.get(FULL).map(|full| full.usage).unwrap_or_default();
     }
 
-    /// Takes what the calls were sent.
+    /// Adds what the calls were sent.
     pub(crate) fn used(&mut self, usage: Usage) {
         let usage = usage.rounded();
         self.calls = usage.calls;
@@ -123,7 +123,7 @@ impl Report {
         self.cost_units = usage.cost_units;
     }
 
-    /// Takes the outcome of the proof.
+    /// Adds the outcome of the proof.
     pub(crate) fn proved(&mut self, proof: Proof) {
         self.lossless = proof.holds();
         self.payloads = proof.payloads;
@@ -136,7 +136,7 @@ impl Report {
         }
         if proof.units_cut > 0 {
             let cut = text::count(proof.units_cut, "result");
-            self.problems.push(format!("{cut} parted from the call by a block boundary"));
+            self.problems.push(format!("{cut} separated from the call by a block boundary"));
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
         assert!(!report.lossless && !report.is_clean());
         report.proved(Proof { units_cut: 2, ..Proof::default() });
         assert!(report.lossless && !report.is_clean());
-        assert_eq!(report.problems, ["2 results parted from the call by a block boundary"]);
+        assert_eq!(report.problems, ["2 results separated from the call by a block boundary"]);
         let problems = vec!["one".to_owned()];
         report.proved(Proof { problems, untold: 1_234, ..Proof::default() });
         assert!(!report.lossless);

@@ -10,40 +10,40 @@ use foldback_bench::{Calls, Meter};
 use foldback_core::{Budget, Message, Prompt, SeqNo, TodoId};
 use foldback_policies::Policy;
 
-/// What a replay is asked for.
+/// The options of a replay.
 pub(crate) struct Run<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) todo: TodoId,
     pub(crate) sourced: &'a Sourced,
-    /// How the memory was told to show it: one of its own.
+    /// The view of the memory: one of its own.
     pub(crate) policy: Policy,
     /// Where to stop.
     pub(crate) stop: Stop,
 }
 
-/// Where a replay stops.
+/// The end of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Behind the last message, with the conversation closed and the proof made.
+    /// After the last message, with the conversation closed and the proof made.
     End,
     /// At this call, counted from 1: it is the last event.
     Call(u64),
 }
 
-/// The live view's size is told about this often.
+/// The live view's size is reported about this often.
 const SIZES: usize = 8;
 
 /// But not more often than after this many messages.
 const SIZE_STEP: usize = 6;
 
-/// Replays a conversation into its todo. One that the todo holds the beginning of goes on there.
+/// Replays a conversation into its todo. If the todo already has its beginning, the replay continues there.
 ///
 /// # Errors
 /// When the todo holds something else, the store fails, or `watch` does.
 pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError> {
     let messages = &run.sourced.conversation.messages;
     let mut session = begin(run)?;
-    // So many messages the todo holds, and is known to hold as the source has them.
+    // The number of messages that the todo has, and is known to have as in the source.
     let mut held = check_held(run, &session, 0)?;
     let mut again: Option<Again> = None;
     let mut player = Player::new(run)?;
@@ -61,7 +61,7 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
         let mut recorded = None;
         if at >= held {
             match session.record_at(seq, message.clone()) {
-                // Somebody else records the same; the session stands where the todo does now.
+                // Another process records the same; the session is now where the todo is.
                 Err(error) if is_behind(&error, &session, seq) => {
                     held = check_held(run, &session, at)?;
                     player.pass_payloads(run)?;
@@ -77,7 +77,7 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
             player.offloads(run, seq, message, watch)?;
             player.closed(run, &session, &recorded.closed, watch)?;
         } else {
-            // The todo stands further on, so what a model was sent here is found once more.
+            // The todo is further on, so the prompts of this part are built once more.
             let again = match &mut again {
                 Some(again) => again,
                 none => none.insert(Again::new(run)?),
@@ -111,13 +111,13 @@ fn begin(run: &Run<'_>) -> Result<Session, CliError> {
     Ok(run.memory.conversations().session_for(&run.todo, &run.sourced.conversation)?)
 }
 
-/// Whether a message was not recorded because the todo holds others.
+/// Whether a message was not recorded because the todo has others.
 fn is_behind(error: &foldback::Error, session: &Session, seq: SeqNo) -> bool {
     error.kind() == ErrorKind::Conflict && session.len() != seq.0
 }
 
-/// How many messages the todo holds, as far as the session knows: another process may have added more. They
-/// have to be the conversation's first; those before `from` are known to be.
+/// How many messages the todo has, as far as the session knows: another process may have added more. They have to be
+/// the conversation's first; those before `from` are known to be.
 fn check_held(run: &Run<'_>, session: &Session, from: usize) -> Result<usize, CliError> {
     let range = from as u64..session.len();
     let held = usize::try_from(range.end).unwrap_or(usize::MAX);
@@ -125,8 +125,8 @@ fn check_held(run: &Run<'_>, session: &Session, from: usize) -> Result<usize, Cl
     Ok(held)
 }
 
-/// A conversation recorded once more, beside a todo that holds it already, to find the prompts that
-/// it had at each message.
+/// A conversation recorded once more, beside a todo that already has it, to find its prompts at
+/// each message.
 struct Again {
     session: Session,
     /// How many messages it has taken.
@@ -140,7 +140,7 @@ impl Again {
         Ok(Self { session: memory.session(&run.todo)?, taken: 0 })
     }
 
-    /// The prompt behind the message `at`.
+    /// Returns the prompt after the message `at`.
     fn prompt_behind(&mut self, messages: &[Message], at: usize) -> Result<Prompt, CliError> {
         for message in messages.get(self.taken..=at).unwrap_or_default() {
             self.session.record(message.clone())?;

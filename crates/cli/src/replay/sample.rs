@@ -1,4 +1,4 @@
-//! A few recalls made by the program itself, so that a newcomer sees that what folded is found.
+//! A few recalls made by the program itself, to show a newcomer that folded content is found.
 
 use crate::error::CliError;
 use crate::output::snippet::{Snippet, snippets, words};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) enum Sample {
     /// A search.
     Search {
-        /// Words that one early block holds and no other.
+        /// Words that one early block has and no other.
         query: String,
         /// The block that was found first.
         found: BlockId,
@@ -20,20 +20,20 @@ pub(crate) enum Sample {
         range: SeqRange,
         /// Whether it is the block that the words were taken from.
         right: bool,
-        /// Its line that holds most of the words.
+        /// The line in it with most of the words.
         snippet: Option<Snippet>,
     },
     /// A line of a payload.
     Load {
         /// The payload.
         reference: PayloadRef,
-        /// A word that stands in it, and in no other block.
+        /// A word in it that no other block has.
         pattern: String,
         /// The line, counted from 1.
         line: u64,
         /// All lines.
         lines: u64,
-        /// What the line says.
+        /// The text of the line.
         text: String,
     },
 }
@@ -41,13 +41,13 @@ pub(crate) enum Sample {
 /// With fewer blocks everything may still be in view.
 const BLOCKS_LEAST: usize = 4;
 
-/// Words of one query.
+/// The number of words of a query.
 const WORDS: usize = 4;
 
-/// A larger payload is not looked into for a sample.
+/// A larger payload is not searched for a sample.
 const PAYLOAD_MOST: u64 = 1 << 20;
 
-/// Searches for what early blocks alone have said, and loads a line that was stored outside.
+/// Searches for what only early blocks have said, and loads a line that was stored outside.
 pub(crate) fn samples(memory: &Memory, todo: &TodoId) -> Result<Vec<Sample>, CliError> {
     let blocks: Vec<Block> = walk::blocks(memory, todo).collect::<Result<_, _>>()?;
     let count = blocks.len();
@@ -56,7 +56,7 @@ pub(crate) fn samples(memory: &Memory, todo: &TodoId) -> Result<Vec<Sample>, Cli
     }
     let spoken = Spoken::of(memory, todo, &blocks)?;
     let mut samples = Vec::new();
-    // The first block holds the task, which stays in view.
+    // The first block has the task, which stays in view.
     for at in BTreeSet::from([1, (count / 3).max(2)]) {
         let Some(block) = blocks.get(at) else { continue };
         if let Some(query) = spoken.query(memory, todo, block)? {
@@ -107,11 +107,11 @@ fn load(
             let word = tokens(line).find(|word| word.contains('_') && spoken.is_rare(word));
             word.filter(|_| line.len() <= 120)
         };
-        // A line that gives something a value says most.
+        // A line that assigns a value says most.
         let found = || text.lines().filter(|line| identifier(line).is_some());
         let line = found().find(|line| line.contains(['=', ':'])).or_else(|| found().next());
         let Some(pattern) = line.and_then(identifier) else { continue };
-        // The pattern minds case, and the words were made small.
+        // The pattern is case-sensitive, but the words are in lower case.
         let pattern_any_case = format!("(?i){pattern}");
         let excerpt = payloads.matching(&handle, meta.n, &pattern_any_case, 0, 500, 1)?;
         let Some(run) = excerpt.runs.first() else { continue };
@@ -126,7 +126,7 @@ fn load(
     Ok(None)
 }
 
-/// In how many blocks each word stands.
+/// The number of blocks with each word.
 struct Spoken {
     spread: BTreeMap<String, u32>,
     tools: BTreeSet<String>,
@@ -156,12 +156,12 @@ impl Spoken {
         }
     }
 
-    /// Whether one block alone holds the word.
+    /// Whether only one block has the word.
     fn is_rare(&self, word: &str) -> bool {
         self.spread.get(word) == Some(&1) && !self.tools.contains(word)
     }
 
-    /// The rare words of that line which holds most of them, of what was said in the block.
+    /// The rare words of the line that has most of them, from what was said in the block.
     fn query(
         &self,
         memory: &Memory,
@@ -194,7 +194,7 @@ impl Spoken {
     }
 }
 
-/// Words that a person would search for: of letters mostly, neither short nor endless.
+/// Words that a person would search for: mostly letters, neither short nor endless.
 fn tokens(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter_map(|word| {
         let letters = word.chars().filter(|c| c.is_alphabetic()).count();

@@ -1,4 +1,4 @@
-//! A replay as a person watches it.
+//! A replay in the form for a person.
 
 use super::Report;
 use super::event::Event;
@@ -18,15 +18,15 @@ pub(crate) struct Screen<'a> {
 /// The cells of the gauge.
 const GAUGE: u64 = 24;
 
-/// What the lines of a replay say.
+/// The meaning of the lines of a replay.
 const LEGEND: [&str; 3] = [
     "⇢ a part of a message that is stored outside from now on",
     "b_... a closed block: messages, type, why it closed, tokens → those of its line",
-    "█ what a model is sent now (view), beside everything so far (full)",
+    "█ what a model is sent now (view), compared with everything so far (full)",
 ];
 
 impl<'a> Screen<'a> {
-    /// Says what is replayed, and where into.
+    /// Prints what is replayed, and into which store.
     pub(crate) fn begin(
         out: &'a Output,
         sourced: &Sourced,
@@ -107,7 +107,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// The filled cells of the gauge: at least one, for a view is never empty.
+/// The filled cells of the gauge: at least one, because a view is never empty.
 fn gauge(view: u64, full: u64) -> usize {
     let filled = (view * GAUGE).div_ceil(full.max(1)).clamp(1, GAUGE);
     usize::try_from(filled).unwrap_or(1)
@@ -119,7 +119,7 @@ pub(crate) struct Many<'a> {
     id_width: usize,
 }
 
-/// The titles and widths of the numbers behind a conversation's id.
+/// The titles and widths of the numbers after a conversation's id.
 const COLUMNS: [(&str, usize); 7] = [
     ("messages", 8),
     ("blocks", 6),
@@ -130,7 +130,7 @@ const COLUMNS: [(&str, usize); 7] = [
     ("window", 6),
 ];
 
-/// What stands behind the numbers.
+/// The last columns, after the numbers.
 const VERDICT: &str = "lossless";
 
 impl<'a> Many<'a> {

@@ -1,4 +1,4 @@
-//! What a replay comes to.
+//! The summary of a replay.
 
 use super::report::LatestBlock;
 use super::{BesideUsage, Report};
@@ -70,13 +70,13 @@ impl Totals {
         self.compared_bytes += report.compared_bytes;
     }
 
-    /// Whether every conversation came through clean.
+    /// Whether every conversation was clean.
     pub(crate) fn is_clean(&self) -> bool {
         self.unclean == 0
     }
 }
 
-/// Prints what it comes to: the figures beside those of the baselines, the facts, the proof.
+/// Prints the summary: the figures beside those of the baselines, the facts, the proof.
 pub(crate) fn summary(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> {
     if !out.is_quiet() {
         out.line("")?;
@@ -139,7 +139,7 @@ fn facts(out: &Output, totals: &Totals) -> Result<(), CliError> {
         let orphans = thousands(totals.orphans);
         return fact("parted", format!("{orphans} calls and results; nothing is repaired"));
     };
-    // The most frequent first; of equal ones in the order of names.
+    // The most frequent first, and by name among equals.
     let mut reasons: Vec<_> = totals.reasons.iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let reasons: Vec<_> =
@@ -156,7 +156,7 @@ fn facts(out: &Output, totals: &Totals) -> Result<(), CliError> {
     fact(
         "prefix moves",
         format!(
-            "{} in {}: the prompt did not go on from the one before",
+            "{} in {}: the prompt did not continue the one before",
             thousands(totals.prefix_moves),
             text::count(totals.usage.calls, "call")
         ),
@@ -165,24 +165,21 @@ fn facts(out: &Output, totals: &Totals) -> Result<(), CliError> {
     fact("window", good_if(totals.window_max <= bound, window))?;
     fact("loose", loose(totals))?;
     let LatestBlock { whole, line } = totals.latest;
-    fact(
-        "latest block",
-        format!("whole in {} of the calls behind it", share(whole, whole + line)),
-    )?;
+    fact("latest block", format!("whole in {} of the calls after it", share(whole, whole + line)))?;
     let orphans = match totals.orphans {
         0 => "0: every prompt was a valid request".to_owned(),
         n => format!("{}: not every prompt was a valid request", thousands(n)),
     };
     fact("orphans", good_if(totals.orphans == 0, orphans))?;
     if totals.units_cut > 0 {
-        let cut = format!("{} results stand in another block than their call", totals.units_cut);
+        let cut = format!("{} results are in another block than their call", totals.units_cut);
         fact("units cut", style::paint(style::BAD, cut))?;
     }
     Ok(())
 }
 
-/// How many open messages the calls showed: up to the design's three for simple work, its five for complex
-/// work, and more.
+/// How many open messages the calls showed: up to the design's three for simple work, its five for complex work, and
+/// more.
 fn loose(totals: &Totals) -> String {
     let all = totals.loose.values().sum();
     let calls =
@@ -195,7 +192,7 @@ fn loose(totals: &Totals) -> String {
     )
 }
 
-/// A part of all, in per cent.
+/// A part of all, in percent.
 fn share(part: u64, all: u64) -> String {
     match all {
         0 => "0 %".to_owned(),
@@ -233,7 +230,7 @@ fn cost(usage: &Usage) -> f64 {
     usage.cost_units
 }
 
-/// A figure without what stands behind the point.
+/// A figure without its decimals.
 fn whole(figure: f64) -> String {
     thousands(figure.round().max(0.0) as u64)
 }

@@ -1,6 +1,6 @@
 //! The picture of a session: one HTML file that shows what a replay did, with everything in it.
 //!
-//! A [`Painter`] watches a replay and gives a [`Picture`], the data of one conversation: each
+//! A [`Painter`] watches a replay and returns a [`Picture`], the data of one conversation: each
 //! message once, what the model was sent at each call as numbers of messages, blocks, payloads,
 //! searches. A [`Page`] collects pictures and writes the file, which loads nothing from anywhere.
 

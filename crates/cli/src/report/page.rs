@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const TEMPLATE: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/style.css");
 
-/// One scope for all of them, in this order.
+/// The scripts, in this order, in one scope.
 const SCRIPTS: [&str; 8] = [
     include_str!("page/element.js"),
     include_str!("page/session.js"),
@@ -32,7 +32,7 @@ pub(crate) struct Page {
 /// A conversation in the page's index.
 #[derive(Serialize)]
 struct Entry {
-    /// The number of its picture; `null` where only its figures are here.
+    /// The number of its picture; `null` if only its figures are here.
     picture: Option<usize>,
     report: Report,
 }
@@ -40,9 +40,9 @@ struct Entry {
 #[derive(Serialize)]
 struct Index<'a> {
     version: &'static str,
-    /// The policies that foldback is set against, in the order of each call's numbers.
+    /// The policies that foldback is compared with, in the order of each call's numbers.
     policies: Vec<Policy>,
-    /// More conversations are not drawn.
+    /// Further conversations are not drawn.
     pictures_most: usize,
     entries: &'a [Entry],
 }
@@ -55,10 +55,10 @@ struct Policy {
 }
 
 impl Page {
-    /// So many conversations are drawn; of the others the page has the figures.
+    /// The most conversations that are drawn; for the others the page has only the figures.
     pub(crate) const PICTURES_MOST: usize = 50;
 
-    /// The bytes of all pictures, at most, but for the first.
+    /// The most bytes of all pictures together, not counting the first.
     const BYTES_MOST: usize = 40_000_000;
 
     pub(crate) fn new() -> Self {
@@ -70,7 +70,7 @@ impl Page {
         self.pictures.len() < Self::PICTURES_MOST && self.bytes < Self::BYTES_MOST
     }
 
-    /// Takes the next conversation, with its picture where it has one.
+    /// Adds the next conversation, with its picture if it has one.
     ///
     /// # Errors
     /// When it cannot be written as JSON.
@@ -92,7 +92,7 @@ impl Page {
         Ok(())
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     ///
     /// # Errors
     /// When it cannot be written as JSON.
@@ -125,7 +125,7 @@ impl Page {
         ]))
     }
 
-    /// Writes the file, whole or not at all, and gives its bytes.
+    /// Writes the file, whole or not at all, and returns its size in bytes.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -139,13 +139,13 @@ impl Page {
     }
 }
 
-/// Checks before any work is done that there is a folder to write the file into.
+/// Checks before any work that there is a folder to write the file into.
 ///
 /// # Errors
-/// When there is none, or a folder stands where the file should be.
+/// When there is none, or a folder has the name of the file.
 pub(crate) fn can_be_written(path: &Path) -> Result<(), CliError> {
     if path.is_dir() || path.file_name().is_none() {
-        let what = format!("--report names a file to write, and {} is none", path.display());
+        let what = format!("--report names a file to write, but {} is not one", path.display());
         return Err(CliError::Usage(what));
     }
     match std::fs::metadata(folder(path)) {
@@ -166,7 +166,7 @@ fn cannot_write(path: &Path, source: std::io::Error) -> CliError {
     CliError::Io { what: format!("{} could not be written", path.display()), source }
 }
 
-/// The template with each gap filled. A gap stands in it once, and what fills one is not read again.
+/// Fills each gap of the template. A gap occurs once, and its content is not scanned again.
 fn filled(gaps: &[(&str, &str)]) -> String {
     let mut out = String::new();
     let mut rest = TEMPLATE;
@@ -184,11 +184,11 @@ fn script(id: &str, json: &str) -> String {
     format!("<script type=\"application/json\" id=\"{id}\">{json}</script>\n")
 }
 
-/// JSON that can stand in a script element: nothing in it ends the element or begins a comment.
+/// JSON that can be put into a script element: nothing in it ends the element or begins a comment.
 fn embedded(value: &impl Serialize) -> Result<String, CliError> {
     let json = serde_json::to_string(value)
         .map_err(|error| CliError::Usage(format!("this cannot be put into a page: {error}")))?;
-    // Outside of strings JSON has none of these.
+    // Outside strings JSON has none of these.
     Ok(json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
 }
 

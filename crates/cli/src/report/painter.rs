@@ -12,7 +12,7 @@ use foldback_bench::Counts;
 use foldback_core::{Block, Estimate, Message, Prompt, SeqNo, TodoId};
 use std::collections::BTreeMap;
 
-/// Watches the replay of one conversation into a store that held nothing of it.
+/// Watches the replay of one conversation into a store that had nothing of it.
 pub(crate) struct Painter<'a> {
     memory: &'a Memory,
     todo: &'a TodoId,
@@ -28,8 +28,8 @@ pub(crate) struct Painter<'a> {
     searches: Vec<Search>,
 }
 
-/// A conversation of more messages is told by its figures alone: nobody scrolls through it, and the
-/// page would not stay usable.
+/// A longer conversation is shown by its figures alone: nobody scrolls through it, and the page
+/// would not stay usable.
 const MESSAGES_MOST: usize = 10_000;
 
 /// The greatest number of tokens of a preview.
@@ -70,7 +70,7 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// What was seen, once the replay is over.
+    /// The picture, once the replay is over.
     pub(crate) fn picture(mut self, report: &Report) -> Picture {
         let said = |message| self.views.said(message, &mut self.counts);
         let mut messages: Vec<_> = self.source.iter().map(said).collect();

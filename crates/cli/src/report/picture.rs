@@ -1,6 +1,6 @@
 //! The data of one conversation, as the page reads it.
 //!
-//! Messages are numbered from 0 in the order of recording, calls from 1. Keys that stand once for
+//! Messages are numbered from 0 in the order of recording, calls from 1. Keys that occur once for
 //! each message or call are short.
 
 use crate::replay::{Forgot, Report};
@@ -15,7 +15,7 @@ pub(crate) struct Picture {
     /// The tokens of the recall tools, which every prompt declares.
     pub(crate) tools_tokens: u64,
     /// The greatest number of characters of one text in this picture; longer ones have lost their
-    /// middle here.
+    /// middle.
     pub(crate) text_chars: usize,
     pub(crate) messages: Vec<Said>,
     pub(crate) forms: Vec<Form>,
@@ -27,7 +27,7 @@ pub(crate) struct Picture {
     pub(crate) searches: Vec<Search>,
 }
 
-/// What a message says.
+/// The contents of a message.
 #[derive(Clone, Serialize)]
 pub(crate) struct Said {
     /// The role.
@@ -40,22 +40,22 @@ pub(crate) struct Said {
     /// Calls: the tool and its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) c: Vec<(String, String)>,
-    /// The time, where the source tells.
+    /// The time, if the source has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<String>,
     /// The tokens.
     pub(crate) k: u64,
 }
 
-/// A message of a prompt that is not a recorded one as it is.
+/// A message of a prompt that is not a recorded one unchanged.
 #[derive(Serialize)]
 pub(crate) struct Form {
     #[serde(flatten)]
     pub(crate) said: Said,
-    /// The recorded message that it stands for.
+    /// The recorded message that it represents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) of: Option<usize>,
-    /// The recorded message whose text stands in front of this one's text.
+    /// The recorded message whose text comes before this one's text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pin: Option<usize>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Call {
     pub(crate) at: usize,
     /// The prompt: `m` for the recorded message m as it is, `-1 - f` for the form f.
     pub(crate) v: Vec<i64>,
-    /// How many of these are standing instructions; behind them stands one user turn of pinned
+    /// How many of these are standing instructions; after them comes one user turn of pinned
     /// messages and ledger.
     pub(crate) h: usize,
     /// The number of the block that is shown whole.
@@ -81,7 +81,7 @@ pub(crate) struct Call {
     pub(crate) o: Vec<u64>,
 }
 
-/// A block, and how it came to be.
+/// A block, and how it was made.
 #[derive(Serialize)]
 pub(crate) struct BlockSeen {
     pub(crate) n: u32,
@@ -97,7 +97,7 @@ pub(crate) struct BlockSeen {
     pub(crate) keywords: Vec<String>,
     pub(crate) data_ids: Vec<String>,
     pub(crate) tokens: u64,
-    /// The tokens of the line that stands for it.
+    /// The tokens of the line that replaces it.
     pub(crate) line_tokens: u64,
 }
 
@@ -105,9 +105,9 @@ pub(crate) struct BlockSeen {
 #[derive(Serialize)]
 pub(crate) struct PayloadSeen {
     pub(crate) reference: String,
-    /// The message that carried it.
+    /// The message that contained it.
     pub(crate) seq: u64,
-    /// What it is of that message: `the result of read_file`.
+    /// The part of that message: `the result of read_file`.
     pub(crate) what: String,
     pub(crate) kind: PayloadKind,
     pub(crate) bytes: u64,
@@ -121,7 +121,7 @@ pub(crate) struct PayloadSeen {
 pub(crate) struct Search {
     pub(crate) call: u64,
     pub(crate) query: String,
-    /// What the query was made of.
+    /// The source of the query.
     pub(crate) from: &'static str,
     pub(crate) hits: Vec<SearchHit>,
 }
@@ -135,12 +135,12 @@ pub(crate) struct SearchHit {
     pub(crate) cosine: f64,
     pub(crate) relevance: f64,
     pub(crate) exact: bool,
-    /// Whether the block stood whole in the prompt of the call.
+    /// Whether the block was whole in the prompt of the call.
     pub(crate) in_view: bool,
-    /// Whether the model's own tool would have returned it: what is too far off is left out there.
+    /// Whether the model's own tool would have returned it: that tool leaves out what is too far off.
     pub(crate) returned: bool,
     /// The message of the line.
     pub(crate) seq: Option<u64>,
-    /// The line that holds most of the query.
+    /// The line with most of the query.
     pub(crate) line: String,
 }

@@ -1,5 +1,5 @@
-//! What a search would have found: at some calls, the question that a model might ask of its
-//! memory, made from what it was just told, and the blocks that answer it.
+//! The results of possible searches: at some calls, the question that a model might ask its memory,
+//! made from what it was just told, and the blocks that answer it.
 
 use super::picture::{Search, SearchHit};
 use crate::error::CliError;
@@ -10,10 +10,10 @@ use foldback::Memory;
 use foldback_blockstore::SearchRequest;
 use foldback_core::{BlockId, Message, Role, TodoId, argument_text};
 
-/// At most about this many searches of one conversation.
+/// About the most searches of one conversation.
 const SEARCHES: usize = 12;
 
-/// Blocks that a search gives.
+/// The number of blocks that a search returns.
 const HITS: usize = 3;
 
 /// The greatest length of a query or a line, in columns.
@@ -25,7 +25,7 @@ const BLOCKS_LEAST: usize = 2;
 /// Chooses the calls, and makes the queries.
 pub(super) struct Asker<'a> {
     source: &'a [Message],
-    /// The next call behind this many messages is asked at.
+    /// The next search is made after this many messages.
     next: usize,
     step: usize,
 }
@@ -36,8 +36,8 @@ impl<'a> Asker<'a> {
         Self { source, next: step, step }
     }
 
-    /// The query at a call behind `at` messages, and what it is made of. `None` where it is not
-    /// asked: too little has folded, a call was asked at just before, or there is nothing to ask.
+    /// The query at a call after `at` messages, and its source. `None` if there is none: too little
+    /// has folded, a recent call had one, or there is nothing to ask.
     pub(super) fn query(&mut self, at: usize, blocks: usize) -> Option<(String, &'static str)> {
         let so_far = self.source.get(..at)?;
         let newest = so_far.last()?;
@@ -61,7 +61,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// The last sentence of a text that asks something; of one that asks nothing, the first.
+/// The last sentence of a text that is a question; if there is none, the first sentence.
 fn question(said: &str) -> String {
     let line = text::one_line(said);
     let mut sentences: Vec<&str> = Vec::new();
@@ -95,7 +95,7 @@ fn of_arguments(message: &Message) -> String {
     text::fit(&said.join(" "), WIDTH)
 }
 
-/// Asks the memory as it stands now. `shown` is the block that stands whole in the prompt.
+/// Searches the memory in its current state. `shown` is the block that is whole in the prompt.
 pub(super) fn ask(
     memory: &Memory,
     todo: &TodoId,

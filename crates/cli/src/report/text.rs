@@ -1,16 +1,16 @@
-//! Texts as the page holds them: bounded in sum, with their beginnings and their ends.
+//! Texts as the page has them: bounded in total, with their beginnings and their ends.
 
 use super::picture::Said;
 use foldback_core::thousands;
 
-/// The bytes that the texts of one conversation take in the page, at most, where that is possible
-/// with the least of the lengths below.
+/// The most bytes that the texts of one conversation take in the page, if that is possible with the
+/// least of the lengths below.
 const BYTES_MOST: usize = 4_000_000;
 
-/// How long a text may be, in characters: the first of these with which all of them fit.
+/// The lengths of texts, in characters: the first with which all of them fit is used.
 const LENGTHS: [usize; 8] = [200_000, 50_000, 20_000, 8_000, 4_000, 2_000, 1_000, 400];
 
-/// Cuts the texts to the greatest length with which all of them fit, and gives that length.
+/// Cuts the texts to the greatest length with which all of them fit, and returns that length.
 pub(super) fn bound(messages: &mut [Said]) -> usize {
     let least = LENGTHS.last().copied().unwrap_or(0);
     let fits = |most: &usize| {
@@ -46,7 +46,7 @@ fn texts(message: &Said) -> impl Iterator<Item = &str> {
     std::iter::once(message.t.as_str()).chain(message.c.iter().map(|(_, a)| a.as_str()))
 }
 
-/// The bytes of a text in the page: what JSON and the page escape counts as it is written.
+/// The bytes of a text in the page, counting the escapes of JSON and the page.
 fn bytes(text: &str) -> usize {
     let written = |c: char| match c {
         '"' | '\\' | '\n' | '\r' | '\t' => 2,

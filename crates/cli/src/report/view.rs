@@ -1,17 +1,17 @@
-//! What a prompt shows, as numbers of recorded messages. What differs from the recorded message (a
-//! light stand-in, the opening, the suffix) is kept once as a form.
+//! The contents of prompts, as numbers of recorded messages. A message that differs from the
+//! recorded one (a light stand-in, the opening, the suffix) is kept once as a form.
 
 use super::picture::{Form, Said};
 use foldback_bench::Counts;
 use foldback_core::{Content, Message, Part, Prompt, Role, ToolCallId};
 use std::collections::{BTreeMap, HashMap};
 
-/// What the prompts of one conversation show.
+/// The contents of the prompts of one conversation.
 pub(super) struct Views<'a> {
     source: &'a [Message],
-    /// The tool that each result is of, where it is known.
+    /// The tool of each result, if it is known.
     tools: BTreeMap<&'a ToolCallId, &'a str>,
-    /// The first message of a user that says something: it is pinned as the task.
+    /// The first message of a user with a text: it is pinned as the task.
     task: Option<usize>,
     /// How many standing instructions there are.
     head: usize,
@@ -34,7 +34,7 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// What a message says, for the page.
+    /// The contents of a message, for the page.
     pub(super) fn said(&self, message: &Message, counts: &mut Counts) -> Said {
         let tool = message.tool_call_id().and_then(|id| self.tools.get(id));
         Said {
@@ -51,8 +51,8 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// The messages of a prompt behind `at` recorded ones, whose latest block or open tail begins
-    /// at `from`: their numbers, and how many of them are standing instructions.
+    /// The messages of a prompt after `at` recorded ones, whose latest block or open tail begins at
+    /// `from`: their numbers, and how many of them are standing instructions.
     pub(super) fn take(
         &mut self,
         prompt: &Prompt,
@@ -84,7 +84,7 @@ impl<'a> Views<'a> {
         (shown, head)
     }
 
-    /// The first recorded message of `from..to` that `shown` stands for, and whether it says just
+    /// The first recorded message of `from..to` that `shown` represents, and whether it says just
     /// the same.
     fn find(&self, shown: &Message, from: usize, to: usize) -> Option<(usize, bool)> {
         let range = self.source.get(from..to)?;
@@ -104,7 +104,7 @@ impl<'a> Views<'a> {
             return *known as i64;
         }
         let mut said = self.said(message, counts);
-        // The opening repeats the task in front of the ledger, and the task is in the page already.
+        // The opening repeats the task before the ledger, and the task is already in the page.
         let task = self.task.filter(|_| opens).and_then(|seq| Some((seq, self.source.get(seq)?)));
         let pin = task.and_then(|(seq, task)| {
             let ledger = said.t.strip_prefix(&text(task))?.trim_start().to_owned();
@@ -118,7 +118,7 @@ impl<'a> Views<'a> {
     }
 }
 
-/// What a message says as one text; a part of another kind is named.
+/// The contents of a message as one text; a part of another kind is named.
 fn text(message: &Message) -> String {
     let Content::Parts(parts) = message.content() else { return message.text().into_owned() };
     let told = parts.iter().map(|part| match part {

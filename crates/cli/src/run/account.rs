@@ -11,18 +11,18 @@ pub(crate) struct Account {
     pub(crate) calls: u64,
     /// Its tokens, as its provider counts them.
     pub(crate) usage: Usage,
-    /// What they cost, where the prices are known.
+    /// Their cost, if the prices are known.
     pub(crate) cost: Option<f64>,
     /// The estimated tokens of all requests.
     pub(crate) sent: u64,
-    /// Those of the same work, had every request held everything that was recorded before it. A call
-    /// in which the model does nothing but look back would not have been made.
+    /// The tokens of the same work, had every request held everything that was recorded before it. A call in which the
+    /// model only looks back would not have been made.
     pub(crate) full: u64,
-    /// What of the calls, tokens and cost summaries took that a model wrote for the context's policy.
+    /// The part of the calls, tokens and cost for summaries that a model wrote for the context's policy.
     pub(crate) summaries: SummariesAccount,
 }
 
-/// What the summaries of a run took.
+/// The calls, tokens and cost of the summaries of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SummariesAccount {
@@ -33,7 +33,7 @@ pub(crate) struct SummariesAccount {
 }
 
 impl Account {
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn plus(mut self, other: &Self) -> Self {
         self.cost = together((self.calls, self.cost), (other.calls, other.cost));
         self.calls += other.calls;
@@ -54,7 +54,7 @@ impl SummariesAccount {
     }
 }
 
-/// What the calls of two parts cost: nobody knows it where it is not known of one that has any.
+/// The sum of two costs: unknown if it is unknown for one that has any calls.
 fn together(one: (u64, Option<f64>), other: (u64, Option<f64>)) -> Option<f64> {
     match (one, other) {
         ((0, _), (_, cost)) | ((_, cost), (0, _)) => cost,
@@ -66,7 +66,7 @@ fn together(one: (u64, Option<f64>), other: (u64, Option<f64>)) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A part that is known is not the whole.
+    /// A known part is not the whole.
     #[test]
     fn a_cost_is_told_where_that_of_every_call_is_known() {
         let calls = |cost| {

@@ -9,18 +9,18 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Who decides on what changes something: a person, all of whose answers may have been given in advance.
+/// Decides on what changes something: a person, whose answers may all have been given in advance.
 pub(crate) struct Approvals {
     person: Option<AtTerminal>,
-    /// Everything is approved of, from now on.
+    /// Whether everything is approved from now on.
     all: AtomicBool,
 }
 
-/// Why a call was denied where nobody could be asked.
+/// The reason for a denial if nobody could be asked.
 const NOBODY: &str = "this changes something, and nobody can be asked: foldback runs without --yes and \
                       without a terminal. Go on without it, or say what you would have done";
 
-/// Why a call was denied where somebody was asked.
+/// The reason for a denial if somebody was asked.
 const SILENCE: &str = "the person who was asked gave no answer";
 
 impl Approvals {
@@ -28,7 +28,7 @@ impl Approvals {
         Self { person, all: AtomicBool::new(yes) }
     }
 
-    /// What the person says to a call.
+    /// The person's answer to a call.
     async fn ask(&self, person: &AtTerminal, call: &ApprovalRequest) -> Decision {
         let who = call.todo.as_ref().map(|todo| person.screen.who(todo)).unwrap_or_default();
         let _turn = person.turn.lock().await;
@@ -53,12 +53,12 @@ impl Approvals {
     }
 }
 
-/// Tools that change nothing but the agent's own mind, or ask by themselves.
+/// Tools that change nothing but the agent's own state, or ask by themselves.
 const OWN: [&str; 7] =
     ["ask_person", "delegate", "memory_share", "planning", "research", "think", "todo_write"];
 
 impl Approver for Approvals {
-    /// Everything that changes something, also where doing it twice would change nothing more.
+    /// Everything that changes something, even if doing it twice would change nothing more.
     fn needs(&self, tool: &ToolSpec, _arguments: &str) -> bool {
         let is_own = tool.server.is_none() && OWN.contains(&tool.name());
         tool.effect != Effect::ReadOnly && !is_own && !self.all.load(Ordering::Relaxed)
@@ -80,18 +80,18 @@ impl Approver for Approvals {
     }
 }
 
-/// How much is shown of what a call is given.
+/// How much is shown of a call's arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Beginnings,
     Whole,
 }
 
-/// So many lines of an argument are shown at first, and so many characters of each.
+/// The number of lines of an argument that are shown at first, and the characters of each.
 const LINES: usize = 12;
 const CHARACTERS: usize = 400;
 
-/// What a person is asked about a call: who wants to make it, and with what.
+/// The question for a person about a call: which agent wants to make it, with which arguments.
 fn question(who: &str, call: &ApprovalRequest, shown: Shown) -> String {
     let who = if who.is_empty() { "the agent".to_owned() } else { format!("sub-agent {who}") };
     let mut question = format!("{who} wants to call {}\n", text::one_line(&call.function));
@@ -111,10 +111,10 @@ fn question(who: &str, call: &ApprovalRequest, shown: Shown) -> String {
         question.push('\n');
     }
     let show = if is_cut { "[s]how all of it, " } else { "" };
-    question + &format!("may it? [y]es, [n]o, [a]ll from now on, {show}or say what else: ")
+    question + &format!("allow it? [y]es, [n]o, [a]ll from now on, {show}or say what else: ")
 }
 
-/// The arguments by name, texts as they are; what is no object as it is written.
+/// The arguments by name, with texts as they are; anything but an object is shown as written.
 fn arguments(json: &str) -> Vec<(String, String)> {
     match serde_json::from_str(json) {
         Ok(Value::Object(arguments)) => {
@@ -128,7 +128,7 @@ fn arguments(json: &str) -> Vec<(String, String)> {
     }
 }
 
-/// The lines of a value that are shown, and what is not.
+/// The lines of a value that are shown, and a note on what is not.
 fn beginning(value: &str, shown: Shown) -> (Vec<String>, Option<String>) {
     let plain = text::plain(value);
     let lines: Vec<&str> = plain.lines().collect();
@@ -147,7 +147,7 @@ fn beginning(value: &str, shown: Shown) -> (Vec<String>, Option<String>) {
     (first, Some(left_out))
 }
 
-/// What a person answers.
+/// Reads the answer of a person.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Yes,
@@ -157,7 +157,7 @@ enum Answer {
 }
 
 impl Answer {
-    /// What an answer means. An empty one is no approval.
+    /// The meaning of an answer. An empty one is no approval.
     fn of(answer: &str) -> Self {
         match answer.to_lowercase().as_str() {
             "y" | "yes" => Self::Yes,
@@ -189,7 +189,7 @@ mod tests {
         let asked = |name, effect| nobody.needs(&tool(name, effect), "{}");
         assert!(asked("file_write", Effect::Idempotent) && asked("mail_send", Effect::Effectful));
         assert!(!asked("file_read", Effect::ReadOnly) && !asked("todo_write", Effect::Idempotent));
-        // A server's tool is not the agent's own, whatever its name is.
+        // A server's tool is not the agent's own, whatever its name.
         let mut foreign = tool("todo_write", Effect::Idempotent);
         foreign.server = Some("todo".to_owned());
         assert!(nobody.needs(&foreign, "{}"));
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(
             question("hotels", &call, Shown::Beginnings),
             "sub-agent hotels wants to call file_write\n  path: 笔记.md\n  content:\n    一\n    \
-             two␛[2J\n  n: 3\nmay it? [y]es, [n]o, [a]ll from now on, or say what else: "
+             two␛[2J\n  n: 3\nallow it? [y]es, [n]o, [a]ll from now on, or say what else: "
         );
         assert!(question("", &call, Shown::Beginnings).starts_with("the agent wants to call"));
     }

@@ -20,12 +20,12 @@ pub(crate) struct Board {
     recalls: usize,
 }
 
-/// A question that the model has not answered.
+/// A request that the model has not answered yet.
 struct Asked {
     since: Instant,
-    /// The end of what it has written so far.
+    /// The end of what the model has written so far.
     end: String,
-    /// The question that it writes for, where several are open.
+    /// The request that it is writing for, if several are open.
     of: Option<(Purpose, String)>,
 }
 
@@ -38,17 +38,17 @@ struct Running {
     since: Instant,
 }
 
-/// So many bytes of what the model writes fill the line of any terminal.
+/// This many bytes of the model's text fill the line of any terminal.
 const LINE_BYTES: usize = 2_048;
-/// More calls than this are counted only.
+/// More calls than this are only counted.
 const MOST_CALLS: usize = 8;
-/// More items of the todo list than this are counted only.
+/// More items of the todo list than this are only counted.
 const MOST_ITEMS: usize = 12;
 
-/// What stands around the words of a line, with room for a time such as `59 min 59 s`.
+/// The space around the words of a line, with room for a time such as `59 min 59 s`.
 const TIME_COLUMNS: usize = 17;
 
-/// Signs that follow each other while something goes on, ten a second.
+/// The frames of the spinner, ten a second.
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 impl Board {
@@ -63,7 +63,7 @@ impl Board {
         }
     }
 
-    /// Takes what happened at a time.
+    /// Takes an event and its time.
     pub(crate) fn take(&mut self, todo: &TodoId, event: &AgentEvent, now: Instant) {
         match event {
             AgentEvent::Asked { .. } => {
@@ -96,7 +96,7 @@ impl Board {
         }
     }
 
-    /// Takes what the model writes. Of several questions of one todo the line shows the first that is written to.
+    /// Takes a piece of the model's text. Of several requests of one todo, the line shows the first that is written to.
     pub(crate) fn take_piece(&mut self, todo: &TodoId, piece: &Piece<'_>) {
         let Some(Asked { end, of, .. }) = self.asked.get_mut(todo) else { return };
         let (purpose, key) =
@@ -108,31 +108,31 @@ impl Board {
             Written::Text(text) => end.push_str(text),
             Written::Again => end.clear(),
         }
-        // Cut now and then only, so that each byte is moved once.
+        // Cut only now and then, so that each byte is moved once.
         if end.len() > 2 * LINE_BYTES {
             let from = end.ceil_char_boundary(end.len() - LINE_BYTES);
             end.drain(..from);
         }
     }
 
-    /// Whether a call of a todo goes on.
+    /// Whether a call of a todo is running.
     pub(crate) fn is_calling(&self, todo: &TodoId) -> bool {
         self.calls.iter().any(|call| call.todo == *todo)
     }
 
-    /// The run's todo list as it stands.
+    /// The current todo list of the run.
     pub(crate) fn list(&self) -> &TodoList {
         &self.list
     }
 
-    /// What a call that goes on is about.
+    /// What a running call is about.
     pub(crate) fn call(&self, todo: &TodoId, event: &AgentEvent) -> Option<&str> {
         let AgentEvent::CallEnded { turn, step, .. } = event else { return None };
         let is_it = |call: &&Running| (&call.todo, call.turn, call.step) == (todo, *turn, *step);
         self.calls.iter().find(is_it).map(|call| call.words.as_str())
     }
 
-    /// What it looks like at a time, a while after the run began.
+    /// Draws the board at a time, a while after the run began.
     pub(crate) fn lines(
         &self,
         account: &Account,
@@ -141,7 +141,7 @@ impl Board {
         width: usize,
     ) -> Vec<String> {
         let spinner = SPINNER[(age.as_millis() / 100) as usize % SPINNER.len()];
-        // What is done is at the beginning.
+        // Finished items are at the beginning.
         let hidden = self.list.items().len().saturating_sub(MOST_ITEMS);
         let items = self.list.items().iter().skip(hidden);
         let item = |item| format!("  {}", todo(item, width.saturating_sub(2)));
@@ -197,7 +197,7 @@ impl Board {
     }
 }
 
-/// `42 s`, `2 min 5 s`: whole seconds, so that the line stands still between them.
+/// `42 s`, `2 min 5 s`: whole seconds, so that the line does not change between them.
 fn clock(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -266,7 +266,7 @@ mod tests {
         Piece::new(REACT, key, Written::Text(text))
     }
 
-    /// The end of what is written stands on one line, whatever it is and however long.
+    /// The end of the model's text is on one line, whatever it is and however long.
     #[test]
     fn it_shows_the_end_of_what_is_written() {
         let begun = Instant::now();

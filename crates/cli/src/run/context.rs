@@ -1,4 +1,4 @@
-//! The contexts of a run: of any policy, metered, and told of what they hold.
+//! The contexts of a run: of any policy, metered, and with a record of what they hold.
 
 use super::meter::{LookingBack, Meter};
 use crate::error::CliError;
@@ -9,23 +9,22 @@ use foldback_core::{
 use foldback_policies::{Policy, Summaries};
 use std::sync::Arc;
 
-/// A context whose messages are counted, and its children's.
+/// A context whose messages are counted, with its children's.
 pub(crate) struct MeteredContext {
     context: Box<dyn ContextManager>,
     meter: Arc<Meter>,
     looking_back: LookingBack,
-    /// Where the messages are that a context holds already.
+    /// The messages that a context already holds.
     memory: Memory,
-    /// Whether what the policy says of its own calls to a model was really asked: the rule that stands in for
-    /// one costs nothing.
+    /// Whether the model calls that the policy reports were really made: the rule that replaces a model costs nothing.
     asks_a_model: bool,
 }
 
-/// So many messages are read at once.
+/// The number of messages that are read at once.
 const STEP: u64 = 256;
 
 impl MeteredContext {
-    /// The context of a todo under a policy. `memory` keeps what it records.
+    /// Opens the context of a todo under a policy. `memory` keeps what it records.
     pub(crate) fn open(
         (policy, summaries): (Policy, &Summaries),
         todo: &TodoId,
@@ -56,7 +55,7 @@ impl MeteredContext {
     }
 }
 
-/// A context that could not be opened: because of the memory behind it, as a rule.
+/// The error for a context that could not be opened, as a rule because of its memory.
 fn failed(error: ContextError) -> CliError {
     let ContextError { message, source } = error;
     match source.map(|source| source.downcast::<foldback::Error>()) {

@@ -1,4 +1,4 @@
-//! What the runs of one command have in common: a chat has a run for each of its turns.
+//! What the runs of one command share: a chat has a run for each of its turns.
 
 use super::interrupt::Leaving;
 use super::person::AtTerminal;
@@ -16,20 +16,20 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
 
-/// What the runs of one command have in common: threads, servers of tools, the person at the keyboard.
+/// What the runs of one command share: threads, MCP servers, and the person at the keyboard.
 pub(crate) struct Desk<'a> {
     pub(crate) globals: &'a Globals,
     pub(crate) out: &'a Output,
     /// What an interrupt ends.
     pub(crate) ends: Ends,
-    /// Whether the command is to end once its run has.
+    /// Whether the command ends after its current run.
     pub(crate) leaving: Leaving,
-    /// A run is worked on, and hears itself what comes from outside.
+    /// Whether a run is in progress, which then handles signals itself.
     pub(crate) is_at_work: Arc<AtomicBool>,
-    /// The answer of the last run stands on the terminal, as the model wrote it.
+    /// Whether the answer of the last run is on the terminal already, as the model wrote it.
     pub(crate) is_said: AtomicBool,
     runtime: Option<Runtime>,
-    /// Those of a list, once they were started.
+    /// The started servers of a list.
     servers: Mutex<Option<(Option<PathBuf>, McpServers)>>,
     person: OnceLock<Option<AtTerminal>>,
 }
@@ -63,20 +63,20 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// Waits for work.
+    /// Blocks on a future.
     pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> Result<T, CliError> {
-        let gone = || CliError::Usage("nothing is worked on any more".to_owned());
+        let gone = || CliError::Usage("the run's threads have ended".to_owned());
         Ok(self.runtime.as_ref().ok_or_else(gone)?.block_on(work))
     }
 
-    /// Works beside everything else for as long as the command does.
+    /// Runs a task in the background for as long as the command runs.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(work);
         }
     }
 
-    /// The tools of the servers that the settings name; those of the run before, where it had the same.
+    /// The tools of the servers that the settings name; those of the run before if it had the same.
     pub(crate) async fn tools(
         &self,
         settings: &RunSettings,
@@ -98,14 +98,14 @@ impl<'a> Desk<'a> {
         Ok(tools)
     }
 
-    /// The person at the terminal, with what they are shown on this screen.
+    /// The person at the terminal, with output on this screen.
     pub(crate) fn person(&self, screen: &Arc<Screen>) -> Option<AtTerminal> {
         let person = self.person.get_or_init(|| AtTerminal::find(screen));
         person.as_ref().map(|person| person.at(screen))
     }
 
-    /// A line that the person types, where the keyboard is still being read for a question that nobody waits
-    /// for any more; `None` where it is not.
+    /// A line that the person types, if the keyboard is still being read for a question that nobody waits for any more;
+    /// `None` if it is not.
     pub(crate) fn pending_line(&self, prompt: &str) -> Result<Option<Option<String>>, CliError> {
         let Some(Some(person)) = self.person.get() else { return Ok(None) };
         self.block_on(person.pending_line(prompt))
@@ -123,7 +123,7 @@ impl<'a> Desk<'a> {
 
 impl Drop for Desk<'_> {
     fn drop(&mut self) {
-        // A person may still be thinking about an answer that nobody waits for any more.
+        // A person may still be typing an answer that nobody waits for any more.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -1,4 +1,4 @@
-//! Failures of the model, as they name it, and as whoever watches is told of those that pass.
+//! Failures of the model: they name the model, and temporary ones are reported to the user.
 
 use super::lines::elapsed;
 use super::screen::Screen;
@@ -12,19 +12,19 @@ use futures::{FutureExt as _, StreamExt as _};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// A model each of whose failures says which model it was.
+/// A model whose failures say which model it was.
 pub(crate) struct Named<M> {
     pub(crate) model: M,
-    /// Where it is served.
+    /// The address of its server.
     pub(crate) at: String,
-    /// Where its key is from, in words.
+    /// The source of its key, in words.
     pub(crate) key: String,
 }
 
-/// Whoever watches, once somebody does.
+/// The screen that temporary failures are reported to, once there is one.
 pub(crate) type Watched = Arc<OnceLock<Arc<Screen>>>;
 
-/// Tells whoever watches of a failure that passes, and of the wait before the model is asked again.
+/// Reports a temporary failure, and the wait before the model is asked again.
 pub(crate) fn tell(watched: &Watched) -> impl Fn(&ModelError, Duration) + Send + Sync + 'static {
     let watched = Arc::clone(watched);
     move |error, wait| {
@@ -34,7 +34,7 @@ pub(crate) fn tell(watched: &Watched) -> impl Fn(&ModelError, Duration) + Send +
     }
 }
 
-/// Where the key of a model is from, in words.
+/// The source of a model's key, in words.
 pub(crate) fn key_source(
     sources: &ModelSources,
     config: &ModelConfig,
@@ -44,7 +44,7 @@ pub(crate) fn key_source(
         let value = sources.environment.get(variable).map(|value| value.trim())?;
         (!value.is_empty()).then(|| ApiKey::new(value))
     };
-    // The strongest first, as they are read.
+    // In order of precedence, as they are read.
     let variables = ["FOLDBACK_API_KEY"].into_iter().chain(config.provider.usual_key());
     let mut holding = variables.filter(|variable| value(variable) == config.api_key);
     match (&config.api_key, holding.next()) {

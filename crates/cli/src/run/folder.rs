@@ -1,4 +1,4 @@
-//! The folders of runs, inside the store's: a record, a journal and a trajectory each.
+//! The folders of runs inside the store's folder: a record, a journal and a trajectory each.
 
 use super::record::{RunRecord, RunState, VERSION};
 use crate::cli::Globals;
@@ -18,21 +18,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The folders of a store's runs.
 pub(crate) struct Runs {
     dir: PathBuf,
-    /// Whether secrets are replaced before anything of them is kept.
+    /// Whether secrets are replaced before anything is kept.
     redacts: bool,
 }
 
-/// One of them.
+/// The folder of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunFolder {
     dir: PathBuf,
     redacts: bool,
 }
 
-/// A run among others, or why it cannot be read.
+/// A run of the list, or why it cannot be read.
 type Listed = Result<(RunFolder, RunRecord), CliError>;
 
-/// A run's name begins with so many characters of its task at most.
+/// A run's name begins with at most this many characters of its task.
 const SLUG: usize = 28;
 
 impl Runs {
@@ -41,7 +41,7 @@ impl Runs {
         Ok(Self { dir: store::folder(globals)?.join("runs"), redacts })
     }
 
-    /// A folder for a new run: of this name, or of one that is readable and new.
+    /// Creates a folder for a new run, with this name or a readable new one.
     pub(crate) fn create(
         &self,
         task: &str,
@@ -60,18 +60,18 @@ impl Runs {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match &name {
                     Some(name) => {
                         return Err(CliError::Usage(format!(
-                            "there is a run {name} already; `foldback run --resume {name}` goes on \
-                             with it, and `foldback run --todo {name} \"...\"` asks the next question"
+                            "there is already a run {name}; `foldback run --resume {name}` continues \
+                             it, and `foldback run --todo {name} \"...\"` asks the next question"
                         )));
                     }
                     None => attempt += 1,
                 },
-                Err(source) => return Err(failed(&dir, "made", source)),
+                Err(source) => return Err(failed(&dir, "created", source)),
             }
         }
     }
 
-    /// A name for a run with this task, which no other has.
+    /// A unique name for a run with this task.
     pub(crate) fn name_for(&self, task: &str) -> Result<TodoId, CliError> {
         let (task, mut attempt) = (&*self.kept(task), 0);
         loop {
@@ -83,7 +83,7 @@ impl Runs {
         }
     }
 
-    /// A folder for the next turn of a conversation that had so many: `trip:2`.
+    /// Creates a folder for the next turn of a conversation that had this many: `trip:2`.
     pub(crate) fn create_turn(
         &self,
         todo: &TodoId,
@@ -92,13 +92,13 @@ impl Runs {
     ) -> Result<(TodoId, RunFolder), CliError> {
         private_folder(&self.dir)?;
         for turn in turns + 1.. {
-            // A todo's name may be as long as one can be.
+            // A todo's name may already have the greatest length.
             let Ok(id) = TodoId::new(&format!("{todo}:{turn}")) else { break };
             let dir = self.dir.join(folder_name(&id));
             match fs::create_dir(&dir) {
                 Ok(()) => return Ok((id, self.run_folder(dir))),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(source) => return Err(failed(&dir, "made", source)),
+                Err(source) => return Err(failed(&dir, "created", source)),
             }
         }
         self.create(task, None)
@@ -125,7 +125,7 @@ impl Runs {
         self.dir.join(format!("{}~", folder_name(todo)))
     }
 
-    /// Removes the runs that are turns of a conversation, and says how many there were.
+    /// Removes the runs that are turns of a conversation, and returns how many there were.
     pub(crate) fn forget(&self, todo: &TodoId) -> Result<u64, CliError> {
         if !self.dir.exists() {
             return Ok(0);
@@ -145,24 +145,24 @@ impl Runs {
         Ok(runs.len() as u64)
     }
 
-    /// The runs that are turns of a conversation, the oldest first. What cannot be read is none of them.
+    /// The runs that are turns of a conversation, oldest first. Runs that cannot be read are left out.
     pub(crate) fn of_todo(&self, todo: &TodoId) -> Result<Vec<RunRecord>, CliError> {
         let records = self.list()?.into_iter().flatten().map(|(_, record)| record);
         Ok(records.filter(|record| record.todo() == todo).collect())
     }
 
-    /// The run of this name.
+    /// Opens the run of this name.
     pub(crate) fn open(&self, id: &TodoId) -> Result<(RunFolder, RunRecord), CliError> {
         let folder = self.folder(id);
         match folder.read()? {
             Some(record) => Ok((folder, record)),
             None => Err(CliError::NotFound(format!(
-                "there is no run {id}; `foldback sessions` lists those there are"
+                "there is no run {id}; `foldback sessions` lists the runs"
             ))),
         }
     }
 
-    /// Where the run of this name is, if there is one.
+    /// The folder of the run of this name, if there is one.
     pub(super) fn folder(&self, id: &TodoId) -> RunFolder {
         self.run_folder(self.dir.join(folder_name(id)))
     }
@@ -171,12 +171,12 @@ impl Runs {
         RunFolder { dir, redacts: self.redacts }
     }
 
-    /// A text as it is kept.
+    /// A text as it is kept: with secrets replaced if that is set.
     fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.redacts { plain(text) } else { Cow::Borrowed(text) }
     }
 
-    /// Every run, the oldest first. What of one cannot be read is an error in its place.
+    /// Every run, oldest first. A run that cannot be read is an error in its place.
     pub(crate) fn list(&self) -> Result<Vec<Listed>, CliError> {
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
@@ -198,12 +198,12 @@ impl Runs {
 }
 
 impl RunFolder {
-    /// A text as it is kept.
+    /// A text as it is kept: with secrets replaced if that is set.
     pub(super) fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.redacts { plain(text) } else { Cow::Borrowed(text) }
     }
 
-    /// The run's own folder to work in, for one that is given none.
+    /// The run's own working folder, for a run that is given none.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.dir.join("workspace")
     }
@@ -212,7 +212,7 @@ impl RunFolder {
         self.dir.join("run.json")
     }
 
-    /// The last request of one of its contexts.
+    /// The file of the last request of one of its contexts.
     pub(super) fn sent(&self, todo: &TodoId) -> PathBuf {
         self.dir.join("sent").join(format!("{}.json", folder_name(todo)))
     }
@@ -225,14 +225,13 @@ impl RunFolder {
         self.dir.join("trajectory.jsonl")
     }
 
-    /// The run's journal, for this process alone.
+    /// Opens the run's journal for this process alone.
     pub(crate) fn journal(&self) -> Result<FileJournal, CliError> {
         let journal = FileJournal::open(self.journal_path())?;
         Ok(if self.redacts { journal.with_change(plain) } else { journal })
     }
 
-    /// Keeps the record. It is written anew and takes the old one's place at once, so a kill leaves one
-    /// of the two.
+    /// Writes the record to a new file that replaces the old one at once, so a kill leaves one of the two.
     pub(crate) fn save(&self, record: &RunRecord) -> Result<(), CliError> {
         outfile::write(&self.record(), |out| {
             let json = serde_json::to_string_pretty(record).map_err(io::Error::from);
@@ -241,7 +240,7 @@ impl RunFolder {
         })
     }
 
-    /// Keeps the trajectory, in the place of one that an earlier part of the run has left.
+    /// Writes the trajectory, replacing one that an earlier part of the run has left.
     pub(crate) fn save_trajectory(&self, trajectory: &Trajectory) -> Result<(), CliError> {
         let path = self.trajectory();
         outfile::write(&path, |out| {
@@ -261,7 +260,7 @@ impl RunFolder {
         drop(fs::remove_dir_all(&self.dir));
     }
 
-    /// The record; `None` where there is none.
+    /// The record; `None` if there is none.
     fn read(&self) -> Result<Option<RunRecord>, CliError> {
         let path = self.record();
         let text = match fs::read_to_string(&path) {
@@ -270,7 +269,7 @@ impl RunFolder {
             Err(source) => return Err(failed(&path, "read", source)),
         };
         let bad = |what: String| {
-            CliError::Usage(format!("{} is no record of a run: {what}", path.display()))
+            CliError::Usage(format!("{} is not the record of a run: {what}", path.display()))
         };
         let mut record: RunRecord =
             serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
@@ -283,18 +282,16 @@ impl RunFolder {
         Ok(Some(record))
     }
 
-    /// Whether a process has the run's journal.
+    /// Whether a process holds the run's journal.
     fn is_at_work(&self) -> bool {
         let Ok(journal) = File::open(self.journal_path()) else { return false };
         matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 }
 
-/// What is said to a second turn.
+/// The error for a second turn.
 pub(super) fn is_at_work(todo: &TodoId) -> CliError {
-    CliError::Usage(format!(
-        "a turn of the todo {todo} is being worked on; wait until it has ended"
-    ))
+    CliError::Usage(format!("a turn of the todo {todo} is in progress; wait until it has ended"))
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -305,21 +302,21 @@ fn failed(path: &Path, what: &str, source: io::Error) -> CliError {
     CliError::Io { what: format!("{} could not be {what}", path.display()), source }
 }
 
-/// Makes a folder that others cannot look into, as the store's is.
+/// Creates a folder that other users cannot read, like the store's.
 fn private_folder(dir: &Path) -> Result<(), CliError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir).map_err(|source| failed(dir, "made", source))
+    builder.create(dir).map_err(|source| failed(dir, "created", source))
 }
 
-/// The folder's name of a run: the same, without what some file systems do not take.
+/// The folder's name for a run: its name without characters that some file systems refuse.
 fn folder_name(id: &TodoId) -> String {
     id.as_str().replace(':', "+")
 }
 
-/// A name that can be read, and that no other run has: words of the task, and five characters.
+/// A readable, unique name: words of the task, and five characters.
 fn new_id(task: &str, attempt: u32) -> Result<TodoId, CliError> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = (since.as_nanos(), std::process::id(), attempt, task);
@@ -329,7 +326,7 @@ fn new_id(task: &str, attempt: u32) -> Result<TodoId, CliError> {
     TodoId::new(&id).map_err(|error| CliError::Usage(error.to_string()))
 }
 
-/// The first words of a task as part of a name; `run` for one without Latin letters.
+/// The first words of a task as part of a name; `run` for a task without Latin letters.
 fn slug(task: &str) -> String {
     let mut slug = String::new();
     let words = task.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinHandle;
 
-/// What a process ends with that an interrupt has ended, as shells know it.
+/// The exit code of a process that an interrupt has ended, as shells know it.
 const INTERRUPTED: i32 = 130;
 
-/// The same for one that was asked to end.
+/// The exit code of a process that was asked to end.
 pub(crate) const TERMINATED: i32 = 143;
 
-/// Whether the command is to end once its run has: it was asked to.
+/// Whether the command ends after its current run, because it was asked to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leaving(Arc<AtomicBool>);
 
@@ -24,17 +24,17 @@ impl Leaving {
     }
 }
 
-/// What is heard from outside.
+/// A signal from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// Ctrl-C.
     Interrupt,
-    /// The process is to end.
+    /// A request to end the process.
     Terminate,
 }
 
 impl Heard {
-    /// What a process ends with that this has ended.
+    /// The exit code of a process that this has ended.
     pub(crate) fn code(self) -> i32 {
         match self {
             Self::Interrupt => INTERRUPTED,
@@ -45,16 +45,16 @@ impl Heard {
 
 /// Listens while a run is prepared, worked on and closed.
 pub(super) struct Listener {
-    /// By the first that is heard: the run ends by itself.
+    /// The token that the first signal cancels: the run ends by itself.
     pub(super) cancelled: CancellationToken,
-    /// By the second, in a chat: the turn is left as it stands.
+    /// The token that the second one cancels, in a chat: the turn is left as it is.
     pub(super) left: CancellationToken,
     is_at_work: Arc<AtomicBool>,
     listening: JoinHandle<()>,
 }
 
 impl Listener {
-    /// Begins to listen. It needs a runtime around it.
+    /// Starts listening. Needs a runtime.
     pub(super) fn open(run: &TodoId, desk: &Desk<'_>, screen: &Arc<Screen>) -> Self {
         let (cancelled, left) = (CancellationToken::new(), CancellationToken::new());
         let is_at_work = Arc::clone(&desk.is_at_work);
@@ -79,7 +79,7 @@ impl Drop for Listener {
     }
 }
 
-/// What a listener does about what it hears.
+/// The listener's reaction to signals.
 struct Watch {
     signals: Signals,
     run: TodoId,
@@ -114,18 +114,18 @@ impl Watch {
         self.screen.resume(false);
         self.screen.note(&match self.ends {
             Ends::Command => format!(
-                "stopping; `foldback run --resume {}` will go on. Once more stops at once",
+                "stopping; `foldback run --resume {}` continues it. Interrupt again to stop at once",
                 self.run
             ),
-            Ends::Turn => "stopping this turn. Once more leaves it at once".to_owned(),
+            Ends::Turn => "stopping this turn. Interrupt again to leave it at once".to_owned(),
         });
     }
 }
 
-/// What is heard from outside, from the moment on at which this is made.
+/// The signals from outside, from the moment of its creation on.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    /// `None` where such signals cannot be heard: a run is then ended by its limits or by being killed.
+    /// `None` if such signals cannot be heard: a run then ends by its limits or by being killed.
     #[cfg(unix)]
     interrupt: Option<tokio::signal::unix::Signal>,
     #[cfg(unix)]
@@ -133,7 +133,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. It needs a runtime around it.
+    /// Starts listening. Needs a runtime.
     #[cfg(unix)]
     pub(crate) fn open() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
@@ -149,7 +149,7 @@ impl Signals {
         Self {}
     }
 
-    /// The next Ctrl-C, or another request to end.
+    /// Waits for the next Ctrl-C, or another request to end.
     #[cfg(unix)]
     pub(crate) async fn next(&mut self) -> Heard {
         async fn came(signal: &mut Option<tokio::signal::unix::Signal>) {

@@ -1,15 +1,15 @@
-//! What a model's server said of itself when a run began.
+//! What a model's server reported about itself when a run began.
 
 use foldback_providers::{CallIds, ChatTemplate, ModelConfig, ServerFacts, SystemRole, Turns};
 use serde::{Deserialize, Serialize};
 
-/// What a model's server said of itself when a run began. It is kept with the run: a server that is busy says
-/// nothing when the run goes on, and the agent would have other tools in the middle of its work.
+/// What a model's server reported about itself when a run began. It is kept with the run: a busy server reports nothing
+/// when the run is resumed, and the agent would have different tools in the middle of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownServer {
     /// The tokens of the model's window.
     context_tokens: Option<usize>,
-    /// What the model's chat template can say.
+    /// What the model's chat template supports.
     template: Option<KnownTemplate>,
 }
 
@@ -32,8 +32,7 @@ impl From<&ServerFacts> for KnownServer {
 }
 
 impl KnownServer {
-    /// The settings with what the server said, where they say nothing. How tools are called is kept with the
-    /// run by itself.
+    /// Completes the settings with what the server reported. How tools are called is kept with the run separately.
     pub(crate) fn complete(self, config: ModelConfig) -> ModelConfig {
         let template = self.template.map(|known| {
             let mut template = ChatTemplate::default();

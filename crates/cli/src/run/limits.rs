@@ -1,4 +1,4 @@
-//! What a run may do and spend, as flags say it and as its record keeps it.
+//! What a run may do and spend, from flags and from its record.
 
 use super::account::Account;
 use super::time::Time;
@@ -10,38 +10,38 @@ use foldback_reference_agent::ReferenceAgent;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a run may do and spend. Given with --resume, it takes the place of what was given before.
+/// What a run may do and spend. With --resume, these replace the earlier limits.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Limits {
-    /// Approve of everything that changes something, without asking
+    /// Approve everything that changes something, without asking
     #[arg(long)]
     pub(crate) yes: bool,
 
-    /// Ask the model so often at most [default: 1000, where nothing else here bounds the run]
+    /// Ask the model at most this many times [default: 1000, if no other limit here applies]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_calls: Option<u64>,
 
-    /// Take so many steps at most, of which each asks the model once; so may each step of a flow, and each
-    /// sub-agent [default: any number within the other bounds]
+    /// Take at most this many steps, each of which asks the model once; this also applies to each step of a flow, and
+    /// to each sub-agent [default: any number within the other limits]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     #[serde(skip_serializing_if = "Option::is_none")]
     max_steps: Option<u32>,
 
-    /// Use so many of the model's tokens at most, in and out
+    /// Use at most this many of the model's tokens, in and out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
 
-    /// Spend so much at most; the model's prices must be known
+    /// Spend at most this much; the model's prices must be known
     #[arg(long, value_name = "MONEY", value_parser = money)]
     max_cost: Option<f64>,
 
-    /// Work so long at most, from each beginning and going on: 90s, 10m, 2h
+    /// Work at most this long, counted anew after each resume: 90s, 10m, 2h
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     #[serde(rename = "max_seconds")]
     max_time: Option<u64>,
 
-    /// A sub-agent may spend this part of what is left of these bounds when it begins, at most [default: 50]
+    /// Let a sub-agent spend at most this part of what is left of these limits when it begins [default: 50]
     #[arg(
         long,
         value_name = "PERCENT",
@@ -50,17 +50,17 @@ pub(crate) struct Limits {
     sub_agent_share: Option<u8>,
 }
 
-/// How often a run may ask the model that is given no bound of any kind: far more than a task of hundreds of
-/// calls takes, and little enough that one that runs away comes to an end.
+/// The model calls of a run without any limit: far more than a task of hundreds of calls takes, but few enough that a
+/// runaway ends.
 pub(crate) const CALLS: u64 = 1_000;
 
 impl Limits {
-    /// Everything is approved of, and nothing bounded.
+    /// Everything is approved, and nothing limited.
     pub(crate) fn approving() -> Self {
         Self { yes: true, ..Self::default() }
     }
 
-    /// These, with what `newer` says in their place.
+    /// These limits, overridden by `newer`.
     pub(crate) fn overlaid(self, newer: Self) -> Self {
         Self {
             yes: self.yes || newer.yes,
@@ -73,7 +73,7 @@ impl Limits {
         }
     }
 
-    /// These, and what the settings say where they say nothing.
+    /// These limits, completed from the settings.
     pub(crate) fn with_defaults(self, settings: &Settings) -> Self {
         let agent = &settings.agent;
         Self {
@@ -87,7 +87,7 @@ impl Limits {
         }
     }
 
-    /// Whether a sum of money bounds the run.
+    /// Whether the cost of the run is limited.
     pub(crate) fn bounds_cost(self) -> bool {
         self.max_cost.is_some()
     }
@@ -98,7 +98,7 @@ impl Limits {
         self.sub_agent_share.map_or(ReferenceAgent::SUB_AGENT_SHARE, part)
     }
 
-    /// The bound on something, as it was given.
+    /// The limit on a resource, as it was given.
     pub(crate) fn reached(self, resource: Resource) -> Option<String> {
         match resource {
             Resource::ModelCalls => self.calls().map(|calls| format!("--max-calls {calls}")),
@@ -112,8 +112,8 @@ impl Limits {
         }
     }
 
-    /// A bound on something that lets a run go on that has spent this: with as much again, and at least
-    /// twice what it was. Time begins anew by itself.
+    /// A limit that lets a run continue that has spent this: with as much again, and at least twice the old limit. Time
+    /// starts anew by itself.
     pub(crate) fn raised(self, resource: Resource, account: &Account) -> Option<String> {
         let more = |bound: u64, spent: u64| bound.saturating_add(bound.max(spent));
         let tokens = account.usage.input.saturating_add(account.usage.output);
@@ -127,7 +127,7 @@ impl Limits {
         if resource == Resource::Time { None } else { raised.reached(resource) }
     }
 
-    /// How often the model may be asked: a run that nobody bounds ends by itself all the same.
+    /// How often the model may be asked: a run without any limit still ends by itself.
     fn calls(self) -> Option<u64> {
         let is_bounded = self.max_tokens.is_some() || self.bounds_cost() || self.bounds_time();
         self.max_calls.or((!is_bounded).then_some(CALLS))
@@ -138,17 +138,17 @@ impl Limits {
         self.max_steps
     }
 
-    /// A bound on steps that lets a run go on that has come to it.
+    /// A limit on steps that lets a run continue that has reached the old one.
     pub(crate) fn more_steps(self) -> Option<String> {
         self.max_steps.map(|steps| format!("--max-steps {}", steps.saturating_mul(2)))
     }
 
-    /// Whether the run's time is bounded.
+    /// Whether the run's time is limited.
     pub(crate) fn bounds_time(self) -> bool {
         self.max_time.is_some()
     }
 
-    /// A flow has an hour, unless the run says otherwise: then it may spend whatever the run may.
+    /// A flow has an hour, unless the run has a time limit: then it may spend whatever the run may.
     pub(crate) fn flow_settings(self, settings: FlowSettings) -> FlowSettings {
         match self.bounds_time() {
             true => settings.with_limits(SpendLimits::default()),
@@ -167,9 +167,9 @@ impl Limits {
     }
 }
 
-/// A sum of money, a little more, with few digits.
+/// A sum of money, rounded up to a few digits.
 fn rounded_up(sum: f64) -> f64 {
-    // Sums are small, and prices are given for a million tokens.
+    // Sums are small, and prices are given per million tokens.
     let (digits, more) = (1e6, 1e-9);
     let rounded = ((sum - more) * digits).ceil() / digits;
     if rounded.is_finite() { rounded } else { sum }
@@ -181,7 +181,7 @@ fn seconds(text: &str) -> Result<u64, String> {
 
 fn money(text: &str) -> Result<f64, String> {
     let money = text.parse::<f64>().ok().filter(|money| money.is_finite() && *money > 0.0);
-    money.ok_or_else(|| "expected a number above 0, as 1.50".to_owned())
+    money.ok_or_else(|| "expected a number above 0, such as 1.50".to_owned())
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(timed.raised(Resource::Time, &spent), None, "each process has it");
     }
 
-    /// What nobody bounds comes to an end, and goes on by the line that is printed then.
+    /// A run without any limit ends, and continues with the line that is printed then.
     #[test]
     fn a_run_without_any_bound_has_one() {
         let calls = |limits: Limits| limits.spend_limits().model_calls;

@@ -1,4 +1,4 @@
-//! What happens in a run, as lines for a person.
+//! The events of a run, as lines for a person.
 
 use crate::output::style::{self, paint};
 use crate::output::text;
@@ -7,7 +7,7 @@ use foldback_core::{ItemState, TodoId, TodoItem, TodoList, thousands};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Who a line is about: nobody for the run itself, the item for a sub-agent.
+/// The subject of a line: empty for the run itself, the item for a sub-agent.
 pub(crate) fn who(run: &TodoId, todo: &TodoId) -> String {
     let (run, todo) = (run.as_str(), todo.as_str());
     match todo.strip_prefix(run) {
@@ -17,17 +17,17 @@ pub(crate) fn who(run: &TodoId, todo: &TodoId) -> String {
     }
 }
 
-/// What is known of an event beside it.
+/// What is known of an event besides the event itself.
 pub(crate) struct Beside<'a> {
     /// The sub-agent that it happened to; empty for the run itself.
     pub(crate) who: &'a str,
     /// The call that has ended, with what it is about.
     pub(crate) call: Option<&'a str>,
-    /// The todo list as it stood before.
+    /// The todo list before the event.
     pub(crate) list: &'a TodoList,
 }
 
-/// The lines that tell of an event, none wider than `width`; most events have one, some have none.
+/// The lines for an event, none wider than `width`; most events have one, some have none.
 pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<String> {
     let who = beside.who;
     let lead = if who.is_empty() { String::new() } else { format!("{who} ") };
@@ -41,7 +41,7 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
     let dim = |sign: &str, words| vec![mark(sign, style::DIM, paint(style::DIM, fit(words)))];
     match event {
         AgentEvent::Began { strategy, resumed: true, .. } => {
-            dim("·", format!("goes on, {strategy}"))
+            dim("·", format!("resumed, {strategy}"))
         }
         AgentEvent::Chose { strategy, because } => {
             dim("·", format!("{strategy}: {}", text::one_line(because)))
@@ -49,7 +49,7 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
         AgentEvent::Answered { error: Some(error), .. } => {
             line("✗", style::BAD, format!("the model: {}", text::one_line(error)))
         }
-        // Words without calls are the answer, which is told by itself.
+        // Words without calls are the answer, which is printed separately.
         AgentEvent::Answered { purpose, text: words, calls: 1.., .. }
             if *purpose == Purpose::REACT && !words.is_empty() =>
         {
@@ -95,9 +95,7 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
             let style = if *state == ItemState::Completed { style::GOOD } else { style::BAD };
             line("↖", style, format!("{item} {state}: {}", text::one_line(result)))
         }
-        AgentEvent::Stuck => {
-            dim("·", "repeats itself, and was told to go about it otherwise".into())
-        }
+        AgentEvent::Stuck => dim("·", "repeats itself, and was asked to try something else".into()),
         AgentEvent::Exhausted { resource, of_share } => {
             let whose = if *of_share { " of its share" } else { "" };
             line("✗", style::BAD, format!("may spend no more {resource}{whose}"))
@@ -110,11 +108,11 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
 /// How a call has ended: `exit 1  7 ms`. One that took no time is known from a journal.
 fn ending(exit: Option<i64>, took: Option<Duration>) -> String {
     let exit = exit.map(|code| format!("exit {code}  ")).unwrap_or_default();
-    let came = took.map_or_else(|| "known from before".to_owned(), elapsed);
+    let came = took.map_or_else(|| "from the journal".to_owned(), elapsed);
     exit + &came
 }
 
-/// The items of a todo list that do not stand as they stood before, a line each.
+/// The items of a todo list whose state has changed, a line each.
 fn changes(before: &TodoList, list: &TodoList, width: usize) -> Vec<String> {
     let is_new = |item: &&TodoItem| {
         let before = before.items().iter().find(|before| before.id == item.id);
@@ -236,7 +234,7 @@ mod tests {
         assert_eq!([told(Some(0)), told(None)], ["✓ shell_run  42 ms  3 passed"; 2]);
     }
 
-    /// The last words stand below, as the answer.
+    /// The last words are below, as the answer.
     #[test]
     fn the_answer_is_told_once() {
         let answered = |calls| AgentEvent::Answered {

@@ -16,29 +16,29 @@ use std::sync::Arc;
 pub(crate) struct Meter {
     prices: Option<TokenPrices>,
     state: Mutex<State>,
-    /// Told of every answer.
+    /// Notified of every answer.
     changed: Mutex<Box<Listener>>,
-    /// Told of every request.
+    /// Notified of every request.
     asked: Option<Box<Reader>>,
 }
 
-/// Reads every request before it is sent.
+/// Sees every request before it is sent.
 type Reader = dyn Fn(&ChatRequest) + Send + Sync;
 
-/// Hears of the figures after every answer.
+/// Receives the figures after every answer.
 type Listener = dyn Fn(&Account) + Send;
 
 #[derive(Default)]
 struct State {
     account: Account,
-    /// The estimated tokens that were recorded, by todo.
+    /// The estimated recorded tokens, by todo.
     recorded: BTreeMap<TodoId, u64>,
-    /// The names of the tools by which policies let the model look back.
+    /// The names of the tools with which policies let the model look back.
     recall: BTreeSet<String>,
 }
 
 impl Meter {
-    /// Goes on from an account.
+    /// Starts from an account.
     pub(crate) fn new(
         account: Account,
         prices: Option<TokenPrices>,
@@ -53,7 +53,7 @@ impl Meter {
         }
     }
 
-    /// The same, with somebody who reads every request before it is sent.
+    /// Adds an observer of every request before it is sent.
     pub(crate) fn read_by(self, asked: impl Fn(&ChatRequest) + Send + Sync + 'static) -> Self {
         Self { asked: Some(Box::new(asked)), ..self }
     }
@@ -68,22 +68,22 @@ impl Meter {
         self.state.lock().account
     }
 
-    /// The run is over: what still comes, a summary that was under way, changes its record no more.
+    /// Marks the run as over: what still arrives, such as a summary in progress, no longer changes its record.
     pub(crate) fn end(&self) {
         *self.changed.lock() = Box::new(|_| {});
     }
 
-    /// These tools are of a context policy.
+    /// Registers tools as those of a context policy.
     pub(crate) fn recalls_by(&self, tools: impl IntoIterator<Item = String>) {
         self.state.lock().recall.extend(tools);
     }
 
-    /// A todo's context is opened, and holds so many tokens.
+    /// Notes that a todo's context is opened with this many tokens.
     pub(crate) fn opened(&self, todo: &TodoId, tokens: u64) {
         self.state.lock().recorded.insert(todo.clone(), tokens);
     }
 
-    /// Something was recorded.
+    /// Notes that something was recorded.
     pub(crate) fn recorded(&self, todo: &TodoId, tokens: u64) {
         *self.state.lock().recorded.entry(todo.clone()).or_default() += tokens;
     }
@@ -92,7 +92,7 @@ impl Meter {
         self.state.lock().recall.contains(tool)
     }
 
-    /// A model wrote a summary, at these prices.
+    /// Notes that a model wrote a summary, at these prices.
     fn summarized(&self, usage: Usage, prices: Option<TokenPrices>) {
         {
             let cost = prices.or(self.prices).map(|prices| prices.cost(&usage));
@@ -125,14 +125,14 @@ impl Meter {
             let call = Account { calls: 1, usage, cost, sent, full, ..Account::default() };
             state.account = state.account.plus(&call);
         }
-        // One after the other, so that what is told last is the newest.
+        // One after the other, so that the figures reported last are the newest.
         let changed = self.changed.lock();
         changed(&self.account());
     }
 }
 
-/// What a request would have held, had its context kept everything; `None` for one that was not made
-/// of a context.
+/// The tokens that a request would have had if its context had kept everything; `None` for one that was not made from a
+/// context.
 fn full(state: &State, request: &ChatRequest) -> Option<u64> {
     // "<run>/<purpose>/<key>": a turn step by step is asked with the whole context.
     let purpose = request.id.as_deref()?.rsplit('/').nth(1)?;
@@ -153,13 +153,13 @@ fn tokens(request: &ChatRequest, without: &BTreeSet<String>) -> u64 {
     messages.chain(texts.map(|text| Estimate.count(text))).sum::<usize>() as u64
 }
 
-/// Which messages of a conversation would not be there, had the model everything before it: its looking
-/// back, and what that brought.
+/// Finds the messages of a conversation that would not exist if the model had everything before them: its look-ups, and
+/// what they returned.
 #[derive(Default)]
 pub(crate) struct LookingBack(BTreeSet<ToolCallId>);
 
 impl LookingBack {
-    /// The tokens of the next message that would be there all the same.
+    /// The tokens of the next message that would exist all the same.
     pub(crate) fn tokens(&mut self, message: &Message, meter: &Meter) -> u64 {
         let calls = message.tool_calls();
         let recalls = calls.iter().filter(|call| meter.is_recall(&call.name));
@@ -175,7 +175,7 @@ impl LookingBack {
 pub(crate) struct MeteredModel {
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) meter: Arc<Meter>,
-    /// What its tokens cost, where that is not what those of the run's own model do.
+    /// The prices of its tokens, if they differ from those of the run's own model.
     pub(crate) money: Option<TokenPrices>,
 }
 
@@ -225,7 +225,7 @@ impl ChatModel for MeteredModel {
     }
 }
 
-/// A model that writes summaries, whose answers are counted apart.
+/// A model that writes summaries, whose answers are counted separately.
 pub(crate) struct SummarizingModel {
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) meter: Arc<Meter>,

@@ -1,9 +1,8 @@
-//! A run of the agent: begun or gone on with, watched, and kept in the store's folder.
+//! A run of the agent: begun or resumed, watched, and kept in the store's folder.
 //!
-//! Each run has a folder of its own in the store's `runs`: a record of what it is and how it stands, a
-//! journal from which it goes on when its process was killed, and the trajectory of what it did. What
-//! was said in it is a todo of the store. The first run on a todo gives it its name; each of its further
-//! turns is a run of its own, `trip:2`, on the same todo.
+//! Each run has a folder of its own in the store's `runs`: a record of what it is and its state, a journal from which
+//! it resumes after its process was killed, and the trajectory of what it did. Its conversation is a todo of the store.
+//! The first run on a todo gives it its name; each further turn is a run of its own, `trip:2`, on the same todo.
 
 mod account;
 mod approvals;
@@ -138,7 +137,7 @@ pub(crate) fn begin_demo(name: Option<TodoId>, desk: &Desk<'_>) -> Result<RunRec
         task: demo::TASK.to_owned(),
         settings,
         limits: Limits::approving(),
-        // The recorded turns are of a memory and tools with nothing set.
+        // The recorded turns were made with a memory and tools without any settings.
         kept: Kept::default(),
         state: RunState::Running,
         answer: None,
@@ -153,7 +152,7 @@ pub(crate) fn begin_demo(name: Option<TodoId>, desk: &Desk<'_>) -> Result<RunRec
     work(record, &folder, model, desk)
 }
 
-/// Goes on with a run, with what was given anew in the place of what was given before.
+/// Resumes a run, with any newly given settings and limits in place of the old ones.
 pub(crate) fn resume(
     id: &TodoId,
     settings: RunSettings,
@@ -166,7 +165,7 @@ pub(crate) fn resume(
     let record = RunRecord { limits: record.limits.overlaid(limits), ..record };
     if record.state == RunState::Done {
         desk.out.note(format_args!(
-            "the run {id} is done; this is what came of it. `foldback run --todo {} \"...\"` asks the next \
+            "the run {id} is done; this is its result. `foldback run --todo {} \"...\"` asks the next \
              question",
             record.todo()
         ));
@@ -176,7 +175,7 @@ pub(crate) fn resume(
     let turns = runs.of_todo(record.todo())?;
     if let Some(last) = turns.last().filter(|last| last.id != *id) {
         return Err(CliError::Usage(format!(
-            "the conversation of the run {id} has gone on: its last turn is {}, which `foldback run --resume \
+            "the conversation of the run {id} has continued: its last turn is {}, which `foldback run --resume \
              {}` prints; `foldback run --todo {} \"...\"` asks the next question",
             last.id,
             last.id,
@@ -184,7 +183,8 @@ pub(crate) fn resume(
         )));
     }
     if record.demo && settings.names_a_model() {
-        let what = format!("the run {id} is the demo, whose model is recorded; it takes no other");
+        let what =
+            format!("the run {id} is the demo, whose model is recorded; it cannot use another");
         return Err(CliError::Usage(what));
     }
     let (model, record) = match record.demo {
@@ -205,7 +205,7 @@ pub(crate) fn resume(
     work(record, &folder, model, desk)
 }
 
-/// Tells what a run came to, as the whole of its command.
+/// Prints the result of a run as the output of its command.
 pub(crate) fn tell(record: &RunRecord, out: &Output) -> Result<Outcome, CliError> {
     summary::print(record, out)?;
     let is_done = record.state == RunState::Done;
@@ -217,7 +217,7 @@ pub(crate) fn tell(record: &RunRecord, out: &Output) -> Result<Outcome, CliError
 
 fn demo_model(out: &Output) -> Result<Model, CliError> {
     use std::io::IsTerminal as _;
-    // Who watches wants to see what happens; nobody else waits for it.
+    // A user who watches wants to see what happens; nobody else waits for it.
     let is_watched = std::io::stderr().is_terminal() && !out.is_quiet() && !out.is_json();
     let model = demo::model(is_watched)?;
     let (money, watched) = (Some(demo::MONEY), Watched::default());
@@ -253,13 +253,13 @@ fn work(
     let screen = Screen::new(desk.out, record.todo(), spoken);
     let meter = setup::meter(&record, folder, model.money);
     screen.meter(&meter);
-    // It is told once.
+    // It is set once.
     drop(model.watched.set(Arc::clone(&screen)));
     let parts = WorkParts { model, journal, meter, screen };
     let screen = Arc::clone(&parts.screen);
     let meter = Arc::clone(&parts.meter);
     let worked = desk.block_on(work_with(parts, &record, &spend, desk)).flatten();
-    // What was under way beside it, a summary, may not be over.
+    // A summary in progress may not be finished.
     screen.end();
     meter.end();
     let account = meter.account();
@@ -278,7 +278,7 @@ fn work(
     Ok(record)
 }
 
-/// What a run is worked on with.
+/// What a run works with.
 struct WorkParts {
     model: Model,
     journal: Arc<FileJournal>,
@@ -286,20 +286,20 @@ struct WorkParts {
     screen: Arc<Screen>,
 }
 
-/// How it went.
+/// How a run ended.
 enum Worked {
-    /// To its end, with so many blocks closed.
+    /// It ran to its end, with this many blocks closed.
     Ended(Box<Report>, u32),
     /// It was left at once.
     Left,
 }
 
-/// A run whose work can begin.
+/// A run that is ready to start.
 struct Prepared {
     memory: Memory,
     context: MeteredContext,
     agent: ReadyAgent,
-    /// What it is about, what its input costs, and what its model cannot be given.
+    /// The description of the run, the price of its input, and what its model cannot be given.
     heads: Vec<String>,
 }
 
@@ -328,11 +328,11 @@ async fn work_with(
         () = listener.left.cancelled() => None,
         never = screen.tick_along() => match never {},
     };
-    // From here on there is nothing to stop any more; who asks twice to end it still ends it at once.
+    // From here on nothing is left to stop; a second request still ends it at once.
     screen.end();
     journal.sync().await?;
     if report.as_ref().is_some_and(|report| report.as_ref().is_ok_and(record::is_over)) {
-        // What was said last is a block like any other; what comes later begins a new one.
+        // What was said last is a block like any other; later messages begin a new one.
         conclude(&mut context).map_err(AgentError::from)?;
     }
     let blocks = memory.session(record.todo())?.blocks();
@@ -350,7 +350,7 @@ async fn prepared(
 ) -> Result<Prepared, CliError> {
     let WorkParts { model, journal, meter, screen } = parts;
     let policy = setup::policy(&record.settings, model.billing)?;
-    // A run goes on with the settings that it began with.
+    // A resumed run keeps the settings that it began with.
     let globals = desk.globals.going_on(record.kept.clone());
     let outfit = record.settings.outfit(model.window.tokens());
     let memory = store::open_for_run(&globals, model.billing.view(policy), &outfit)?;

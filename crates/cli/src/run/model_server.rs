@@ -1,12 +1,12 @@
-//! The server that a model is asked at: what of the settings is about it.
+//! The server of a model: which settings belong to it.
 
 use foldback_providers::{ModelSources, Provider, is_same_server};
 
-/// Names the server in the environment, and gives its key there.
+/// The variables that name the server and give its key.
 const OF_ENVIRONMENT: [&str; 2] = ["FOLDBACK_BASE_URL", "FOLDBACK_API_KEY"];
 
-/// These sources for the server that their flags name. A run keeps its address and no key, so settings of
-/// today may be another server's: what they say for that one, key, prices and further servers, is left out.
+/// Restricts these sources to the server that their flags name. A run keeps its address and no key, so the current
+/// settings may be for a different server: key, prices and further servers for that one are left out.
 pub(super) fn of_its_server(mut sources: ModelSources) -> ModelSources {
     let Some(at) = &sources.flags.base_url else { return sources };
     let is_another = |named: &str| !named.trim().is_empty() && !is_same_server(at, named);
@@ -22,7 +22,7 @@ pub(super) fn of_its_server(mut sources: ModelSources) -> ModelSources {
     sources
 }
 
-/// Whether an address is the one of a provider, and the model's name is another's.
+/// Whether an address is that of a provider while the model's name is that of another.
 pub(super) fn is_of_another(base_url: &str, model: &str) -> bool {
     let bare = |url: &str| url.trim_end_matches('/').to_owned();
     let is_at = |provider: &Provider| {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The models that settings name for single roles.
 pub(crate) struct NamedModels {
-    /// The run's own model; the demo has none behind HTTP.
+    /// The run's own model; the demo's has no server.
     pub(crate) main: Option<ModelConfig>,
     pub(crate) settings: BTreeMap<String, ModelSettings>,
     pub(crate) meter: Arc<Meter>,
@@ -26,14 +26,14 @@ pub(crate) struct NamedModel {
     pub(crate) window: ContextWindow,
 }
 
-/// A model with what it is made of.
+/// A model with its window and prices.
 struct Made {
     model: Arc<dyn ChatModel>,
     window: ContextWindow,
     prices: Option<TokenPrices>,
 }
 
-/// What names the variables that are the main model's.
+/// The prefix of the main model's variables.
 const OF_MAIN: &str = "FOLDBACK_";
 
 impl NamedModels {
@@ -42,7 +42,7 @@ impl NamedModels {
         role.map(|name| self.get(name)).transpose()
     }
 
-    /// The model that writes summaries, counted apart, and its prices: one of `[models]`, or another of the
+    /// The model that writes summaries, counted separately, and its prices: one of `[models]`, or another model on the
     /// main model's server.
     pub(crate) fn summarizing(
         &self,
@@ -59,7 +59,7 @@ impl NamedModels {
         let Some(settings) = self.settings.get(name) else {
             let names = self.settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             let there = if names.is_empty() { "none".to_owned() } else { names };
-            let what = format!("a role names the model {name:?}; under [models] there is {there}");
+            let what = format!("a role names the model {name:?}; [models] has: {there}");
             return Err(CliError::Usage(what));
         };
         let Made { model, window, prices: money } = self.made(name, settings)?;
@@ -95,8 +95,8 @@ impl NamedModels {
         Ok(Made { model, window, prices })
     }
 
-    /// The same, served where the main model is, asked with its key and in its way, where nothing is said of
-    /// that: no other server is shown the key.
+    /// Completes settings from the main model's: its address, key and options, where they give none; no other server
+    /// receives the key.
     fn completed(&self, settings: &ModelSettings) -> ModelSettings {
         let mut settings = settings.clone();
         let is_elsewhere = settings.base_url.is_some() || settings.provider.is_some();
@@ -113,7 +113,7 @@ impl NamedModels {
             settings.stream = settings.stream.or(Some(main.stream));
             settings.max_tokens = settings.max_tokens.or(main.max_tokens);
             settings.required_calls = settings.required_calls.or(Some(main.required_calls));
-            // A family says all of it.
+            // A family implies all of it.
             if settings.family.is_none() {
                 let template = main.chat_template();
                 settings.call_ids = settings.call_ids.or(Some(template.call_ids));

@@ -1,4 +1,4 @@
-//! What is asked, how to go about it, and whether that can be done.
+//! What is asked, how to work on it, and whether that is possible.
 
 use super::desk::{Desk, Ends};
 use super::folder::{Runs, is_at_work};
@@ -14,7 +14,7 @@ use foldback_core::TodoId;
 use foldback_policies::Policy;
 use std::fs::File;
 
-/// What is asked, and how to go about it.
+/// What is asked, and how to work on it.
 pub(crate) struct Order {
     pub(crate) task: String,
     pub(crate) place: Place,
@@ -22,23 +22,23 @@ pub(crate) struct Order {
     pub(crate) limits: Limits,
 }
 
-/// Where it is asked.
+/// The conversation for the task.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// In a conversation of its own, of this name where the caller chose one.
+    /// A conversation of its own, with this name if the caller chose one.
     New(Option<TodoId>),
-    /// As the next turn of this one.
+    /// The next turn of this conversation.
     Next(TodoId),
 }
 
-/// A conversation that goes on, and how its last turn was gone about.
+/// A conversation that continues, with the settings of its last turn.
 struct Past {
     turns: usize,
     settings: RunSettings,
     held: File,
 }
 
-/// An order that nothing stands in the way of.
+/// An order that has passed all checks.
 pub(crate) struct Ready {
     pub(super) order: Order,
     /// How many turns the conversation had.
@@ -56,14 +56,14 @@ impl Ready {
     }
 }
 
-/// Says where settings of the project come from.
+/// Notes that settings of the project apply.
 pub(crate) fn tell_of_project(desk: &Desk<'_>) {
     if let Some(file) = &desk.globals.settings.project {
-        desk.out.note(format_args!("settings of the project count: {}", file.display()));
+        desk.out.note(format_args!("the project's settings apply: {}", file.display()));
     }
 }
 
-/// Refuses --allow-private-net where no host was named that it could be about.
+/// Refuses --allow-private-net if no host was named that it could apply to.
 fn check_private(settings: &RunSettings) -> Result<(), CliError> {
     let is_about_search = matches!(settings.search_in()?, Some(SearchIn::Searxng(_)));
     if !settings.allow_net.is_empty() || is_about_search {
@@ -74,7 +74,7 @@ fn check_private(settings: &RunSettings) -> Result<(), CliError> {
     Err(CliError::Usage(what.to_owned()))
 }
 
-/// Looks whether an order can be worked on: what is missing or wrong is an error before anything begins.
+/// Checks whether an order can be worked on: anything missing or wrong is an error before anything begins.
 pub(crate) fn prepare(order: Order, desk: &Desk<'_>) -> Result<Ready, CliError> {
     let in_force = &desk.globals.settings;
     let lets_private = order.settings.allow_private_net;
@@ -87,7 +87,7 @@ pub(crate) fn prepare(order: Order, desk: &Desk<'_>) -> Result<Ready, CliError> 
             let Past { turns, settings, held } = past(todo, desk)?;
             let is_newer = order.settings.search.is_some() || order.settings.documents.is_some();
             let settings = settings.with_newer(order.settings.with_file(in_force.named.clone()))?;
-            // What a chat was given it was given before its first turn.
+            // The options of a chat were given before its first turn.
             if !is_newer || desk.ends == Ends::Turn {
                 settings.check_kept_documents()?;
             }
@@ -112,23 +112,23 @@ pub(crate) fn prepare(order: Order, desk: &Desk<'_>) -> Result<Ready, CliError> 
     Ok(Ready { order, turns, model, policy, held })
 }
 
-/// Refuses a name that a conversation has.
+/// Refuses a name that a conversation already has.
 pub(super) fn check_new(name: &TodoId, globals: &Globals) -> Result<(), CliError> {
     let memory = match store::open_for_reading(globals) {
         Err(CliError::NotFound(_)) => return Ok(()),
         memory => memory?,
     };
-    // Of a run there is more to say.
+    // For a run there is a more specific error.
     if memory.find(name).is_err() || Runs::of(globals)?.open(name).is_ok() {
         return Ok(());
     }
     Err(CliError::Usage(format!(
-        "there is a todo {name} already; `foldback run --todo {name} \"...\"` asks the next question in it, \
+        "there is already a todo {name}; `foldback run --todo {name} \"...\"` asks the next question in it, \
          and another --id begins a conversation of its own"
     )))
 }
 
-/// What is known of a conversation whose next turn is due.
+/// What is known of a conversation before its next turn.
 fn past(todo: &TodoId, desk: &Desk<'_>) -> Result<Past, CliError> {
     store::open_for_reading(desk.globals)?.find(todo)?;
     let runs = Runs::of(desk.globals)?;
@@ -141,10 +141,10 @@ fn past(todo: &TodoId, desk: &Desk<'_>) -> Result<Past, CliError> {
     match last.state {
         RunState::Done => {}
         RunState::Running => return Err(is_at_work(todo)),
-        // In a chat everybody has seen it.
+        // In a chat the user has seen it.
         _ if desk.ends == Ends::Turn => {}
         state => desk.out.note(format_args!(
-            "the turn before is {}; `foldback run --resume {id}` would have gone on with it",
+            "the previous turn is {}; `foldback run --resume {id}` would have continued it",
             state.name()
         )),
     }
@@ -152,10 +152,10 @@ fn past(todo: &TodoId, desk: &Desk<'_>) -> Result<Past, CliError> {
     Ok(Past { turns: turns.len(), settings, held })
 }
 
-/// Why a sum of money cannot bound a run; `bound` is where it was said.
+/// The error if a cost limit cannot be applied; `bound` is where it was given.
 pub(super) fn no_prices(bound: &str) -> CliError {
     CliError::Usage(format!(
-        "{bound} needs to know what the model's tokens cost: give the price of a million of each kind as \
+        "{bound} needs to know what the model's tokens cost: give the price per million of each kind as \
          token_prices in the table [model] of the settings file"
     ))
 }

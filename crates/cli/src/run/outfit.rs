@@ -1,23 +1,23 @@
-//! An agent's outfit: in a small window few tools, a short head, small results.
+//! An agent's outfit: in a small window it has few tools, short instructions, and small results.
 
 use foldback::{Options, ViewConfig};
 use foldback_reference_agent::{ReadyAgent, ReferenceAgent};
 
-/// A window of fewer tokens has no room for all tools and instructions, which take some 3,200.
+/// A smaller window has no room for all tools and instructions, which take about 3,200 tokens.
 const SMALL: usize = 8_192;
 
-/// The families of built-in tools that an agent in a small window has.
+/// The families of built-in tools that an agent has in a small window.
 const FEW: [&str; 2] = ["file", "shell"];
 
-/// A result is stored outside when it takes more than one of so many parts of the window, and shown whole
-/// while it is new up to one of fewer parts.
+/// A result is stored outside if it takes more than one of this many parts of the window; while it is new, it is shown
+/// whole up to one of fewer parts.
 const OFFLOADED_PART: usize = 32;
 const FRESH_PART: usize = 8;
 
-/// Asks for every tool.
+/// The name for all tools.
 pub(super) const ALL: &str = "all";
 
-/// An agent's outfit, by the flags and the model's window.
+/// An agent's outfit, from the flags and the model's window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outfit {
     tools: Tools,
@@ -26,19 +26,19 @@ pub(crate) struct Outfit {
     window: Option<usize>,
 }
 
-/// The tools that an agent has.
+/// The tools of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Tools {
     #[default]
     All,
-    /// Of the built-in ones a few, and all that it is given.
+    /// A few of the built-in ones, and all that it is given.
     Few,
     /// Those of these families and names.
     Only(Vec<String>),
 }
 
 impl Outfit {
-    /// What was asked for (`all` for every tool), else what the window has room for.
+    /// What was asked for (`all` for every tool), or else what the window has room for.
     pub(crate) fn new(asked: &[String], window: Option<usize>) -> Self {
         let is_small = window.is_some_and(|window| window < SMALL);
         let tools = match asked {
@@ -50,7 +50,7 @@ impl Outfit {
         Self { tools, is_short: is_small, window }
     }
 
-    /// The agent, fitted out.
+    /// Fits out the agent.
     pub(crate) fn fit(&self, agent: ReferenceAgent) -> ReferenceAgent {
         let agent = match &self.tools {
             Tools::All => agent,
@@ -60,7 +60,7 @@ impl Outfit {
         if self.is_short { agent.with_short_instructions() } else { agent }
     }
 
-    /// The store's options, with this view and results that fit the window.
+    /// Adds this view, and results that fit the window, to the store's options.
     pub(crate) fn options(&self, options: Options, view: ViewConfig) -> Options {
         let Some(window) = self.window else { return options.with_view(view) };
         let offload = options.offload.tokens.min(window / OFFLOADED_PART);
@@ -69,7 +69,7 @@ impl Outfit {
         options.with_offload(policy).with_view(view)
     }
 
-    /// What a small window has changed, in a sentence for the person who watches.
+    /// What a small window has changed, in a sentence for the user.
     pub(crate) fn note(&self, agent: &ReadyAgent) -> Option<String> {
         let window = self.window.filter(|_| self.is_short)?;
         let mut note = format!("the model's window has {window} tokens: instructions are short");

@@ -1,4 +1,4 @@
-//! The person at the terminal, as an agent may ask them.
+//! The person at the terminal, whom an agent can ask.
 
 use super::screen::Screen;
 use crate::output::text;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 #[derive(Clone)]
 pub(crate) struct AtTerminal {
     pub(crate) screen: Arc<Screen>,
-    /// Held by whoever asks, from the first question to its answer.
+    /// Held by the one who asks, from the first question to its answer.
     pub(crate) turn: Arc<Mutex<()>>,
     keyboard: Arc<Mutex<Keyboard>>,
 }
@@ -23,18 +23,18 @@ pub(crate) struct AtTerminal {
 struct Keyboard {
     wanted: mpsc::Sender<()>,
     lines: UnboundedReceiver<Option<String>>,
-    /// A line is being read: for this question, or for one that nobody waits for any more.
+    /// Whether a line is being read, for this question or for one that nobody waits for any more.
     is_reading: bool,
 }
 
 impl AtTerminal {
-    /// The person there, if it is a terminal at both ends.
+    /// Returns the person, if there is a terminal at both ends.
     pub(crate) fn find(screen: &Arc<Screen>) -> Option<Self> {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         is_terminal.then(|| Self::typing(screen, BufReader::new(std::io::stdin())))
     }
 
-    /// The same person, shown what happens on this screen.
+    /// The same person, with output on this screen.
     pub(crate) fn at(&self, screen: &Arc<Screen>) -> Self {
         Self { screen: Arc::clone(screen), ..self.clone() }
     }
@@ -45,8 +45,8 @@ impl AtTerminal {
         Self { screen: Arc::clone(screen), turn: Arc::default(), keyboard }
     }
 
-    /// Asks for a line; `None` where none comes. It may take as long as it likes: what happens meanwhile
-    /// is shown afterwards, and a question that nobody waits for any more is gone.
+    /// Asks for a line; `None` if none comes. It may take as long as it likes: what happens meanwhile is shown
+    /// afterwards, and a question that nobody waits for any more is dropped.
     pub(crate) async fn line(&self, question: String) -> Option<String> {
         let mut keyboard = self.keyboard.lock().await;
         keyboard.forget();
@@ -59,8 +59,8 @@ impl AtTerminal {
 }
 
 impl AtTerminal {
-    /// The line that is still being read for a question that nobody waits for any more, with `prompt` before
-    /// it; `None` where the keyboard is not being read.
+    /// The line that is still being read for a question that nobody waits for any more, with `prompt` before it; `None`
+    /// if the keyboard is not being read.
     pub(crate) async fn pending_line(&self, prompt: &str) -> Option<Option<String>> {
         let mut keyboard = self.keyboard.lock().await;
         keyboard.forget();
@@ -78,12 +78,12 @@ impl Keyboard {
     fn new(mut typed: impl BufRead + Send + 'static) -> Self {
         let (wanted, wants) = mpsc::channel();
         let (read, lines) = unbounded_channel();
-        // It may wait for a line as long as the process runs, and keeps nobody from ending it.
+        // The thread may wait for a line as long as the process runs, without keeping it from ending.
         std::thread::spawn(move || {
             while wants.recv().is_ok() {
                 let mut line = String::new();
                 let is_read = typed.read_line(&mut line).is_ok();
-                // Without an end of line, the terminal was closed.
+                // Without a line ending, the terminal was closed.
                 let line = (is_read && line.ends_with('\n')).then(|| line.trim().to_owned());
                 if read.send(line).is_err() {
                     break;
@@ -93,7 +93,7 @@ impl Keyboard {
         Self { wanted, lines, is_reading: false }
     }
 
-    /// A line that came for a question that nobody waits for any more is no answer to the next one.
+    /// Drops a line that was typed for a question that nobody waits for any more: it does not answer the next one.
     fn forget(&mut self) {
         if self.is_reading && self.lines.try_recv().is_ok() {
             self.is_reading = false;
@@ -111,12 +111,11 @@ impl Keyboard {
     }
 }
 
-/// What was typed before a question was asked, and nobody has read, is no answer to it. Only Unix can
-/// forget it.
+/// What was typed before a question was asked, and not read, does not answer it. Only Unix can discard it.
 fn forget_what_was_typed() {
     #[cfg(unix)]
     {
-        // It fails where there is no terminal, and then nothing was typed.
+        // This fails without a terminal, and then nothing was typed.
         let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
     }
 }
@@ -128,7 +127,7 @@ impl Person for AtTerminal {
     }
 }
 
-/// A question as it is put. `who` asks: the agent itself, where it is empty.
+/// A question as it is shown. `who` asks: the agent itself if it is empty.
 fn words(who: &str, question: &Question) -> String {
     let mut words = match who {
         "" => String::new(),
@@ -170,7 +169,7 @@ mod tests {
         assert_eq!(person.line("?".into()).await, None);
     }
 
-    /// Types a line once it is told to.
+    /// Types a line once it is asked to.
     struct Later(std::sync::mpsc::Receiver<&'static [u8]>);
 
     impl Read for Later {
@@ -181,14 +180,14 @@ mod tests {
         }
     }
 
-    /// What is typed for a question that nobody waits for any more is no answer to the next one.
+    /// What is typed for a question that nobody waits for any more does not answer the next one.
     #[tokio::test]
     async fn a_question_that_nobody_waits_for_holds_nothing_up() {
         let (types, later) = std::sync::mpsc::channel();
         let person = AtTerminal::typing(&screen(), BufReader::new(Later(later)));
         let given_up = tokio::time::timeout(Duration::from_millis(1), person.line("first".into()));
         assert!(given_up.await.is_err(), "nobody has typed anything");
-        // What happens while somebody is asked holds nobody up either.
+        // Events while somebody is asked do not block anybody either.
         let asked = person.screen.ask("second");
         person.screen.say("meanwhile");
         assert_eq!(person.screen.held(), ["meanwhile"]);
@@ -203,7 +202,7 @@ mod tests {
         assert_eq!(answer.as_deref(), Some("to the second"));
     }
 
-    /// One that is typed late, once the next question stands there, is taken for that one.
+    /// A line that is typed late, once the next question is shown, is taken for its answer.
     #[tokio::test]
     async fn what_is_typed_once_a_question_is_put_answers_it() {
         let (types, later) = std::sync::mpsc::channel();

@@ -1,4 +1,4 @@
-//! What is known of a run: kept in its folder, and listed by `foldback sessions`.
+//! The record of a run: kept in its folder, and listed by `foldback sessions`.
 
 use super::account::Account;
 use super::limits::Limits;
@@ -18,10 +18,10 @@ pub(crate) struct RunRecord {
     pub(crate) version: u32,
     /// Its name.
     pub(crate) id: TodoId,
-    /// The conversation that it is a turn of; without one, it began a conversation of its own name.
+    /// The conversation that it is a turn of; if there is none, it began a conversation of its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) todo: Option<TodoId>,
-    /// What is asked.
+    /// The task.
     pub(crate) task: String,
     /// Whether the model's turns are the recorded ones of the demo.
     pub(crate) demo: bool,
@@ -33,20 +33,20 @@ pub(crate) struct RunRecord {
     pub(crate) model: String,
     pub(crate) settings: RunSettings,
     pub(crate) limits: Limits,
-    /// The settings that were in force when it began. A run of before has the built-in ones.
+    /// The settings that were in force when it began. A run from before there were any has the built-in ones.
     #[serde(default)]
     pub(crate) kept: Kept,
     pub(crate) state: RunState,
-    /// What it came to: the answer, or why there is none.
+    /// The answer, or why there is none.
     pub(crate) answer: Option<String>,
     pub(crate) why: Option<String>,
-    /// What it may not spend any more.
+    /// The resource that has run out.
     #[serde(default)]
     pub(crate) spent_up: Option<Resource>,
     /// Whether it may take no more steps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) out_of_steps: bool,
-    /// What was spent by it, in all its parts.
+    /// What all its parts have spent.
     pub(crate) account: Account,
     /// How many blocks of its conversation were closed.
     pub(crate) blocks: u32,
@@ -54,17 +54,17 @@ pub(crate) struct RunRecord {
     pub(crate) changed: Timestamp,
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RunState {
-    /// It is being worked on.
+    /// It is in progress.
     Running,
-    /// Its process ended without having said so: it was killed.
+    /// Its process ended without reporting it: it was killed.
     Interrupted,
     /// There is an answer.
     Done,
-    /// Whoever asked gave up for now.
+    /// The user cancelled it for now.
     Cancelled,
     /// It ended without an answer.
     Stopped,
@@ -88,12 +88,12 @@ impl RunRecord {
         self.todo.as_ref().unwrap_or(&self.id)
     }
 
-    /// The same, given up before it had come to an end.
+    /// The record of a run that was cancelled before it had ended.
     pub(crate) fn left(self, account: Account) -> Self {
         Self { state: RunState::Cancelled, why: None, account, changed: now(), ..self }
     }
 
-    /// The same, at the end of its run, whose spending this tracker counted.
+    /// The record at the end of its run, whose spending this tracker counted.
     pub(crate) fn ended(
         self,
         report: &Report,
@@ -107,7 +107,7 @@ impl RunRecord {
             }
             Stop::Cancelled => (RunState::Cancelled, None),
             Stop::Exhausted { resource } => {
-                // The flow has a bound on its time, which is not the run's.
+                // The flow has a time limit of its own.
                 let is_own = *resource != Resource::Time || spend.has_none(*resource);
                 let bound = self.limits.reached(*resource).filter(|_| is_own);
                 let why = bound.map_or_else(
@@ -133,7 +133,7 @@ impl RunRecord {
         Self { state, answer, why, spent_up, out_of_steps, account, blocks, changed, ..self }
     }
 
-    /// The same, after its run failed.
+    /// The record after its run failed.
     pub(crate) fn failed(self, why: String, account: Account) -> Self {
         Self {
             state: RunState::Stopped,
@@ -147,7 +147,7 @@ impl RunRecord {
     }
 }
 
-/// Whether a run has come to its end, and goes on no more.
+/// Whether a run has ended for good.
 pub(super) fn is_over(report: &Report) -> bool {
     let stop = &report.trajectory.outcome.stop;
     matches!(stop, Stop::Answered | Stop::Terminated { status: TerminateStatus::Success })

@@ -1,4 +1,4 @@
-//! A run as it is watched: live on a terminal, line by line elsewhere, or as JSON Lines for programs.
+//! The view of a run in progress: live on a terminal, line by line elsewhere, or as JSON Lines for programs.
 
 use super::board::Board;
 use super::lines::{self, Beside};
@@ -16,45 +16,46 @@ use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How often the part of a terminal that changes is drawn anew.
+/// The interval at which the changing part of a terminal is redrawn.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What is said where words of the model turned out to be no answer.
-const ANEW: &str = "· what stands above is no answer yet: the model writes it anew";
+/// The note for words of the model that turned out not to be the answer.
+const ANEW: &str = "· the text above is not the answer yet: the model writes it again";
 
-/// Whoever watches a run.
+/// The output of a run in progress.
 pub(crate) struct Screen {
     out: Output,
     run: TodoId,
     began: Instant,
-    /// Counts what is spent; there from the moment on in which the model is known.
+    /// Counts what is spent; set once the model is known.
     meter: OnceLock<Arc<Meter>>,
     board: Mutex<Board>,
-    /// Whether a part of it changes: on a terminal.
+    /// Whether part of it changes: on a terminal.
     is_live: bool,
-    /// What the model's words on the terminal are asked for; nothing, where they are printed at the end.
+    /// The purposes for which the model's words are written to the terminal as they come; empty if the answer is
+    /// printed at the end.
     spoken: Vec<Purpose>,
     view: Mutex<View>,
 }
 
 /// What is written, and what is not yet.
 struct View {
-    /// The part of a terminal that changes; gone while somebody is asked.
+    /// The changing part of a terminal; absent while somebody is asked.
     live: Option<ProgressBar>,
-    /// While somebody is asked, the lines that are written afterwards.
+    /// While somebody is asked, the lines to write afterwards.
     held: Option<Vec<String>>,
-    /// The model's words, where they are written as they come.
+    /// The model's words, if they are written as they come.
     speech: Speech,
-    /// It shows nothing more: the run is over, and what was under way beside it may not be.
+    /// Whether the run is over: nothing more is shown, although something in the background may not be finished.
     is_over: bool,
 }
 
-/// A question that stands on the screen. Once it is gone, what happened meanwhile is written.
+/// A question on the screen. Once it is dropped, what happened meanwhile is written.
 #[must_use = "it is open for as long as this lives"]
 pub(crate) struct Asked<'s>(&'s Screen);
 
 impl Asked<'_> {
-    /// There is an answer to it, or there will be none.
+    /// Ends the question, answered or not.
     pub(crate) fn answered(self, is_typed: bool) {
         self.0.resume(is_typed);
     }
@@ -66,7 +67,7 @@ impl Drop for Asked<'_> {
     }
 }
 
-/// An event as a program reads it.
+/// An event in the form for programs.
 #[derive(Serialize)]
 struct EventLine<'a> {
     time: String,
@@ -76,8 +77,8 @@ struct EventLine<'a> {
 }
 
 impl Screen {
-    /// The screen of a run. On a terminal, what the model writes for the purposes that are `spoken` is written
-    /// there as it comes.
+    /// Creates the screen of a run. On a terminal, what the model writes for the purposes in `spoken` is written as it
+    /// comes.
     pub(crate) fn new(out: &Output, run: &TodoId, spoken: Vec<Purpose>) -> Arc<Self> {
         let wanted = !out.is_quiet() && !out.is_json();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -99,18 +100,18 @@ impl Screen {
         })
     }
 
-    /// Who a todo of the run is: the sub-agent's name; empty for the run itself.
+    /// The name for a todo of the run: the sub-agent's name; empty for the run itself.
     pub(crate) fn who(&self, todo: &TodoId) -> String {
         lines::who(&self.run, todo)
     }
 
-    /// The figures are these.
+    /// Takes the figures.
     pub(crate) fn meter(&self, meter: &Arc<Meter>) {
-        // It is told once.
+        // It is set once.
         drop(self.meter.set(Arc::clone(meter)));
     }
 
-    /// Says something that has no event of its own, to programs too.
+    /// Reports something that has no event of its own, to programs too.
     pub(crate) fn note(&self, words: &str) {
         if self.view.lock().is_over {
             return;
@@ -121,7 +122,7 @@ impl Screen {
         }
     }
 
-    /// Says something to a person.
+    /// Shows something to a person.
     pub(crate) fn say(&self, words: &str) {
         if self.out.is_quiet() || self.out.is_json() {
             return;
@@ -131,7 +132,7 @@ impl Screen {
         self.print(lines.map(|line| style::paint(style::DIM, line)).collect());
     }
 
-    /// Shows how time goes by, for as long as it is waited for.
+    /// Shows the passing of time until a future is done.
     pub(crate) async fn tick_along(&self) -> Infallible {
         let mut ticks = tokio::time::interval(TICK);
         loop {
@@ -156,7 +157,7 @@ impl Screen {
     }
 
     /// Puts a question to the person at the terminal. What happens until it is answered is written
-    /// afterwards, and holds nobody up.
+    /// afterwards, and delays nobody.
     pub(crate) fn ask(&self, question: &str) -> Asked<'_> {
         self.hush();
         let mut view = self.view.lock();
@@ -164,12 +165,12 @@ impl Screen {
             live.finish_and_clear();
         }
         view.held.get_or_insert_default();
-        // Where it cannot be read there will be no answer either.
+        // If it cannot be shown, there will be no answer either.
         drop(terminal::print_aside(&style::paint(style::HEAD, text::plain(question))));
         Asked(self)
     }
 
-    /// Goes on after a question. Where nothing was typed, what comes next begins on a line of its own.
+    /// Resumes after a question. If nothing was typed, the next output begins on a line of its own.
     pub(crate) fn resume(&self, is_typed: bool) {
         if self.hush() {
             return;
@@ -198,15 +199,15 @@ impl Screen {
         }
     }
 
-    /// Whether this answer stands on the terminal already, as the model wrote it.
+    /// Whether this answer is on the terminal already, as the model wrote it.
     pub(crate) fn has_said(&self, answer: &str) -> bool {
         self.view.lock().speech.is(answer)
     }
 
-    /// Writes more of the model's words. What else happens meanwhile is written behind them.
+    /// Writes more of the model's words. Other events meanwhile are written after them.
     fn speak(&self, purpose: &Purpose, words: &str) {
         let view = &mut *self.view.lock();
-        // Behind a question they are printed at the end.
+        // After a question, they are printed at the end.
         if view.is_over || view.held.is_some() && !view.speech.is_open {
             return;
         }
@@ -222,12 +223,12 @@ impl Screen {
             write_lines([style::paint(style::DIM, ANEW)]);
         }
         if terminal::print(&words).is_err() {
-            // They are printed at the end, which fails as it should.
+            // They are printed at the end, where the failure is reported.
             view.speech = Speech::default();
         }
     }
 
-    /// The model's words were no answer yet: it writes others in their place.
+    /// Notes that the model's words were not the answer yet: it writes others in their place.
     fn take_back(&self) {
         if self.hush() {
             self.print(vec![style::paint(style::DIM, ANEW)]);
@@ -235,7 +236,7 @@ impl Screen {
         self.view.lock().speech = Speech::default();
     }
 
-    /// Ends the line of the model's words, and writes what happened meanwhile. True where there was one.
+    /// Ends the line of the model's words, and writes what happened meanwhile. Returns true if there was one.
     fn hush(&self) -> bool {
         let mut view = self.view.lock();
         if !view.speech.end() {
@@ -263,7 +264,7 @@ impl Screen {
 /// Writes lines at once, so that nothing comes between.
 fn write_lines(lines: impl IntoIterator<Item = String>) {
     let text: String = lines.into_iter().map(|line| line + "\n").collect();
-    // What nobody can read is no reason to stop.
+    // Output that nobody can read is no reason to stop.
     drop(terminal::print_aside(&text));
 }
 
@@ -282,13 +283,13 @@ impl Observer for Screen {
             let beside = Beside { who: &who, call: board.call(todo, event), list: board.list() };
             let lines = lines::of(&beside, event, width);
             board.take(todo, event, Instant::now());
-            // The words of an answer stand there in full.
+            // The words of an answer are shown in full.
             let is_told = is_said && !matches!(event, AgentEvent::Answered { error: Some(_), .. });
             if is_told { Vec::new() } else { lines }
         };
         if self.out.is_json() {
             let time = now().to_rfc3339();
-            // Whoever reads the events may have gone; the run goes on.
+            // The reader of the events may be gone; the run continues.
             drop(self.out.json(&EventLine { time, todo, event }));
         } else if !self.out.is_quiet() {
             self.print(lines);
@@ -306,7 +307,7 @@ impl Observer for Screen {
             board.take_piece(todo, piece);
             board.is_calling(todo)
         };
-        // What a tool has the model write is not said to the person.
+        // Text that the model writes for a tool is not shown to the person.
         if *todo == self.run && !is_of_call && self.spoken.contains(piece.purpose) {
             match piece.written {
                 Written::Text(words) => self.speak(piece.purpose, words),
@@ -316,12 +317,12 @@ impl Observer for Screen {
     }
 }
 
-/// Whether the model writes no more behind an event.
+/// Whether the model writes nothing more after an event.
 fn ends_words(event: &AgentEvent) -> bool {
     matches!(event, AgentEvent::Answered { .. } | AgentEvent::Ended { .. })
 }
 
-/// The part of a terminal that changes, empty.
+/// The changing part of a terminal, empty.
 fn live() -> ProgressBar {
     let target = ProgressDrawTarget::stderr_with_hz(12);
     let live = ProgressBar::with_draw_target(None, target);

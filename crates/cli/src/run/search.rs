@@ -1,5 +1,5 @@
-//! What a run searches in: documents, whose links can be followed from its workspace, the web, a server's tool
-//! or a memory.
+//! The sources that a run searches: documents, which it can open from its workspace, the web, an MCP server's tool or a
+//! memory.
 
 use super::NamedModels;
 use super::screen::Screen;
@@ -20,7 +20,7 @@ use foldback_tools::{WebPermissions, web_search};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-/// What a search of a run may look into beside files.
+/// The sources of a run's search besides files.
 pub(crate) struct Surroundings<'a> {
     globals: &'a Globals,
     screen: &'a Screen,
@@ -32,7 +32,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl<'a> Surroundings<'a> {
-    /// Those of a run that keeps what is said in this todo of the store, with the tools of MCP servers.
+    /// The sources of a run whose conversation is in this todo of the store, with the tools of MCP servers.
     pub(crate) fn new(
         globals: &'a Globals,
         screen: &'a Screen,
@@ -43,7 +43,7 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// The deep search of a run, where it was said what it looks into.
+/// The deep search of a run, if it was given something to search.
 pub(crate) async fn deep_search(
     settings: &RunSettings,
     models: &NamedModels,
@@ -65,8 +65,8 @@ pub(crate) async fn deep_search(
                 let names: Vec<&str> = around.tools.iter().map(|tool| tool.spec().name()).collect();
                 let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 CliError::Usage(format!(
-                    "--search mcp:{server}/{tool}: the server has no such tool, or did not start; there \
-                     are {names}"
+                    "--search mcp:{server}/{tool}: the server has no such tool, or did not start; available \
+                     tools: {names}"
                 ))
             };
             Arc::new(
@@ -80,17 +80,17 @@ pub(crate) async fn deep_search(
     Ok(Some(around.globals.settings.search.with_models(search, models)?))
 }
 
-/// The documents of a folder, read and indexed; what did not change since a run before is not indexed again.
+/// Reads and indexes the documents of a folder; those that have not changed since an earlier run are not indexed again.
 async fn documents(
     folder: &Path,
     settings: &RunSettings,
     around: &Surroundings<'_>,
 ) -> Result<DocumentFolder, CliError> {
     let store = store::folder(around.globals)?.join("documents");
-    // Beside an encrypted store nothing of them is kept.
+    // With an encrypted store, no index of them is kept.
     let is_kept = encryption_key(around.globals)?.is_none();
     let of = folder.to_owned();
-    // It may take a while, in which the run can be stopped.
+    // This may take a while, during which the run can be stopped.
     let opening = tokio::task::spawn_blocking(move || {
         let settings = DocumentSettings::default();
         match is_kept {
@@ -106,7 +106,7 @@ async fn documents(
     if read.documents == 0 {
         let (folder, others) = (folder.display(), passed_over(&read));
         let what = format!(
-            "there is no document in {folder}: texts in UTF-8, HTML or PDF were expected{others}"
+            "there is no document in {folder}: expected texts in UTF-8, HTML or PDF{others}"
         );
         return Err(CliError::Usage(what));
     }
@@ -114,8 +114,8 @@ async fn documents(
     Ok(documents.with_prefix(&prefix(folder, settings.workspace.as_deref())))
 }
 
-/// What was said, in the run itself or in another todo. Naming another one lets the run read its
-/// blocks, and that is recorded like any grant.
+/// Searches what was said, in the run itself or in another todo. Naming another todo lets the run
+/// read its blocks, and that is recorded like any grant.
 fn todo_search(other: Option<TodoId>, around: &Surroundings<'_>) -> Result<TodoSearch, CliError> {
     let Surroundings { memory, todo, .. } = around;
     let Some(other) = other.filter(|other| other != *todo) else {
@@ -141,13 +141,13 @@ fn counted(read: &Indexed) -> String {
     format!("{documents} to search{}", passed_over(read))
 }
 
-/// What was not: `; passed over: scan.png (unsupported file extension)`.
+/// The skipped files: `; skipped: scan.png (unsupported file extension)`.
 fn passed_over(read: &Indexed) -> String {
-    read.passed_over().map_or_else(String::new, |files| format!("; passed over: {files}"))
+    read.passed_over().map_or_else(String::new, |files| format!("; skipped: {files}"))
 }
 
-/// What leads from the workspace to the documents: a path below it, where they are in it, else the
-/// whole path.
+/// The path from the workspace to the documents: relative if they are in it, and otherwise
+/// absolute.
 fn prefix(folder: &Path, workspace: Option<&Path>) -> String {
     let within = workspace.and_then(|workspace| folder.strip_prefix(workspace).ok());
     let is_within = within.is_some();
@@ -179,7 +179,7 @@ mod tests {
         let read = Indexed { documents: 1, skipped, ..Indexed::default() };
         assert_eq!(
             counted(&read),
-            "1 document to search; passed over: 0.pdf, 1.pdf, 2.pdf and 4 more (not UTF-8)"
+            "1 document to search; skipped: 0.pdf, 1.pdf, 2.pdf and 4 more (not UTF-8)"
         );
         assert_eq!(
             counted(&Indexed { documents: 2, ..Indexed::default() }),

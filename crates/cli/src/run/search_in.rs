@@ -1,4 +1,4 @@
-//! What a deep search looks into, as a flag says it.
+//! The source of a deep search, as a flag gives it.
 
 use super::settings::{RunSettings, full};
 use crate::error::CliError;
@@ -6,7 +6,7 @@ use crate::settings::SearchSettings;
 use foldback_core::TodoId;
 use std::path::PathBuf;
 
-/// What a deep search looks into.
+/// The source of a deep search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SearchIn {
     /// The documents of a folder.
@@ -15,11 +15,11 @@ pub(crate) enum SearchIn {
     Mcp { server: String, tool: String },
     /// A search engine that answers as SearXNG does.
     Searxng(String),
-    /// What was said: in the run itself, or in another todo.
+    /// Conversations: the run itself, or another todo.
     Memory(Option<TodoId>),
 }
 
-/// What a deep search lacks.
+/// The error of a deep search without a source.
 pub(crate) const NO_DOCUMENTS: &str = "deep-search needs something to look into; name it with --search \
                                         (folder:DIR, mcp:SERVER/TOOL, searxng:URL or memory), or a folder of \
                                         documents with --documents";
@@ -30,7 +30,7 @@ impl SearchIn {
     pub(crate) fn read(kind: &str) -> Result<Self, String> {
         let (name, rest) = kind.split_once(':').unwrap_or((kind, ""));
         let rest = rest.trim();
-        let expected = || format!("{kind:?} is nothing to search in; {EXPECTED}");
+        let expected = || format!("{kind:?} is not something to search; {EXPECTED}");
         match (name.trim(), rest) {
             ("memory", "") => Ok(Self::Memory(None)),
             ("memory", todo) => TodoId::new(todo)
@@ -48,12 +48,12 @@ impl SearchIn {
         }
     }
 
-    /// A kind as a flag gives it, which has to be one.
+    /// Checks a kind that a flag gives.
     pub(crate) fn kind(text: &str) -> Result<String, String> {
         Self::read(text).map(|_| text.to_owned())
     }
 
-    /// The same with a full path: a run is gone on with from anywhere.
+    /// Makes the path absolute: a run can be resumed from any folder.
     pub(crate) fn resolved(kind: &str) -> Result<String, CliError> {
         let Ok(Self::Folder(dir)) = Self::read(kind) else { return Ok(kind.to_owned()) };
         let dir = full(Some(dir), "folder of documents")?.unwrap_or_default();
@@ -62,35 +62,35 @@ impl SearchIn {
 }
 
 impl RunSettings {
-    /// What a flag names, or a setting where no flag names a folder of documents.
+    /// The source that a flag names, or that of the settings if no flag names a folder of documents.
     pub(super) fn search_of(&self, settings: &SearchSettings) -> Option<String> {
         let usual = || settings.kind.clone().filter(|_| self.documents.is_none());
         self.search.clone().or_else(usual)
     }
 
-    /// The same, with full paths to the documents.
+    /// Makes the paths to the documents absolute.
     pub(crate) fn with_full_documents(mut self) -> Result<Self, CliError> {
         self.documents = full(self.documents, "folder of documents")?;
         self.search = self.search.map(|kind| SearchIn::resolved(&kind)).transpose()?;
         Ok(self)
     }
 
-    /// Refuses a folder of documents of an earlier turn that leads elsewhere by now: what an agent may write
-    /// does not choose what is read.
+    /// Refuses a folder of documents of an earlier turn that by now leads elsewhere: files that an agent may write must
+    /// not choose what is read.
     pub(super) fn check_kept_documents(&self) -> Result<(), CliError> {
         let Some(SearchIn::Folder(kept)) = self.search_in()? else { return Ok(()) };
         match kept.canonicalize() {
             Ok(there) if there != kept => Err(CliError::Usage(format!(
-                "the folder of documents {} leads elsewhere now, to {}; name it with --documents",
+                "the folder of documents {} now leads elsewhere, to {}; name it with --documents",
                 kept.display(),
                 there.display()
             ))),
-            // Where it is gone, reading it says so.
+            // If it is gone, reading it reports that.
             _ => Ok(()),
         }
     }
 
-    /// What a deep search looks into.
+    /// The source of a deep search.
     pub(crate) fn search_in(&self) -> Result<Option<SearchIn>, CliError> {
         let folder = || self.documents.clone().map(SearchIn::Folder);
         let Some(kind) = &self.search else { return Ok(folder()) };

@@ -1,4 +1,4 @@
-//! The last request that each context of a run was asked with, kept for `foldback view --sent`.
+//! The last request of each context of a run, kept for `foldback view --sent`.
 
 use super::folder::{RunFolder, Runs};
 use crate::error::CliError;
@@ -41,12 +41,12 @@ struct Function {
     parameters: Box<RawValue>,
 }
 
-/// Keeps a request in the place of the one before it. What is asked on nobody's behalf is not kept, and what
-/// cannot be written is no reason to ask nothing.
+/// Keeps a request in place of the one before it. A request without a session is not kept, and a failure to write it
+/// does not stop the request.
 pub(super) fn keep(folder: &RunFolder, request: &ChatRequest) {
     let todo = request.session.as_deref().and_then(|todo| TodoId::new(todo).ok());
     let Some(path) = todo.map(|todo| folder.sent(&todo)) else { return };
-    // As they are written to a provider: in one order, with schemas in one form.
+    // In the form that a provider receives: in one order, with schemas in one form.
     let tools = canonical_tools(&request.tools);
     let kept = Kept {
         messages: request.messages.iter().map(|message| Exact(message.api_json())).collect(),
@@ -63,14 +63,15 @@ pub(super) fn keep(folder: &RunFolder, request: &ChatRequest) {
     drop(written);
 }
 
-/// The last request that the model was sent in this todo, by the run that it is of.
+/// The last request that the model received in this todo, from the run that it belongs to.
 pub(crate) fn last_sent(runs: &Runs, todo: &TodoId) -> Result<Prompt, CliError> {
     let Some(path) = path_of(runs, todo)? else {
         return Err(CliError::NotFound(format!(
-            "no request of {todo} is kept: `foldback run` keeps the last one of each of its contexts"
+            "no request of {todo} is stored: `foldback run` stores the last one of each of its contexts"
         )));
     };
-    let bad = |what: String| CliError::Usage(format!("{} is no request: {what}", path.display()));
+    let bad =
+        |what: String| CliError::Usage(format!("{} is not a request: {what}", path.display()));
     let json = fs::read_to_string(&path).map_err(|source| CliError::Io {
         what: format!("{} could not be read", path.display()),
         source,
@@ -94,7 +95,7 @@ pub(crate) fn last_sent(runs: &Runs, todo: &TodoId) -> Result<Prompt, CliError> 
     Ok(prompt)
 }
 
-/// Where the request is kept: with the last turn of the todo, or of what its name begins with, as the todos of
+/// The file of the request: with the last turn of the todo, or of the todo whose name begins its own, as the todos of
 /// sub-agents are named.
 fn path_of(runs: &Runs, todo: &TodoId) -> Result<Option<PathBuf>, CliError> {
     let mut turns: Vec<_> = runs.list()?.into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! How a run is to go about its task, as flags say it and as its record keeps it.
+//! How a run works on its task, from flags and from its record.
 
 use super::known_server::KnownServer;
 use super::model_server::{is_of_another, of_its_server};
@@ -18,12 +18,12 @@ use foldback_tools::Permissions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// How a run is to go about its task. It is kept with the run, so that it goes on in the same way, unless
-/// it is given another model: [`WHAT_STAYS`] cannot be given then.
+/// How a run works on its task. It is kept with the run, which therefore resumes in the same way unless it is given
+/// another model: [`WHAT_STAYS`] cannot be given then.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RunSettings {
-    /// How to go about the task: adaptive plans once where it can and goes step by step where it must
+    /// How to work on the task: adaptive plans once if it can, and goes step by step if it must
     #[arg(
         long,
         value_name = "S",
@@ -31,7 +31,7 @@ pub(crate) struct RunSettings {
     )]
     strategy: Option<String>,
 
-    /// What decides what the model is sent: foldback, or what others do [default: auto]
+    /// The policy that decides what the model is sent: foldback, or another approach [default: auto]
     #[arg(
         long,
         value_name = "P",
@@ -39,15 +39,15 @@ pub(crate) struct RunSettings {
     )]
     context: Option<String>,
 
-    /// The model, as its provider knows it [env: FOLDBACK_MODEL]
+    /// The model, by its provider's name for it [env: FOLDBACK_MODEL]
     #[arg(long, value_name = "M")]
     model: Option<String>,
 
-    /// Where the model is served [env: FOLDBACK_BASE_URL]
+    /// The address of the model's server [env: FOLDBACK_BASE_URL]
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 
-    /// Whose API the model is asked by [env: FOLDBACK_PROVIDER]
+    /// The API that the model's server speaks [env: FOLDBACK_PROVIDER]
     #[arg(
         long,
         value_name = "API",
@@ -55,8 +55,8 @@ pub(crate) struct RunSettings {
     )]
     provider: Option<String>,
 
-    /// How tools are described to the model: hermes writes them into the system prompt and reads calls out of
-    /// the answer's text, for local servers that know no tool calls [env: FOLDBACK_TOOL_CALLS]
+    /// How tools are described to the model: hermes writes them into the system prompt and reads calls from the
+    /// answer's text, for local servers without tool calls [env: FOLDBACK_TOOL_CALLS]
     #[arg(
         long,
         value_name = "HOW",
@@ -65,7 +65,7 @@ pub(crate) struct RunSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<String>,
 
-    /// What the model's server said of itself.
+    /// What the model's server reported about itself.
     #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<KnownServer>,
@@ -74,11 +74,11 @@ pub(crate) struct RunSettings {
     #[arg(skip)]
     settings: Option<PathBuf>,
 
-    /// The folder to work in: tools read and write there and nowhere else [default: the current one]
+    /// The folder to work in: tools read and write only there [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
 
-    /// Let pages of this host be fetched (docs.rs, *.example.org, or * for any); may be given several times
+    /// Allow fetching pages from this host (docs.rs, *.example.org, or * for any); may be given several times
     #[arg(
         long,
         value_name = "HOST",
@@ -86,7 +86,7 @@ pub(crate) struct RunSettings {
     )]
     pub(crate) allow_net: Vec<String>,
 
-    /// Let those hosts, and the one of --search searxng:URL, be on this machine or in a private network
+    /// Allow those hosts, and the one of --search searxng:URL, to be on this machine or in a private network
     #[arg(long)]
     pub(crate) allow_private_net: bool,
 
@@ -94,24 +94,24 @@ pub(crate) struct RunSettings {
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp: Option<PathBuf>,
 
-    /// The tools that the agent has, by family (file, shell, web, todo) or name, or all; the memory's are
-    /// its own matter [default: all; in a small window file,shell and what the agent is given]
+    /// The tools of the agent, by family (file, shell, web, todo) or name, or all; this does not affect the memory's
+    /// tools [default: all; in a small window file,shell and what the agent is given]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<String>,
 
-    /// The folder of documents that deep-search looks into
+    /// The folder of documents that deep-search reads
     #[arg(long, value_name = "DIR")]
     pub(crate) documents: Option<PathBuf>,
 
-    /// What deep-search and the tool `research` look into: folder:DIR (--documents DIR), mcp:SERVER/TOOL of
-    /// --mcp, searxng:URL (a search engine of that kind), memory (what was said in this run), or memory:TODO
+    /// What deep-search and the tool `research` search: folder:DIR (--documents DIR), mcp:SERVER/TOOL of --mcp,
+    /// searxng:URL (a SearXNG search engine), memory (what was said in this run), or memory:TODO
     #[arg(long, value_name = "KIND", value_parser = SearchIn::kind, conflicts_with = "documents")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) search: Option<String>,
 
-    /// Have this model write the summaries of --context stm-ltm and summary-top-n, which are extracted by rule
-    /// otherwise; it is served where the model is
+    /// Have this model write the summaries of --context stm-ltm and summary-top-n, which are otherwise extracted by
+    /// rule; it runs on the same server as the model
     #[arg(long, value_name = "M")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) summary_model: Option<String>,
@@ -121,7 +121,7 @@ pub(crate) struct RunSettings {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) summary_fields: Vec<String>,
 
-    /// How thoroughly deep-search looks: low, medium or high [default: medium]
+    /// How thorough deep-search is: low, medium or high [default: medium]
     #[arg(
         long,
         value_name = "EFFORT",
@@ -129,7 +129,7 @@ pub(crate) struct RunSettings {
     )]
     effort: Option<String>,
 
-    /// How it goes step by step.
+    /// How it works step by step.
     #[command(flatten)]
     pub(crate) steps: StepSettings,
 }
@@ -150,20 +150,20 @@ pub(crate) const WHAT_STAYS: [&str; 12] = [
     "effort",
 ];
 
-/// The arguments that say which model there is, and where, by their ids.
+/// The arguments that choose the model and its address, by their ids.
 pub(crate) const WHICH_MODEL: [&str; 4] = ["model", "base_url", "provider", "tool_calls"];
 
-/// The tool of a flow's plans, which it has by a setting.
+/// The tool for a flow's plans, which a setting adds.
 const PLANNING: &str = "planning";
 
-/// How thoroughly a deep search may look.
+/// The efforts of a deep search.
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
 impl RunSettings {
-    /// The same, with what the settings say where no flag does.
+    /// Completes the settings from the settings files, where no flag is given.
     pub(crate) fn with_defaults(self, settings: &Settings) -> Self {
         let (tools, search) = (&settings.tools, self.search_of(&settings.search));
-        // Whether hosts may be private is said of those that stand beside it.
+        // Whether hosts may be private applies to the hosts given with it.
         let (allow_net, allow_private_net) = match self.allow_net.is_empty() {
             true => (tools.hosts.clone(), self.allow_private_net || tools.private_hosts),
             false => (self.allow_net, self.allow_private_net),
@@ -187,7 +187,7 @@ impl RunSettings {
         .with_summaries_of(&settings.view)
     }
 
-    /// The same with full paths, for the run's record.
+    /// Makes the paths absolute, for the run's record.
     pub(crate) fn resolved(self) -> Result<Self, CliError> {
         let this = self.with_full_documents()?;
         let workspace = this.workspace.unwrap_or_else(|| PathBuf::from("."));
@@ -199,7 +199,7 @@ impl RunSettings {
         })
     }
 
-    /// A run in this folder, with everything else as usual.
+    /// The settings of a run in this folder, with everything else as usual.
     pub(crate) fn in_workspace(folder: &Path, strategy: &StrategyName, context: &str) -> Self {
         Self {
             workspace: Some(folder.to_owned()),
@@ -216,17 +216,17 @@ impl RunSettings {
         Ok(strategy_name(name)?)
     }
 
-    /// What the agent is given beside its model, whose window is this.
+    /// What the agent is given besides its model, whose window is this.
     pub(crate) fn outfit(&self, window: Option<usize>) -> Outfit {
         Outfit::new(&self.tools, window)
     }
 
-    /// How thoroughly a deep search looks, where a flag says so.
+    /// The effort of a deep search, if a flag gives it.
     pub(crate) fn effort(&self) -> Option<Effort> {
         self.effort.as_deref().and_then(Effort::from_name)
     }
 
-    /// The same, with the settings file that was named.
+    /// Adds the settings file that was named.
     pub(crate) fn with_file(self, file: Option<PathBuf>) -> Self {
         Self { settings: file, ..self }
     }
@@ -236,7 +236,7 @@ impl RunSettings {
         self.settings.as_deref()
     }
 
-    /// The same under this context policy, whatever another model's prices would choose.
+    /// Sets this context policy, whatever another model's prices would choose.
     pub(crate) fn with_context(self, name: &str) -> Self {
         Self { context: Some(name.to_owned()), ..self }
     }
@@ -249,7 +249,7 @@ impl RunSettings {
             || self.settings.is_some()
     }
 
-    /// These of an earlier turn, with what `newer` says in their place.
+    /// The settings of an earlier turn, overridden by `newer`.
     pub(crate) fn with_newer(self, newer: Self) -> Result<Self, CliError> {
         let (kept, looks) = (self.clone().with_newer_model(newer.clone())?, newer.clone());
         let names = newer.allow_net.is_empty();
@@ -263,7 +263,7 @@ impl RunSettings {
             documents: newer.documents.or(self.documents),
             tools: if newer.tools.is_empty() { self.tools } else { newer.tools },
             effort: newer.effort.or(self.effort),
-            // A turn may begin long after the one before it, when the server has been started anew.
+            // A turn may begin long after the one before it, when the server has been restarted.
             server: None,
             steps: self.steps.with_newer(newer.steps),
             ..kept
@@ -271,19 +271,19 @@ impl RunSettings {
         Ok(settings.with_newer_looks(&looks))
     }
 
-    /// The same with the model that `newer` names. It is served at the same address, unless it is said
-    /// where it is to be found, or that address is another provider's.
+    /// Sets the model that `newer` names. It is on the same server, unless `newer` says where it is, or that address
+    /// belongs to another provider.
     pub(crate) fn with_newer_model(self, newer: Self) -> Result<Self, CliError> {
-        // One that is named as before says nothing new.
+        // A name that has not changed adds nothing.
         let settings = full(newer.settings, "settings file")?;
         let settings = settings.filter(|file| self.settings.as_ref() != Some(file));
         let is_elsewhere = newer.provider.is_some() || settings.is_some();
         let name = newer.model.as_deref().unwrap_or_default();
         let kept = self.base_url.filter(|at| !is_elsewhere && !is_of_another(at, name));
-        // How a server is told of tools is a matter of that server.
+        // The form of tools depends on the server.
         let is_kept = settings.is_none() && newer.base_url.is_none() && kept.is_some();
         Ok(Self {
-            // What it said of its model is a matter of both.
+            // What the server reported about its model depends on both.
             server: self.server.filter(|_| is_kept && newer.model.is_none()),
             base_url: newer.base_url.or(kept),
             model: newer.model.or(self.model.filter(|_| settings.is_none())),
@@ -294,14 +294,14 @@ impl RunSettings {
         })
     }
 
-    /// Refuses a strategy that has nothing to work with.
+    /// Refuses a strategy that lacks something to work with.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         let search = self.search_in()?;
         if self.strategy()? == DeepSearch::NAME && search.is_none() {
             return Err(CliError::Usage(NO_DOCUMENTS.to_owned()));
         }
         self.steps.react(None)?;
-        // What tools the servers of a list have is known once they were started.
+        // The tools of listed servers are known only once the servers are started.
         if self.mcp.is_none() {
             let names = self.tools.iter().map(String::as_str);
             check_tool_families(names.filter(|name| *name != ALL && *name != PLANNING))?;
@@ -314,7 +314,7 @@ impl RunSettings {
         self.check_summaries()?;
         match &self.documents {
             Some(file) if file.is_file() => Err(CliError::Usage(format!(
-                "--documents {} is a file and no folder; give the folder that it stands in",
+                "--documents {} is a file, not a folder; give the folder that contains it",
                 file.display()
             ))),
             _ => Ok(()),
@@ -327,7 +327,7 @@ impl RunSettings {
         Ok(choice.parse()?)
     }
 
-    /// Where the model's settings come from.
+    /// The sources of the model's settings.
     pub(crate) fn model_sources(&self, settings: &Settings) -> ModelSources {
         let mut flags = ModelFlags::default();
         flags.name.clone_from(&self.model);
@@ -337,29 +337,29 @@ impl RunSettings {
         of_its_server(ModelSources::of_process(flags, None).with_settings(settings.model.clone()))
     }
 
-    /// The same, naming the model that was found, so that a resumed run asks the same one.
+    /// Names the model that was found, so that a resumed run uses the same one.
     pub(crate) fn with_model(self, name: &str, base_url: &str) -> Self {
         Self { model: Some(name.to_owned()), base_url: Some(base_url.to_owned()), ..self }
     }
 
-    /// The same, asking as the model's server was found to be asked.
+    /// Sets the form of tool calls that was found to suit the model's server.
     pub(crate) fn with_tool_calls(self, tool_calls: ToolCalls) -> Self {
         let told = (tool_calls != ToolCalls::default()).then(|| tool_calls.name().to_owned());
         Self { tool_calls: told.or(self.tool_calls), ..self }
     }
 
-    /// The same, with what the model's server said of itself.
+    /// Adds what the model's server reported about itself.
     pub(crate) fn with_server(self, server: KnownServer) -> Self {
         Self { server: Some(server), ..self }
     }
 
-    /// What the model's server said of itself, where it was asked.
+    /// What the model's server reported about itself, if it was asked.
     pub(crate) fn server(&self) -> Option<KnownServer> {
         self.server
     }
 }
 
-/// The full path of something that is there.
+/// The full path of an existing file or folder.
 pub(super) fn full(path: Option<PathBuf>, what: &str) -> Result<Option<PathBuf>, CliError> {
     match path {
         None => Ok(None),
@@ -370,12 +370,12 @@ pub(super) fn full(path: Option<PathBuf>, what: &str) -> Result<Option<PathBuf>,
     }
 }
 
-/// A host as the tools take it.
+/// A host in the form that the tools take.
 pub(crate) fn host(text: &str) -> Result<String, String> {
     let host = text.trim().to_owned();
     match Permissions::default().with_host(&host).check() {
         Ok(()) => Ok(host),
-        Err(_) => Err("expected a host alone, such as docs.rs, *.example.org or *".to_owned()),
+        Err(_) => Err("expected only a host, such as docs.rs, *.example.org or *".to_owned()),
     }
 }
 

@@ -32,27 +32,27 @@ use foldback_tool::Tool;
 use foldback_tools::Permissions;
 use std::sync::Arc;
 
-/// A model, and what is known of its prices.
+/// A model, with what is known of its prices.
 pub(crate) struct Model {
     pub(crate) model: Arc<dyn ChatModel>,
-    /// What input tokens cost, and from where on they are cached.
+    /// The prices of input tokens, and the shortest prefix that is cached.
     pub(crate) billing: InputBilling,
-    /// What tokens cost in money, where that is known.
+    /// The prices of tokens in money, if they are known.
     pub(crate) money: Option<TokenPrices>,
     /// Its window.
     pub(crate) window: ContextWindow,
-    /// Who is told of failures that pass.
+    /// Receives temporary failures.
     pub(crate) watched: Watched,
-    /// How it is asked; the demo's is not.
+    /// Its configuration; the demo's has none.
     pub(crate) config: Option<ModelConfig>,
 }
 
-/// How to come by a model, on one line.
+/// How to configure a model, on one line.
 const NO_MODEL: &str = "no model is configured: name one with --model M (or FOLDBACK_MODEL, and a key in \
                         FOLDBACK_API_KEY), or try `foldback run --demo`, which needs none";
 
 impl Model {
-    /// The model that the settings name, as they are completed by what was found.
+    /// The model that the settings name, with the settings completed from what was found.
     pub(crate) fn remote(
         settings: RunSettings,
         in_force: &InForce,
@@ -86,20 +86,20 @@ impl Model {
     }
 }
 
-/// What a model's server tells of it. It is asked on a thread of its own: this one may be a conversation's,
-/// which has a runtime already.
+/// What a model's server reports about it. It is asked on a thread of its own: this one may be a conversation's, which
+/// already has a runtime.
 fn facts(config: &ModelConfig) -> Result<ServerFacts, CliError> {
     let runtime = model_runtime()?;
     let asked = std::thread::scope(|threads| {
         threads.spawn(|| runtime.block_on(ServerFacts::ask(config))).join()
     });
-    // What could not be asked is not known.
+    // If the server could not be asked, nothing is known.
     asked
         .unwrap_or_else(|_| Ok(ServerFacts::default()))
         .map_err(|error| CliError::Usage(error.message))
 }
 
-/// What a model is asked in before a run, on this thread.
+/// A runtime for asking a model before a run, on this thread.
 pub(crate) fn model_runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|source| CliError::Io {
@@ -115,8 +115,8 @@ fn is_named(sources: &ModelSources) -> bool {
     variable || sources.flags.name.is_some() || sources.settings != ModelSettings::default()
 }
 
-/// The context policy of a run: the one that was named, or foldback's own with the fold policy that is
-/// cheaper at these prices.
+/// The context policy of a run: the one that was named, or foldback's own with the fold policy that is cheaper at these
+/// prices.
 pub(crate) fn policy(settings: &RunSettings, billing: InputBilling) -> Result<Policy, CliError> {
     let InputBilling { prices, least_cached } = billing;
     Ok(settings.context()?.at(prices, least_cached))
@@ -125,7 +125,7 @@ pub(crate) fn policy(settings: &RunSettings, billing: InputBilling) -> Result<Po
 /// What a provider bills for input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InputBilling {
-    /// What input tokens cost: relative to each other, or in money.
+    /// The prices of input tokens: relative to each other, or in money.
     pub(crate) prices: Prices,
     /// The shortest prefix that is cached, in tokens.
     pub(crate) least_cached: u64,
@@ -137,7 +137,7 @@ impl InputBilling {
         policy.view_at(self.prices, self.least_cached)
     }
 
-    /// The prices in a line, and what follows from them.
+    /// The prices on a line, and what follows from them.
     pub(crate) fn line(self, policy: Policy, is_money: bool) -> String {
         let Prices { read, write, plain } = self.prices;
         let unit = if is_money { " a million" } else { ", relative to each other" };
@@ -156,8 +156,8 @@ impl InputBilling {
     }
 }
 
-/// How a context's policy writes summaries: by the model that was named, or by its rule. Has to be asked
-/// where the run's threads are.
+/// How a context's policy writes summaries: with the model that was named, or by its rule. Must be called on the run's
+/// threads.
 pub(crate) fn summaries(
     settings: &RunSettings,
     models: &NamedModels,
@@ -175,14 +175,14 @@ pub(crate) fn summaries(
     Ok(Summaries { written_by: Some(Arc::new(writer)), fields })
 }
 
-/// What the tools of a run may do: work in its workspace, and fetch from the hosts that were named.
+/// The permissions of a run's tools: to work in its workspace, and to fetch from the hosts that were named.
 pub(crate) fn permissions(settings: &RunSettings, tools: &ToolSettings) -> Permissions {
     let mut permissions = tools.permissions(settings.workspace.clone().unwrap_or_default());
     permissions.web.private_addresses = settings.allow_private_net;
     settings.allow_net.iter().fold(permissions, |permissions, host| permissions.with_host(host))
 }
 
-/// Notes with the todo of a run what writes it and in which folder it works, unless it came from elsewhere.
+/// Records the origin of a run's todo, that is, foldback and its working folder, unless it came from elsewhere.
 pub(crate) fn note_origin(memory: &Memory, record: &RunRecord) -> Result<(), CliError> {
     let conversations = memory.conversations();
     if conversations.info(record.todo())?.origin != Origin::default() {
@@ -202,18 +202,18 @@ pub(crate) struct Parts {
     pub(crate) meter: Arc<Meter>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) screen: Arc<Screen>,
-    /// What a deep search looks into.
+    /// The source of a deep search.
     pub(crate) documents: Option<DeepSearch>,
-    /// Tools of other makers.
+    /// Tools from elsewhere.
     pub(crate) foreign: Vec<Arc<dyn Tool>>,
     /// The models of single roles.
     pub(crate) models: NamedModels,
-    /// Who can be asked.
+    /// The person who can be asked.
     pub(crate) person: Option<AtTerminal>,
 }
 
 impl Parts {
-    /// The agent of a run: it works in the run's workspace, and may have others work for it.
+    /// The agent of a run: it works in the run's workspace, and may delegate to sub-agents.
     pub(crate) fn agent(
         self,
         record: &RunRecord,
@@ -278,7 +278,7 @@ impl Parts {
     }
 }
 
-/// The MCP servers of a run, started. One that does not start is told of, and the run goes on without.
+/// Starts the MCP servers of a run. One that does not start is reported, and the run continues without it.
 pub(crate) async fn servers(
     settings: &RunSettings,
     screen: &Screen,
@@ -297,8 +297,9 @@ pub(crate) async fn servers(
     Ok(servers)
 }
 
-/// The servers that the settings' file names. Their programs run in the folder of that file, or where it
-/// says from there: a run is gone on with from anywhere, and what the agent may write starts nothing.
+/// The servers that the settings' file names. Their programs run in the folder of that file, or in the one that it
+/// gives relative to it: a run can be resumed from anywhere, and files that the agent may write must not start
+/// anything.
 pub(crate) fn server_list(settings: &RunSettings) -> Result<Vec<McpServerConfig>, CliError> {
     let Some(file) = &settings.mcp else { return Ok(Vec::new()) };
     let json = std::fs::read_to_string(file).map_err(|source| CliError::Io {
@@ -316,7 +317,7 @@ pub(crate) fn server_list(settings: &RunSettings) -> Result<Vec<McpServerConfig>
     Ok(servers)
 }
 
-/// A meter that keeps what it counts in the run's record.
+/// A meter that keeps its counts in the run's record.
 pub(crate) fn meter(
     record: &RunRecord,
     folder: &RunFolder,
@@ -324,7 +325,7 @@ pub(crate) fn meter(
 ) -> Arc<Meter> {
     let (asked, folder, record) = (folder.clone(), folder.clone(), record.clone());
     let meter = Meter::new(record.account, money, move |account| {
-        // A figure that is not kept is no reason to end a run; the next one tells it again.
+        // A figure that cannot be kept is no reason to end a run; the next one replaces it.
         let (account, changed) = (*account, super::record::now());
         drop(folder.save(&RunRecord { account, changed, ..record.clone() }));
     });

@@ -1,4 +1,4 @@
-//! The model's words as they stand on a person's terminal, while it writes them.
+//! The model's words on a person's terminal, while it writes them.
 
 use crate::output::text;
 use foldback_agent::{CallForm, Purpose, StrategyName};
@@ -6,8 +6,8 @@ use foldback_deep_search::DeepSearch;
 use foldback_flow::Flow;
 use std::borrow::Cow;
 
-/// For which purposes the model's words may be the answer of a run, as they are. A deep search has more to do
-/// with what its model writes, and where calls stand in words those are not for a person.
+/// The purposes for which the model's words may be the answer of a run as they are. A deep search processes what its
+/// model writes further, and words that contain calls are not for a person.
 pub(super) fn spoken(strategy: &StrategyName, form: CallForm) -> Vec<Purpose> {
     match form {
         CallForm::ExecuteTools => Vec::new(),
@@ -17,24 +17,24 @@ pub(super) fn spoken(strategy: &StrategyName, form: CallForm) -> Vec<Purpose> {
     }
 }
 
-/// The model's words as they stand on a person's terminal.
+/// The model's words on a person's terminal.
 #[derive(Default)]
 pub(super) struct Speech {
     /// The last text, as it came.
     text: String,
     /// How much of it is written; white space waits for what follows it.
     written: usize,
-    /// The text may go on: its line is not ended.
+    /// Whether the text may continue: its line is not ended.
     pub(super) is_open: bool,
-    /// What the last text was asked for.
+    /// The purpose of the last text.
     of: Option<Purpose>,
-    /// It was no message with calls.
+    /// Whether it was a message without calls.
     is_answer: bool,
 }
 
 impl Speech {
-    /// More of the text; gives what is to be written now, if anything is. A text that has ended gives way to
-    /// another.
+    /// Takes more of the text, and returns what is to be written now, if anything. A text that has ended is replaced by
+    /// the next.
     pub(super) fn more(&mut self, purpose: &Purpose, piece: &str) -> Option<Cow<'_, str>> {
         if !self.is_open && self.written > 0 {
             *self = Self::default();
@@ -52,25 +52,25 @@ impl Speech {
         Some(text::plain(&self.text[from..self.written]))
     }
 
-    /// Whether a text for this purpose is said in the place of the last one: there is one answer, and another
-    /// only where the first could not be used.
+    /// Whether a text for this purpose replaces the last one: there is one answer, and another only if the first could
+    /// not be used.
     pub(super) fn is_anew(&self, purpose: &Purpose) -> bool {
         !self.is_open && self.is_answer && self.of.as_ref() == Some(purpose)
     }
 
-    /// The text goes on no more. True where there was one.
+    /// Ends the text. Returns true if there was one.
     pub(super) fn end(&mut self) -> bool {
         std::mem::take(&mut self.is_open)
     }
 
-    /// The message for this purpose is whole, and has calls or none.
+    /// Notes that the message for this purpose is complete, with or without calls.
     pub(super) fn answered(&mut self, purpose: &Purpose, has_calls: bool) {
         if self.of.as_ref() == Some(purpose) {
             self.is_answer = !has_calls;
         }
     }
 
-    /// Whether the last text is this one, and stands there whole.
+    /// Whether the last text is this one and is complete on the terminal.
     pub(super) fn is(&self, text: &str) -> bool {
         self.written > 0 && !self.is_open && self.text.trim() == text.trim()
     }

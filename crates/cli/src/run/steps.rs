@@ -1,4 +1,4 @@
-//! How a run goes step by step, as flags say it and as its record keeps it.
+//! How a run works step by step, from flags and from its record.
 
 use crate::error::CliError;
 use crate::settings::AgentSettings;
@@ -8,12 +8,12 @@ use foldback_agent::{CallForm, ReactSettings};
 use foldback_llm::{AllowedTools, ToolChoice};
 use serde::{Deserialize, Serialize};
 
-/// How a run goes step by step.
+/// How a run works step by step.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StepSettings {
-    /// How the model writes its calls: native, by the chat API, or execute-tools, as a block in its message,
-    /// which may plan several steps [default: native]
+    /// How the model writes its calls: native, through the chat API, or execute-tools, as a block in its message that
+    /// may plan several steps [default: native]
     #[arg(
         long,
         value_name = "FORM",
@@ -22,30 +22,30 @@ pub(crate) struct StepSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     call_form: Option<String>,
 
-    /// Whether the model may call tools, step by step: auto, none, required, or the name of the one that it
-    /// may call. Sub-agents may call any [default: auto]
+    /// Whether the model may call tools, step by step: auto, none, required, or the name of the only one that it may
+    /// call. Sub-agents may call any [default: auto]
     #[arg(long, value_name = "CHOICE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<String>,
 
-    /// Give the model a tool `terminate`, by which it ends its work and says how it went
+    /// Give the model a tool `terminate`, with which it ends its work and reports the outcome
     #[arg(long)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     terminate: bool,
 
-    /// Start steps that change nothing while the plan that they stand in is still being written, also where the
-    /// settings say not to; the model's server has to stream [default]
+    /// Start steps that change nothing while their plan is still being written, even if the settings say not to; the
+    /// model's server has to stream [default]
     #[arg(long, overrides_with = "no_stream_plans")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream_plans: bool,
 
-    /// Start no step before its plan is whole
+    /// Start no step before its plan is complete
     #[arg(long, overrides_with = "stream_plans")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     no_stream_plans: bool,
 
-    /// Show the model so many characters of a result at most, under a context policy that has no tools to look
-    /// back with, such as full; it reads on by the tool `observation_read`
+    /// Show the model at most this many characters of a result under a context policy without tools for looking back,
+    /// such as full; it reads on with the tool `observation_read`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     #[serde(skip_serializing_if = "Option::is_none")]
     max_observe: Option<u32>,
@@ -59,7 +59,7 @@ pub(crate) const STEPS: [&str; 6] =
 const TERMINATE: &str = "terminate";
 
 impl StepSettings {
-    /// These, with what `newer` says in their place.
+    /// These settings, overridden by `newer`.
     pub(crate) fn with_newer(self, newer: Self) -> Self {
         let of_plans = if newer.says_of_plans() { &newer } else { &self };
         let (stream_plans, no_stream_plans) = (of_plans.stream_plans, of_plans.no_stream_plans);
@@ -73,7 +73,7 @@ impl StepSettings {
         }
     }
 
-    /// These, and what the settings say where they say nothing.
+    /// These settings, completed from the settings files.
     pub(crate) fn with_defaults(self, agent: &AgentSettings) -> Self {
         Self {
             call_form: self.call_form.or_else(|| agent.call_form.clone()),
@@ -84,7 +84,7 @@ impl StepSettings {
         }
     }
 
-    /// How the loop goes, in so many steps at most.
+    /// The settings of the loop, with at most this many steps.
     ///
     /// # Errors
     /// When the model would have to call a tool in each message, and nothing could end its work.
@@ -94,7 +94,7 @@ impl StepSettings {
         if choice.must_call() && !self.terminate {
             let name = self.tool_choice.as_deref().unwrap_or_default();
             return Err(CliError::Usage(format!(
-                "--tool-choice {name} needs --terminate: where the model has to call a tool in each message, \
+                "--tool-choice {name} needs --terminate: if the model has to call a tool in each message, \
                  its words do not end its work"
             )));
         }
@@ -113,11 +113,11 @@ impl StepSettings {
     /// When there is no such form.
     pub(crate) fn form(&self) -> Result<CallForm, CliError> {
         let Some(name) = &self.call_form else { return Ok(CallForm::default()) };
-        let unknown = || CliError::Usage(format!("there is no form of calls {name:?}"));
+        let unknown = || CliError::Usage(format!("unknown call form {name:?}"));
         CallForm::from_name(name).ok_or_else(unknown)
     }
 
-    /// Whether plans are to be streamed, where a switch says so.
+    /// Whether plans are to be streamed, if a switch says so.
     pub(crate) fn stream_plans(&self) -> Option<bool> {
         self.says_of_plans().then_some(self.stream_plans)
     }
@@ -163,7 +163,7 @@ mod tests {
         }
         assert!(in_force(&["--no-stream-plans", "--stream-plans"], false));
         assert!(!in_force(&["--stream-plans", "--no-stream-plans"], true));
-        // What no switch says is left to the settings, of each turn anew.
+        // Without a switch, the settings decide, anew for each turn.
         let next = |first: &[&str], next: &[&str]| {
             let first = of(first).with_defaults(&AgentSettings::default());
             first.with_newer(of(next)).stream_plans()

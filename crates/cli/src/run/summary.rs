@@ -1,4 +1,4 @@
-//! What a run is about, and what it came to.
+//! What a run is about, and its result.
 
 use super::account::{Account, SummariesAccount};
 use super::record::{RunRecord, RunState};
@@ -8,7 +8,7 @@ use crate::output::{self, Output, text};
 use foldback_core::thousands;
 use serde::Serialize;
 
-/// The lines at the beginning of a run; `billing` says what its input costs.
+/// The lines at the beginning of a run; `billing` gives the price of its input.
 pub(super) fn head(record: &RunRecord, billing: &str) -> String {
     let RunRecord { id, strategy, context, model, .. } = record;
     format!(
@@ -42,7 +42,7 @@ struct ReportLine<'a> {
     workspace: Option<String>,
 }
 
-/// Tells what a run came to: the answer, and a few figures.
+/// Prints the result of a run: the answer, and a few figures.
 pub(super) fn print(record: &RunRecord, out: &Output) -> Result<(), CliError> {
     if out.is_json() {
         return out.json(&report(record));
@@ -64,7 +64,7 @@ pub(super) fn print(record: &RunRecord, out: &Output) -> Result<(), CliError> {
     table.print(out)
 }
 
-/// Tells what a turn of a chat came to: the answer, unless it is said already, and on a line what it took.
+/// Prints the result of a chat turn: the answer, unless it is already shown, and a line with what it took.
 pub(crate) fn print_turn(record: &RunRecord, is_said: bool, out: &Output) -> Result<(), CliError> {
     if out.is_json() {
         return out.json(&report(record));
@@ -81,7 +81,7 @@ pub(crate) fn print_turn(record: &RunRecord, is_said: bool, out: &Output) -> Res
     Ok(())
 }
 
-/// Tells on a line of stderr what something took: `3 calls · 1,203 tokens in, 40 out · cost 0.0031`.
+/// Prints on stderr what something took: `3 calls · 1,203 tokens in, 40 out · cost 0.0031`.
 pub(crate) fn print_account(account: &Account, out: &Output) {
     let mut facts = vec![
         text::count(account.calls, "call"),
@@ -95,7 +95,7 @@ pub(crate) fn print_account(account: &Account, out: &Output) {
     out.remark(facts.join(" · "));
 }
 
-/// Tells on stderr that there is no answer, for whoever wants nothing but the answer.
+/// Reports on stderr that there is no answer, for a user who wants only the answer.
 pub(super) fn print_failure(record: &RunRecord) {
     output::error(format_args!("the run {} is {}", record.id, state(record)));
 }
@@ -126,7 +126,7 @@ fn report(record: &RunRecord) -> ReportLine<'_> {
     }
 }
 
-/// Where a run stands, and why.
+/// The state of a run, and why.
 fn state(record: &RunRecord) -> String {
     match &record.why {
         Some(why) => format!("{}: {}", record.state.name(), text::one_line(why)),
@@ -176,7 +176,7 @@ fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
             false => record.spent_up.and_then(|what| record.limits.raised(what, account)),
         };
         let raised = raised.map(|bound| format!(" {bound}")).unwrap_or_default();
-        figures.push(("go on", format!("foldback run --resume {id}{raised}")));
+        figures.push(("resume", format!("foldback run --resume {id}{raised}")));
     }
     figures
 }

@@ -1,4 +1,4 @@
-//! Who writes the summaries of a run's context, and what they keep.
+//! The model for the summaries of a run's context, and what they keep.
 
 use super::settings::RunSettings;
 use crate::error::CliError;
@@ -6,7 +6,7 @@ use crate::settings::ViewSettings;
 use foldback_policies::{Policy, PolicyChoice};
 
 impl RunSettings {
-    /// The same, with what settings say of summaries where the context has some and no flag says otherwise.
+    /// Completes the settings of summaries if the context has some and no flag says otherwise.
     pub(super) fn with_summaries_of(mut self, view: &ViewSettings) -> Self {
         let policy = self.context().ok().and_then(PolicyChoice::policy);
         if !policy.is_some_and(Policy::takes_summaries) {
@@ -21,8 +21,8 @@ impl RunSettings {
         self
     }
 
-    /// The same, with what `newer` says of what is searched and of summaries in the place of what was said
-    /// before. Under a context without summaries there is nothing to say of them.
+    /// Replaces the source of searches and the settings of summaries with those of `newer`. A context without summaries
+    /// has no such settings.
     pub(super) fn with_newer_looks(mut self, newer: &Self) -> Self {
         if newer.search.is_some() || newer.documents.is_some() {
             self.search.clone_from(&newer.search);
@@ -36,7 +36,7 @@ impl RunSettings {
         self
     }
 
-    /// The same under this policy. What flags say of summaries goes where it has none.
+    /// Sets this policy. The flags for summaries are dropped if it has none.
     pub(crate) fn under(self, policy: Policy) -> Self {
         let mut settings = self.with_context(policy.name());
         if !policy.takes_summaries() {
@@ -46,7 +46,7 @@ impl RunSettings {
         settings
     }
 
-    /// Refuses settings of summaries that nobody writes.
+    /// Refuses settings of summaries that are never written.
     pub(super) fn check_summaries(&self) -> Result<(), CliError> {
         let is_asked = self.summary_model.is_some() || !self.summary_fields.is_empty();
         let is_written = self.context()?.policy().is_some_and(Policy::takes_summaries);
@@ -64,7 +64,7 @@ impl RunSettings {
         fields.filter(|field| !field.is_empty()).collect()
     }
 
-    /// The model that writes summaries, where one does.
+    /// The model that writes summaries, if there is one.
     pub(super) fn summary_model(&self) -> Option<&str> {
         self.summary_model.as_deref().map(str::trim).filter(|name| !name.is_empty())
     }

@@ -4,11 +4,11 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// A time in whole seconds, above none.
+/// A time in whole seconds, above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Time(u64);
 
-/// What is a time.
+/// The form of a time.
 const FORM: &str = "a time such as 90s, 10m or 2h";
 
 impl Time {

@@ -1,4 +1,4 @@
-//! `[agent]`: how an agent goes about its task, and what it may spend.
+//! `[agent]`: how an agent works on its task, and what it may spend.
 
 use super::Wrong;
 use crate::run::Time;
@@ -7,7 +7,7 @@ use foldback_llm::Availability;
 use foldback_reference_agent::strategy_name;
 use serde::{Deserialize, Serialize};
 
-/// How an agent goes about its task, and what it may spend.
+/// How an agent works on its task, and what it may spend.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AgentSettings {
@@ -15,29 +15,29 @@ pub(crate) struct AgentSettings {
     pub(crate) strategy: Option<String>,
     /// Standing instructions that follow the agent's own.
     pub(crate) instructions: Option<String>,
-    /// How often the model is asked in one go at most.
+    /// The most answers of the model in one go.
     pub(crate) max_steps: Option<u32>,
     /// How the model writes its calls, by name.
     pub(crate) call_form: Option<String>,
     /// Whether it may call tools: `auto`, `none`, `required`, or the name of one.
     pub(crate) tool_choice: Option<String>,
-    /// Whether it ends its work by a tool.
+    /// Whether it ends its work with a tool.
     pub(crate) terminate: bool,
     /// How many characters of a result it is shown, under a policy that cannot look back.
     pub(crate) max_observe: Option<u32>,
     /// Which tools the model may call in which phase of the run, step by step.
     pub(crate) tool_states: Option<Availability>,
-    /// How often a plan may be made anew.
+    /// How often a plan may be rebuilt.
     pub(crate) max_replans: u32,
-    /// Whether steps start while the plan that they stand in is still being written.
+    /// Whether steps start while their plan is still being written.
     pub(crate) stream_plans: bool,
-    /// How many calls of the model a run may take.
+    /// The most calls of the model in a run.
     pub(crate) max_calls: Option<u64>,
-    /// How many tokens a run may take, in and out.
+    /// The most tokens of a run, in and out.
     pub(crate) max_tokens: Option<u64>,
-    /// What a run may cost.
+    /// The highest cost of a run.
     pub(crate) max_cost: Option<f64>,
-    /// How long a run may take.
+    /// The longest time of a run.
     pub(crate) max_time: Option<Time>,
     /// The part of what is left that a sub-agent may spend, in percent.
     pub(crate) sub_agent_share: Option<u8>,
@@ -77,7 +77,7 @@ impl AgentSettings {
         }
         if let Some(name) = self.call_form.as_deref().filter(|n| CallForm::from_name(n).is_none()) {
             let forms = CallForm::ALL.map(CallForm::name).join(" or ");
-            return Err(("agent.call_form", format!("{forms} was expected, and not {name:?}")));
+            return Err(("agent.call_form", format!("expected {forms}, not {name:?}")));
         }
         let bounds = [
             ("agent.max_steps", self.max_steps.map(u64::from)),

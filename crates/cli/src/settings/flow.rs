@@ -1,4 +1,4 @@
-//! `[flow]`: how a flow goes, and who works on its steps.
+//! `[flow]`: how a flow runs, and who works on its steps.
 
 use super::Wrong;
 use crate::error::CliError;
@@ -9,27 +9,27 @@ use foldback_reference_agent::FlowExecutor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How a flow goes, and who works on its steps.
+/// How a flow runs, and who works on its steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct FlowSection {
-    /// Who works on steps; without any, the agent itself.
+    /// The executors of steps; if there are none, the agent itself.
     pub(crate) executors: Vec<ExecutorSettings>,
-    /// Where a step is worked on.
+    /// The context in which a step is worked on.
     pub(crate) context: Context,
     /// How much of the plan a step sees.
     pub(crate) shown: Shown,
     /// How often a step that failed is tried again.
     pub(crate) max_retries: u32,
-    /// How often the rest of the plan is made anew because of a failure.
+    /// How often the rest of the plan is rebuilt after a failure.
     pub(crate) max_replans: u32,
     /// Whether the model looks at the rest of the plan after each step.
     pub(crate) replan_after_each: bool,
-    /// Whether those who work on steps have the tool `planning`.
+    /// Whether executors have the tool `planning`.
     pub(crate) planning_tool: bool,
 }
 
-/// Somebody who works on steps.
+/// An executor of steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecutorSettings {
@@ -41,7 +41,7 @@ pub(crate) struct ExecutorSettings {
     /// Standing instructions that follow the agent's.
     #[serde(default)]
     pub(crate) instructions: String,
-    /// Its tools, by name, or by the beginning of one and `*`; without any, all.
+    /// Its tools, by name, or by a prefix and `*`; all if none are given.
     #[serde(default)]
     pub(crate) tools: Vec<String>,
     /// The model of `[models]` that it works with.
@@ -49,7 +49,7 @@ pub(crate) struct ExecutorSettings {
     pub(crate) model: Option<String>,
 }
 
-/// Where a step is worked on.
+/// The context in which a step is worked on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Context {
@@ -101,7 +101,7 @@ impl Default for FlowSection {
 }
 
 impl FlowSection {
-    /// How a flow goes whose steps are worked on in this way. Who works on them comes with the agent.
+    /// The settings of a flow whose steps are worked on in this way. The executors come with the agent.
     pub(crate) fn settings(&self, react: ReactSettings) -> FlowSettings {
         let context = match self.context {
             Context::Isolated => StepContext::Isolated,

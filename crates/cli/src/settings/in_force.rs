@@ -1,4 +1,4 @@
-//! The settings in force, and where each comes from.
+//! The settings in force, and their sources.
 
 use super::key::{Key, built_in, with_value};
 use super::layer::{self, Layer};
@@ -18,15 +18,15 @@ use std::path::{Path, PathBuf};
 /// The name of a settings file.
 pub(super) const FILE_NAME: &str = "foldback.toml";
 
-/// Name a file where no `--config` does; the second is its older name.
+/// The variables that name a file if no `--config` does; the second is its older name.
 const CONFIG: [&str; 2] = ["FOLDBACK_CONFIG", "FOLDBACK_SETTINGS"];
 
-/// The settings in force, and where each comes from.
+/// The settings in force, and their sources.
 #[derive(Clone, Default)]
 pub(crate) struct InForce {
     pub(crate) settings: Settings,
     values: BTreeMap<Key, (Value, Source)>,
-    /// The project's file, where one was read.
+    /// The project's file, if one was read.
     pub(crate) project: Option<PathBuf>,
     /// The file that was named.
     pub(crate) named: Option<PathBuf>,
@@ -37,13 +37,13 @@ pub(crate) struct InForce {
 pub(crate) struct Places {
     /// The user's own.
     pub(crate) user: Option<PathBuf>,
-    /// The project's, where there is one.
+    /// The project's, if there is one.
     pub(crate) project: Option<PathBuf>,
     /// The one that was named.
     pub(crate) named: Option<PathBuf>,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     BuiltIn,
@@ -53,7 +53,7 @@ pub(crate) enum Source {
     },
     Variable(String),
     Flag(&'static str),
-    /// The user's own, and the project's behind it.
+    /// The user's own, followed by the project's.
     Both(Box<Source>, Box<Source>),
 }
 
@@ -91,7 +91,7 @@ impl Places {
     }
 }
 
-/// The user's own settings file, whether it is there or not.
+/// The user's own settings file, whether it exists or not.
 fn user_file() -> Option<PathBuf> {
     let dirs = ProjectDirs::from("", "", "foldback")?;
     Some(dirs.config_dir().join(FILE_NAME))
@@ -107,8 +107,8 @@ impl InForce {
         Self::read(&Places::of_process(config), &variable)
     }
 
-    /// What these files and environment variables say: the environment before the named file before the
-    /// project's before the user's.
+    /// Reads these files and environment variables: the environment overrides the named file, which overrides the
+    /// project's, which overrides the user's.
     pub(crate) fn read(
         places: &Places,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -140,8 +140,8 @@ impl InForce {
         }
     }
 
-    /// Lays what a project says over what its user says: bounds become lower only, what the user says of
-    /// tools that may be called stands, and instructions follow the user's.
+    /// Lays the project's settings over the user's: limits can only become lower, the user's choice of callable tools
+    /// stays, and instructions follow the user's.
     fn lay_projects(&mut self, layer: Layer) {
         let is_set = |read: &Self, key: &&str| {
             let value = read.values.get(&Key::new(key));
@@ -164,7 +164,7 @@ impl InForce {
                 _ => drop(self.values.insert(key, (value, source))),
             }
         }
-        // Of a run that nobody bounds the calls are; a high bound of a project does not take that away.
+        // A run without any limit has a limit on calls; a high one of a project does not remove that.
         if !is_users && project::BOUNDS.iter().any(|key| is_set(self, key)) {
             let (calls, built_in) = (Key::new(project::CALLS), Value::from(CALLS));
             let own = self.values.get(&calls).map(|(value, _)| value);
@@ -194,20 +194,19 @@ impl InForce {
         self.values.get(key).map_or(Source::BuiltIn, |(_, source)| source.clone())
     }
 
-    /// The same with what a flag says of a setting.
+    /// Sets a setting from a flag.
     pub(crate) fn with_flag(mut self, key: &str, value: &str, flag: &'static str) -> Self {
         self.values.insert(Key::new(key), (Value::from(value), Source::Flag(flag)));
         self
     }
 
-    /// Where a setting comes from, where it is not built in.
+    /// The source of a setting, if it is not built in.
     pub(crate) fn source_of(&self, key: &str) -> Option<String> {
         let source = self.source(&Key::new(key));
         (source != Source::BuiltIn).then(|| source.to_string())
     }
 
-    /// Each setting with its value and where it comes from, in the order of keys. What may be secret is
-    /// masked.
+    /// Each setting with its value and source, in the order of keys. Secret values are masked.
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&Key, serde_json::Value, &Source)> {
         self.values.iter().map(|(key, (value, source))| (key, shown(key, value), source))
     }
@@ -223,7 +222,7 @@ impl InForce {
 }
 
 impl Places {
-    /// Whether a file is the one that was named, which is then no longer a project's.
+    /// Whether a file is the one that was named, which then no longer counts as a project's.
     fn has_named(&self, file: &Path) -> bool {
         let Some(named) = &self.named else { return false };
         match (named.canonicalize(), file.canonicalize()) {
@@ -238,7 +237,7 @@ fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     one == other || one.as_f64().is_some_and(|one| other.as_f64() == Some(one))
 }
 
-/// A value as it may be shown.
+/// A value in the form that may be shown.
 fn shown(key: &Key, value: &Value) -> serde_json::Value {
     let json = serde_json::to_value(value).unwrap_or_default();
     let masked = |text: &str| match key.last() {

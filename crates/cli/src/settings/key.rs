@@ -12,13 +12,13 @@ pub(crate) struct Key(pub(super) Vec<String>);
 /// The section whose tables are models, by names of the user's choice.
 const MODELS: &str = "models";
 
-/// Stands where a user chooses a name.
+/// Replaces a name of the user's choice.
 pub(super) const NAME: &str = "NAME";
 
-/// What names the environment variables of settings.
+/// The prefix of the environment variables of settings.
 const PREFIX: &str = "FOLDBACK";
 
-/// The environment variables that are not named by the rule, beside those of a model.
+/// The environment variables that do not follow the rule, besides those of a model.
 const VARIABLES: [(&str, &str); 3] = [
     ("memory.store", "FOLDBACK_STORE"),
     ("search.number_of_initial_queries", "FOLDBACK_NUMBER_OF_INITIAL_QUERIES"),
@@ -26,7 +26,7 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 impl Key {
-    /// The key that is written so.
+    /// Reads a key.
     pub(super) fn new(text: &str) -> Self {
         Self(text.split('.').map(str::to_owned).collect())
     }
@@ -40,7 +40,7 @@ impl Key {
         self.0.first().map_or("", String::as_str)
     }
 
-    /// Whether it is no setting by itself, but a part of the value of one.
+    /// Whether it is not a setting itself, but a part of the value of one.
     pub(super) fn is_below_settings(&self) -> bool {
         self.0.len() > if self.is_of_named_model() { 3 } else { 2 }
     }
@@ -50,7 +50,7 @@ impl Key {
         self.section() == MODELS
     }
 
-    /// The environment variable that gives it.
+    /// The environment variable that sets it.
     pub(super) fn variable(&self) -> Option<String> {
         if self.is_of_named_model() {
             return None;
@@ -71,8 +71,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// The values of a table by their keys: those of its sections, and of each named model. A table below
-/// them is one value.
+/// The values of a table by their keys: those of its sections, and of each named model. A table below them is one
+/// value.
 pub(super) fn values(table: Dict) -> Vec<(Key, Value)> {
     let mut found = Vec::new();
     let mut open: Vec<(Vec<String>, Dict)> = vec![(Vec::new(), table)];
@@ -103,7 +103,7 @@ pub(super) fn with_value(table: &mut Dict, key: &[String], value: Value) {
     }
 }
 
-/// Every setting with its built-in value. Of the models that a user may name there is one, `NAME`.
+/// Every setting with its built-in value. The models that a user may name are represented by one, `NAME`.
 pub(super) fn built_in() -> Vec<(Key, Value)> {
     let models = [(NAME.to_owned(), ModelSettings::default())].into();
     let settings = Settings { models, ..Settings::default() };
@@ -113,7 +113,7 @@ pub(super) fn built_in() -> Vec<(Key, Value)> {
     }
 }
 
-/// The key, or the section, that was probably meant by one that is none.
+/// The key or section that was probably meant by an unknown one.
 pub(super) fn nearest(unknown: &Key) -> Option<String> {
     if let [section] = &unknown.0[..] {
         let built_in = built_in();
@@ -131,7 +131,7 @@ pub(super) fn nearest(unknown: &Key) -> Option<String> {
         }
     }
     known.sort();
-    // A right name in the wrong section, before a misspelt one.
+    // Prefer a right name in the wrong section to a misspelt one.
     let elsewhere = known.iter().find(|key| key.last() == unknown.last() && key.0[0] != MODELS);
     let alike = |key: &&Key| {
         let section = strsim::jaro_winkler(key.section(), unknown.section());

@@ -1,4 +1,4 @@
-//! One place that settings come from: a file, or an environment variable.
+//! One source of settings: a file, or an environment variable.
 
 use super::key::{Key, built_in, values, with_value};
 use super::problem::Problem;
@@ -10,10 +10,10 @@ use figment::value::{Dict, Value};
 use std::path::{Path, PathBuf};
 use toml_edit::{ImDocument, TableLike};
 
-/// One place that settings come from: the values that it gives, each with its place.
+/// One source of settings: the values that it gives, each with its place.
 pub(super) type Layer = Vec<(Key, Value, Source)>;
 
-/// The settings that name a file or a folder. One in a file is seen from that file.
+/// The settings that name a file or a folder. A path in a file is relative to that file.
 const PATHS: [&str; 5] = [
     "memory.store",
     "memory.redaction_key_file",
@@ -25,17 +25,17 @@ const PATHS: [&str; 5] = [
 /// The setting that may name a folder.
 const EMBEDDER: &str = "memory.embedder";
 
-/// What a file says.
+/// Reads a file.
 pub(super) fn of_file(file: &Path) -> Result<Layer, CliError> {
     let text = std::fs::read_to_string(file).map_err(|source| CliError::Io {
         what: format!("the settings file {} cannot be read", file.display()),
         source,
     })?;
     let table = Toml::from_str::<Dict>(&text).map_err(|error| {
-        // The parser's own error would show the line, which may hold a key.
+        // The parser's own error would show the line, which may have a key.
         let line = error.span().map_or(1, |span| line_at(&text, span.start));
         let what = error.message().replace('\n', ", ");
-        CliError::Usage(format!("{}:{line}: this is no TOML: {what}", file.display()))
+        CliError::Usage(format!("{}:{line}: this is not valid TOML: {what}", file.display()))
     })?;
     let place = |key: &[String]| Source::File {
         file: file.to_owned(),
@@ -52,7 +52,7 @@ pub(super) fn of_file(file: &Path) -> Result<Layer, CliError> {
     Ok(layer.collect())
 }
 
-/// What environment variables say.
+/// Reads environment variables.
 pub(super) fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Layer, CliError> {
     let mut layer = Layer::new();
     for (key, _) in built_in() {
@@ -69,7 +69,7 @@ pub(super) fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Resul
     Ok(layer)
 }
 
-/// The value of a setting that is given as a text: the text, what TOML reads in it, or a list with commas.
+/// The value of a setting that is given as a text: the text itself, its value in TOML, or a list with commas.
 fn read(key: &Key, text: &str) -> Result<Value, Problem> {
     let as_toml = Toml::from_str::<Dict>(&format!("value = {text}"));
     let as_toml = as_toml.ok().and_then(|mut table| table.remove("value"));
@@ -87,14 +87,14 @@ fn read(key: &Key, text: &str) -> Result<Value, Problem> {
     Err(problem.unwrap_or_else(|| Problem { path: key.0.clone(), what: "no value".to_owned() }))
 }
 
-/// A value as it is meant in a file: of a path, seen from there.
+/// A value as meant in a file: a path is relative to it.
 fn from_file(key: &Key, value: Value, file: &Path) -> Value {
     match value.as_str() {
         Some(path) if PATHS.contains(&key.to_string().as_str()) => {
             let path = full(Path::new(path), file.parent().unwrap_or(Path::new("")));
             Value::from(path.to_string_lossy().into_owned())
         }
-        // The name of a model, or the folder that it is in.
+        // The name of a model, or its folder.
         Some(name) if key.to_string() == EMBEDDER => {
             let path = full(Path::new(name), file.parent().unwrap_or(Path::new("")));
             if path.is_dir() { Value::from(path.to_string_lossy().into_owned()) } else { value }
@@ -103,7 +103,7 @@ fn from_file(key: &Key, value: Value, file: &Path) -> Value {
     }
 }
 
-/// A path as it is seen from a folder; `~/` is the user's own.
+/// A path relative to a folder; `~/` is the user's own.
 fn full(path: &Path, folder: &Path) -> PathBuf {
     match (path.strip_prefix("~"), BaseDirs::new()) {
         (Ok(below), Some(dirs)) => dirs.home_dir().join(below),
@@ -111,7 +111,7 @@ fn full(path: &Path, folder: &Path) -> PathBuf {
     }
 }
 
-/// The line of a key, counted from 1: of its last part that stands in the file.
+/// The line of a key, counted from 1: that of its last part that occurs in the file.
 fn line_of(text: &str, key: &[String]) -> Option<usize> {
     let document = ImDocument::parse(text).ok()?;
     let mut table: &dyn TableLike = document.as_table();
@@ -136,7 +136,7 @@ mod tests {
     use foldback_testkit::mutation::mutated;
     use foldback_testkit::{Random, effort};
 
-    /// R5: a settings file of any bytes is read, or refused in a sentence that names it.
+    /// R5: a settings file of any bytes is read, or refused with an error that names it.
     #[test]
     fn r5_a_damaged_settings_file_is_read_or_refused() {
         let dir = tempfile::tempdir().unwrap();

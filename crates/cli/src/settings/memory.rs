@@ -1,4 +1,4 @@
-//! `[memory]`: where messages are kept, what is stored outside of them, and how blocks are cut.
+//! `[memory]`: where messages are kept, what is stored outside them, and how blocks are cut.
 
 use super::Wrong;
 use foldback::{ChunkerConfig, IndexConfig, OffloadPolicy, Options, Quota};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Where messages are kept, what is stored outside of them, and how blocks are cut.
+/// Where messages are kept, what is stored outside them, and how blocks are cut.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct MemorySettings {
@@ -19,13 +19,13 @@ pub(crate) struct MemorySettings {
     pub(crate) embedder: Option<String>,
     /// Whether secrets are replaced by marks before anything of them is stored.
     pub(crate) redact: bool,
-    /// The file of the key that what is replaced is sealed with.
+    /// The file with the key that removed secrets are sealed with.
     pub(crate) redaction_key_file: Option<PathBuf>,
-    /// The file of the key that the store is encrypted with.
+    /// The file with the key that the store is encrypted with.
     pub(crate) encryption_key_file: Option<PathBuf>,
     /// The command that prints that key.
     pub(crate) encryption_key_command: Option<String>,
-    /// Whether each load, search and tool call is noted.
+    /// Whether each load, search and tool call is logged.
     pub(crate) audit: bool,
     /// The most messages of a todo.
     pub(crate) max_messages: Option<u64>,
@@ -47,7 +47,7 @@ pub(crate) struct MemorySettings {
     pub(crate) gap_seconds: u32,
     /// How many newer messages a change of topic waits for.
     pub(crate) look_ahead: u32,
-    /// The score from which on a change of topic ends a block.
+    /// The score from which a change of topic ends a block.
     pub(crate) topic_threshold: f64,
     /// The calibrated similarity over which neighbouring rough blocks are merged.
     pub(crate) merge_over: f64,
@@ -55,7 +55,7 @@ pub(crate) struct MemorySettings {
     pub(crate) index_after_blocks: u32,
     /// So does one whose payloads hold more passages than this.
     pub(crate) index_after_passages: u32,
-    /// The vectors of a conversation that has an index and more of them than this are searched by a graph.
+    /// The vectors of an indexed conversation with more of them than this are searched by a graph.
     pub(crate) graph_after_vectors: usize,
     /// The memory of recently searched conversations.
     pub(crate) search_cache_mib: usize,
@@ -97,18 +97,18 @@ impl Default for MemorySettings {
 impl MemorySettings {
     /// The storage engine.
     pub(crate) fn engine(&self) -> Engine {
-        // The name was checked before.
+        // The name was checked earlier.
         self.engine.parse().unwrap_or_default()
     }
 
-    /// The options of a memory, cut and offloaded so.
+    /// The options of a memory, with these blocks and offloading.
     pub(crate) fn options(&self, options: Options) -> Options {
         let offload = options.offload.clone().with_tokens(self.offload_tokens);
         let offload = self
             .offload_tool_tokens
             .iter()
             .fold(offload, |offload, (tool, tokens)| offload.with_tool_tokens(tool, *tokens));
-        // The numbers were checked before.
+        // The numbers were checked earlier.
         let chunker = self.chunker().unwrap_or_else(|_| options.chunker.clone());
         let index = options.index.clone();
         let index = index
@@ -161,7 +161,7 @@ impl MemorySettings {
 mod tests {
     use super::*;
 
-    /// The defaults are written down here as numbers; they are the library's.
+    /// The defaults are written as numbers here; they are the library's.
     #[test]
     fn what_is_not_said_is_as_the_library_has_it() {
         let (settings, own) = (MemorySettings::default(), Options::default());

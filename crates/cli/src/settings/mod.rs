@@ -1,8 +1,7 @@
-//! The settings of foldback: what `foldback.toml`, the environment and flags say, and where each value
-//! comes from.
+//! The settings of foldback: from `foldback.toml`, the environment and flags, with the source of each value.
 //!
-//! A setting is a field of one of the sections below and a line of `docs/settings.md`; its environment
-//! variable follows from its key. What a project's file may say stands in `project.rs`.
+//! A setting is a field of one of the sections below and a line of `docs/settings.md`; its environment variable follows
+//! from its key. `project.rs` says what a project's file may contain.
 
 mod agent;
 mod flow;
@@ -46,8 +45,7 @@ pub(crate) struct Settings {
     pub(crate) search: SearchSettings,
 }
 
-/// The settings that a run keeps, so that it goes on as it began: all but the models, whose keys are kept
-/// nowhere.
+/// The settings that a run keeps, so that it resumes as it began: all but the models, whose keys are kept nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Kept {
@@ -63,13 +61,13 @@ pub(crate) struct Kept {
 type Wrong = (&'static str, String);
 
 impl Settings {
-    /// What a run keeps of them.
+    /// The settings that a run keeps.
     pub(crate) fn kept(&self) -> Kept {
         let Self { memory, view, agent, flow, tools, search, .. } = self.clone();
         Kept { memory, view, agent, flow, tools, search }
     }
 
-    /// These as a run has kept them, with the models and the store of today, and how that is kept.
+    /// These as a run has kept them, with the current models and store, and how that is kept.
     pub(crate) fn going_on(self, kept: Kept) -> Self {
         let Kept { memory, view, agent, flow, tools, search } = kept;
         let today = self.memory;

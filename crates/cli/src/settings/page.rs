@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 /// The page.
 const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md"));
 
-/// What the page says of a setting.
+/// The page's entry for a setting.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) key: String,
     pub(super) expects: String,
     pub(super) default: String,
-    /// The flag, where there is one; two where one says the opposite.
+    /// The flag, if there is one; two if one is the opposite.
     pub(super) flag: Option<String>,
     pub(super) variable: Option<String>,
     pub(super) meaning: String,
@@ -32,10 +32,11 @@ fn row(line: &str) -> Option<Row> {
     Some(Row { key, expects, default, flag: given(flag), variable: given(variable), meaning })
 }
 
-/// A settings file in which every setting stands as a comment, with its built-in value.
+/// A settings file in which every setting is a comment with its built-in value.
 pub(crate) fn commented_file() -> String {
     let mut file =
-        "# The settings of foldback. What is not said here is as the comments say.\n".to_owned();
+        "# The settings of foldback. Anything not set here has the default in the comment.\n"
+            .to_owned();
     let mut section = String::new();
     for Row { key, expects, default, meaning, .. } in rows() {
         let Some((of, name)) = key.rsplit_once('.') else { continue };
@@ -43,7 +44,7 @@ pub(crate) fn commented_file() -> String {
             continue;
         }
         if section != of {
-            // Writing into a text does not fail.
+            // Writing to a string does not fail.
             let _ = write!(file, "\n[{of}]\n");
             section = of.to_owned();
         }
@@ -73,7 +74,7 @@ mod tests {
         }
     }
 
-    /// The flags of `run` that are no settings.
+    /// The flags of `run` that are not settings.
     const NO_SETTINGS: [&str; 12] = [
         "--config",
         "--demo",
@@ -89,7 +90,7 @@ mod tests {
         "--workspace",
     ];
 
-    /// A setting without a line on the page fails, and a line without a setting.
+    /// Fails for a setting without a line on the page, and for a line without a setting.
     #[test]
     fn the_page_tells_of_every_setting_and_of_no_other() {
         let of_page: BTreeSet<String> = rows().into_iter().map(|row| row.key).collect();
@@ -100,7 +101,7 @@ mod tests {
         assert_eq!(rows().len(), of_page.len(), "a setting has one line");
     }
 
-    /// What is built in, the environment variable, and the flag, as the program has them.
+    /// The built-in value, the environment variable and the flag are those of the program.
     #[test]
     fn the_page_tells_defaults_variables_and_flags_as_they_are() {
         let built_in = built_in();
@@ -151,7 +152,7 @@ mod tests {
         let sections: Vec<_> = said.iter().map(|(name, _)| name).collect();
         assert_eq!(sections, ["memory", "view", "agent", "flow", "model", "tools", "search"]);
         assert!(said.iter().all(|(_, section)| section.as_table().unwrap().is_empty()), "{file}");
-        // Each line becomes a setting when its mark is taken away.
+        // Each line becomes a setting if its mark is removed.
         let bare = file.replace("\n# block_max", "\nblock_max");
         assert_eq!(
             toml_edit::ImDocument::parse(bare.as_str()).unwrap()["memory"]["block_max"]

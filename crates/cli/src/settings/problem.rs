@@ -1,11 +1,11 @@
-//! What is wrong with a setting, in a sentence.
+//! The error of a setting, in a sentence.
 
 use super::in_force::Source;
 use super::key::{ALIKE, Key, nearest};
 use crate::error::CliError;
 use figment::error::{Actual, Kind};
 
-/// What is wrong with a setting.
+/// The error of a setting.
 pub(super) struct Problem {
     /// The key, as far as the file has it.
     pub(super) path: Vec<String>,
@@ -21,11 +21,11 @@ impl Problem {
         let path = error.path.clone();
         let key = Key(path.clone());
         let found = |actual: &Actual| match path.iter().any(|part| part == SECRET) {
-            true => "no text".to_owned(),
+            true => "not text".to_owned(),
             false => in_words(actual),
         };
         let what = match &error.kind {
-            // Inside a table of a list, say: only its own keys can be meant.
+            // For example inside a table of a list: only its own keys can be meant.
             Kind::UnknownField(found, own) if key.is_below_settings() => {
                 let alike = |name: &&&str| strsim::jaro_winkler(name, found);
                 match own.iter().max_by(|one, other| alike(one).total_cmp(&alike(other))) {
@@ -38,7 +38,7 @@ impl Problem {
             Kind::UnknownField(..) => match nearest(&key) {
                 Some(near) => format!("there is no setting {key}; did you mean {near}?"),
                 None => {
-                    format!("there is no setting {key}; docs/settings.md lists those there are")
+                    format!("there is no setting {key}; docs/settings.md lists the settings")
                 }
             },
             Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
@@ -53,13 +53,13 @@ impl Problem {
         Self { path, what }
     }
 
-    /// The error, with the place that the setting comes from.
+    /// The error, with the source of the setting.
     pub(super) fn at(&self, place: &Source) -> CliError {
         CliError::Usage(format!("{place}: {}", self.what))
     }
 }
 
-/// What was found.
+/// The value that was found, in words.
 fn in_words(actual: &Actual) -> String {
     match actual {
         Actual::Bool(found) => found.to_string(),
@@ -74,7 +74,7 @@ fn in_words(actual: &Actual) -> String {
     }
 }
 
-/// What was expected, as somebody writes it who has never seen the program.
+/// The expected value, for a user who has never seen the program.
 fn form(expected: &str) -> String {
     let form = match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of 0 or more",
@@ -83,7 +83,7 @@ fn form(expected: &str) -> String {
         "a boolean" => "true or false",
         "a string" => "a text in quotes",
         "path string" => "a path in quotes",
-        "a sequence" => "a list, as [\"one\", \"two\"],",
+        "a sequence" => "a list such as [\"one\", \"two\"]",
         "a map" => "a table",
         other if other.starts_with("struct ") => "a table",
         other => other,

@@ -1,8 +1,7 @@
-//! The settings file of a project: where it is, and what it may say.
+//! The settings file of a project: where it is, and what it may contain.
 //!
-//! It comes with the project, from the project's authors. So it may not permit anything that its user did
-//! not: no host, no program, no key to another address, no greater bound. What it may say is listed;
-//! everything else is refused.
+//! It comes with the project, from the project's authors. So it may not permit anything that its user did not: no host,
+//! no program, no key to another address, no higher limit. What it may set is listed; everything else is refused.
 
 use super::in_force::{FILE_NAME, Source};
 use super::key::Key;
@@ -12,7 +11,7 @@ use crate::run::Time;
 use figment::value::Value;
 use std::path::{Path, PathBuf};
 
-/// What a project may say: what permits nothing.
+/// What a project may set: settings that permit nothing.
 pub(super) const MAY_SAY: [&str; 33] = [
     "memory.offload_tokens",
     "memory.offload_tool_tokens",
@@ -49,11 +48,11 @@ pub(super) const MAY_SAY: [&str; 33] = [
     "search.sources_heading",
 ];
 
-/// Which tools may be called: a project may say either where its user says neither, because one could take
-/// away what the other restricts.
+/// Which tools may be called: a project may set either if its user sets neither, because one could lift the
+/// restrictions of the other.
 pub(super) const UNLESS_SAID: [&str; 2] = ["agent.tool_choice", "agent.tool_states"];
 
-/// The bounds that a project may lower.
+/// The limits that a project may lower.
 pub(super) const MAY_LOWER: [&str; 16] = [
     "view.budget_tokens",
     "agent.max_steps",
@@ -73,7 +72,7 @@ pub(super) const MAY_LOWER: [&str; 16] = [
     "tools.shell_memory_mib",
 ];
 
-/// The bounds of which a run has one of its own where nobody sets any.
+/// The limits of which a run has a built-in one if nobody sets any.
 pub(super) const BOUNDS: [&str; 4] =
     [CALLS, "agent.max_tokens", "agent.max_cost", "agent.max_time"];
 
@@ -89,18 +88,18 @@ pub(super) const MAY_FORBID: [&str; 2] = ["tools.write", "tools.shell"];
 /// The folders of a project that it may name.
 pub(super) const MAY_NAME: [&str; 1] = ["tools.documents"];
 
-/// The standing instructions, of which those of a project follow the user's own.
+/// The standing instructions; a project's follow the user's own.
 pub(super) const INSTRUCTIONS: &str = "agent.instructions";
 
-/// The file of the project that a folder is in: in that folder, or in one above it up to the root of its
-/// repository. Outside of a repository only the folder itself counts.
+/// The project's file for a folder: in that folder, or in one above it up to the root of its repository. Outside a
+/// repository only the folder itself counts.
 pub(super) fn file_of(folder: &Path) -> Option<PathBuf> {
     let root = folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(folder);
     let within = folder.ancestors().take_while(|folder| folder.starts_with(root));
     within.map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file())
 }
 
-/// Refuses what a project may not say.
+/// Refuses what a project may not set.
 pub(super) fn check(layer: &Layer, file: &Path) -> Result<(), CliError> {
     let refused = |source: &Source, what: String| Err(CliError::Usage(format!("{source}: {what}")));
     for (key, value, source) in layer {
@@ -113,7 +112,7 @@ pub(super) fn check(layer: &Layer, file: &Path) -> Result<(), CliError> {
             if value.to_bool() == Some(false) {
                 continue;
             }
-            let what = format!("a project's file may set {name} to false, and not permit it");
+            let what = format!("a project's file may only set {name} to false");
             return refused(source, what);
         }
         if is_in(&MAY_NAME) {
@@ -127,7 +126,7 @@ pub(super) fn check(layer: &Layer, file: &Path) -> Result<(), CliError> {
         return refused(
             source,
             format!(
-                "a project's file may not say {name}, because it comes with the project; say it in \
+                "a project's file may not set {name}, because it comes with the project; set it in \
                  your own file (`foldback config path`), or give this one with --config"
             ),
         );
@@ -135,13 +134,13 @@ pub(super) fn check(layer: &Layer, file: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Whether a folder, wherever its links lead, is below another.
+/// Whether a folder, with its links followed, is below another.
 fn is_within(path: &Path, folder: &Path) -> bool {
     let (path, folder) = (path.canonicalize(), folder.canonicalize());
     matches!((path, folder), (Ok(path), Ok(folder)) if path.starts_with(&folder))
 }
 
-/// Whether a project's bound is not known to be lower than the one that its user has set.
+/// Whether a project's limit is not known to be lower than the user's.
 pub(super) fn is_no_lower(key: &Key, own: &Value, projects: &Value) -> bool {
     let is_lower =
         matches!((amount(own), amount(projects)), (Some(own), Some(other)) if other < own);

@@ -10,33 +10,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SearchSettings {
-    /// What is searched.
+    /// The source to search.
     pub(crate) kind: Option<String>,
-    /// How many queries and rounds there are.
+    /// The number of queries and rounds.
     pub(crate) effort: Effort,
-    /// How many queries the first round has at most, in place of the effort's.
+    /// The most queries of the first round, in place of the effort's.
     pub(crate) number_of_initial_queries: Option<u32>,
-    /// How many rounds there are at most, in place of the effort's.
+    /// The most rounds, in place of the effort's.
     pub(crate) max_research_loops: Option<u32>,
-    /// How many queries a later round has at most.
+    /// The most queries of a later round.
     pub(crate) max_follow_up_queries: u32,
     /// How many queries are worked on at once.
     pub(crate) max_parallel: usize,
-    /// How many passages a query brings at most.
+    /// The most passages of a query.
     pub(crate) passages: usize,
-    /// How many tokens of a passage a model reads at most.
+    /// The most tokens of a passage that a model reads.
     pub(crate) passage_tokens: usize,
-    /// How many tokens of a query's summary are kept at most.
+    /// The most tokens of a query's summary that are kept.
     pub(crate) summary_tokens: usize,
-    /// How citations come into a text.
+    /// How citations are added to a text.
     pub(crate) citing: Citing,
     /// The heading over the list of sources; empty for no list.
     pub(crate) sources_heading: String,
-    /// The model of `[models]` that chooses queries and sums up what they bring.
+    /// The model of `[models]` that chooses queries and summarizes their results.
     pub(crate) query_model: Option<String>,
-    /// The one that says what is missing.
+    /// The model that says what is missing.
     pub(crate) reflection_model: Option<String>,
-    /// The one that writes the answer.
+    /// The model that writes the answer.
     pub(crate) answer_model: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Default for SearchSettings {
 }
 
 impl SearchSettings {
-    /// How a search of this effort goes; where none is given, of the settings' own.
+    /// The settings of a search with this effort, or with that of the settings if none is given.
     pub(crate) fn of(&self, effort: Option<Effort>) -> DeepSearchSettings {
         let settings = DeepSearchSettings::default().with_effort(effort.unwrap_or(self.effort));
         let queries = self.number_of_initial_queries.unwrap_or(settings.number_of_initial_queries);

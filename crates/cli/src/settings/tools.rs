@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ToolSettings {
-    /// Whether everything that changes something is approved of.
+    /// Whether everything that changes something is approved.
     pub(crate) approve: bool,
     /// The families and names of the tools that the agent has.
     pub(crate) only: Vec<String>,
@@ -21,9 +21,9 @@ pub(crate) struct ToolSettings {
     pub(crate) write: bool,
     /// Whether commands may be run, in the sandbox.
     pub(crate) shell: bool,
-    /// How long a command may take.
+    /// The longest time of a command.
     pub(crate) shell_seconds: u64,
-    /// How much memory a command may take.
+    /// The most memory of a command.
     pub(crate) shell_memory_mib: u64,
     /// The hosts that pages may be fetched from.
     pub(crate) hosts: Vec<String>,
@@ -31,15 +31,15 @@ pub(crate) struct ToolSettings {
     pub(crate) private_hosts: bool,
     /// The file of MCP servers.
     pub(crate) mcp: Option<PathBuf>,
-    /// The folder of documents that deep search looks into.
+    /// The folder of documents that deep search reads.
     pub(crate) documents: Option<PathBuf>,
-    /// The tools that sub-agents work with in the agent's place.
+    /// The tools for which a sub-agent works in the agent's place.
     pub(crate) calculators: Vec<CalculatorSettings>,
-    /// The tools that are handed the whole context, and the argument that it is.
+    /// The tools that are handed the whole context, and the argument for it.
     pub(crate) context_readers: BTreeMap<String, String>,
 }
 
-/// A tool that a sub-agent works with in the agent's place.
+/// A tool for which a sub-agent works in the agent's place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CalculatorSettings {
@@ -48,7 +48,7 @@ pub(crate) struct CalculatorSettings {
     /// What the sub-agent is asked, with `{name}` for an argument and `{arguments}` for all of them.
     #[serde(default)]
     pub(crate) task: Option<String>,
-    /// How many tokens the conclusion has at most.
+    /// The most tokens of the conclusion.
     #[serde(default = "conclusion_tokens")]
     pub(crate) conclusion_tokens: usize,
     /// The model of `[models]` that it works with.

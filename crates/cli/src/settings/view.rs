@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ViewSettings {
-    /// The context policy, by name; without one as with `auto`.
+    /// The context policy, by name; without one, `auto`.
     pub(crate) policy: Option<String>,
     /// The model that writes the summaries of policies that have some, by its name or one of `[models]`.
     pub(crate) summary_model: Option<String>,
     /// The fields that such summaries keep.
     pub(crate) summary_fields: Vec<String>,
-    /// How large a prompt may be.
+    /// The most tokens of a prompt.
     pub(crate) budget_tokens: Option<usize>,
     /// The most messages in view under `strict`.
     pub(crate) window_messages: usize,
-    /// What belongs to the newest unit and is stored outside is shown whole up to so many tokens.
+    /// The newest unit's parts that are stored outside are shown whole up to this many tokens.
     pub(crate) fresh_tokens: u64,
     /// The most blocks that the ledger lists.
     pub(crate) ledger_lines: usize,
     /// Whether JSON in results is shown in fewer tokens.
     pub(crate) compact_json: bool,
-    /// Whether what stands in view already is shown once.
+    /// Whether text that is already in view is shown only once.
     pub(crate) deduplicate: bool,
     /// Whether prompts name earlier blocks that match what is said now.
     pub(crate) hints: bool,
@@ -56,14 +56,14 @@ impl Default for ViewSettings {
 }
 
 impl ViewSettings {
-    /// The bound of a prompt.
+    /// The budget of a prompt.
     pub(crate) fn budget(&self) -> Budget {
         Budget { tokens: self.budget_tokens }
     }
 
-    /// How a memory shows a conversation: this view, as far as settings say nothing else.
+    /// How a memory shows a conversation: this view, unless the settings say otherwise.
     pub(crate) fn of(&self, view: ViewConfig) -> ViewConfig {
-        // The numbers were checked before.
+        // The numbers were checked earlier.
         self.config(view.clone()).unwrap_or(view)
     }
 
@@ -118,7 +118,7 @@ mod tests {
         assert!(key == "view.policy" && what.contains("auto, foldback"), "{what}");
     }
 
-    /// The defaults are written down here as numbers; they are the library's.
+    /// The defaults are written as numbers here; they are the library's.
     #[test]
     fn what_is_not_said_is_as_the_library_has_it() {
         for policy in [Policy::Foldback, Policy::CacheAware] {

@@ -5,19 +5,19 @@ use crate::error::CliError;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-/// Endings of files that are taken from a folder.
+/// The extensions of the files that are taken from a folder.
 pub(super) const ENDINGS: [&str; 4] = [".jsonl", ".json", ".jsonl.zst", ".json.zst"];
 
-/// The ending of a packed file.
+/// The extension of a compressed file.
 const PACKED: &str = ".zst";
 
-/// Folders in folders are looked into so deep.
+/// The deepest level of subfolders that is read.
 const DEPTH: usize = 16;
 
-/// Adds the files of a folder, and of those inside it, in the order of names.
+/// Adds the files of a folder and its subfolders, in order of name.
 ///
 /// # Errors
-/// When the folder cannot be looked into. One inside it is an input that cannot be read.
+/// When the folder cannot be read. A subfolder that cannot be read becomes an input that cannot be read.
 pub(super) fn walk(
     dir: &Path,
     inputs: &mut Vec<Input>,
@@ -28,13 +28,13 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// The file of this path, or those of the folder; none where there is neither.
+/// Returns the file of this path, or those of the folder; none if neither exists.
 pub(crate) fn files_in(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
         return vec![path.to_owned()];
     }
     let (mut inputs, mut notes) = (Vec::new(), Vec::new());
-    // A folder that is not there may come back.
+    // A missing folder may come back.
     let _ = walk(path, &mut inputs, &mut notes);
     let file = |input| match input {
         Input::File { path, .. } => Some(path),
@@ -53,11 +53,11 @@ fn add(entries: Vec<DirEntry>, depth: usize, inputs: &mut Vec<Input>, notes: &mu
     for entry in &entries {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
-        // What a session log of Claude Code refers to is no conversation.
+        // The files that a Claude Code session log refers to are not conversations.
         if name.starts_with('.') || name == "tool-results" || name.ends_with(".meta.json") {
             continue;
         }
-        // A link to a folder is not followed: it could lead in a circle.
+        // Links to folders are not followed: they could form a loop.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             match self::entries(&path) {
                 _ if depth == 0 => {}
@@ -68,7 +68,7 @@ fn add(entries: Vec<DirEntry>, depth: usize, inputs: &mut Vec<Input>, notes: &mu
             let plain = name.strip_suffix(PACKED).map(|plain| path.with_file_name(plain));
             match plain.filter(|plain| plain.is_file()) {
                 Some(plain) => notes.push(format!(
-                    "{} is passed over, because {} stands beside it",
+                    "{} is skipped, because {} is beside it",
                     path.display(),
                     plain.display()
                 )),
@@ -78,7 +78,7 @@ fn add(entries: Vec<DirEntry>, depth: usize, inputs: &mut Vec<Input>, notes: &mu
     }
 }
 
-/// The name of a file without folder and endings.
+/// Returns the name of a file without folder and extensions.
 pub(crate) fn stem(file: &str) -> String {
     let name = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_else(|| file.to_owned());

@@ -1,4 +1,4 @@
-//! Names for conversations that have one id, or none: each gets one that no other has.
+//! Unique names for conversations, whether they share an id or have none.
 
 use super::folder::stem;
 use foldback_core::{Message, TodoId};
@@ -6,9 +6,9 @@ use foldback_transcript::without_lines;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use xxhash_rust::xxh3::Xxh3;
 
-/// A conversation, as far as its name depends on it.
+/// The properties of a conversation that decide its name.
 pub(super) struct Seen {
-    /// Which input it stands in.
+    /// The input that holds it.
     pub(super) input: usize,
     pub(super) file: String,
     pub(super) line: u64,
@@ -23,8 +23,8 @@ impl Seen {
     }
 }
 
-/// A hash of the first 0, 1, 2, ... messages of a conversation, so that two can be compared when
-/// neither is in memory any more: 16 bytes for each message.
+/// A hash of the first 0, 1, 2, ... messages of a conversation, 16 bytes each, so that two
+/// conversations can be compared when neither is in memory any more.
 pub(super) struct Beginnings(Vec<u128>);
 
 impl Beginnings {
@@ -45,17 +45,17 @@ impl Beginnings {
     }
 }
 
-/// What is decided about each conversation, in their order, and why, in sentences.
+/// The decision on each conversation, in their order, with the reasons in sentences.
 pub(super) struct Names {
-    /// `None` for one that is passed over, because another holds all its messages.
+    /// `None` for one that is skipped, because another holds all its messages.
     pub(super) names: Vec<Option<String>>,
     pub(super) notes: Vec<String>,
 }
 
-/// Gives each conversation a name whose todo no other has. That is its own id, or without one the
-/// name of its file, and of its line where the file holds several. Of conversations with one name,
-/// those are passed over that another begins with; of the others one keeps the name, and the rest
-/// get that of their file behind it, or a number.
+/// Gives each conversation a name that maps to a todo of its own: its own id, or else the name of
+/// its file, with its line if the file holds several. Of conversations with the same name, those
+/// that are the beginning of another are skipped; of the others one keeps the name, and the rest
+/// get the name followed by that of their file, or by a number.
 pub(super) fn names(all: &[Seen]) -> Names {
     let mut nameless: HashMap<usize, usize> = HashMap::new();
     for seen in all.iter().filter(|seen| seen.id.is_none()) {
@@ -90,13 +90,13 @@ pub(super) fn names(all: &[Seen]) -> Names {
     Names { names, notes }
 }
 
-/// What becomes of a conversation that does not keep its name, and why.
+/// The new name of a conversation that does not keep its own, and why.
 struct Change {
     name: Option<String>,
     note: String,
 }
 
-/// What becomes of conversations that would all be called `name`, but for the one that is.
+/// Decides on the conversations that would all be called `name`, except the one that keeps it.
 fn changed(
     name: &str,
     group: &[(usize, &Seen)],
@@ -110,10 +110,10 @@ fn changed(
         let holder = holders.get(&whole).filter(|(held_by, _)| *held_by != at);
         let (new, what, other) = match (holder, keeper) {
             (Some((_, holder)), _) if holder.beginnings.whole() == whole => {
-                (None, "is passed over, because the same messages stand".to_owned(), *holder)
+                (None, "is skipped, because the same messages are".to_owned(), *holder)
             }
             (Some((_, holder)), _) => {
-                (None, "is passed over, because its messages and more stand".to_owned(), *holder)
+                (None, "is skipped, because its messages and more are".to_owned(), *holder)
             }
             (None, None) => {
                 keeper = Some(seen);
@@ -121,7 +121,7 @@ fn changed(
             }
             (None, Some(keeper)) => {
                 let new = free(name, seen, keeper, taken);
-                let what = format!("is called {new:?}, because another has its name");
+                let what = format!("is called {new:?}, because its name is taken by the one");
                 (Some(new), what, keeper)
             }
         };
@@ -132,7 +132,7 @@ fn changed(
     changes
 }
 
-/// For each beginning the longest conversation that has it, of several the first.
+/// For each beginning, the longest conversation that has it; of equally long ones, the first.
 fn holders<'a>(group: &[(usize, &'a Seen)]) -> HashMap<u128, (usize, &'a Seen)> {
     let mut longest: Vec<_> = group.to_vec();
     longest.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.beginnings.0.len()));
@@ -145,7 +145,7 @@ fn holders<'a>(group: &[(usize, &'a Seen)]) -> HashMap<u128, (usize, &'a Seen)> 
     holders
 }
 
-/// Those whose file is named after them come first: they keep their name, whatever files are added.
+/// Conversations whose file is named after them come first: they keep their names, whatever files are added.
 fn by_file<'a>(group: &[(usize, &'a Seen)]) -> Vec<(usize, &'a Seen)> {
     let mut group = group.to_vec();
     group.sort_by_key(|(_, seen)| {
@@ -154,7 +154,7 @@ fn by_file<'a>(group: &[(usize, &'a Seen)]) -> Vec<(usize, &'a Seen)> {
     group
 }
 
-/// A name that is not taken yet.
+/// Returns a name that is not taken yet.
 fn free(name: &str, seen: &Seen, keeper: &Seen, taken: &mut BTreeSet<TodoId>) -> String {
     let stem = stem(&seen.file);
     let of_file = (seen.file != keeper.file && stem != name).then(|| format!("{name}-{stem}"));
@@ -206,17 +206,14 @@ mod tests {
         ];
         let notes = check(&all, &[None, Some("s1"), None, None, Some("s5")]);
         assert_eq!(notes.len(), 3);
-        assert!(notes[0].contains("p/s1.jsonl, line 1 is passed over"), "{notes:?}");
-        assert!(
-            notes[0].ends_with("its messages and more stand in p/s2.jsonl, line 2"),
-            "{notes:?}"
-        );
-        assert!(notes[1].contains("the same messages stand in p/s2.jsonl"), "{notes:?}");
+        assert!(notes[0].contains("p/s1.jsonl, line 1 is skipped"), "{notes:?}");
+        assert!(notes[0].ends_with("its messages and more are in p/s2.jsonl, line 2"), "{notes:?}");
+        assert!(notes[1].contains("the same messages are in p/s2.jsonl"), "{notes:?}");
     }
 
     #[test]
     fn others_of_one_name_get_their_file_s_or_a_number() {
-        // The file that has the name keeps it, wherever it stands; a name that is taken is passed.
+        // The file that has the name keeps it, whatever its position; a name that is taken is not used.
         let all = [
             (0, "a/other.jsonl", Some("s1"), "ab"),
             (1, "a/s1.jsonl", Some("s1"), "ac"),

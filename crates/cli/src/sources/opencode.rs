@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// The tables in which it keeps what is read here.
+/// The tables that are read here.
 const TABLES: [&str; 3] = ["session", "message", "part"];
 
 /// Columns of a row: names, and values as text.
@@ -43,8 +43,7 @@ impl Database {
             Ok::<_, CliError>(())
         })?;
         if let Some(missing) = TABLES.iter().find(|table| !tables.iter().any(|own| own == *table)) {
-            let found =
-                format!("This is an SQLite database without the table {missing:?} of OpenCode's");
+            let found = format!("This is an SQLite database without OpenCode's table {missing:?}");
             return Err(InputError::Unknown { place: Place { file: name, line: 1 }, found }.into());
         }
         let mut sessions = Vec::new();
@@ -55,7 +54,7 @@ impl Database {
         Ok(Self { file, name, sessions, count: 0 })
     }
 
-    /// The same without the sessions that are as they were when `seen` was filled; it is filled anew.
+    /// Drops the sessions that have not changed since `seen` was filled; `seen` is filled anew.
     pub(crate) fn changed(mut self, seen: &mut HashMap<String, String>) -> Result<Self, CliError> {
         let mut stamps: HashMap<String, String> = HashMap::new();
         for query in [
@@ -74,7 +73,7 @@ impl Database {
         Ok(self)
     }
 
-    /// A session, each message on a line of its own.
+    /// Returns a session, each message on a line of its own.
     fn export(&self, session: &str) -> Result<String, CliError> {
         let mut text = String::from("{\"info\":");
         self.file.rows("SELECT * FROM session WHERE id = ?", &[session], |row| {
@@ -103,13 +102,13 @@ impl Database {
         Ok(text)
     }
 
-    /// What a row holds, with its id.
+    /// Returns a row's data, with its id.
     fn with_id(&self, row: &Row<'_>, what: &str) -> Result<String, CliError> {
         let (id, data) = (value(row, "id"), value(row, "data").trim());
         let members = data.strip_prefix('{').map(str::trim_start);
         let is_json = serde_json::from_str::<&RawValue>(data).is_ok();
         let Some(members) = members.filter(|_| is_json) else {
-            let what = format!("the {what} {id:?} holds no JSON object");
+            let what = format!("the {what} {id:?} is not a JSON object");
             return Err(InputError::Shape { place: self.place(), what }.into());
         };
         let comma = if members == "}" { "" } else { "," };
@@ -135,7 +134,7 @@ impl Iterator for Database {
                 Ok(read.next().transpose()?)
             });
             match read {
-                // Nothing was said in it yet.
+                // A session in which nothing was said yet.
                 Ok(None) | Err(CliError::Input(InputError::NoMessages { .. })) => {}
                 Ok(Some(conversation)) => {
                     return Some(Ok(Sourced::new(conversation, self.name.clone(), self.count)));
@@ -151,7 +150,7 @@ fn value<'r>(row: &'r Row<'_>, name: &str) -> &'r str {
     column.and_then(|(_, value)| value.as_deref()).unwrap_or_default()
 }
 
-/// A row as a JSON object. What is JSON itself, objects and lists, stands there as it is.
+/// Writes a row as a JSON object. A value that is itself a JSON object or list is copied as it is.
 fn object_of(row: &Row<'_>) -> String {
     let members = row.iter().filter_map(|(name, value)| {
         let value = value.as_deref()?;

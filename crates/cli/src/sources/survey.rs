@@ -1,4 +1,4 @@
-//! The first reading of all inputs: what they hold, and what each conversation is called.
+//! The first pass over all inputs: what they hold, and what each conversation is called.
 
 use super::naming::{Beginnings, Names, Seen, names};
 use super::{Sourced, Sources, is_damage, is_other};
@@ -7,25 +7,25 @@ use crate::output::{Output, text};
 use foldback_core::{TodoId, thousands};
 use std::collections::{HashMap, VecDeque};
 
-/// What the first reading has seen.
+/// The result of the first pass.
 pub(crate) struct Survey<'a> {
     sources: &'a Sources,
     out: Output,
-    /// How many conversations there are, but for those that others hold.
+    /// How many conversations there are, without those that others contain.
     pub(crate) conversations: u64,
     /// How many messages they hold.
     pub(crate) messages: u64,
-    /// How many damaged lines, and files without a conversation, were passed over.
+    /// How many damaged lines and files without a conversation were skipped.
     pub(crate) skipped: u64,
     names: HashMap<Place, VecDeque<Option<String>>>,
 }
 
-/// The input that conversations stand in, and the id that they have there.
+/// The input that holds a conversation, and the conversation's id in it.
 type Place = (usize, Option<String>);
 
 impl Sources {
-    /// Reads everything once. The first input that is not sound is an error, or a note where it is
-    /// passed over.
+    /// Reads everything once. The first input with an error ends the pass, or gives a note if it is
+    /// skipped.
     pub(crate) fn survey(&self, out: &Output) -> Result<Survey<'_>, CliError> {
         self.notes.iter().for_each(|note| out.note(note));
         let mut progress = out.progress("reading", self.inputs.len() as u64);
@@ -42,7 +42,7 @@ impl Sources {
                     }
                     Err(error) => {
                         let alone = first && items.peek().is_none();
-                        // What is no conversation is damage where conversations stand beside it.
+                        // A file that holds no conversation counts as damage beside files that do.
                         let damages = is_other(&error) && !alone && !self.is_lenient();
                         if damages || !self.passes(input, &error) {
                             let helps = input.is_in_folder() || is_damage(&error) && !alone;
@@ -75,11 +75,11 @@ impl Sources {
         Ok(Survey { sources: self, out: out.clone(), conversations, messages, skipped, names })
     }
 
-    /// Says that being lenient helps, where it does and can be asked for.
+    /// Suggests --lenient if it would help and the command has it.
     fn with_hint(&self, error: CliError, helps: bool) -> CliError {
         match self.lenient {
             Some(false) if helps => CliError::Usage(format!(
-                "{}; --lenient reports what is damaged and goes on behind it",
+                "{}; --lenient reports damage and continues after it",
                 error.sentence().trim_end_matches('.')
             )),
             _ => error,
@@ -88,8 +88,9 @@ impl Sources {
 }
 
 impl Survey<'_> {
-    /// The conversations, one after the other, with the names that the survey gave them. Read again
-    /// now: one that came up only after the survey is told and left for the next time.
+    /// Returns the conversations one after the other, with the names that the survey gave them.
+    /// They are read again now: one that appeared after the survey is reported and left for the
+    /// next time.
     pub(crate) fn conversations(&self) -> impl Iterator<Item = Result<Sourced, CliError>> + '_ {
         let mut names = self.names.clone();
         let inputs = self.sources.inputs.iter().enumerate();
@@ -108,8 +109,8 @@ impl Survey<'_> {
                 Some(name) => name.map(|name| Ok(Sourced { name, ..sourced })),
                 None => {
                     self.out.note(format_args!(
-                        "the conversation in {}, line {}, was not there when reading began, and is \
-                         left for another time",
+                        "the conversation in {}, line {}, was not there when reading began and is \
+                         left for the next time",
                         sourced.file, sourced.line
                     ));
                     None
@@ -118,7 +119,7 @@ impl Survey<'_> {
         })
     }
 
-    /// How much was passed over, in words; `None` where nothing was.
+    /// How much was skipped, in words; `None` if nothing was.
     pub(crate) fn skipped(&self) -> Option<String> {
         match self.skipped {
             0 => None,
@@ -127,11 +128,11 @@ impl Survey<'_> {
         }
     }
 
-    /// Checks that no more than one conversation is there for one todo that was asked for.
+    /// Checks that there is at most one conversation if --todo names a todo.
     pub(crate) fn check_named(&self, named: Option<&TodoId>) -> Result<(), CliError> {
         if named.is_some() && self.conversations > 1 {
             return Err(CliError::Usage(format!(
-                "--todo names one todo, and the input holds {} conversations; leave --todo out, and \
+                "--todo names one todo, but the input holds {} conversations; without --todo, \
                  each goes into the todo of its own id",
                 self.conversations
             )));

@@ -25,35 +25,35 @@ pub(crate) struct Batch<'a> {
 pub(super) struct WatchedFile {
     path: PathBuf,
     content: Content,
-    /// As it was when it was read last.
+    /// Its state when it was last read.
     stamp: Option<[Stamp; 2]>,
     /// Reading it again waits until then.
     not_before: Instant,
-    /// When it was last found to have grown, while its last lines are held.
+    /// When it was last found to have grown, while its last lines are held back.
     grew: Option<Instant>,
     reader: Reader,
 }
 
-/// The length of a file and when it was written to; `None` where there is none.
+/// The length of a file and when it was last written; `None` if there is none.
 type Stamp = Option<(u64, Option<SystemTime>)>;
 
-/// What a file holds.
+/// The contents of a file.
 enum Content {
     Lines(Box<Growing>),
-    /// OpenCode's sessions, and how each stood when it was read last.
+    /// OpenCode's sessions, and the state of each when it was last read.
     Sessions(HashMap<String, String>),
 }
 
-/// What becomes of what a file holds.
+/// The progress of recording a file.
 struct Reader {
     file: String,
-    /// Where its first conversation is recorded.
+    /// The place of its first conversation.
     first: Option<Place>,
-    /// What was said of damage.
+    /// Damage that was reported.
     told: HashSet<String>,
 }
 
-/// Where a conversation is recorded.
+/// The place where a conversation is recorded.
 #[derive(Clone)]
 struct Place {
     id: Option<String>,
@@ -77,12 +77,12 @@ impl WatchedFile {
         }
     }
 
-    /// When it was last found to have grown, while its last lines are held.
+    /// When it was last found to have grown, while its last lines are held back.
     pub(super) fn grew(&self) -> Option<Instant> {
         self.grew
     }
 
-    /// Holds its last lines no longer.
+    /// Stops holding back its last lines.
     pub(super) fn rest(&mut self) {
         self.grew = None;
         if let Content::Lines(growing) = &mut self.content {
@@ -90,7 +90,7 @@ impl WatchedFile {
         }
     }
 
-    /// Takes what was written since the last look.
+    /// Records what was written since the last look.
     pub(super) fn look(
         &mut self,
         memory: &Memory,
@@ -106,7 +106,7 @@ impl WatchedFile {
         self.read(memory, out, report)
     }
 
-    /// Brings up to date what stands around the messages.
+    /// Updates the data around the messages.
     pub(super) fn end(
         &mut self,
         memory: &Memory,
@@ -162,7 +162,7 @@ impl WatchedFile {
         };
         self.not_before = Instant::now() + began.elapsed() * SHARE;
         match read {
-            // Somebody else writes to the store; the next look takes it all.
+            // Another process writes to the store; the next look takes everything.
             Err(CliError::Memory(error))
                 if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Locked) =>
             {
@@ -175,7 +175,7 @@ impl WatchedFile {
                 self.reader.say(out, format!("skipped: {why}"));
                 Ok(())
             }
-            // One file that cannot be read keeps nobody from the others.
+            // A file that cannot be read does not keep others from being read.
             Err(CliError::Input(error)) => {
                 self.reader.tell(out, &error);
                 Ok(())
@@ -190,7 +190,7 @@ fn stamp_of(path: &Path) -> Stamp {
     Some((meta.len(), meta.modified().ok()))
 }
 
-/// Where what was written to a database stands first.
+/// The file that changes first when a database is written.
 fn log_of(path: &Path) -> PathBuf {
     let mut log = path.to_owned().into_os_string();
     log.push("-wal");
@@ -198,7 +198,7 @@ fn log_of(path: &Path) -> PathBuf {
 }
 
 impl Reader {
-    /// Records what is new of a conversation. `places` are those of the conversations before it.
+    /// Records the new messages of a conversation. `places` are those of the conversations before it.
     fn follow(
         &mut self,
         memory: &Memory,
@@ -214,7 +214,7 @@ impl Reader {
             None if line <= 1 => stem(&self.file),
             None => format!("{}-{line}", stem(&self.file)),
         };
-        // What a branch has left may have been recorded before it was left.
+        // Messages that a branch has left may have been recorded earlier.
         let is_branch = |place: &&Place| {
             let id = place.id.as_deref().and_then(|id| name.strip_prefix(id));
             id.is_some_and(|rest| rest.starts_with("-branch-"))
@@ -241,7 +241,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Says what is damaged. That a file is no conversation at all is said once, whatever it holds.
+    /// Reports damage. That a file is not a conversation at all is reported once, whatever it contains.
     fn tell(&mut self, out: &Output, error: &InputError) {
         match error {
             InputError::Unknown { .. } if self.told.contains(OTHER) => {}
@@ -253,7 +253,7 @@ impl Reader {
         }
     }
 
-    /// Says something, once.
+    /// Reports something once.
     fn say(&mut self, out: &Output, note: String) {
         if !self.told.contains(&note) {
             out.note(&note);
@@ -262,7 +262,7 @@ impl Reader {
     }
 }
 
-/// Stands for all that was said of a file that is no conversation.
+/// Represents all reports on a file that is not a conversation.
 const OTHER: &str = "other";
 
 impl Place {

@@ -1,4 +1,4 @@
-//! Files and folders of conversations that are followed as other programs write them.
+//! Files and folders of conversations that are followed while other programs write them.
 
 mod file;
 
@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// What is written is looked for this often.
+/// The interval at which files are checked.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Looking takes at most one part in so many of the time.
+/// Checking takes at most one part in this many of the time.
 const SHARE: u32 = 10;
 
-/// Of so many files the last lines are held, those that grew last.
+/// The last lines of this many files are held back, those that grew last.
 const HELD: usize = 64;
 
 /// Follows files until the command is asked to end.
@@ -35,16 +35,16 @@ pub(crate) struct Watch<'a> {
     files: BTreeMap<PathBuf, WatchedFile>,
 }
 
-/// Gets each batch of messages once it is recorded.
+/// Receives each batch of messages once it is recorded.
 type Report<'a> = dyn Fn(&Batch<'_>) -> Result<(), CliError> + 'a;
 
 impl<'a> Watch<'a> {
-    /// Of a folder, all files in it are followed, and those that come up later.
+    /// All files of a folder are followed, including those that appear later.
     pub(crate) fn new(paths: Vec<PathBuf>, memory: &'a Memory, out: &'a Output) -> Self {
         Self { memory, out, paths, files: BTreeMap::new() }
     }
 
-    /// Follows them until Ctrl-C; what is being recorded then is recorded first.
+    /// Follows them until Ctrl-C; recording in progress is finished first.
     pub(crate) fn run(mut self, report: &Report<'_>) -> Result<(), CliError> {
         runtime()?.block_on(async {
             let (stop, ends) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
@@ -66,7 +66,7 @@ impl<'a> Watch<'a> {
                 if !is_told {
                     is_told = true;
                     let files = text::count(self.files.len() as u64, "file");
-                    self.out.note(format_args!("{files} followed; Ctrl-C ends it"));
+                    self.out.note(format_args!("{files} followed; press Ctrl-C to stop"));
                 }
                 tokio::select! {
                     () = ends.notified() => {}
@@ -77,7 +77,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Takes what was written since the last look.
+    /// Takes what was written since the last check.
     fn look(&mut self, stop: &AtomicBool, report: &Report<'_>) -> Result<(), CliError> {
         let found: Vec<_> = self.paths.iter().flat_map(|path| files_in(path)).collect();
         self.files.retain(|path, _| found.contains(path));
@@ -95,7 +95,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Brings up to date what stands around the messages.
+    /// Updates the data around the messages.
     fn end(&mut self, report: &Report<'_>) -> Result<(), CliError> {
         let mut files = self.files.values_mut();
         files.try_for_each(|file| file.end(self.memory, self.out, report))

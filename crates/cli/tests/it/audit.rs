@@ -1,4 +1,4 @@
-//! S16, S10: what was looked up is noted; what a todo may hold is bounded.
+//! S16, S10: look-ups are logged; the size of a todo is limited.
 
 use crate::shell::{Ran, Shell, line, quay};
 use serde_json::json;

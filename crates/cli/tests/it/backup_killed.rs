@@ -75,7 +75,7 @@ fn s9_a_backup_that_goes_on_is_left_alone() {
     let mut child = stopped(&shell);
     shell.ok(&["doctor", "--repair"]);
     assert_eq!(partial(&shell).len(), 1);
-    // Somebody else's folder of such a name stays, too.
+    // Another folder with such a name stays, too.
     shell.folders(&[".copy.partial-7/photographs"]);
     kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
     assert!(child.wait().unwrap().success());

@@ -89,7 +89,7 @@ fn one_todo_or_call_is_of_one_conversation() {
     }
 }
 
-/// What is damaged in a folder, or beside something that is not, says what helps.
+/// Damage in a folder, or beside an intact file, comes with a hint.
 #[test]
 fn an_error_names_lenient_where_it_helps() {
     let shell = Shell::new();

@@ -84,7 +84,7 @@ fn the_page_of_savings_shows_every_policy() {
     );
 }
 
-/// Lengths that lie far apart are classes of their own: there is a curve of the cost over them.
+/// Lengths that are far apart form classes of their own: there is a curve of the cost over them.
 #[test]
 fn the_cost_is_drawn_against_the_length() {
     let shell = Shell::new();
@@ -167,7 +167,7 @@ fn the_page_of_segmentation_shows_every_way_of_cutting() {
     );
 }
 
-/// Nothing that could be drawn is no reason to fail.
+/// A lack of anything to draw is no reason to fail.
 #[test]
 fn a_page_without_figures_says_so() {
     let shell = Shell::new();

@@ -4,7 +4,7 @@ use crate::settings::user;
 use crate::shell::{Ran, Shell};
 use serde_json::{Value, json};
 
-/// The measurements that go by settings.
+/// The measurements that use settings.
 const WHICH: [&str; 3] = ["savings", "retrieval", "segmentation"];
 
 /// A file of a session of an agent, with a question about it and the places where its topic changes.
@@ -20,7 +20,7 @@ fn session(shell: &Shell) -> String {
     shell.write("session.jsonl", format!("{session}\n"))
 }
 
-/// Runs a measurement; the environment says these settings.
+/// Runs a measurement with these settings in the environment.
 #[track_caller]
 fn bench(shell: &Shell, which: &str, args: &[&str], variables: &[(&str, &str)]) -> Ran {
     let mut command = shell.command();
@@ -30,7 +30,7 @@ fn bench(shell: &Shell, which: &str, args: &[&str], variables: &[(&str, &str)]) 
     ran
 }
 
-/// What is found, and the settings that are named beside it. Times are left out: they are never the same.
+/// The results, and the settings that are named with them. Times are left out: they are never the same.
 #[track_caller]
 fn found(shell: &Shell, which: &str, variables: &[(&str, &str)]) -> (Value, Value) {
     let mut found = bench(shell, which, &["--json"], variables).json();
@@ -71,7 +71,7 @@ fn what_a_file_says_of_blocks_is_measured_and_named() {
         assert!(text.text().lines().any(|line| line == told), "{which}: {}", text.text());
         assert!(std::fs::read_to_string(page).unwrap().contains(&told), "{which}");
 
-        // The environment goes before the file.
+        // The environment overrides the file.
         let (same, nothing) = found(&shell, which, &[("FOLDBACK_MEMORY_BLOCK_MAX", "5")]);
         assert_eq!((same, nothing), (usual, Value::Null), "{which}");
     }
@@ -121,7 +121,7 @@ fn savings_are_measured_under_the_view_of_the_settings() {
         let value: Value = value.parse::<u64>().unwrap().into();
         let named = json!([{ "key": key, "value": value, "source": variable }]);
         assert_eq!(settings, named);
-        // Nothing is shown where topics are looked for.
+        // No view is measured when topics are looked for.
         assert_eq!(
             found(&shell, "segmentation", &[(&variable, &value.to_string())]).1,
             Value::Null

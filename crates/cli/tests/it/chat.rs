@@ -21,7 +21,7 @@ fn chat(shell: &Shell, provider: &Provider, args: &[&str]) -> Command {
     command
 }
 
-/// Says these lines from a pipe.
+/// Sends these lines through a pipe.
 fn say(shell: &Shell, provider: &Provider, args: &[&str], lines: &str) -> Ran {
     let mut command = chat(shell, provider, args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -54,7 +54,7 @@ fn lines_of_a_pipe_are_turns_of_one_conversation() {
     }
     let todos = shell.todos();
     assert!(todos.len() == 1 && todos[0].starts_with("what-is-here-"), "{todos:?}");
-    let goes_on = format!("`foldback chat --todo {}` goes on with it", todos[0]);
+    let goes_on = format!("`foldback chat --todo {}` continues it", todos[0]);
     assert!(ran.stderr.contains(&goes_on), "{}", ran.stderr);
 
     // Another day, by another command.
@@ -90,7 +90,7 @@ fn a_program_reads_the_events_of_each_turn() {
     assert_eq!(policy["policy"], "full");
 }
 
-/// What keeps a turn from its answer ends neither the conversation nor its place.
+/// A failed turn ends neither the conversation nor its place.
 #[test]
 fn a_turn_that_fails_does_not_end_the_conversation() {
     let shell = Shell::new();
@@ -105,10 +105,10 @@ fn a_turn_that_fails_does_not_end_the_conversation() {
     assert!(ran.code == 2 && ran.stderr.contains("give a base URL"), "{ran:?}");
 }
 
-/// How long to wait for what has to come.
+/// How long to wait for expected output.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A terminal, as `script` makes one: what is typed goes in, what stands on the screen comes out.
+/// A terminal, as `script` makes one: what is typed goes in, and the screen's contents come out.
 struct Screen {
     child: std::process::Child,
     shown: Receiver<Vec<u8>>,
@@ -116,7 +116,7 @@ struct Screen {
 }
 
 impl Screen {
-    /// The command at a terminal; nothing, and a word of it, where none can be made.
+    /// Starts the command at a terminal; returns nothing, with a note, if there can be none.
     fn open(command: &Command) -> Option<Self> {
         let screen = Self::begin(command);
         if screen.is_none() {
@@ -129,7 +129,7 @@ impl Screen {
         let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
         let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
         let mut script = Command::new("script");
-        // In the place of the shell, which would hear Ctrl-C too, and end with it.
+        // In place of the shell, which would also receive Ctrl-C, and end with it.
         let line = format!("exec {}", words.collect::<Vec<_>>().join(" "));
         script.args(["-qefc", &line, "/dev/null"]);
         script.env_clear().env("PATH", std::env::var_os("PATH")?).env("TERM", "xterm");
@@ -156,7 +156,7 @@ impl Screen {
         stdin.flush().unwrap();
     }
 
-    /// Waits until this stands on the screen, behind what was waited for before; gives what stands between.
+    /// Waits until this is on the screen, after what was waited for before; returns what is in between.
     #[track_caller]
     fn waits_for(&mut self, words: &str) -> String {
         let until = Instant::now() + PATIENCE;
@@ -176,7 +176,7 @@ impl Screen {
 }
 
 impl Drop for Screen {
-    /// A conversation that nobody leaves would stay for good, and whatever it has inherited with it.
+    /// A conversation that nobody leaves would stay forever, and everything that it has inherited with it.
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         drop(self.child.kill());
@@ -184,8 +184,8 @@ impl Drop for Screen {
     }
 }
 
-/// At a terminal: a line goes on with the next, Ctrl-C ends the turn and not the conversation, what was typed
-/// before comes back, Ctrl-D leaves.
+/// At a terminal: a line can continue on the next, Ctrl-C ends the turn and not the conversation, earlier input comes
+/// back, Ctrl-D leaves.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_person_types_at_a_terminal() {
@@ -205,7 +205,7 @@ fn a_person_types_at_a_terminal() {
     screen.waits_for("Good morning.");
     screen.waits_for("›");
     screen.types("Wait for me\r");
-    // The turn is shown while it goes on.
+    // The turn is shown while it runs.
     screen.waits_for("the model  ");
     let until = Instant::now() + PATIENCE;
     while asked.load(Ordering::Relaxed) < 2 {
@@ -225,8 +225,8 @@ fn a_person_types_at_a_terminal() {
     screen.waits_for("Here I am again.");
     screen.waits_for("›");
     screen.types("\x04");
-    screen.waits_for("`foldback chat --todo trip` goes on with it");
-    // To wait closes the input, at whose end `script` ends in its own way.
+    screen.waits_for("`foldback chat --todo trip` continues it");
+    // Waiting closes the input, at whose end `script` ends in its own way.
     let keyboard = screen.child.stdin.take();
     let status = screen.child.wait().unwrap();
     assert!(status.success(), "{status}: {}", screen.all);
@@ -245,8 +245,8 @@ fn a_person_types_at_a_terminal() {
     assert_eq!(states, ["done", "cancelled", "done"]);
 }
 
-/// The model's words stand on the terminal while it writes them, once: before calls as well, and where its
-/// answer breaks off, in their place what it writes anew.
+/// The model's words are written to the terminal as they come, once: also before calls, and if its answer breaks off,
+/// its new words replace them.
 #[cfg(target_os = "linux")]
 #[test]
 fn words_are_shown_while_they_arrive() {
@@ -282,15 +282,15 @@ fn words_are_shown_while_they_arrive() {
     screen.types("Is it true?\r");
     screen.waits_for("It was never more than\r\n");
     screen.waits_for("no answer yet: ");
-    screen.waits_for("what stands above is no answer yet");
+    screen.waits_for("the text above is not the answer yet");
     let rest = screen.waits_for("1 call · ");
     assert_eq!(rest.matches("It was never more than a rumour.\r\n").count(), 1, "{rest}");
     screen.waits_for("›");
     screen.types("\x04");
-    screen.waits_for("goes on with it");
+    screen.waits_for("continues it");
 }
 
-/// What is refused or said by half changes nothing, and is answered in a sentence of the conversation's own.
+/// A refused or incomplete command changes nothing, and is answered with a sentence.
 #[test]
 fn commands_are_completed_and_refused_in_their_own_words() {
     let shell = Shell::new();
@@ -300,7 +300,8 @@ fn commands_are_completed_and_refused_in_their_own_words() {
     let flags = ["--context", "stm-ltm", "--summary-model", "small"];
     let ran = say(&shell, &provider, &flags, lines);
     assert_eq!(ran.code, 0, "{ran:?}");
-    for words in ["/recall needs words", "/load needs a reference, as b_trip_001", "policy \"no\""]
+    for words in
+        ["/recall needs words", "/load needs a reference, such as b_trip_001", "policy \"no\""]
     {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
@@ -318,7 +319,7 @@ fn a_quiet_chat_tells_of_a_turn_without_an_answer() {
     assert!(ran.stderr.starts_with("error: the run trip is stopped: The model"), "{}", ran.stderr);
 }
 
-/// A first turn in which nothing could be said does not take the conversation's name.
+/// A first turn in which nothing was said does not take the conversation's name.
 #[test]
 fn a_named_conversation_keeps_its_name() {
     let shell = Shell::new();
@@ -336,7 +337,7 @@ fn a_named_conversation_keeps_its_name() {
     );
 }
 
-/// A turn is ended while it is prepared too: here its server of tools does not answer.
+/// A turn can also be ended while it is prepared: here its MCP server does not answer.
 #[cfg(unix)]
 #[test]
 fn a_chat_that_is_to_end_ends_while_a_turn_is_prepared() {

@@ -1,4 +1,4 @@
-//! Released clients, wrapped, with a provider of a script.
+//! Released clients, wrapped, with a scripted provider.
 //!
 //! `FOLDBACK_CLIENTS` names the folder that `.ci/make_clients` has made; without it the tests say that they are skipped.
 
@@ -19,7 +19,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Runtime;
 
-/// The file of a client; `None`, with a word about it, where it is not there.
+/// The file of a client; `None`, with a note, if it is not there.
 pub(crate) fn client(name: &str) -> Option<PathBuf> {
     let file = std::env::var_os("FOLDBACK_CLIENTS").map(|dir| PathBuf::from(dir).join(name));
     let file = file.filter(|file| file.exists());
@@ -34,14 +34,14 @@ pub(crate) fn client(name: &str) -> Option<PathBuf> {
 /// What keeps Claude Code from asking other servers than the provider.
 const CLAUDE: [(&str, &str); 1] = [("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
 
-/// The same of OpenCode.
+/// The same for OpenCode.
 const OPENCODE: [(&str, &str); 2] =
     [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
 
 /// The model that OpenCode is to ask.
 const OPENCODE_MODEL: [&str; 2] = ["-m", "anthropic/claude-sonnet-4-5"];
 
-/// A model that reads a file by the tool that the client has for it, and then answers.
+/// A model that reads a file with the tool that the client has for it, and then answers.
 fn reading(file: &str) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
     let file = file.to_owned();
     move |seen| {
@@ -66,7 +66,7 @@ fn reading(file: &str) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
     }
 }
 
-/// The same of a client whose tools are commands: by the tool for them, or within a program where that is a tool.
+/// The same for a client whose tools are commands: through its tool for them, or within a program if that is its tool.
 fn commanding(seen: &Seen) -> Answer {
     let body = String::from_utf8_lossy(&seen.body).into_owned();
     if body.contains("is 7001") {
@@ -92,7 +92,7 @@ fn wrapped(
     wrapped_with(shell, program, args, env, &[], reading(&file))
 }
 
-/// Wraps a client with options of ours and a provider of this script.
+/// Wraps a client with our options and this scripted provider.
 fn wrapped_with(
     shell: &Shell,
     program: &PathBuf,
@@ -139,10 +139,10 @@ fn starting(
     command
 }
 
-/// So many files are read before something is asked that stood in the third.
+/// The number of files that are read before something is asked about the third.
 const FILES: usize = 40;
 
-/// A model that reads one file after the other, and then wants to know what stood in the third.
+/// A model that reads one file after the other, and then asks what was in the third.
 fn forgetting(dir: PathBuf) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
     let asked = AtomicUsize::new(0);
     move |seen| {
@@ -158,8 +158,8 @@ fn forgetting(dir: PathBuf) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static 
         let Some(read) = named("Read").or(named("read")) else {
             return Answer::Said(Said::text("Reading files"));
         };
-        // A client that is busy asks twice, or for something aside: the last result in sight says how far it is. Behind a
-        // summary none is.
+        // A client that is busy asks twice, or for something aside: the last result in sight shows how far it is. After
+        // a summary there is none.
         let n = last_read(seen).map_or_else(|| asked.load(Ordering::Relaxed), |last| last + 1);
         asked.fetch_max(n + 1, Ordering::Relaxed);
         let id = format!("toolu_{n}");
@@ -175,7 +175,7 @@ fn forgetting(dir: PathBuf) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static 
     }
 }
 
-/// What is asked of an agent that hands its work on.
+/// The request to an agent that hands its work on.
 const HAND_ON: &str = "Have all files read.";
 
 /// A model that hands its work on to a sub-agent, if it is asked to.

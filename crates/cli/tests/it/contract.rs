@@ -9,7 +9,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
 }
 
-/// That an object has just these keys (in whatever order a reader keeps them).
+/// Checks that an object has exactly these keys (in whatever order a reader keeps them).
 #[track_caller]
 fn check(value: &Value, expected: &[&str]) {
     let mut expected = expected.to_vec();

@@ -1,4 +1,4 @@
-//! Recorded conversations of others, where the folder is there.
+//! Recorded conversations of others, if the folder exists.
 
 use crate::shell::Shell;
 use foldback_testkit::data;

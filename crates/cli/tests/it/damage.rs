@@ -5,7 +5,7 @@ use foldback_core::{Message, ToolCall, ToolCallId};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Flips a bit of the one place in a file where these bytes stand.
+/// Flips a bit at the one place in a file where these bytes occur.
 fn flip(file: &Path, needle: &[u8]) {
     let mut bytes = std::fs::read(file).unwrap();
     let at = bytes.windows(needle.len()).position(|window| window == needle).unwrap();
@@ -34,7 +34,7 @@ fn r4_one_damaged_message_does_not_keep_the_others() {
     shell.ok(&["import", &file]);
     let export = ["export", "--todo", "notes"];
     let lenient = ["export", "--todo", "notes", "--lenient"];
-    // Of a sound todo the two are one.
+    // For a sound todo the two are the same.
     assert_eq!(shell.ok(&lenient).text(), shell.ok(&export).text());
     flip(&shell.store().join("store.sqlite"), b"canary-0003");
     let payloads = shell.store().join("payloads");
@@ -59,7 +59,7 @@ fn r4_one_damaged_message_does_not_keep_the_others() {
         assert!(ran.stderr.contains(missing), "{missing}: {}", ran.stderr);
     }
     assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
-    // What was salvaged is a conversation, which another store takes.
+    // What was salvaged is a conversation, which another store accepts.
     let file = shell.write("salvaged.jsonl", &ran.stdout);
     let other = shell.path("other");
     let other = other.to_str().unwrap();
@@ -81,8 +81,8 @@ fn pages_of(database: &[u8], kind: u8) -> Vec<(u32, usize)> {
     pages.filter(|(_, at)| database[*at] == kind).collect()
 }
 
-/// Each page that leads to others leads to a page of another table instead. Where the messages are whole all the
-/// same, they are so after a repair.
+/// Each page that leads to others leads to a page of another table instead. If the messages are whole all the same,
+/// they are so after a repair.
 #[test]
 fn r4_a_repair_writes_nothing_into_an_unsound_database() {
     const LEADS_ON: u8 = 0x05;

@@ -9,7 +9,7 @@ use std::process::Stdio;
 /// The run's name in these tests.
 const ID: &str = "tide";
 
-/// The todos that the demo leaves; the last holds what is granted to the item that waits for the others.
+/// The todos that the demo leaves; the last has what is granted to the item that waits for the others.
 const TODOS: [&str; 4] = ["tide", "tide.data", "tide.docs", "tide.mend"];
 
 fn demo(shell: &Shell) -> Vec<Value> {
@@ -20,8 +20,8 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["event"] == kind).collect()
 }
 
-/// What was said in each todo, a message a line, with nothing in it that differs from store to store: no
-/// time, neither a message's own nor that of a block that was looked up, and no secret of the marks.
+/// What was said in each todo, a message per line, without anything that differs from store to store: no time, neither
+/// a message's own nor that of a block that was looked up, and no secret of the marks.
 fn said(shell: &Shell) -> BTreeMap<String, Vec<String>> {
     let time = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?").unwrap();
     let marks = regex::Regex::new(r"recalled-[a-z0-9]+").unwrap();
@@ -49,7 +49,7 @@ fn the_demo_shows_what_an_agent_with_a_memory_does() {
     assert_eq!(report["state"], "done");
     assert!(events.iter().all(|event| event["event"] == "report" || event["time"].is_string()));
 
-    // A todo list, and what became of it.
+    // A todo list, and its progress.
     let lists = of_kind(&events, "todos");
     let states = |list: &Value| -> Vec<String> {
         let items = list["list"].as_array().unwrap().iter();
@@ -113,7 +113,7 @@ fn the_demo_leaves_a_store_that_can_be_looked_into() {
     let mut todos = shell.todos();
     todos.sort();
     assert_eq!(todos, TODOS);
-    // TD4: what a sub-agent did can be read by the name that its caller was told.
+    // TD4: what a sub-agent did can be read by the name that its caller was given.
     let told = said(&shell)[ID].join("\n");
     assert!(told.contains("b_tide.data_001"), "{told}");
     let blocks = shell.json(&["blocks", "--todo", ID]);
@@ -134,11 +134,11 @@ fn the_demo_leaves_a_store_that_can_be_looked_into() {
     assert_eq!(shell.ok(&["trajectories", "export", ID]).json_lines().len(), 1);
 }
 
-/// What a call is told that a kill has cut short, where making it once more might do harm.
+/// The result of a call that a kill has cut short, if repeating it might do harm.
 const CUT_SHORT: &str = "an earlier run was killed while it called shell_run";
 
-/// Fails at the first message that differs. A command that was cut short is not run again; what follows may
-/// differ then. Says whether that was so.
+/// Fails at the first message that differs. A command that was cut short is not run again; what follows may differ
+/// then. Returns whether that was so.
 #[track_caller]
 fn assert_said(shell: &Shell, expected: &BTreeMap<String, Vec<String>>, when: &str) -> bool {
     let mut cut_short = false;
@@ -153,7 +153,7 @@ fn assert_said(shell: &Shell, expected: &BTreeMap<String, Vec<String>>, when: &s
     cut_short
 }
 
-/// Every trajectory of the run, sub-agents' behind their caller's, as a trainer reads them.
+/// Every trajectory of the run, sub-agents' after their caller's, as a trainer reads them.
 fn trajectories(shell: &Shell) -> Vec<Value> {
     shell.ok(&["trajectories", "export", "--flat", ID]).json_lines()
 }
@@ -163,7 +163,7 @@ fn model_calls(trajectory: &Value) -> Vec<&Value> {
     calls.filter_map(|call| call.get("model")).collect()
 }
 
-/// What the model answered in each todo, as the trajectories tell it.
+/// What the model answered in each todo, according to the trajectories.
 fn answered(shell: &Shell) -> Vec<(Value, Vec<Value>)> {
     let runs = trajectories(shell).into_iter().map(|run| {
         let calls = model_calls(&run).into_iter().map(|call| call["message"].clone());
@@ -172,8 +172,8 @@ fn answered(shell: &Shell) -> Vec<(Value, Vec<Value>)> {
     runs.collect()
 }
 
-/// ET10, ET16: the export holds all calls of the model, those of the sub-agents within the call that had them
-/// work, each with rewards and an outcome of its own.
+/// ET10, ET16: the export has all calls of the model, those of the sub-agents within the call that started them, each
+/// with rewards and an outcome of its own.
 #[test]
 fn et10_the_trajectory_of_the_demo_holds_its_sub_agents() {
     let shell = Shell::new();
@@ -208,7 +208,7 @@ fn the_demo_says_the_same_each_time() {
     assert!(!assert_said(&other, &said(&one), "the second time"));
 }
 
-/// Kills the demo, or its going on, once it has told of `after` things. Says whether it was killed.
+/// Kills the demo, or its resumption, once it has reported `after` events. Returns whether it was killed.
 fn killed_after(shell: &Shell, args: &[&str], after: usize) -> bool {
     let mut command = shell.command();
     command.arg("--store").arg(shell.store()).arg("--json").args(args);
@@ -221,7 +221,7 @@ fn killed_after(shell: &Shell, args: &[&str], after: usize) -> bool {
     told == after && !status.success()
 }
 
-/// ET10: what it says and what its trajectory holds is the same wherever it was killed.
+/// ET10: its output and its trajectory are the same wherever it was killed.
 #[test]
 fn et10_the_demo_is_killed_at_any_step_and_goes_on() {
     let undisturbed = Shell::new();

@@ -52,7 +52,7 @@ fn r1_a_replay_that_is_killed_goes_on_where_it_was() {
     assert_eq!(report["lossless"], true);
     assert_eq!(report["messages"], 800);
     assert_eq!(shell.ok(&["export", "--todo", "long"]).text(), source);
-    // Once more changes nothing.
+    // A repetition changes nothing.
     let again = shell.json(&["replay", &file]);
     assert_eq!(again["resumed_at"], 800);
     assert_eq!(again["blocks"], report["blocks"]);
@@ -66,7 +66,7 @@ fn an_import_goes_on_behind_what_is_there() {
     let whole = shell.write("whole.jsonl", line("quay", all.clone()));
     shell.ok(&["import", &half]);
     let ran = shell.ok(&["import", &whole]);
-    assert!(ran.text().contains("behind 9 that were there"), "{}", ran.text());
+    assert!(ran.text().contains("after 9 already there"), "{}", ran.text());
     let again = shell.json(&["import", &whole]);
     assert_eq!((&again["held"], &again["recorded"]), (&all.len().into(), &0.into()));
     // Something else is refused, by import and by replay, and nothing of it is written.
@@ -173,7 +173,7 @@ fn work_is_finished_when_nobody_reads_of_it() {
         let ran = shell.run_unread(&[args, &[file.as_str()]].concat());
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{args:?}");
         assert_eq!(shell.json(&["todos"]).as_array().unwrap().len(), 100, "{args:?}");
-        // One alone, with everything that is shown of it.
+        // Only one, with everything that is shown of it.
         let one = shell.write("quay.jsonl", line("quay", quay()));
         let ran = shell.run_unread(&[args, &[one.as_str()]].concat());
         assert_eq!(ran.code, 0, "{args:?}: {ran:?}");

@@ -60,13 +60,13 @@ fn a_store_is_not_mixed_by_a_flag() {
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("foldback embedder use builtin"), "{}", ran.stderr);
     assert_eq!(shell.run(&["view", "--todo", "other"]).code, 1, "nothing was written");
-    // Words alone are always to be had.
+    // Words alone are always available.
     let shell = Shell::with_quay();
     let found = shell.json(&["--embedder", "none", "search", "--todo", "quay", "nt-2226"]);
     assert!(found["hits"].as_array().unwrap().iter().all(|hit| hit["cosine"] == 0.0));
 }
 
-/// Whatever is no model here gets an answer that tells what would be one, or which build it needs.
+/// Anything that is not a model here gets an answer that says what would be one, or which build it needs.
 #[test]
 fn what_is_no_model_in_this_build_is_told_apart() {
     let shell = Shell::with_quay();
@@ -105,7 +105,7 @@ fn a_store_whose_choice_is_damaged_is_searched_by_words() {
     assert!(ran.code == 0 && ran.stderr.is_empty(), "{ran:?}");
 }
 
-/// Without waiting, whoever embeds the rest is named.
+/// Without waiting, the output names who embeds the rest.
 #[test]
 fn no_wait_says_who_embeds_the_rest() {
     let shell = Shell::new();
@@ -134,7 +134,7 @@ fn bl5_a_scale_is_measured_and_kept() {
     for key in ["same_topic", "answering"] {
         assert_eq!(shown[key], measured[key]);
     }
-    // Conversations of one's own: each is a topic where no changes are marked.
+    // Conversations of one's own: each is a topic if no changes are marked.
     let words = ["harbor quay ship tide", "锅 汤 盐 火", "loan bank rate fee"];
     let own: String = words
         .iter()

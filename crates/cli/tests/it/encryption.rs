@@ -19,7 +19,7 @@ fn with_key(shell: &Shell, args: &[&str]) -> Ran {
     ran(shell, args, &[("FOLDBACK_ENCRYPTION_KEY", KEY)])
 }
 
-/// The files below a folder that hold what was said, or are named so.
+/// The files below a folder that contain what was said, or have it in their names.
 fn leaks(dir: &Path) -> Vec<String> {
     let mut leaks = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {

@@ -1,4 +1,4 @@
-//! Every command on each engine: the same answers, and who comes second is told what to do.
+//! Every command on each engine: the same answers, and the second process is told what to do.
 
 use crate::shell::{Ran, Shell, line, quay};
 use foldback::{Engine, Memory, Options};
@@ -14,8 +14,8 @@ fn run(shell: &Shell, engine: &str, args: &[&str]) -> Ran {
     shell.run(&all)
 }
 
-/// What commands answer that have no reason to answer otherwise on another engine, in an order in
-/// which each finds what it needs.
+/// The output of commands that have no reason to differ on another engine, in an order in which
+/// each finds what it needs.
 fn answers(engine: &str) -> Vec<(String, i32, String)> {
     let shell = Shell::new();
     let file = shell.write("quay.jsonl", line("quay", quay()));
@@ -72,7 +72,7 @@ fn answers(engine: &str) -> Vec<(String, i32, String)> {
             run(&shell, engine, &args)
         };
         // The shells differ in their folders, a search in its time and a copy in its size, which
-        // they say last.
+        // come last.
         let path = shell.path("").to_str().unwrap().trim_end_matches('/').to_owned();
         let mut said = format!("{}{}", ran.text(), ran.stderr).replace(&path, "DIR");
         for last in ["\"took_us\"", "copied: "] {
@@ -80,7 +80,7 @@ fn answers(engine: &str) -> Vec<(String, i32, String)> {
         }
         answers.push((command.to_owned(), ran.code, said));
     }
-    // What it says are sizes of files.
+    // Its output is sizes of files.
     assert_eq!(run(&shell, engine, &["compact"]).code, 0);
     assert_eq!(run(&shell, engine, &["verify"]).code, 0);
     answers
@@ -94,7 +94,7 @@ fn every_command_answers_alike_on_each_engine() {
             assert_eq!(one, two, "{engine}");
         }
     }
-    // They are the answers of commands that did something.
+    // They are the output of commands that did something.
     let done = sqlite.iter().filter(|(_, code, _)| *code == 0).count();
     assert!(done >= 29, "{done} of {}: {sqlite:#?}", sqlite.len());
 }
@@ -112,7 +112,8 @@ fn a_replay_shows_the_same_on_each_engine() {
     assert_eq!(shown(SLED), shown(SQLITE));
 }
 
-/// R10: while a process has a store of redb or sled, each command ends with what to do, reading ones included.
+/// R10: while a process has a store of redb or sled, each command ends with advice on what to do, including reading
+/// ones.
 #[test]
 fn r10_a_command_on_a_store_in_use_says_what_to_do() {
     for engine in [Engine::Redb, Engine::Sled] {

@@ -76,7 +76,7 @@ fn no_colour_reaches_what_is_no_terminal() {
         Ran::of(command.args(args).output().unwrap())
     };
     assert!(escapes(&run("")), "colours that are asked for do not come");
-    // Who forces colours gets them; who sets NO_COLOR does not.
+    // Forced colours are shown, unless NO_COLOR is set.
     assert!(!escapes(&run("NO_COLOR")));
 }
 
@@ -133,7 +133,7 @@ fn tables_fit_and_stand_straight_with_chinese_in_them() {
         let mut command = shell.command();
         command.env("COLUMNS", width.to_string()).args(["replay", &file]);
         let ran = Ran::of(command.output().unwrap());
-        // The verdicts of all three rows stand below each other.
+        // The verdicts of all three rows are aligned.
         let at: Vec<_> = ran
             .text()
             .lines()

@@ -7,11 +7,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A small disk in a shell's folder, gone with the value.
+/// A small disk in a shell's folder, unmounted with the value.
 struct Disk(PathBuf);
 
 impl Disk {
-    /// Nothing, and a word of it, where none can be mounted.
+    /// Nothing, with a note, if none can be mounted.
     fn mount(shell: &Shell, options: &str) -> Option<Self> {
         shell.folders(&["disk"]);
         let disk = Self(shell.path("disk"));
@@ -30,7 +30,7 @@ impl Disk {
         assert!(mount.status().unwrap().success());
     }
 
-    /// Takes all the room that is left.
+    /// Takes all the space that is left.
     fn fill(&self) {
         let mut file = File::create(self.0.join("fill")).unwrap();
         while file.write_all(&[7; 4096]).is_ok() {}
@@ -79,7 +79,7 @@ fn r3_a_full_disk_gets_room_by_forgetting() {
     let shell = Shell::new();
     let Some(disk) = Disk::mount(&shell, "size=24m") else { return };
     let keep = shell.write("keep.jsonl", line("keep", quay()));
-    // More than what is kept back, in rows and in files.
+    // More than the reserve, in rows and in files.
     let large = shell.write("large.jsonl", line("large", notes(1_500, 1_400)));
     let next = shell.write("next.jsonl", line("next", notes(3, 20)));
     ok(&shell, &["import", &keep]);
@@ -87,7 +87,7 @@ fn r3_a_full_disk_gets_room_by_forgetting() {
     assert!(disk.0.join("store/RESERVE").metadata().unwrap().len() >= 1 << 20);
     disk.fill();
     refused(&shell, &["import", &next], &["full"]);
-    // What is there can be read.
+    // Existing data can be read.
     assert_eq!(ok(&shell, &["export", "--todo", "keep"]).text(), line("keep", quay()));
     ok(&shell, &["verify"]);
     refused(&shell, &["doctor", "--repair"], &["the disk that holds", "is full"]);
@@ -96,9 +96,9 @@ fn r3_a_full_disk_gets_room_by_forgetting() {
     assert_eq!(run(&shell, &["export", "--todo", "large"]).code, 1);
     assert_eq!(ok(&shell, &["export", "--todo", "keep"]).text(), line("keep", quay()));
     ok(&shell, &["verify"]);
-    // The room of what is gone is there for what comes.
+    // The space of what was deleted is available again.
     ok(&shell, &["import", &next]);
-    // What is left is small enough to be written anew in the room of the log.
+    // What is left is small enough to be rewritten in the space of the log.
     ok(&shell, &["compact"]);
     disk.make_room();
     ok(&shell, &["import", &next]);
@@ -115,7 +115,7 @@ fn r3_a_disk_for_reading_only_is_named() {
     disk.remount("ro");
     refused(&shell, &["import", &next], &["can only be read"]);
     refused(&shell, &["forget", "--todo", "quay"], &["can only be read"]);
-    // A copy that cannot be put there is not the store's fault.
+    // A copy that cannot be written there is not the store's fault.
     let copy = disk.0.join("copy");
     refused(&shell, &["backup", copy.to_str().unwrap()], &["a folder in", "Read-only file system"]);
     ok(&shell, &["verify"]);

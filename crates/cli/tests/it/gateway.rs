@@ -1,4 +1,4 @@
-//! `foldback gateway` and `foldback wrap`, between a client and a provider of a script.
+//! `foldback gateway` and `foldback wrap`, between a client and a scripted provider.
 
 use crate::shell::{Ran, Shell};
 use foldback_testkit::upstream::{Answer, Said, Upstream};
@@ -21,7 +21,7 @@ pub(crate) fn has_curl() -> bool {
     is_here
 }
 
-/// A client in a line of shell: asks the address in a variable.
+/// A client as a line of shell: it asks the address in a variable.
 pub(crate) fn asking(variable: &str, path: &str, question: &str) -> String {
     let body = json!({
         "model": "m",
@@ -88,7 +88,7 @@ fn gw17_a_wrapped_program_is_recorded_and_its_exit_code_returned() {
     assert!(seen.iter().all(|seen| seen.header("x-api-key") == Some("k-canary")), "{seen:?}");
 }
 
-/// GW15: what a wrapped program took is in the ledger, and what was saved is said when it ends.
+/// GW15: what a wrapped program took is in the ledger, and what was saved is reported when it ends.
 #[test]
 fn gw15_the_ledger_of_a_wrapped_program() {
     if !has_curl() {
@@ -150,7 +150,7 @@ fn gw15_the_ledger_of_a_wrapped_program() {
     assert_eq!(shell.run(&["ledger", "--since", "yesterday"]).code, 2);
 }
 
-/// GW16: the doctor tries a gateway out, looks at one that runs, and finds a base URL where nobody answers.
+/// GW16: the doctor tries out a gateway, checks a running one, and finds a base URL that does not answer.
 #[test]
 fn gw16_the_doctor_looks_at_gateways() {
     let shell = Shell::new();
@@ -192,7 +192,7 @@ fn gw17_programs_that_end_otherwise() {
     assert_eq!(ran.code, 2, "{ran:?}");
 }
 
-/// GW12: a store that cannot be opened keeps nobody from working; what could not be done is said at the end.
+/// GW12: a store that cannot be opened keeps nobody from working; what could not be done is reported at the end.
 #[test]
 fn gw12_a_broken_store_stops_no_program() {
     if !has_curl() {

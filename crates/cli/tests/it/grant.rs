@@ -15,7 +15,7 @@ fn two_todos() -> (Shell, String) {
     (shell, payload)
 }
 
-/// TD2: granted, listed, loaded by the full name, taken back.
+/// TD2: granted, listed, loaded by the full name, revoked.
 #[test]
 fn td2_a_grant_from_the_command_line() {
     let (shell, payload) = two_todos();
@@ -56,7 +56,7 @@ fn td2_a_grant_from_the_command_line() {
     assert_eq!(shell.json(&["todos", "--grants"]), serde_json::json!([]));
 }
 
-/// TD2: what cannot be granted says why.
+/// TD2: a refused grant says why.
 #[test]
 fn td2_what_cannot_be_granted_says_why() {
     let (shell, _) = two_todos();
@@ -113,7 +113,7 @@ fn bs8_a_file_for_another_tool() {
     let ran = shell.run(&["load", "--todo", "quay", &payload, "--out", nowhere.to_str().unwrap()]);
     assert!(ran.code == 2 && ran.stderr.contains("could not be written"), "{ran:?}");
     let dash = shell.run(&["load", "--todo", "quay", &payload, "--out", "-"]);
-    assert!(dash.code == 2 && dash.stderr.contains("- is no file"), "{dash:?}");
+    assert!(dash.code == 2 && dash.stderr.contains("- is not a file"), "{dash:?}");
     let left = std::fs::read_dir(file.parent().unwrap()).unwrap().count();
     assert_eq!(left, 4, "no temporary file is left: quay.jsonl, other.jsonl, out.txt, store");
 }

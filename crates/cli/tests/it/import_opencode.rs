@@ -31,12 +31,12 @@ fn rc6_sessions_of_opencode_are_read_from_its_database() {
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
     assert!(begun[2].1.contains("1: The port is 7001."), "{begun:?}");
     assert_eq!(begun[3].1, "The port is 7001.");
-    // It goes on, and what was written down of the first messages meanwhile makes no difference.
+    // It continues, and what was recorded of the first messages meanwhile makes no difference.
     shell.write("opencode.db", GONE_ON);
     let imported = shell.json(&["import", &file]);
     assert_eq!((&imported["recorded"], &imported["held"]), (&4.into(), &4.into()), "{imported}");
     assert_eq!(said(&shell)[..4], begun[..]);
-    // It is known where the work was.
+    // The folder of the work is known.
     let found =
         shell.json(&["search", "--all-todos", "--source", "opencode", "--folder", "/work", "port"]);
     assert!(found.to_string().contains(SESSION), "{found}");
@@ -49,7 +49,10 @@ fn rc6_a_database_of_another_program_is_named() {
     let file = shell.store().join("store.sqlite").display().to_string();
     let ran = shell.run(&["import", &file]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("an SQLite database without the table \"session\""), "{ran:?}");
+    assert!(
+        ran.stderr.contains("an SQLite database without OpenCode's table \"session\""),
+        "{ran:?}"
+    );
     let cut = shell.write("cut.db", &BEGUN[..2_000]);
     let ran = shell.run(&["import", &cut]);
     assert!(ran.code != 0 && ran.stderr.contains("cut.db"), "{ran:?}");

@@ -9,7 +9,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-/// Nothing here takes as long.
+/// Nothing here takes this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The command while it follows the folder `logs`.
@@ -33,7 +33,7 @@ impl<'s> Watching<'s> {
         Self { shell, child, stdout }
     }
 
-    /// Waits until a conversation has so many messages; gives the batches up to then.
+    /// Waits until a conversation has this many messages; returns the batches up to then.
     #[track_caller]
     pub(crate) fn until(&mut self, todo: &str, messages: u64) -> Vec<Value> {
         let mut batches = Vec::new();
@@ -114,7 +114,7 @@ fn rc6_logs_are_followed_as_they_grow() {
     };
     assert_eq!(sum("recorded", &batches), 5, "{batches:?}");
     append(&shell, "logs/project/a.jsonl", &text.as_bytes()[cut..]);
-    // A file that comes up later.
+    // A file that appears later.
     append(&shell, "logs/b.jsonl", lines("b", 0, 2));
     watching.until("a", 12);
     append(&shell, "logs/b.jsonl", lines("b", 2, 3));
@@ -148,10 +148,10 @@ fn rc6_a_log_that_rotates_is_followed() {
     std::fs::rename(shell.path("logs/s.jsonl"), shell.path("logs/s.1.jsonl")).unwrap();
     append(&shell, "logs/s.jsonl", lines("b", 0, 4));
     watching.until("b", 4);
-    // What is written to the old one, under its new name, is followed too.
+    // Text written to the old one, under its new name, is followed, too.
     append(&shell, "logs/s.1.jsonl", lines("a", 6, 8));
     watching.until("a", 8);
-    // The same session, begun anew with other words.
+    // The same session, restarted with other words.
     std::fs::rename(shell.path("logs/s.jsonl"), shell.path("logs/s.2.jsonl")).unwrap();
     append(&shell, "logs/s.jsonl", lines("b", 0, 2).replace('第', "另"));
     watching.until("b-2", 2);
@@ -167,13 +167,13 @@ fn rc6_a_log_that_is_truncated_or_written_anew_is_followed() {
     let mut watching = Watching::begin(&shell);
     append(&shell, "logs/a.jsonl", lines("a", 0, 8));
     watching.until("a", 8);
-    // Shorter, and then what it was and more.
+    // First shorter, and then what it was and more.
     shell.write("logs/a.jsonl", lines("a", 0, 4));
     append(&shell, "logs/b.jsonl", lines("b", 0, 2));
     watching.until("b", 2);
     append(&shell, "logs/a.jsonl", lines("a", 4, 10));
     watching.until("a", 10);
-    // The same beginning, and other words behind it.
+    // The same beginning, with other words after it.
     let other = lines("a", 6, 9)
         .replace('第', "另")
         .replace("\"a6\"", "\"x6\"")
@@ -206,14 +206,14 @@ fn rc6_it_is_killed_and_started_again() {
             watching.until("a", done as u64 + 5);
         }
         done += 5;
-        // While it works on what is there, or after that.
+        // While it works on existing files, or after that.
         append(&shell, name, lines("a", done, done + 40));
         done += 40;
         watching.signal("-KILL");
         watching.child.wait().unwrap();
     }
     let watching = Watching::begin(&shell);
-    // What stands there is recorded before it ends.
+    // Existing messages are recorded before it ends.
     let began = Instant::now();
     while shell.todos().is_empty() || texts(&shell, "a").len() < done {
         assert!(began.elapsed() < PATIENCE);
@@ -236,7 +236,7 @@ fn rc6_a_response_is_taken_when_it_is_finished() {
         lines("a", 1, 2).replace("\"a1\"", "\"b1\"").replace("\"a0\"", "\"a1\""),
     );
     watching.until("a", 2);
-    // What is no conversation, or damaged, stops nobody.
+    // A file that is not a conversation, or is damaged, does not stop the others.
     append(&shell, "logs/history.jsonl", "{\"display\":\"x\",\"timestamp\":1,\"project\":\"p\"}\n");
     append(&shell, "logs/a.jsonl", "{\"type\":\n");
     for n in 0..2 {

@@ -13,8 +13,8 @@ fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../transcript/tests/fixtures").join(name)
 }
 
-/// That a conversation of another format comes in, is replayed without a loss, and comes out with
-/// every message as it was made, and everything beside them.
+/// Checks that a conversation of another format is imported, replayed without loss, and exported
+/// with every message as it was made, and everything around them.
 #[track_caller]
 fn check(name: &str) {
     let shell = Shell::new();
@@ -38,7 +38,7 @@ fn check(name: &str) {
             "{report}"
         );
     }
-    // Again is no news.
+    // A repetition finds nothing new.
     shell.ok(&["import", path]);
 }
 
@@ -77,7 +77,7 @@ fn damaged_lines_are_skipped_where_that_is_asked_for() {
         assert_eq!((ran.code, ran.text().lines().count()), (0, 2), "{ran:?}");
         assert!(ran.stderr.contains("3 lines or files skipped"), "{ran:?}");
     }
-    // What cannot be unpacked is another matter.
+    // A file that cannot be unpacked is a different case.
     let packed = zstd::encode_all(good[0].as_bytes(), 3).unwrap();
     let cut = shell.write("cut.jsonl.zst", &packed[..packed.len() / 2]);
     assert_eq!(shell.run(&["import", "--lenient", &cut]).code, 2);
@@ -90,7 +90,7 @@ fn a_folder_may_hold_files_without_a_conversation() {
     shell.write("logs/s1/tool-results/toolu_1.json", "{\"rows\": [1, 2]}");
     shell.write("logs/s1/agent-7.meta.json", "{\"agentType\": \"explore\"}");
     shell.write("logs/quay.jsonl", line("quay", quay()));
-    // What belongs to a session log is not looked at.
+    // Files that belong to a session log are not read.
     assert!(!shell.ok(&["import", "logs"]).text().contains("skipped"));
     let prompts = "{\"display\":\"你好\",\"timestamp\":1,\"project\":\"p\"}\n".repeat(50);
     shell.write("logs/history.jsonl", &prompts);
@@ -107,7 +107,7 @@ fn a_folder_may_hold_files_without_a_conversation() {
     shell.write("logs/mixed.jsonl", prompts + &line("mixed", quay()));
     assert_eq!(shell.run(&["import", "logs"]).code, 2);
     shell.ok(&["import", "--lenient", "logs"]);
-    // A folder of nothing else is an error; where that is passed over, nothing is made.
+    // A folder without conversations is an error; if that is skipped, nothing is made.
     let empty = Shell::new();
     empty.folders(&["logs"]);
     empty.write("logs/history.jsonl", "{\"session_id\":\"s\",\"ts\":1,\"text\":\"x\"}\n");
@@ -126,7 +126,7 @@ fn what_cannot_be_read_in_a_folder_is_skipped_where_that_is_asked_for() {
     shell.folders(&["logs"]);
     let packed = zstd::encode_all(line("cut", quay()).as_bytes(), 3).unwrap();
     shell.write("logs/a.jsonl.zst", &packed[..packed.len() / 2]);
-    // Unpacks to far more than text does.
+    // This unpacks to far more than text does.
     let zeros = vec![b' '; 300 << 20];
     shell.write("logs/b.jsonl.zst", zstd::encode_all(zeros.as_slice(), 3).unwrap());
     shell.write("logs/c.jsonl", line("quay", quay()));
@@ -139,7 +139,7 @@ fn what_cannot_be_read_in_a_folder_is_skipped_where_that_is_asked_for() {
             ran.stderr.contains("a.jsonl.zst") && ran.stderr.contains("b.jsonl.zst"),
             "{ran:?}"
         );
-        // Named itself it stays an error.
+        // If it is named itself, it stays an error.
         let ran = shell.run(&[command, "--lenient", "logs/a.jsonl.zst", "logs/c.jsonl"]);
         assert!(ran.code == 2 && ran.stderr.contains("cannot be unpacked"), "{ran:?}");
     }
@@ -166,7 +166,7 @@ fn conversations_of_one_id_or_none_get_todos_of_their_own() {
     let todos = ["a", "a-other", "a-2", "pairs-1", "pairs-2", "one"];
     for again in [false, true] {
         let ran = shell.ok(&[&["import"][..], &files].concat());
-        let told = ran.stderr.matches("is passed over, because").count();
+        let told = ran.stderr.matches("is skipped, because").count();
         assert_eq!((told, ran.stderr.matches(" is called ").count()), (2, 2), "{ran:?}");
         assert_eq!(shell.todos(), todos, "{again}");
     }
@@ -187,7 +187,7 @@ fn a_packed_file_beside_its_plain_one_is_passed_over() {
     shell.write("logs/quay.jsonl.zst", zstd::encode_all(log.as_bytes(), 3).unwrap());
     shell.write("logs/old.jsonl.zst", zstd::encode_all(line("old", quay()).as_bytes(), 3).unwrap());
     let ran = shell.ok(&["import", "logs"]);
-    assert!(ran.stderr.contains("quay.jsonl.zst is passed over, because"), "{ran:?}");
+    assert!(ran.stderr.contains("quay.jsonl.zst is skipped, because"), "{ran:?}");
     assert_eq!(shell.todos(), ["old", "quay"]);
 }
 
@@ -199,13 +199,13 @@ fn a_todo_that_holds_something_else_is_passed_over_where_that_is_asked_for() {
     shell.write("logs/b.jsonl", line("quay", quay()[1..].to_vec()));
     shell.write("logs/c.jsonl", line("c", quay()));
     let ran = shell.run(&["import", "logs"]);
-    assert!(ran.code == 2 && ran.stderr.contains("--lenient passes over"), "{ran:?}");
+    assert!(ran.code == 2 && ran.stderr.contains("--lenient skips"), "{ran:?}");
     let ran = shell.ok(&["import", "--lenient", "logs"]);
     assert!(ran.stderr.contains("skipped: logs/b.jsonl, line 1: todo quay already"), "{ran:?}");
     assert!(ran.text().ends_with("1 conversation skipped\n"), "{ran:?}");
     assert_eq!(shell.todos(), ["quay", "a", "c"]);
     shell.ok(&["replay", "--lenient", "logs"]);
-    // A response that was still being written is told, and the next file has its turn.
+    // A response that was still being written is reported, and the next file has its turn.
     let mut grown = quay();
     let last = grown.len() - 1;
     grown[last] = Message::assistant("It was 7, and");
@@ -280,10 +280,10 @@ fn the_folder_of_a_coding_agent_comes_in_again_and_again() {
     };
     let before = exports(&shell);
     assert!(before[0].contains("你好") && before[1].contains("found 文件"), "{before:?}");
-    // Again is no news.
+    // A repetition finds nothing new.
     assert_eq!(recorded(&shell.ok(&["import", "--json", "projects"])), []);
     assert_eq!(exports(&shell), before);
-    // What has grown goes on, and what stands beside the messages follows.
+    // A log that has grown continues, and the data around the messages follows.
     let more = said("s1", 2, "user", "more") + &said("s1", 3, "assistant", "更多");
     shell.write("projects/p/s1.jsonl", talk + &snapshot(1) + &more + &snapshot(4321));
     shell.write("projects/p/s3.jsonl", third + &next);

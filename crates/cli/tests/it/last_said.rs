@@ -1,4 +1,4 @@
-//! What was said last: found before a block holds it, and shown as the model was sent it.
+//! The last messages: found before a block holds them, and shown as the model was sent them.
 
 use crate::provider::Provider;
 use crate::run::{only_run, run};
@@ -40,7 +40,7 @@ fn what_was_recorded_last_is_found_listed_and_loaded() {
     assert_eq!(shell.json(&["blocks", "--todo", "quay"]), json!([]), "none is closed");
 }
 
-/// The tokens of a million cost so much, and prefixes from so many tokens on are cached.
+/// The prices of a million tokens, and the shortest prefix that is cached.
 fn priced(shell: &Shell, read: f64, least: u64) -> String {
     let prices = format!("input = 10.0, output = 10.0, cached_read = {read}, cached_write = 10.0");
     let model = format!(
@@ -49,7 +49,7 @@ fn priced(shell: &Shell, read: f64, least: u64) -> String {
     shell.write("prices.toml", format!("[model]\n{model}"))
 }
 
-/// A provider whose model lists the folder so often, and then answers.
+/// A provider whose model lists the folder this often, and then answers.
 fn lists(times: usize) -> Provider {
     let mut asked = 0;
     Provider::answering(move |_| {
@@ -113,7 +113,8 @@ fn view_prints_what_the_model_was_sent_and_what_it_would_be() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let requests = provider.requests();
     assert_eq!(next["messages"], requests[3]["messages"]);
-    // With the agent's tools in front, the first prompt is long enough to be cached, and `load` is declared from there on.
+    // With the agent's tools at the start, the first prompt is long enough to be cached, and `load` is declared from
+    // there on.
     let declared = next["tools"].as_array().unwrap();
     assert_eq!((declared.len(), &declared[0]["function"]["name"]), (1, &json!("load")));
     assert!(requests[3]["tools"].as_array().unwrap().contains(&declared[0]), "{}", requests[3]);

@@ -1,5 +1,5 @@
-//! Real servers on 127.0.0.1, where they were built: llama.cpp's and llama-cpp-python's, with a real model of
-//! 135 million parameters.
+//! Real servers on 127.0.0.1, if they were built: llama.cpp's and llama-cpp-python's, with a real model of 135 million
+//! parameters.
 //!
 //! `FOLDBACK_LLAMA` names the folder that `.ci/make_llama` fills: `venv`, `lib`, `model.gguf` and `templates`.
 //! Without it the tests of real servers say that they are skipped.
@@ -18,7 +18,7 @@ const ENVIRONMENT: &str = "FOLDBACK_LLAMA";
 /// How long a server may take to load its model.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The folder of the servers; nothing where there is none.
+/// The folder of the servers; nothing if there is none.
 pub(crate) fn folder(test: &str) -> Option<PathBuf> {
     let folder = std::env::var_os(ENVIRONMENT).map(PathBuf::from);
     if folder.is_none() {
@@ -27,7 +27,7 @@ pub(crate) fn folder(test: &str) -> Option<PathBuf> {
     folder
 }
 
-/// Waits until no other test has a server: the threads of two wait for each other, and take many times as long.
+/// Waits until no other test has a server: the threads of two would wait for each other, and take many times as long.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -61,7 +61,7 @@ impl Llama {
         Self::start(folder, command, port, "/health")
     }
 
-    /// llama-cpp-python's server, which reads calls out of ChatML.
+    /// llama-cpp-python's server, which reads calls from ChatML.
     pub(crate) fn python(folder: &Path) -> Self {
         let port = free_port();
         let mut command = python(folder, "python_server.py");
@@ -87,7 +87,7 @@ impl Llama {
         server
     }
 
-    /// Where its model lies.
+    /// The path of its model.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -97,14 +97,14 @@ impl Llama {
         format!("http://{}/v1", self.at)
     }
 
-    /// The status and the words of an answer; 0 of a server that is not there.
+    /// The status and the text of an answer; 0 for a server that is not there.
     pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, String) {
         let body = body.map(Value::to_string).unwrap_or_default();
         let answer = self.exchange(method, path, body.as_bytes());
         answer.map_or((0, String::new()), |answer| (answer.status, answer.body))
     }
 
-    /// Asks, and gives the whole answer.
+    /// Sends a request, and returns the whole answer.
     pub(crate) fn exchange(&self, method: &str, path: &str, body: &[u8]) -> Option<Answer> {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {0}\r\ncontent-type: application/json\r\n\

@@ -1,4 +1,4 @@
-//! Bringing back, word for word.
+//! Loading, word for word.
 
 use crate::shell::{Shell, line, quay};
 use foldback_core::Role;
@@ -50,7 +50,7 @@ fn bs3_ranges_and_patterns() {
     assert!(found.text().contains("StoreConflict"));
     let around = load(&["--match", "rule \\d:", "--context", "2"]);
     assert_eq!(around.text().lines().count(), 3);
-    // Cut short, an answer says where to go on; going on gives the rest.
+    // If it is cut short, an answer says where to continue; continuing gives the rest.
     let first =
         shell.json(&["load", "--todo", "quay", sweeper, "--lines", "1-", "--max-tokens", "300"]);
     let next = format!("{}-", first["next"].as_str().unwrap());
@@ -101,7 +101,7 @@ fn s4_references_and_todos_cannot_name_paths() {
         let ran = shell.run(&["load", "--todo", bad, &sweeper]);
         assert_eq!(ran.code, 2, "{bad:?}");
     }
-    // A mistyped check is told apart in one's own todo; a number that is not there is not found.
+    // A mistyped check is reported as such in one's own todo; a missing number is not found.
     let (number, check) = sweeper.rsplit_once('-').unwrap();
     let turned: String = check.chars().rev().collect();
     assert_ne!(turned, check);

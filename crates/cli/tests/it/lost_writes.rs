@@ -15,7 +15,7 @@ fn say(stdin: &mut ChildStdin, n: usize) {
     stdin.flush().unwrap();
 }
 
-/// Records until it is killed: everything since the store was made is in the engine's log alone.
+/// Records until it is killed: everything since the store was made is only in the engine's log.
 fn killed_while_recording() -> Shell {
     let shell = Shell::new();
     let mut command = shell.command();
@@ -32,7 +32,7 @@ fn killed_while_recording() -> Shell {
     shell
 }
 
-/// R4: every command says that writes are lost, none writes behind them, and `--accept-loss` ends that.
+/// R4: every command says that writes are lost, none writes after them, and `--accept-loss` ends that.
 #[test]
 fn r4_lost_writes_are_noticed_by_every_command() {
     let shell = killed_while_recording();
@@ -77,7 +77,7 @@ fn r4_lost_writes_are_noticed_by_every_command() {
     assert!(again.stderr.contains("nothing to accept"), "{again:?}");
 }
 
-/// R4: so it is on each engine whose database is an earlier one of the same store.
+/// R4: the same holds for each engine whose database is an earlier one of the same store.
 #[test]
 fn r4_a_database_that_went_back_is_noticed_on_each_engine() {
     for engine in ["sqlite", "redb", "sled"] {
@@ -126,7 +126,7 @@ fn r4_a_database_that_went_back_is_noticed_on_each_engine() {
     }
 }
 
-/// R3: what is said to a recorder whose store was deleted or moved away is not acknowledged.
+/// R3: messages sent to a recorder whose store was deleted or moved away are not acknowledged.
 #[test]
 fn r3_a_recorder_whose_store_is_gone_ends() {
     let engines = ["sqlite", "redb", "sled"];

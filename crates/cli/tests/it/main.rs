@@ -1,4 +1,4 @@
-//! The command as a user and a script meet it.
+//! The command as a user and a script experience it.
 
 #![expect(
     clippy::unwrap_used,

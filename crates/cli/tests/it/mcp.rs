@@ -2,7 +2,7 @@
 //! of the MCP inspector.
 //!
 //! `FOLDBACK_PYTHON_MCP` names a Python that has the package, `FOLDBACK_MCP_INSPECTOR` the inspector's program; without
-//! them the tests of them say that they are skipped.
+//! them their tests report that they are skipped.
 
 use crate::shell::{Shell, line, quay};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl Served {
         (result["isError"] == true, text.to_owned())
     }
 
-    /// Goes away, and gives the exit code.
+    /// Disconnects, and returns the exit code.
     fn leave(mut self) -> Option<i32> {
         drop(self.input.take());
         self.child.wait().unwrap().code()
@@ -105,7 +105,7 @@ fn s16_a_server_notes_what_is_looked_up() {
     assert!(kept.text().contains("password: [redacted password 1]"), "{kept:?}");
 }
 
-/// RC1: what can be reached from elsewhere is not listened on.
+/// RC1: it does not listen on an address that can be reached from elsewhere.
 #[test]
 fn rc1_http_listens_on_loopback_alone() {
     let shell = Shell::with_quay();
@@ -118,7 +118,7 @@ fn rc1_http_listens_on_loopback_alone() {
     assert_eq!(shell.run(&["mcp", "--todo", "quay", "--any-todo"]).code, 2);
 }
 
-/// RC3: the todo of a folder, of all of them, and of none; no store is an answer, and none is made.
+/// RC3: the todo of a folder, of all of them, and of none; a missing store is an answer, and none is made.
 #[test]
 fn rc3_the_todo_is_that_of_the_folder() {
     let shell = Shell::new();
@@ -185,7 +185,7 @@ fn rc4_servers_work_beside_a_writer_and_a_killed_one_locks_nothing() {
     shell.ok(&["verify"]);
 }
 
-/// The Python to use, or `None` where there is none.
+/// The Python to use, or `None` if there is none.
 fn python() -> Option<String> {
     let python = std::env::var("FOLDBACK_PYTHON_MCP").ok().filter(|python| !python.is_empty());
     if python.is_none() {

@@ -55,7 +55,7 @@ fn rc5_each_client_is_set_up_and_undone() {
         };
         let arguments: Vec<_> = arguments.as_array().unwrap().iter().collect();
         assert!(arguments.contains(&&json!("mcp")) && arguments.contains(&&json!(shell.store())));
-        // One that may name no root works where it is started.
+        // A client that may name no root works where it is started.
         assert_eq!(arguments.contains(&&json!(".")), client == "opencode", "{arguments:?}");
         assert!(setup(&shell, &args("install")).stderr.contains("has it already"));
         let ran = setup(&shell, &args("uninstall"));
@@ -65,7 +65,7 @@ fn rc5_each_client_is_set_up_and_undone() {
     }
 }
 
-/// RC5: Codex has TOML, and a file that is not there is made.
+/// RC5: Codex has TOML, and a missing file is created.
 #[test]
 fn rc5_codex_is_set_up_and_undone() {
     let shell = Shell::new();
@@ -85,7 +85,7 @@ fn rc5_codex_is_set_up_and_undone() {
     assert!(read(&shell, ".codex/config.toml").contains("lamp\"]"));
 }
 
-/// RC5: nothing is changed unless somebody has agreed, or where the file is none that can be read.
+/// RC5: nothing is changed unless the user has agreed, or if the file cannot be read.
 #[test]
 fn rc5_nothing_is_changed_without_a_yes() {
     let shell = Shell::new();

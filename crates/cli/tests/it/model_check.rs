@@ -10,7 +10,7 @@ fn check(provider: &Provider, more: &[&str]) -> Ran {
     Shell::new().run_bare(&[&given, more].concat())
 }
 
-/// What a server is found to be that answers by `script`: the settings, and what holds.
+/// The check of a server that answers by `script`: the settings, and what holds.
 fn found(script: impl FnMut(&Value) -> Turn + Send + 'static) -> (Vec<String>, Value) {
     let provider = Provider::answering(script);
     let ran = check(&provider, &["--json"]);
@@ -37,7 +37,7 @@ fn yes() -> Turn {
     Provider::text("Yes.")
 }
 
-/// Calls where it may, and takes everything.
+/// Calls tools if it may, and accepts everything.
 fn willing(request: &Value) -> Turn {
     let asks = roles(request).last() == Some(&"user") && request.get("tools").is_some();
     if asks { Provider::call("tide", &json!({"port": "Holm"})) } else { yes() }
@@ -58,7 +58,7 @@ fn a_server_that_takes_everything_needs_no_settings() {
     let provider = Provider::answering(willing);
     let ran = check(&provider, &[]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.text().contains("Nothing has to be set."), "{ran:?}");
+    assert!(ran.text().contains("No settings are needed."), "{ran:?}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_server_that_is_not_there_is_named() {
     assert_eq!(holds(&ran.json(), "answers"), false);
 }
 
-/// Each way to fail has its setting, and the question its answer.
+/// Each way to fail has its setting, and each question its answer.
 #[test]
 fn each_failure_names_its_setting() {
     type Refuses = fn(&Value) -> bool;
@@ -132,7 +132,7 @@ fn what_no_setting_helps_is_told() {
     );
 }
 
-/// Too many requests say nothing of what a server takes: they end the check, and lead to no setting.
+/// Too many requests say nothing about what a server accepts: they end the check, and lead to no setting.
 #[test]
 fn what_nobody_answers_leads_to_no_setting() {
     type Fails = fn(&Value) -> bool;
@@ -154,8 +154,8 @@ fn what_nobody_answers_leads_to_no_setting() {
     }
 }
 
-/// Some servers fail where they mean to refuse: one that fails at the same request twice, and answers others,
-/// refuses it; one that failed once does not.
+/// Some servers fail when they mean to refuse: one that fails at the same request twice, and answers others, refuses
+/// it; one that failed once does not.
 #[test]
 fn a_server_that_fails_at_one_request_refuses_it() {
     let is_due = |request: &Value| request["tool_choice"] == "required";
@@ -173,7 +173,7 @@ fn a_server_that_fails_at_one_request_refuses_it() {
     assert_eq!((settings, report["is_usable"].clone()), (Vec::new(), json!(true)), "{report}");
 }
 
-/// Under Hermes, what was found before stays, and calls are tried as text.
+/// Under Hermes, earlier findings stay, and calls are tried as text.
 #[test]
 fn what_was_found_stays_where_tools_are_told_as_text() {
     let (settings, report) = found(|request| {

@@ -11,7 +11,7 @@ use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 pub(crate) struct Provider {
     server: MockServer,
     url: String,
-    /// Serves; gone with the provider.
+    /// Serves; stopped with the provider.
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Turn {
 enum Said {
     /// Words, or calls as the API writes them.
     Message { text: Option<String>, calls: Vec<Value> },
-    /// Words, piece by piece, and calls behind them; or where the connection breaks off, nothing more.
+    /// Words, piece by piece, followed by calls; or, if the connection breaks off, by nothing.
     Pieces { text: String, calls: Vec<Value>, breaks: bool },
     /// No answer.
     Error(ResponseTemplate),
@@ -52,7 +52,7 @@ impl Provider {
         Self::answering(move |_| answers.next().unwrap_or_else(|| Self::error(400)))
     }
 
-    /// It answers in order, and tells of itself what llama.cpp tells, where that is given.
+    /// It answers in order, and reports about itself what llama.cpp reports, if that is given.
     pub(crate) fn telling(props: Option<Value>, answers: Vec<Turn>) -> Self {
         let provider = Self::new(answers);
         if let Some(props) = props {
@@ -63,7 +63,7 @@ impl Provider {
         provider
     }
 
-    /// It answers to what it is asked.
+    /// It answers each request by its content.
     pub(crate) fn answering(script: impl FnMut(&Value) -> Turn + Send + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -81,7 +81,7 @@ impl Provider {
         Self { server, url, _runtime: runtime }
     }
 
-    /// The same, with a pause behind each piece of an answer that is streamed.
+    /// The same, with a pause after each piece of a streamed answer.
     pub(crate) fn slowly(self, pause: Duration) -> Self {
         Self { url: slowly::before(&self.url, pause), ..self }
     }
@@ -99,7 +99,7 @@ impl Provider {
     /// The requests so far, each with its headers, one a line.
     pub(crate) fn whole_requests(&self) -> Vec<(String, Value)> {
         let requests = self._runtime.block_on(self.server.received_requests()).unwrap();
-        // What a server is asked about itself has no body.
+        // A request about the server itself has no body.
         let asked = requests.iter().filter(|request| !request.body.is_empty());
         let whole = asked.map(|request| {
             let headers = request.headers.iter();
@@ -116,7 +116,7 @@ impl Provider {
         requests.iter().filter(|request| request.body.is_empty()).count()
     }
 
-    /// What each request had for a key.
+    /// The key of each request.
     pub(crate) fn keys(&self) -> Vec<Option<String>> {
         let requests = self._runtime.block_on(self.server.received_requests()).unwrap();
         let key = |request: &Request| {
@@ -130,18 +130,18 @@ impl Provider {
         Turn::new(Said::Message { text: Some(text.to_owned()), calls: Vec::new() })
     }
 
-    /// An answer in words, as a server sends it that streams.
+    /// An answer in words, as a streaming server sends it.
     pub(crate) fn pieces(text: &str) -> Turn {
         Self::pieces_and(text, &[])
     }
 
-    /// The same, with calls of tools behind the words.
+    /// The same, with tool calls after the words.
     pub(crate) fn pieces_and(text: &str, calls: &[(&str, Value)]) -> Turn {
         let (text, calls) = (text.to_owned(), whole_calls(calls));
         Turn::new(Said::Pieces { text, calls, breaks: false })
     }
 
-    /// Words behind which the connection breaks off, where the provider is [`slowly`](Self::slowly) listened to.
+    /// Words after which the connection breaks off, if the provider is [`slowly`](Self::slowly) listened to.
     pub(crate) fn broken(text: &str) -> Turn {
         let (text, calls) = (text.to_owned(), Vec::new());
         Turn::new(Said::Pieces { text, calls, breaks: true })

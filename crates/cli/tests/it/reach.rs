@@ -1,5 +1,5 @@
-//! `docs/reach.md`: each mechanism, the command or setting that shows it, and what is seen. Every command of
-//! the page is run, with a script in the model's place where one is asked, and what must be seen is looked for.
+//! `docs/reach.md`: each mechanism, the command or setting that shows it, and what is seen. Every command of the page
+//! is run, with a script in place of a model, and the expected output is looked for.
 
 mod check;
 mod page;
@@ -18,7 +18,7 @@ use tasks::Tasks;
 /// Mechanisms have numbers from 1 to this.
 const LAST: u32 = 117;
 
-/// Commands of one cell, and the rows that it shows.
+/// The commands of one cell, and the rows that it shows.
 type Work<'a> = (&'a page::Ways, Vec<&'a Row>);
 
 #[test]
@@ -57,7 +57,7 @@ fn every_mechanism_is_reached_as_the_page_says() {
     assert!(wrong.is_empty(), "docs/reach.md:\n{}", wrong.join("\n"));
 }
 
-/// Where the project stands.
+/// The folder of the project.
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
@@ -83,7 +83,7 @@ fn numbers(rows: &[Row]) -> Vec<String> {
     wrong
 }
 
-/// Runs the commands once, and gives what is wrong in any of the rows that they show.
+/// Runs the commands once, and returns what is wrong in any of the rows that they show.
 fn show(rooms: &Rooms, tasks: &Tasks, ways: &page::Ways, rows: &[&Row]) -> Vec<String> {
     let all: Vec<String> = rows.iter().map(|row| row.number.to_string()).collect();
     let told = |why: String| format!("line {}, mechanism {}: {why}", rows[0].line, all.join(", "));

@@ -8,8 +8,8 @@ use foldback_providers::ChatTemplate;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The requests of a run step by step under a server that tells this template: two calls at once, one that
-/// fails, a todo list, an answer.
+/// The requests of a run step by step under a server that reports this template: two calls at once, one that fails, a
+/// todo list, an answer.
 fn requests_of_steps(template: Option<&str>) -> Vec<Value> {
     let shell = Shell::new();
     shell.folders(&["work"]);
@@ -32,12 +32,12 @@ fn requests_of_steps(template: Option<&str>) -> Vec<Value> {
     requests
 }
 
-/// What a server of this template tells of itself.
+/// What a server with this template reports about itself.
 fn props(template: Option<&str>) -> Option<Value> {
     template.map(|template| json!({"chat_template": template}))
 }
 
-/// The requests of a planner and of a flow, those for their answers among them, under a server that tells this
+/// The requests of a planner and of a flow, those for their answers among them, under a server that reports this
 /// template.
 fn requests_of_plans(template: Option<&str>) -> Vec<Value> {
     let mut all = Vec::new();
@@ -69,8 +69,8 @@ fn requests_of_plans(template: Option<&str>) -> Vec<Value> {
     all
 }
 
-/// Every request that an agent makes can be said under every chat template that llama.cpp ships. What a
-/// template cannot say is found by itself, for the server tells its template. Nothing is asked of the model.
+/// Every request that an agent makes can be expressed under every chat template that llama.cpp ships. What a template
+/// does not support is detected automatically, because the server reports its template. Nothing is asked of the model.
 #[test]
 fn every_request_can_be_said_under_every_chat_template() {
     let Some(folder) = folder("every_request_can_be_said_under_every_chat_template") else {
@@ -81,7 +81,7 @@ fn every_request_can_be_said_under_every_chat_template() {
         [requests_of_steps(template), requests_of_plans(template)].concat()
     };
     let plain = requests_under(None);
-    // What is read of two templates may be the same, and so are the requests then.
+    // Two templates may have the same properties, and then the requests are the same.
     let mut known: HashMap<String, Vec<Value>> = HashMap::new();
     let (mut refused, mut said) = (Vec::new(), 0);
     for (name, path) in templates(&folder) {
@@ -108,8 +108,8 @@ fn every_request_can_be_said_under_every_chat_template() {
     assert!(said > 600, "{said}");
 }
 
-/// A run over a real server with a model of 135 million parameters. What it answers is nobody's promise; what
-/// was sent and counted is: the server takes every request, bounds hold, and tokens are counted.
+/// A run over a real server with a model of 135 million parameters. Its answers are not checked; what was sent and
+/// counted is: the server accepts every request, limits hold, and tokens are counted.
 fn a_run_keeps_to_the_protocol(server: &Llama) {
     let shell = Shell::new();
     shell.folders(&["work"]);
@@ -128,13 +128,13 @@ fn a_run_keeps_to_the_protocol(server: &Llama) {
     assert!((1..=3).contains(&calls), "{report}");
     assert!(report["input_tokens"].as_u64().unwrap() > 200 * calls, "{report}");
     assert!(report["output_tokens"].as_u64().unwrap() > 0, "{report}");
-    // Whatever it came to, no request was refused.
+    // Whatever the result, no request was refused.
     let why = report["why"].as_str().unwrap_or_default();
     assert!(!why.contains("status") && !why.contains("could not be reached"), "{report}");
     shell.ok(&["export", "--todo", "gate"]);
 }
 
-/// What `model check` says of a server, by question.
+/// The findings of `model check` on a server, by question.
 fn checked(server: &Llama) -> Value {
     let shell = Shell::new();
     let ran =

@@ -123,7 +123,7 @@ fn peak_mb(child: &Child) -> u64 {
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1_000
 }
 
-/// R5, S11: a message may have 100 MB; what is longer is never held, and takes under 64 MB beside that.
+/// R5, S11: a message may have 100 MB; a longer one is never held, and takes under 64 MB beyond that.
 #[cfg(target_os = "linux")]
 #[test]
 fn r5_s11_a_line_of_300_mb_is_refused_within_the_memory_of_a_message() {

@@ -1,7 +1,7 @@
 //! What two real servers with a small real model answered, and what the commands make of it.
 //!
-//! The answers stand in `tests/recorded`. With `FOLDBACK_RECORD=1`, and `FOLDBACK_LLAMA` as in `llama.rs`,
-//! these tests ask the servers and write them anew, best with `--test-threads 1`.
+//! The answers are in `tests/recorded`. With `FOLDBACK_RECORD=1`, and `FOLDBACK_LLAMA` as in `llama.rs`, these tests
+//! ask the servers and rewrite them, best with `--test-threads 1`.
 
 use crate::llama::{Answer, Llama, folder};
 use crate::shell::{Ran, Shell};
@@ -32,7 +32,7 @@ struct Cassette {
     server: Option<Arc<Llama>>,
 }
 
-/// What answers in the place of a server. It outlives the test, and does not keep the server that is recorded.
+/// The stand-in for a server. It outlives the test, and does not keep the recorded server.
 struct Player {
     cassette: Cassette,
     server: Weak<Llama>,
@@ -60,7 +60,7 @@ impl Cassette {
         let exchange = match (server, asked.split_once(' ')) {
             (Some(server), Some((method, path))) => {
                 let mut answer = server.exchange(method, path, body)?;
-                // Where the model lies is nobody's business.
+                // The path of the model is left out.
                 answer.body = answer.body.replace(&*server.folder().to_string_lossy(), "llama");
                 Exchange { asked: asked.to_owned(), answer }
             }
@@ -81,7 +81,7 @@ impl Cassette {
         chats.map(|it| it.answer.clone()).collect()
     }
 
-    /// Writes what was recorded, or sees that everything was played.
+    /// Writes what was recorded, or checks that everything was played.
     fn close(self) {
         if self.server.is_none() {
             assert_eq!(self.left.lock().unwrap().len(), 0, "so many answers are left");
@@ -105,8 +105,8 @@ impl Respond for Player {
     }
 }
 
-/// Checks a server, runs a task with it, and gives the check. The answers of the model are another's business:
-/// that each is counted as its server counts it, and kept word for word, is looked for here.
+/// Checks a server, runs a task with it, and returns the check. The content of the answers is not checked here, but
+/// that each is counted as its server counts it, and kept word for word.
 fn worked_with(cassette: &Cassette) -> Value {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
@@ -130,7 +130,7 @@ fn worked_with(cassette: &Cassette) -> Value {
     let ran = Ran::of(command.env("FOLDBACK_MODEL_MAX_TOKENS", "64").output().unwrap());
     let report = ran.json_lines().into_iter().last().unwrap();
     let answers = cassette.answers().split_off(before);
-    // An answer that came to nothing is asked for again within its call.
+    // An empty answer is asked for again within its call.
     let calls = report["calls"].as_u64().unwrap() as usize;
     assert!((1..=answers.len()).contains(&calls), "{report}");
     assert_eq!(report["input_tokens"], counted(&answers, "prompt_tokens"), "{report}");
@@ -158,7 +158,7 @@ fn counted(answers: &[Answer], member: &str) -> u64 {
     all.filter_map(|piece| piece["usage"][member].as_u64()).sum()
 }
 
-/// The first line of what the model said, as it stands in a text of JSON.
+/// The first line of what the model said, as it is written in JSON.
 fn said(answer: &Answer) -> String {
     let all = pieces(answer);
     let choices = all.iter().map(|piece| &piece["choices"][0]);

@@ -1,4 +1,4 @@
-//! S8: what is recognised as a secret is in no file of the store, whatever door it came by.
+//! S8: what is recognised as a secret is in no file of the store, whichever way it arrived.
 
 use crate::provider::Provider;
 use crate::run::command;
@@ -49,7 +49,7 @@ fn s8_what_was_redacted_is_revealed_to_its_owner_alone() {
     );
     let file = shell.write("deploy.jsonl", &said);
     assert_eq!(redacting(&shell, &["import", &file], Some(KEY)).code, 0);
-    // The same again is nothing new.
+    // A repetition adds nothing.
     let again = redacting(&shell, &["import", &file], Some(KEY));
     assert_eq!(again.code, 0, "{again:?}");
     assert_eq!(leaks(&shell.store()), Vec::<String>::new());
@@ -90,8 +90,8 @@ fn s8_what_is_recorded_line_by_line_is_redacted() {
     assert!(shell.ok(&["export", "--todo", "t"]).text().contains("[redacted github-token 1]"));
 }
 
-/// A task, a result, and what the model says: none of it stays in the store, the journal, the record, the trajectory or the
-/// last request.
+/// A task, a result, and the model's words: none of it stays in the store, the journal, the record, the trajectory or
+/// the last request.
 #[test]
 fn s8_a_run_keeps_no_secret() {
     let shell = Shell::new();

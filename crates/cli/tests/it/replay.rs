@@ -19,7 +19,7 @@ fn the_prompt_of_a_call() {
     let file = shell.write("quay.jsonl", line("quay", quay()));
     let ran = shell.run_bare(&["replay", "--at", "9", &file]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    // Numbered, with roles; the prompt's places are marked, and what was said stands there whole.
+    // Numbered, with roles; the prompt's places are marked, and the messages are shown whole.
     let text = ran.text();
     assert!(text.starts_with("quay · "), "{text}");
     for expected in [
@@ -81,7 +81,7 @@ fn a_conversation_without_an_assistant_calls_after_each_user_message() {
     assert_eq!(full["policy"], "full");
     assert_eq!(full["input_tokens"], report["full"]["input_tokens"]);
     assert_eq!(full["blocks"], 0);
-    // What it says of keeping everything was compared, too.
+    // The figures for keeping everything were compared, too.
     assert_eq!(full["lossless"], true);
     assert!(full["compared_bytes"].as_u64().unwrap() > 500, "{full}");
     let text = shell.run_bare(&["replay", "--policy", "full", &file]);
@@ -140,15 +140,15 @@ fn a_summary_is_measured_and_said_to_have_lost_what_it_lost() {
     assert!(report["problems"][0].as_str().unwrap().ends_with("nothing brings them back"));
     let text = shell.run_bare(&["replay", "--policy", "summary-top-n", &file]);
     assert!(text.text().contains("lossless: NO"), "{}", text.text());
-    // The same figures stand beside the memory's own.
+    // The same figures are beside the memory's own.
     let ours = shell.run_bare(&["replay", "--json", &file]).json();
     assert_eq!(&ours["baselines"]["summary-top-n"], used);
     assert_eq!(ours["lossless"], true);
-    // Under its trigger it keeps everything.
+    // Below its trigger it keeps everything.
     let kept = shell.run_bare(&["replay", "--json", "--policy", "summary-top-n", &small]);
     assert_eq!((kept.code, &kept.json()["lossless"]), (0, &true.into()));
     assert_eq!(kept.json()["input_tokens"], kept.json()["full"]["input_tokens"]);
-    // What the model would get says what it is.
+    // The prompt says what it is.
     let last = report["calls"].to_string();
     let at = ["replay", "--policy", "summary-top-n", "--at", &last, &file];
     let prompt = shell.run_bare(&at);

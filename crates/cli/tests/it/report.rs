@@ -43,7 +43,7 @@ impl Page {
     }
 }
 
-/// What a recorded message says, as the page should have it.
+/// The contents of a recorded message, as the page should have them.
 fn texts(messages: &[Message]) -> Vec<Value> {
     messages.iter().map(|message| Value::from(message.text())).collect()
 }
@@ -115,7 +115,7 @@ fn a_call_in_the_page_is_what_the_model_gets() {
             assert_eq!(text, expected["content"].as_str().unwrap_or_default(), "call {number}");
             assert_eq!(said["r"], expected["role"]);
             tokens += said["k"].as_u64().unwrap();
-            // What stands for a recorded message stands in the order of recording.
+            // The stand-ins for recorded messages are in the order of recording.
             let of = form.map_or(Some(id as u64), |form| form["of"].as_u64());
             assert!(of.is_none() || of > last, "call {number}: {of:?} behind {last:?}");
             last = of.or(last);
@@ -126,7 +126,7 @@ fn a_call_in_the_page_is_what_the_model_gets() {
         sent += tokens;
     }
     assert_eq!(picture["report"]["input_tokens"], sent);
-    // Whatever is in view stands for a message, but for the opening and the suffix.
+    // Everything in view represents a message, except the opening and the suffix.
     let unknown = forms.as_array().unwrap().iter().filter(|form| form["of"].is_null());
     let made = |form: &Value| {
         let text = form["t"].as_str().unwrap();

@@ -11,7 +11,7 @@ pub(crate) fn run(shell: &Shell, provider: &Provider, args: &[&str]) -> Ran {
     Ran::of(command(shell, provider, args).output().unwrap())
 }
 
-/// The same, not begun yet.
+/// The same, not started yet.
 pub(crate) fn command(shell: &Shell, provider: &Provider, args: &[&str]) -> Command {
     shell.folders(&["work"]);
     let mut command = shell.command();
@@ -68,7 +68,7 @@ fn without_a_model_one_line_says_how_to_come_by_one() {
     for words in ["--model", "FOLDBACK_MODEL", "foldback run --demo"] {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
-    // A half of the settings is no reason to speak of the demo.
+    // Incomplete settings are no reason to mention the demo.
     let ran = shell.run(&["run", "mend it", "--model", "unheard-of"]);
     assert!(ran.code == 2 && ran.stderr.contains("give a base URL"), "{}", ran.stderr);
     assert!(!shell.store().join("runs").exists());
@@ -92,7 +92,7 @@ fn a_run_works_in_its_folder_and_keeps_what_was_said() {
     assert_eq!(listed["state"], "done");
     assert_eq!((&listed["strategy"], &listed["context"]), (&json!("react"), &json!("foldback")));
     assert_eq!(listed["calls"], 2);
-    // As the provider counted: it says 100 in and 10 out each time.
+    // As the provider counted: it reports 100 in and 10 out each time.
     assert_eq!((&listed["input_tokens"], &listed["output_tokens"]), (&json!(200), &json!(20)));
     assert_eq!(listed["answer"], "It is written.");
 
@@ -102,7 +102,7 @@ fn a_run_works_in_its_folder_and_keeps_what_was_said() {
         said["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(roles[roles.len() - 4..], ["user", "assistant", "tool", "assistant"]);
 
-    // Done is done: it is told again, and nobody is asked.
+    // A finished run is printed again, and nothing is asked.
     let again = shell.ok(&["run", "--resume", id]);
     assert!(again.text().contains("It is written."), "{again:?}");
     assert_eq!(provider.requests().len(), 2);
@@ -111,8 +111,8 @@ fn a_run_works_in_its_folder_and_keeps_what_was_said() {
     }
 }
 
-/// A server that knows no tool calls and refuses what it does not know: the run works with it in text, and
-/// tells the model of a call that cannot be read.
+/// A server without tool calls that refuses what it does not know: the run works with it in text, and informs the model
+/// of a call that cannot be read.
 #[test]
 fn a_server_without_tool_calls_is_asked_in_text() {
     let shell = Shell::new();
@@ -148,7 +148,7 @@ fn a_server_without_tool_calls_is_asked_in_text() {
     assert!(last(1).contains("could not be read, and is not kept: the tool call"), "{}", last(1));
     assert!(last(2).contains("<tool_response>{\"name\": \"file_write\""), "{}", last(2));
 
-    // Natively the same server refuses, and says why.
+    // With native calls the same server refuses, and says why.
     let ran =
         run(&shell, &provider, &["--strategy", "react", "--id", "native", "Write down: 小雨"]);
     assert_eq!(ran.code, 1, "{ran:?}");
@@ -199,7 +199,7 @@ fn a_run_that_may_not_spend_more_ends_and_goes_on_with_more() {
     assert_eq!((&listed["state"], &listed["calls"]), (&json!("stopped"), &json!(1)));
     assert_eq!(listed["why"], "--max-calls 1 is reached: it may spend no more calls of the model");
     let id = listed["id"].as_str().unwrap();
-    // As it stands there it goes on.
+    // It continues in its current state.
     let goes_on = format!("foldback run --resume {id} --max-calls 2");
     assert!(ran.text().contains(&goes_on), "{}", ran.text());
 
@@ -281,7 +281,7 @@ fn a_name_is_given_once() {
     let provider = Provider::new(vec![Provider::text("Yes."), Provider::text("Again.")]);
     assert_eq!(run(&shell, &provider, &["--id", "one", "--strategy", "react", "Yes?"]).code, 0);
     let ran = run(&shell, &provider, &["--id", "one", "--strategy", "react", "Yes?"]);
-    assert!(ran.code == 2 && ran.stderr.contains("there is a run one already"), "{ran:?}");
+    assert!(ran.code == 2 && ran.stderr.contains("there is already a run one"), "{ran:?}");
     assert_eq!(provider.requests().len(), 1);
 }
 

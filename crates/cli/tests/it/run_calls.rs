@@ -18,7 +18,7 @@ fn shell() -> Shell {
     shell
 }
 
-/// ET10: a block is run where it is the form of calls, and its results are numbered.
+/// ET10: a block is run if it is the form of calls, and its results are numbered.
 #[test]
 fn et10_a_block_is_run_where_it_is_the_form_of_calls() {
     let shell = shell();
@@ -38,7 +38,7 @@ fn et10_a_block_is_run_where_it_is_the_form_of_calls() {
     assert!(shell.ok(&args).text().contains("Again."));
 }
 
-/// An answer that holds a block is not taken for the end where calls are those of the chat API.
+/// An answer that contains a block is not taken for the end if calls are those of the chat API.
 #[test]
 fn a_block_is_no_answer_in_any_form() {
     let shell = shell();
@@ -51,7 +51,7 @@ fn a_block_is_no_answer_in_any_form() {
     assert!(ran.code == 0 && ran.text().contains("小雨。"), "{ran:?}");
     assert!(shows(&provider.requests()[1], "here tools are called by tool calls of the chat API"));
     assert!(!shows(&provider.requests()[1], "小雨"), "nothing of it was run");
-    // One that goes on so fails, and the run says which form it takes.
+    // A model that continues like that fails, and the run says which form it expects.
     let provider = Provider::answering(|_| Provider::text(BLOCK));
     let ran = run(&shell, &provider, &["--strategy", "react", "--id", "again", "Read it"]);
     assert_eq!(ran.code, 1, "{ran:?}");
@@ -60,7 +60,7 @@ fn a_block_is_no_answer_in_any_form() {
     assert!(why.contains("the model writes <execute_tools> blocks"), "{why}");
 }
 
-/// OM12, OM13: where a tool has to be called, `terminate` ends the run, and its status says how it went.
+/// OM12, OM13: if a tool has to be called, `terminate` ends the run, and its status says how it went.
 #[test]
 fn om13_tools_are_required_forbidden_or_named() {
     let shell = shell();
@@ -101,7 +101,7 @@ fn om13_tools_are_required_forbidden_or_named() {
     assert!(ran.code == 2 && ran.stderr.contains("needs --terminate"), "{ran:?}");
 }
 
-/// OM14: a long result is cut where the policy has nothing to look back with, and can be read on in.
+/// OM14: a long result is cut if the policy has nothing to look back with, and can be read on.
 #[test]
 fn om14_a_long_result_is_cut_and_read_on_in() {
     let shell = shell();

@@ -6,7 +6,7 @@ use crate::shell::Shell;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A model that searches for these words, and says of each source its last line.
+/// A model that searches for these words, and quotes the last line of each source.
 pub(crate) fn reader(queries: &'static [&'static str]) -> Provider {
     Provider::answering(move |asked| answer(asked, queries))
 }
@@ -53,8 +53,8 @@ fn documents(shell: &Shell, folder: &str) {
     shell.write(&format!("{folder}/scan.pdf"), b"%PDF-1.4");
 }
 
-/// DS9: links lead to the bytes, from the workspace where the documents stand in it, and from anywhere else
-/// where they do not. What was passed over is told.
+/// DS9: links lead to the bytes, from the workspace if the documents are in it, and from anywhere if they are not.
+/// Skipped files are reported.
 #[test]
 fn ds9_links_can_be_followed_from_the_workspace() {
     for (folder, from) in [("work/docs", "docs/"), ("library", "/")] {
@@ -76,7 +76,7 @@ fn ds9_links_can_be_followed_from_the_workspace() {
         assert!(read.iter().any(|text| text.contains("falls 4.7 metres")), "{answer}");
         assert!(read.iter().any(|text| text.contains("“苍鹭”号在七点十分开船")), "{answer}");
         let told = ran.stderr.replace('\n', " ");
-        assert!(told.contains("2 documents to search; passed over: scan.pdf ("), "{told}");
+        assert!(told.contains("2 documents to search; skipped: scan.pdf ("), "{told}");
     }
 }
 
@@ -90,13 +90,13 @@ fn a_folder_without_documents_ends_the_run_before_the_model_is_asked() {
     let ran = run(&shell, &provider, &args);
     assert!(ran.code == 2 && ran.stderr.contains("there is no document in"), "{ran:?}");
     assert!(provider.requests().is_empty());
-    // With documents it goes on.
+    // With documents it continues.
     documents(&shell, "empty");
     let ran = shell.ok(&["run", "--resume", "search"]);
     assert!(ran.text().contains("4.7 metres"), "{ran:?}");
 }
 
-/// An agent that writes in its workspace can make a folder there a link: that does not choose what a later turn
+/// An agent that writes in its workspace can turn a folder there into a link: that does not choose what a later turn
 /// reads.
 #[cfg(unix)]
 #[test]
@@ -113,8 +113,8 @@ fn a_folder_that_leads_elsewhere_by_now_is_refused() {
     let asked = provider.requests().len();
     let ran = shell.run(&["run", "--todo", "sea", "And now?"]);
     let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(ran.code == 2 && told.contains("leads elsewhere now"), "{ran:?}");
+    assert!(ran.code == 2 && told.contains("now leads elsewhere"), "{ran:?}");
     assert_eq!(provider.requests().len(), asked);
-    // Who names it again means it.
+    // A user who names it again means it.
     shell.ok(&["run", "--todo", "sea", "--documents", &whole, "And now?"]);
 }

@@ -7,17 +7,17 @@ use foldback_agent::AgentEvent;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What the help of a command says, on one line.
+/// The help of a command, on one line.
 fn help(shell: &Shell, command: &str) -> String {
     let help = shell.run_bare(&[command, "--help"]);
     help.text().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The keys that the help names behind some words, up to the end of the object.
+/// The keys that the help names after some words, up to the end of the object.
 fn documented<'h>(help: &'h str, behind: &str) -> BTreeSet<&'h str> {
     let object = help.split(behind).nth(1).unwrap().split('}').next().unwrap();
     let named = object.split('"').skip(1).step_by(2);
-    // The report is told apart by what its `event` is.
+    // The report is identified by its `event`.
     named.filter(|key| *key != "report").collect()
 }
 
@@ -37,7 +37,7 @@ fn what_the_help_says_of_events_is_what_is_sent() {
     let (report, events) = events.split_last().unwrap();
     assert_eq!(keys(report), documented(&help, "The last line is "));
     let named = help.split("`event` is ").nth(1).unwrap().split('.').next().unwrap();
-    // Each that the help names there is, and the other way round.
+    // The help names all of them, and no others.
     let there_are: Vec<&str> =
         named.split([',', ' ']).filter(|w| !["", "or"].contains(w)).collect();
     assert_eq!(there_are, AgentEvent::KINDS);
@@ -91,7 +91,7 @@ fn a_call_that_cannot_be_made_is_told() {
     let ended = events.iter().find(|event| event["event"] == "call_ended").unwrap();
     assert_eq!((&ended["tool"], &ended["success"]), (&json!("web_fetch"), &json!(false)));
     assert!(ended["excerpt"].as_str().unwrap().contains("there is no function"), "{ended}");
-    // A person sees it as well.
+    // A person sees it, too.
     let provider = Provider::new(vec![
         Provider::call("web_fetch", &json!({"url": "https://example.org"})),
         Provider::text("There is no network."),
@@ -100,8 +100,8 @@ fn a_call_that_cannot_be_made_is_told() {
     assert!(ran.stderr.contains("✗ web_fetch"), "{}", ran.stderr);
 }
 
-/// S13: where no sandbox can be had, here because the command runs in one itself, the demo says so, runs no
-/// command, and comes to its end.
+/// S13: if no sandbox is available, here because the command runs in one itself, the demo says so, runs no command, and
+/// finishes.
 #[cfg(target_os = "linux")]
 #[test]
 fn s13_the_demo_does_without_a_sandbox() {

@@ -5,7 +5,7 @@ use crate::run::{only_run, run};
 use crate::shell::Shell;
 use serde_json::json;
 
-/// The answer of a provider that refuses, once, and what is told of it.
+/// The answer of a provider that refuses, once, and what is reported about it.
 fn refused(status: u16, message: &str) -> (String, String) {
     let shell = Shell::new();
     let provider = Provider::new(vec![Provider::refusal(status, message)]);
@@ -28,7 +28,7 @@ fn a_model_that_refuses_is_named() {
     );
 }
 
-/// Each attempt that failed is told, to a person and to a program; then it is there.
+/// Each failed attempt is reported, to a person and to a program; then the answer is there.
 #[test]
 fn a_model_that_is_busy_is_asked_again_and_that_is_told() {
     for (status, is_json) in [(429, false), (500, true)] {
@@ -63,7 +63,7 @@ fn a_server_that_is_not_there_is_named() {
     let why = only_run(&shell)["why"].as_str().unwrap().to_owned();
     assert!(why.contains("could not be reached") && why.contains("(model m at "), "{why}");
     assert!(why.contains(address), "{why}");
-    // Whoever wants the answer alone is told that there is none.
+    // A user who wants only the answer is told that there is none.
     let quiet: Vec<&str> = ["--quiet"].into_iter().chain(args).collect();
     let ran = shell.run(&quiet);
     assert_eq!((ran.code, ran.text(), ran.stderr.lines().count()), (1, "", 1), "{ran:?}");
@@ -71,7 +71,7 @@ fn a_server_that_is_not_there_is_named() {
     assert!(ran.stderr.contains("is stopped: The model failed"), "{}", ran.stderr);
 }
 
-/// Each is refused in a sentence that names what was wrong and what was expected, before anything begins.
+/// Each is refused with a sentence that names what was wrong and what was expected, before anything begins.
 #[test]
 fn what_is_given_wrongly_is_named() {
     let shell = Shell::new();
@@ -89,7 +89,7 @@ fn what_is_given_wrongly_is_named() {
         (&["--demo", "--allow-net", "docs.rs", "--allow-private-net"], &["cannot be used with"]),
         (&["--mcp", &list], &["list.json", "missing field `mcpServers`", "{\"mcpServers\": "]),
         (&["--mcp", "not-there.json"], &["the list of MCP servers not-there.json cannot be used"]),
-        (&["--documents", &file], &["file.txt is a file and no folder"]),
+        (&["--documents", &file], &["file.txt is a file, not a folder"]),
         (&["--strategy", "deep-search"], &["name it with --search", "with --documents"]),
         (
             &["--base-url", "ftp://x"],
@@ -108,7 +108,7 @@ fn what_is_given_wrongly_is_named() {
     assert_eq!(shell.json(&["sessions"]), json!([]));
 }
 
-/// A model that was named wrongly is named anew, and the run goes on.
+/// The name of a model is corrected, and the run continues.
 #[test]
 fn a_run_goes_on_with_another_model() {
     let shell = Shell::new();

@@ -1,4 +1,4 @@
-//! `foldback run`, interrupted at different moments and gone on with.
+//! `foldback run`, interrupted at different moments and resumed.
 
 #![cfg(unix)]
 
@@ -18,7 +18,7 @@ fn interrupt(child: &Child) {
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
 }
 
-/// Interrupts a run with Ctrl-C's signal once it has told of something so many times, and goes on with it.
+/// Interrupts a run with Ctrl-C's signal once it has reported something this often, and resumes it.
 fn interrupted_at(event: &str, times: usize) {
     let shell = Shell::new();
     let is_slow = Arc::new(AtomicBool::new(true));
@@ -27,7 +27,7 @@ fn interrupted_at(event: &str, times: usize) {
         let results = request["messages"].as_array().unwrap().iter();
         match results.filter(|message| message["role"] == "tool").count() {
             0 => Provider::call("file_write", &json!({"path": "a.md", "content": "小雨"})),
-            // Nobody lives to hear it.
+            // The process is already gone.
             _ if slow.load(Ordering::Relaxed) => {
                 Provider::text("Too late.").after(Duration::from_secs(60))
             }

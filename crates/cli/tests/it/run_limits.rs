@@ -1,4 +1,4 @@
-//! `foldback run --max-...`: what is told when a bound is reached, and how a run goes on.
+//! `foldback run --max-...`: what is reported when a limit is reached, and how a run is resumed.
 
 use crate::provider::Provider;
 use crate::run::{only_run, run};
@@ -12,7 +12,7 @@ fn priced(shell: &Shell) -> String {
     shell.write("prices.toml", format!("[model]\ntoken_prices = {prices}\n"))
 }
 
-/// S10: whichever bound is reached, the run says which, ends with 1, and goes on by the line that it prints.
+/// S10: whichever limit is reached, the run says which, ends with 1, and continues with the line that it prints.
 #[test]
 fn s10_a_bound_is_told_and_a_run_goes_on_with_more() {
     // A call takes 110 tokens, which cost 0.0011.
@@ -45,7 +45,7 @@ fn s10_a_bound_is_told_and_a_run_goes_on_with_more() {
 
         let mut resume: Vec<&str> = goes_on.split_whitespace().skip(1).collect();
         if flag == "--max-time" {
-            // It has a second again, which may be little on a busy machine.
+            // It has another second, which may be little on a busy machine.
             resume.extend([flag, "10m"]);
         }
         let ran = shell.run(&resume);
@@ -63,7 +63,7 @@ fn money_bounds_nothing_where_prices_are_not_known() {
     assert_eq!(shell.json(&["sessions"]), json!([]));
 }
 
-/// S10: a sub-agent that never ends takes its part of what is left, and the run comes to its answer.
+/// S10: a sub-agent that never ends takes its part of what is left, and the run gets to its answer.
 #[test]
 fn s10_a_sub_agent_does_not_eat_everything() {
     for (share, calls) in [(None, 1 + 5 + 1), (Some("20"), 1 + 2 + 1)] {

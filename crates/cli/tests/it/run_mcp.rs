@@ -1,7 +1,7 @@
-//! `foldback run --mcp`: the tools of servers, of which one may not be there, or end.
+//! `foldback run --mcp`: the tools of servers, one of which may be missing or end.
 //!
-//! `FOLDBACK_PYTHON_MCP` names a Python that has the package `mcp`; without it the test of a real server
-//! says that it is skipped.
+//! `FOLDBACK_PYTHON_MCP` names a Python that has the package `mcp`; without it the test of a real server reports that
+//! it is skipped.
 
 use crate::provider::Provider;
 use crate::run::run;
@@ -13,7 +13,7 @@ fn list(shell: &Shell, servers: &Value) -> String {
     shell.write("servers.json", json!({ "mcpServers": servers }).to_string())
 }
 
-/// What the model was told of its calls, in the last request.
+/// What the model was told about its calls, in the last request.
 fn results(provider: &Provider) -> Vec<String> {
     let last = provider.requests().pop().unwrap();
     let messages = last["messages"].as_array().unwrap().clone();
@@ -28,7 +28,7 @@ fn a_real_server_is_listed_called_and_started_again() {
         return;
     };
     let shell = Shell::new();
-    // The server stands beside the list, and is named from there.
+    // The server is beside the list, and is named relative to it.
     let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/weather.py");
     std::fs::copy(server, shell.path("weather.py")).unwrap();
     let servers = list(&shell, &json!({"weather": {"command": python, "args": ["weather.py"]}}));
@@ -53,7 +53,7 @@ fn a_real_server_is_listed_called_and_started_again() {
     assert!(results[3].contains('9'), "{results:?}");
 }
 
-/// One that does not start is told to a person and to a program, and the run goes on without it.
+/// A server that does not start is reported to a person and to a program, and the run continues without it.
 #[test]
 fn a_server_that_does_not_start_is_told() {
     for is_json in [false, true] {
@@ -75,7 +75,7 @@ fn a_server_that_does_not_start_is_told() {
     }
 }
 
-/// S5: a program is looked for beside the list that names it, and not where the agent may write.
+/// S5: a program is looked up beside the list that names it, and not where the agent may write.
 #[cfg(unix)]
 #[test]
 fn s5_a_server_runs_beside_its_list() {
@@ -88,7 +88,7 @@ fn s5_a_server_runs_beside_its_list() {
     assert!(shell.path("seen").exists() && !shell.path("work/seen").exists(), "{ran:?}");
 }
 
-/// The scripted server of these tests; `None` where there is no Python to run it.
+/// The scripted server of these tests; `None` if there is no Python to run it.
 pub(crate) fn harbour(shell: &Shell) -> Option<String> {
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         eprintln!("SKIPPED: there is no python3");
@@ -99,8 +99,8 @@ pub(crate) fn harbour(shell: &Shell) -> Option<String> {
     Some(list(shell, &json!({"harbour": {"command": "python3", "args": ["servers.py"]}})))
 }
 
-/// CX6, BS4, BS8: a deck of slides that one tool makes is given to the next, to a file and to a command by its
-/// name, and its bytes are in no request.
+/// CX6, BS4, BS8: a deck of slides that one tool makes is given by its name to the next, to a file and to a command,
+/// and its bytes are in no request.
 #[test]
 fn cx6_bs8_a_deck_goes_from_tool_to_tool_by_reference() {
     let shell = Shell::new();

@@ -1,4 +1,4 @@
-//! `foldback run --search`: a deep search in whatever can be searched.
+//! `foldback run --search`: a deep search in each kind of source.
 
 use crate::provider::Provider;
 use crate::run::run;
@@ -17,8 +17,8 @@ fn searched(shell: &Shell, provider: &Provider, kind: &str, more: &[&str]) -> Ra
     run(shell, provider, &args)
 }
 
-/// DS9: a search engine's pages are cited by their addresses. One in a private network is asked only where that
-/// is allowed.
+/// DS9: a search engine's pages are cited by their addresses. One in a private network is asked only if that is
+/// allowed.
 #[test]
 fn ds9_a_search_engine_is_asked() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -66,7 +66,10 @@ fn ds9_the_tool_of_a_server_searches() {
     let ran = searched(&shell, &provider, "mcp:harbour/find", &["--mcp", &servers]);
     assert_eq!(ran.code, 2, "{ran:?}");
     let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("there are harbour_make, harbour_render, harbour_search"), "{told}");
+    assert!(
+        told.contains("available tools: harbour_make, harbour_render, harbour_search"),
+        "{told}"
+    );
     let ran = searched(&shell, &provider, "mcp:harbour/search", &[]);
     assert!(ran.code == 2 && ran.stderr.contains("--mcp FILE"), "{ran:?}");
 }

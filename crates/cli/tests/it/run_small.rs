@@ -16,8 +16,8 @@ fn tools(request: &Value) -> Vec<&str> {
     tools.map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
 }
 
-/// The estimated tokens of a request: what is said and called, and the tools. How a server writes that down is
-/// its own matter.
+/// The estimated tokens of a request: what is said and called, and the tools. How a server writes that down does not
+/// matter.
 fn tokens(request: &Value) -> usize {
     let of = |value: &Value| Estimate.count(value.as_str().unwrap_or(&value.to_string()));
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -35,7 +35,7 @@ fn tokens(request: &Value) -> usize {
     tokens
 }
 
-/// The agent has those tools that are named, by family or by name, and its memory's.
+/// The agent has the tools that are named, by family or by name, and its memory's.
 #[test]
 fn an_agent_has_the_tools_that_it_is_given() {
     let shell = Shell::new();
@@ -49,7 +49,7 @@ fn an_agent_has_the_tools_that_it_is_given() {
     assert!(!own.contains(&"todo_write") && !own.contains(&"shell_run"), "{own:?}");
 }
 
-/// A next turn has the tools of the one before, until others are named.
+/// A turn has the tools of the previous one, until others are named.
 #[test]
 fn a_next_turn_has_the_tools_that_it_is_given() {
     let shell = Shell::new();
@@ -84,7 +84,7 @@ fn a_small_window_needs_no_shell() {
     assert_eq!(ran.code, 0, "{ran:?}");
 }
 
-/// A run goes on with the window with which it began, whatever its server says by then.
+/// A resumed run keeps the window with which it began, whatever its server says by then.
 #[test]
 fn a_run_goes_on_in_the_window_that_it_had() {
     let shell = Shell::new();
@@ -107,8 +107,8 @@ fn props(window: u32) -> Option<Value> {
     Some(json!({"default_generation_settings": {"n_ctx": window}}))
 }
 
-/// A server with a small window is asked with few tools and a short head, and a note says so. Each request
-/// leaves room for the answer, also once the conversation is longer than the window.
+/// A server with a small window is asked with few tools and short instructions, and a note says so. Each request leaves
+/// room for the answer, even once the conversation is longer than the window.
 #[test]
 fn a_small_window_is_kept_to() {
     let shell = Shell::new();
@@ -190,7 +190,7 @@ fn empty_answers_do_not_make_the_conversation_longer() {
     assert_eq!(told.matches("Your last message was empty").count(), 1, "{told}");
 }
 
-/// A model that goes round and round until it is cut off ends the run, with the reason.
+/// A model that repeats itself until it is cut off ends the run, with the reason.
 #[test]
 fn a_model_that_repeats_itself_ends_the_run() {
     let shell = Shell::new();
@@ -203,7 +203,7 @@ fn a_model_that_repeats_itself_ends_the_run() {
     assert!(why.contains("repeats itself without an end"), "{why}");
 }
 
-/// An answer that is cut in the middle of data is no endless repetition: the model goes on.
+/// An answer that is cut in the middle of data is not an endless repetition: the model continues.
 #[test]
 fn a_cut_answer_is_gone_on_with() {
     let shell = Shell::new();
@@ -214,7 +214,7 @@ fn a_cut_answer_is_gone_on_with() {
     assert_eq!(ran.code, 0, "{ran:?}");
 }
 
-/// What was repeated stands in the conversation, and a run that goes on asks again.
+/// What was repeated is in the conversation, and a resumed run asks again.
 #[test]
 fn a_repetition_is_recorded_and_asked_again() {
     let shell = Shell::new();
@@ -229,7 +229,7 @@ fn a_repetition_is_recorded_and_asked_again() {
     assert_eq!(ran.code, 0, "{ran:?}");
 }
 
-/// A server that counts far fewer tokens than were sent has passed over the tools: a note says so.
+/// A server that counts far fewer tokens than were sent has ignored the tools: a note says so.
 #[test]
 fn tools_that_do_not_arrive_are_noted() {
     let shell = Shell::new();
@@ -240,7 +240,7 @@ fn tools_that_do_not_arrive_are_noted() {
     assert!(told.contains("tools seem not to arrive: the server counted 100 of about"), "{told}");
 }
 
-/// Everything that is wrong with one call stands in its answer once, and on the screen once.
+/// Everything wrong with one call is in its answer once, and on the screen once.
 #[test]
 fn a_faulty_call_is_reported_once() {
     let shell = Shell::new();

@@ -27,8 +27,8 @@ fn one_plan_is_made_and_run() {
     assert_eq!(only_run(&shell)["calls"], 2);
 }
 
-/// OP8: where the server streams, steps that change nothing start while their plan is still being written,
-/// unless a flag says not to, or else the project's file, or else the user's.
+/// OP8: if the server streams, steps that change nothing start while their plan is still being written, unless a flag
+/// says not to, or else the project's file, or else the user's.
 #[test]
 fn op8_plans_are_streamed_unless_it_is_said_otherwise() {
     let plan = plan(&json!({
@@ -69,7 +69,7 @@ fn op8_plans_are_streamed_unless_it_is_said_otherwise() {
     }
 }
 
-/// OP14: adaptive plans first, and goes step by step where the planner says that it has to.
+/// OP14: adaptive plans first, and goes step by step if the planner says that it has to.
 #[test]
 fn op14_adaptive_goes_on_step_by_step() {
     let shell = Shell::new();

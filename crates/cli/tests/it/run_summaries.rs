@@ -9,7 +9,7 @@ fn is_summary(request: &Value) -> bool {
     request["messages"][0]["content"].as_str().is_some_and(|text| text.starts_with("You sum up"))
 }
 
-/// A model that reads files until they are many, and that sums up what it is given.
+/// A model that reads files until there are many, and that sums up what it is given.
 fn reading() -> Provider {
     Provider::answering(|request| {
         if is_summary(request) {
@@ -31,7 +31,7 @@ fn reading() -> Provider {
     })
 }
 
-/// CX4: summaries are written by the model that was named, are in view, and are counted and shown apart.
+/// CX4: summaries are written by the model that was named, are in view, and are counted and shown separately.
 #[test]
 fn cx4_a_model_writes_the_summaries() {
     let shell = Shell::new();

@@ -8,7 +8,7 @@ use serde_json::json;
 use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-/// S13: pages are fetched of hosts that were named, and of this machine only where that was said as well.
+/// S13: pages are fetched from hosts that were named, and from this machine only if that was allowed as well.
 #[test]
 fn s13_only_what_is_allowed_is_fetched() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -45,7 +45,7 @@ fn s13_only_what_is_allowed_is_fetched() {
     assert_eq!(fetched.len(), 1, "what is refused is not asked for");
 }
 
-/// What settings say of their hosts is not said of those that a flag names.
+/// What settings say about their hosts does not apply to those that a flag names.
 #[test]
 fn hosts_of_a_flag_are_private_only_where_a_flag_says_so() {
     let shell = Shell::new();

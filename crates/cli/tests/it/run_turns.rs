@@ -15,7 +15,7 @@ pub(crate) fn shows(request: &Value, words: &str) -> bool {
     request["messages"].to_string().contains(words)
 }
 
-/// Writes so many files, a call each, and says so. Where it is held up, its answer comes too late.
+/// Writes this many files, a call each, and reports it. If it is held up, its answer comes too late.
 fn writer(files: usize, held_up_at: usize, is_held_up: &Arc<AtomicBool>) -> Provider {
     let (mut written, is_held_up) = (0, Arc::clone(is_held_up));
     Provider::answering(move |_| {
@@ -32,8 +32,8 @@ fn writer(files: usize, held_up_at: usize, is_held_up: &Arc<AtomicBool>) -> Prov
     })
 }
 
-/// A task of 120 calls runs to its end, also when its process is killed at the 70th: no call is made twice,
-/// and the model is asked nothing again.
+/// A task of 120 calls runs to its end, even if its process is killed at the 70th: no call is made twice, and the model
+/// is asked nothing again.
 #[test]
 fn a_task_of_many_calls_is_killed_and_goes_on() {
     let shell = Shell::new();
@@ -76,21 +76,21 @@ fn steps_are_bounded_where_that_is_asked_for() {
     let why = shell.json(&["sessions"])[0]["why"].clone();
     assert_eq!(why, "--max-steps 2 is reached: it may take no more steps");
     assert!(ran.text().ends_with("foldback run --resume files --max-steps 4\n"), "{}", ran.text());
-    // As it was, it comes to the same end; with more steps it goes on.
+    // Without a change, it ends in the same way; with more steps it continues.
     assert_eq!(shell.run(&["run", "--resume", "files"]).code, 1);
     let ran = shell.ok(&["run", "--resume", "files", "--max-steps", "9"]);
     assert!(ran.text().contains("全部写好了。"), "{ran:?}");
     assert_eq!(provider.requests().len(), 6, "nobody is asked twice");
 }
 
-/// What a model answers in a conversation of ten turns: it reads a file in the first, talks at length, and is
-/// asked in the tenth what that file said, which it has to look up.
+/// The answers of a model in a conversation of ten turns: it reads a file in the first, talks at length, and is asked
+/// in the tenth what that file said, which it has to look up.
 fn reader(turn: &Arc<AtomicUsize>) -> Provider {
     let (turn, mut asked) = (Arc::clone(turn), (0, 0));
     Provider::answering(move |request| {
         let now = turn.load(Ordering::Relaxed);
         asked = if asked.0 == now { (now, asked.1 + 1) } else { (now, 1) };
-        // What is sought stands in a number: the words around it may be anywhere.
+        // The sought fact is a number: the words around it may be anywhere.
         let sees = shows(request, "7714");
         match asked {
             (1, 1) => Provider::call("file_read", &json!({"path": "潮位.md"})),
@@ -189,7 +189,7 @@ fn a_conversation_is_named_by_what_it_is() {
         assert_eq!(ran.code, code, "{args:?}: {ran:?}");
         assert!(ran.stderr.contains(words), "{args:?}: {}", ran.stderr);
     };
-    let words = "there is a todo quay already; `foldback run --todo quay";
+    let words = "there is already a todo quay; `foldback run --todo quay";
     refused(&["--id", "quay", "And now?"], 2, words);
     refused(&["--id", "quay", "--context", "full", "And now?"], 2, words);
     refused(&["--todo", "harbour", "And now?"], 1, "harbour");
@@ -199,8 +199,7 @@ fn a_conversation_is_named_by_what_it_is() {
     assert!(provider.requests().is_empty());
 }
 
-/// The same conversation stands before the model under every policy: a next turn keeps the policy, and may
-/// be given another.
+/// The model has the same conversation under every policy: a next turn keeps the policy, and may be given another.
 #[test]
 fn a_conversation_is_the_same_under_every_policy() {
     let shell = Shell::new();
@@ -227,7 +226,7 @@ fn a_conversation_is_the_same_under_every_policy() {
     assert!(policies.iter().all(|policy| texts.contains(&format!("Sure of {policy}?"))), "{texts}");
 }
 
-/// A turn that was stopped goes on until the next one was asked; then that one does.
+/// A turn that was stopped can be resumed until the next one was asked; then that one can.
 #[test]
 fn a_turn_that_was_stopped_is_gone_on_with_or_passed_over() {
     let shell = Shell::new();
@@ -238,17 +237,16 @@ fn a_turn_that_was_stopped_is_gone_on_with_or_passed_over() {
     let args = ["--strategy", "react", "--id", "see", "--max-calls", "1", "What is here?"];
     assert_eq!(run(&shell, &provider, &args).code, 1);
     let ran = shell.ok(&["run", "--todo", "see", "Never mind."]);
-    let words =
-        "the turn before is stopped; `foldback run --resume see` would have gone on with it";
+    let words = "the previous turn is stopped; `foldback run --resume see` would have continued it";
     assert!(ran.stderr.contains(words), "{}", ran.stderr);
     let ran = shell.run(&["run", "--resume", "see"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("has gone on: its last turn is see:2"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("has continued: its last turn is see:2"), "{}", ran.stderr);
     let ran = shell.ok(&["run", "--resume", "see:2"]);
     assert!(ran.text().contains("Then something else.") && ran.stderr.contains("--todo see"));
 }
 
-/// A settings file that is named each time says nothing new.
+/// A settings file that is named each time adds nothing.
 #[test]
 fn a_next_turn_asks_the_same_model_where_a_settings_file_is_named() {
     let shell = Shell::new();
@@ -266,7 +264,7 @@ fn a_next_turn_asks_the_same_model_where_a_settings_file_is_named() {
     assert_eq!(provider.requests()[1]["model"], "scripted");
 }
 
-/// Two turns of a conversation do not stand beside each other, however close they begin.
+/// Two turns of a conversation do not run concurrently, however close they begin.
 #[test]
 fn a_turn_waits_for_the_one_before() {
     let shell = Shell::new();
@@ -283,6 +281,6 @@ fn a_turn_waits_for_the_one_before() {
     let both = [next(), next()].map(|child| Ran::of(child.wait_with_output().unwrap()));
     let codes: Vec<i32> = both.iter().map(|ran| ran.code).collect();
     assert!(codes.contains(&0) && codes.contains(&2), "{both:?}");
-    assert!(both.iter().any(|ran| ran.stderr.contains("is being worked on")), "{both:?}");
+    assert!(both.iter().any(|ran| ran.stderr.contains("is in progress")), "{both:?}");
     assert_eq!(shell.json(&["sessions"]).as_array().unwrap().len(), 2);
 }

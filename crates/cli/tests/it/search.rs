@@ -31,7 +31,7 @@ fn hits_show_the_lines_and_the_explanation() {
     assert!(text.contains("bm25") && text.contains("relevance"), "{text}");
 }
 
-/// TL1: every part of a score is told, and they add up.
+/// TL1: every part of a score is shown, and they add up.
 #[test]
 fn tl1_the_parts_of_a_score_are_told() {
     let shell = Shell::with_quay();
@@ -96,7 +96,7 @@ fn td1_a_search_never_crosses_todos() {
     assert!(!text.contains("quokka"), "{text}");
     let own = shell.json(&["search", "--todo", "other", "quokka-77"]);
     assert_eq!(own["hits"][0]["block_id"], "b_other_001");
-    // A block of another todo is told like one that never was.
+    // A block of another todo is reported like one that never existed.
     let foreign = shell.run(&["load", "--todo", "quay", "b_other_001"]);
     let none = shell.run(&["load", "--todo", "quay", "b_never_001"]);
     assert_eq!((foreign.code, none.code), (1, 1));
@@ -108,7 +108,7 @@ fn a_replay_shows_recalls_only_where_something_folded() {
     let shell = Shell::new();
     let file = shell.write("quay.jsonl", line("quay", quay()));
     let short = shell.write("short.jsonl", line("short", quay()[..3].to_vec()));
-    let heading = "What folded is found again";
+    let heading = "Folded content is found again";
     assert!(shell.run_bare(&["replay", &file]).text().contains(heading));
     assert!(!shell.run_bare(&["replay", &short]).text().contains(heading));
     assert!(!shell.run_bare(&["-q", "replay", &file]).text().contains(heading));
@@ -180,7 +180,7 @@ fn with_ledger() -> Shell {
     shell
 }
 
-/// BS6: a damaged payload keeps nobody from the block that it stood in.
+/// BS6: a damaged payload does not hide the block that it was in.
 #[test]
 fn bs6_a_search_goes_on_beside_a_damaged_payload() {
     let shell = with_ledger();
@@ -196,11 +196,11 @@ fn bs6_a_search_goes_on_beside_a_damaged_payload() {
     assert!(ran.stderr.contains("message 2 cannot be shown"), "{ran:?}");
 }
 
-/// S12: hostile questions are answered or refused in a sentence, as far as a command line can say them.
+/// S12: hostile questions are answered, or refused with a sentence, as far as a command line can express them.
 #[test]
 fn s12_hostile_queries_are_answered_on_the_command_line() {
     let shell = Shell::with_quay();
-    // Not more: each is a process of its own.
+    // No more than that: each is a process of its own.
     let queries = foldback_testkit::hostile_queries(1_000).into_iter();
     let sayable = queries.filter(|query| !query.contains('\0') && query.len() < 100_000);
     for query in sayable.step_by(23) {
@@ -214,8 +214,8 @@ fn s12_hostile_queries_are_answered_on_the_command_line() {
     }
 }
 
-/// R4: what was not searched is named on stderr and in the JSON, of one todo and of all, whether anything was
-/// found or not.
+/// R4: what was not searched is named on stderr and in the JSON, for one todo and for all, whether or not anything was
+/// found.
 #[test]
 fn r4_a_search_names_what_it_could_not_look_into() {
     let shell = with_ledger();

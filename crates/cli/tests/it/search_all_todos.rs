@@ -43,7 +43,7 @@ fn rc7_hits_of_every_todo_are_one_list_and_say_whose_they_are() {
     let text = shell.ok(&["search", "--all-todos", "--explain", "-k", "1", "lease_seconds"]);
     assert!(text.text().starts_with("1. b_quay_001  quay  score "), "{}", text.text());
     assert!(text.text().contains("bm25"), "{}", text.text());
-    // With its index it is the same list.
+    // With its index the list is the same.
     shell.ok(&["search", "--all-todos", "--index", "lamp"]);
     assert!(shell.store().join("index/all/catalogue").exists());
     assert_eq!(todos(&shell, &["lamp 灯 lease_seconds"]), all);

@@ -5,7 +5,7 @@ use crate::run::{command, only_run, run};
 use crate::shell::{Ran, Shell, line, quay};
 use serde_json::{Value, json};
 
-/// Writes the user's own settings file, and gives its path.
+/// Writes the user's own settings file, and returns its path.
 pub(crate) fn user(shell: &Shell, text: &str) -> String {
     shell.folders(&[".config/foldback"]);
     shell.write(".config/foldback/foldback.toml", text)
@@ -62,7 +62,7 @@ fn a_file_of_settings_is_written_once_and_changes_nothing() {
     assert_eq!(said.text(), format!("wrote {}\n", path.display()));
     assert_eq!(shell.json(&["config"]), before);
     let again = shell.run(&["config", "init"]);
-    assert!(again.code == 2 && again.stderr.contains("there is a "), "{again:?}");
+    assert!(again.code == 2 && again.stderr.contains("already exists"), "{again:?}");
 }
 
 #[test]
@@ -73,11 +73,11 @@ fn a_broken_setting_is_named_with_file_and_line() {
     let expected =
         format!("{own}:2: there is no setting agent.max_step; did you mean agent.max_steps?");
     assert!(told.code == 2 && told.stderr.contains(&expected), "{told:?}");
-    // What helps to mend it goes on.
+    // The commands that help to repair it still work.
     assert!(shell.ok(&["config", "path"]).text().contains(&own));
 }
 
-/// A project comes from somebody else: what it may not say ends the command before anything is done.
+/// A project comes from somebody else: a forbidden setting ends the command before anything is done.
 #[test]
 fn a_project_cannot_permit_what_its_user_did_not() {
     let shell = Shell::new();
@@ -89,10 +89,10 @@ fn a_project_cannot_permit_what_its_user_did_not() {
     ] {
         shell.write("foldback.toml", said);
         let told = run(&shell, &provider, &["What is here?"]);
-        assert!(told.code == 2 && told.stderr.contains("a project's file may not say"), "{told:?}");
+        assert!(told.code == 2 && told.stderr.contains("a project's file may not set"), "{told:?}");
     }
     assert!(provider.requests().is_empty());
-    // The same words in a file that the user names are the user's.
+    // The same text in a file that the user names counts as the user's.
     let named = shell.write("foldback.toml", "[tools]\nhosts = [\"docs.rs\"]");
     let rows = shell.json(&["--settings", &named, "config"]);
     assert_eq!(row(&rows, "tools.hosts")["value"], json!(["docs.rs"]));
@@ -208,7 +208,7 @@ fn steps_are_bounded_and_a_resumed_run_has_the_settings_that_it_began_with() {
     user(&shell, "[agent]\nmax_steps = 2\ninstructions = \"Be brief.\"\n");
     let ran = run(&shell, &provider, &["--id", "look", "--strategy", "react", "Look around"]);
     assert_eq!((ran.code, provider.requests().len()), (1, 2), "{ran:?}");
-    // The file is another one by now.
+    // The file has changed by now.
     user(&shell, "[agent]\nmax_steps = 5\ninstructions = \"Be long.\"\n");
     let again = shell.run(&["run", "--resume", "look"]);
     assert_eq!((again.code, provider.requests().len()), (1, 2), "{again:?}");
@@ -216,7 +216,7 @@ fn steps_are_bounded_and_a_resumed_run_has_the_settings_that_it_began_with() {
     assert!(system.ends_with("Be brief."), "{system}");
 }
 
-/// A plan whose step fails is made anew as often as the settings allow.
+/// A plan whose step fails is rebuilt as often as the settings allow.
 #[test]
 fn replans_are_bounded() {
     for (replans, asked) in [("0", 2), ("2", 4)] {
@@ -231,7 +231,7 @@ fn replans_are_bounded() {
     }
 }
 
-/// A prompt keeps to its budget: what does not fit is left to the tools that look back.
+/// A prompt keeps to its budget: the tools for looking back give access to what does not fit.
 #[test]
 fn a_prompt_keeps_to_its_budget() {
     let sent = |budget: &str| {
@@ -264,7 +264,7 @@ fn limits_come_from_the_settings_and_a_project_lowers_them() {
     assert_eq!(provider.requests().len(), 7);
 }
 
-/// The demo's recorded turns are of an agent with nothing set.
+/// The demo's recorded turns were made by an agent without any settings.
 #[test]
 fn the_demo_is_as_it_is_whatever_is_set() {
     let shell = Shell::new();

@@ -6,7 +6,7 @@ use crate::settings::user;
 use crate::shell::{Ran, Shell};
 use serde_json::{Value, json};
 
-/// A model that lists files once, and is done.
+/// A model that lists files once, and then finishes.
 fn lister() -> Provider {
     Provider::answering(|asked| {
         let messages = asked["messages"].as_array().unwrap();
@@ -79,8 +79,8 @@ fn a_session_stays_at_one_of_several_servers() {
     assert!(homes.iter().all(|runs| *runs > 0), "{homes:?} of {first} and {second}");
 }
 
-/// A model that is named for a role is served where the main one is, and is shown its key; at another
-/// address it is not.
+/// A model that is named for a role uses the server of the main one, and receives its key; at another address it does
+/// not.
 #[test]
 fn a_key_is_shown_to_the_server_that_it_is_for() {
     let shell = Shell::new();
@@ -105,8 +105,8 @@ fn a_key_is_shown_to_the_server_that_it_is_for() {
     assert!(other.keys().iter().all(Option::is_none), "{:?}", other.keys());
 }
 
-/// A conversation stays at its server, and settings that name another one by then give it neither their key nor
-/// their further servers.
+/// A conversation stays at its server, and settings that by then name another one give it neither their key nor their
+/// further servers.
 #[test]
 fn a_key_of_today_is_not_shown_to_the_server_of_before() {
     let shell = Shell::new();

@@ -1,5 +1,5 @@
-//! Who does what in a run, as the settings say it: executors of a flow, calculators, readers of the whole
-//! context, and the models of a deep search.
+//! Who does what in a run, according to the settings: executors of a flow, calculators, readers of the whole context,
+//! and the models of a deep search.
 
 use crate::provider::{Provider, Turn};
 use crate::run::{only_run, run};
@@ -69,7 +69,7 @@ fn what_settings_name_and_nobody_has_is_refused() {
     for (settings, told) in [
         (
             "[[flow.executors]]\nname = \"A\"\nmodel = \"small\"\n",
-            "a role names the model \"small\"; under [models] there is none",
+            "a role names the model \"small\"; [models] has: none",
         ),
         (
             "[[flow.executors]]\nname = \"A\"\ntools = [\"web_*\"]\n",
@@ -218,7 +218,7 @@ fn a_tool_is_handed_the_whole_context() {
     assert_eq!(schema["required"], json!(["path"]));
 }
 
-/// How the instructions begin by which links are set into a draft.
+/// The beginning of the instructions for setting links into a draft.
 const SECOND_PASS: &str = "You add citations to a draft";
 
 /// DS3: queries, reflection and answer have models of their own; DS12: links are set afterwards.

@@ -13,7 +13,7 @@ pub(crate) struct Shell {
     dir: TempDir,
 }
 
-/// What a command has printed.
+/// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -45,12 +45,12 @@ impl Shell {
         path.to_str().unwrap().to_owned()
     }
 
-    /// Makes folders, and those that they stand in.
+    /// Makes folders, and their parents.
     pub(crate) fn folders(&self, names: &[&str]) {
         names.iter().for_each(|name| std::fs::create_dir_all(self.path(name)).unwrap());
     }
 
-    /// The todos of the store, in the order of their making.
+    /// The todos of the store, in order of creation.
     #[track_caller]
     pub(crate) fn todos(&self) -> Vec<String> {
         let todos = self.json(&["todos"]);
@@ -85,7 +85,7 @@ impl Shell {
         Ran::of(self.command().arg("--store").arg(self.store()).args(args).output().unwrap())
     }
 
-    /// Runs the command with the store of this shell; nobody reads its results.
+    /// Runs the command with the store of this shell, while nobody reads its results.
     pub(crate) fn run_unread(&self, args: &[&str]) -> Ran {
         let mut command = self.command();
         command.arg("--store").arg(self.store()).args(args);

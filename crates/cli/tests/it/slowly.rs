@@ -1,4 +1,4 @@
-//! A server before a provider that passes streamed answers on frame by frame, with a pause behind each.
+//! A server before a provider that passes on streamed answers frame by frame, with a pause after each.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,8 +7,8 @@ use std::time::Duration;
 /// The frame at which the connection is broken off.
 pub(crate) const BREAK: &str = ": break\n\n";
 
-/// Passes requests to the server at a base URL on, and gives its own base URL. It serves for as long as the
-/// tests go on.
+/// Passes requests on to the server at a base URL, and returns its own base URL. It serves for as long as the tests
+/// run.
 pub(crate) fn before(url: &str, pause: Duration) -> String {
     let (server, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

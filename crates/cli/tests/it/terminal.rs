@@ -1,4 +1,4 @@
-//! What is recorded or comes from elsewhere steers no terminal. Each command runs on a real pseudo-terminal.
+//! What is recorded or comes from elsewhere cannot control a terminal. Each command runs on a real pseudo-terminal.
 
 use crate::provider::Provider;
 use crate::run;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
-/// Texts that steer terminals, by what they do to one that shows them as they are.
+/// Texts that control terminals, by what they do to one that shows them as they are.
 const HOSTILE: [(&str, &str); 18] = [
     ("clears the screen", "\x1b[2J\x1b[H"),
     ("hides and colours", "\x1b[8m\x1b[38;5;196m\x1b[31m"),
@@ -29,7 +29,7 @@ const HOSTILE: [(&str, &str); 18] = [
     ("isolates", "\u{2066}a\u{2067}b\u{2068}c\u{2069}"),
 ];
 
-/// Runs a command on a terminal, as `script` makes one; gives its exit code and what reached the terminal.
+/// Runs a command on a terminal, as `script` makes one; returns its exit code and what reached the terminal.
 fn on_terminal(command: &Command) -> (i32, String) {
     let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', "'\\''"));
     let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
@@ -44,7 +44,7 @@ fn on_terminal(command: &Command) -> (i32, String) {
     (ran.status.code().unwrap(), shown)
 }
 
-/// Whether there is a terminal to be had; says so where there is none.
+/// Whether a terminal is available; reports if there is none.
 fn has_terminal() -> bool {
     let is_there = Command::new("script").arg("--version").output().is_ok();
     if !is_there {
@@ -53,8 +53,8 @@ fn has_terminal() -> bool {
     is_there
 }
 
-/// What steers in the text, beside line breaks and the styles of the program: bold, dimmed, underlined, and the
-/// plain colours.
+/// The control sequences in the text, apart from line breaks and the styles of the program: bold, dimmed, underlined,
+/// and the plain colours.
 fn steering(text: &str) -> Vec<String> {
     let mut text = text.replace("\r\n", "\n");
     for style in [0, 1, 2, 4, 31, 32, 33, 34, 35, 36] {
@@ -84,7 +84,7 @@ fn check(shell: &Shell, args: &[&str]) -> String {
     shown
 }
 
-/// A conversation that has the text wherever there can be one, and the payload that is kept outside.
+/// A conversation that has the text wherever it can be, and the payload that is kept outside.
 fn conversation(text: &str) -> (String, String) {
     let payload = format!("{text}\r\nfar and quokka {text}\n").repeat(900) + text;
     let arguments = json!({ "path": text, text: "x" }).to_string();
@@ -117,7 +117,7 @@ fn s4_what_is_recorded_steers_no_terminal() {
         return;
     }
     let text = hostile();
-    // No program can be given an argument with a NUL.
+    // No program can receive an argument with a NUL.
     let argument = text.replace('\0', "");
     let shell = Shell::new();
     let (line, payload) = conversation(&text);
@@ -168,7 +168,7 @@ fn s4_what_is_recorded_steers_no_terminal() {
     ];
     for args in json {
         let shown = check(&shell, args);
-        // It is JSON of the same meaning.
+        // It is JSON with the same meaning.
         let read = serde_json::from_str(&shown);
         let mut read: Value = read.unwrap_or_else(|error| panic!("{error}: {args:?}: {shown}"));
         let mut piped = shell.run(args).json();
@@ -177,7 +177,7 @@ fn s4_what_is_recorded_steers_no_terminal() {
         }
         assert!(read == piped, "{args:?}: {shown}");
     }
-    // What goes into a pipe is what was recorded.
+    // A pipe receives what was recorded.
     assert_eq!(shell.ok(&["load", "--todo", todo, &reference]).stdout, payload.as_bytes());
     let exported = shell.ok(&["export", "--todo", todo]);
     let talk = std::fs::read_to_string(file).unwrap();

@@ -37,7 +37,7 @@ fn damage_is_found_and_named() {
     let shell = Shell::with_quay();
     let database = shell.store().join("store.sqlite");
     let bytes = std::fs::read(&database).unwrap();
-    // A byte of a message that stands nowhere else.
+    // A byte of a message that occurs nowhere else.
     let needle = "现在没有".as_bytes();
     assert!(bytes.windows(needle.len()).all(|window| window != needle));
     let needle = b"You repair the service quay.";
@@ -91,7 +91,7 @@ fn the_store_is_where_it_is_said_to_be() {
     let ran = command.env("FOLDBACK_STORE", shell.path("named")).args(["import", &file]).output();
     assert!(ran.unwrap().status.success());
     assert!(names(&shell.path("named")).contains(&"FORMAT".to_owned()));
-    // Without a word it is in the user's data folder.
+    // By default it is in the user's data folder.
     let ran = shell.run_bare(&["import", &file]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let home = names(&shell.path(""));
@@ -101,7 +101,7 @@ fn the_store_is_where_it_is_said_to_be() {
 #[test]
 fn a_copy_into_the_store_itself_is_refused() {
     let shell = Shell::with_quay();
-    // Reading opens the engine's log, which is nothing of the copy.
+    // Reading opens the engine's log, which is no part of the copy.
     let held = || {
         let mut names = names(&shell.store());
         names.retain(|name| !name.starts_with("store.sqlite-"));
@@ -127,7 +127,7 @@ fn folds_are_the_closed_blocks() {
     );
 }
 
-/// A todo of a name that was forgotten begins with nothing of the runs before: no words, and no permission.
+/// A todo with the name of a forgotten one begins with nothing of the earlier runs: no words, and no permission.
 #[test]
 fn the_runs_of_a_todo_are_forgotten_with_it() {
     let shell = Shell::new();

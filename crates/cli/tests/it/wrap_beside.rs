@@ -1,4 +1,4 @@
-//! `foldback wrap` with a gateway that runs already, and with a todo that is named.
+//! `foldback wrap` with a running gateway, and with a todo that is named.
 
 use crate::gateway::{asking, exported, has_curl, provider, wrapped};
 use crate::shell::{Ran, Shell};
@@ -48,7 +48,7 @@ fn beside(shell: &Shell, url: &str, options: &[&str], line: &str) -> Ran {
     Ran::of(command.args(["sh", "-c", line]).output().unwrap())
 }
 
-/// GW17: the program asks the gateway that runs, which goes on when the program has ended; a note says where its store is
+/// GW17: the program asks the running gateway, which continues when the program has ended; a note says if its store is
 /// another one.
 #[test]
 fn gw17_a_gateway_that_runs_is_used() {
@@ -77,7 +77,7 @@ fn gw17_a_gateway_that_runs_is_used() {
     assert!(ran.code == 0 && ran.stderr.contains("records nothing"), "{ran:?}");
 }
 
-/// GW17: what cannot be is refused before the program starts.
+/// GW17: impossible combinations are refused before the program starts.
 #[test]
 fn gw17_what_a_running_gateway_cannot_be_given_is_refused() {
     let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
@@ -97,7 +97,7 @@ fn gw17_what_a_running_gateway_cannot_be_given_is_refused() {
     assert!(ran.stdout.is_empty(), "{ran:?}");
 }
 
-/// GW17: whatever the program says of itself, its conversation is in the todo that was named.
+/// GW17: whatever the program says about itself, its conversation is in the todo that was named.
 #[test]
 fn gw17_a_todo_is_named() {
     if !has_curl() {

@@ -1,4 +1,4 @@
-//! Known counts, and texts that are made to hurt.
+//! Known counts, and texts that are made to cause trouble.
 
 use foldback_core::{Message, TokenCounter, message_tokens};
 use foldback_o200k::O200k;
@@ -45,7 +45,7 @@ fn long_runs_are_counted_and_do_not_panic() {
         let text = part.repeat(times);
         let alone = O200k.count(&text);
         assert!(alone > 0, "{part:?}");
-        // What stands around a run is still counted.
+        // The text around a run is still counted.
         let around = O200k.count(&format!("one two{text}three four"));
         assert!((3..=8).contains(&(around - alone)), "{part:?}: {alone} and {around}");
     }

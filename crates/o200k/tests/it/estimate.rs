@@ -41,8 +41,8 @@ fn the_estimate_is_close_on_recorded_conversations() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Other sentences than those that the costs were measured on; the cost of accented words alone was
-/// lowered after a look at the German and the French one.
+/// These sentences differ from those that the costs were measured on; the cost of accented words
+/// alone was lowered after a look at the German and the French one.
 const SENTENCES: [(&str, f64, &str); 15] = [
     (
         "Chinese",

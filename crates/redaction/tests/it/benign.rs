@@ -1,4 +1,4 @@
-//! Text that looks like a secret and is none.
+//! Text that looks like a secret but is none.
 
 use crate::samples::Letters;
 use foldback_redaction::find;
@@ -49,7 +49,7 @@ const LINES: &[&str] = &[
     "-----BEGIN PUBLIC KEY-----\n<64:64>\n-----END PUBLIC KEY-----",
     "signature: <64:86>==",
     "\"signature\": \"<64:340>\"",
-    // Code that speaks of secrets and holds none.
+    // Code that mentions secrets but contains none.
     "password = os.environ[\"DB_PASSWORD\"]",
     "password: String,",
     "let token = tokenizer.next_token2()?;",

@@ -41,7 +41,7 @@ fn s8_recall_over_every_shape() {
     assert!(all >= 1_000 && missed.len() * 20 <= all as usize, "{missed:#?}");
 }
 
-/// Every kind of the tables is tried.
+/// Every kind in the tables is tried.
 #[test]
 fn s8_each_kind_has_a_sample() {
     let tried: BTreeSet<_> = samples().into_iter().map(|(kind, ..)| kind).collect();

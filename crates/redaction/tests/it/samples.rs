@@ -64,7 +64,7 @@ fn letters(set: &str) -> &'static str {
     }
 }
 
-/// A shape: the kind that is to be found, the text before the secret, the secret, and the text behind it.
+/// A shape: the kind to find, the text before the secret, the secret, and the text after it.
 pub(crate) type Sample = (&'static str, &'static str, &'static str, &'static str);
 
 /// A secret key in lines.

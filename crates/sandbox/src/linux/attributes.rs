@@ -1,8 +1,8 @@
 //! Carries out changes of a file's mode, owner and times for a command, on what it may write.
 //!
-//! Landlock does not know of these calls: without this, a command could change the mode of every file of
-//! its user. The file is found as the command would find it, its place is asked of the kernel, and the
-//! change is made on that very file.
+//! Landlock does not cover these calls: without this, a command could change the mode of every file of its user. The
+//! file is found as the command would find it, the kernel is asked for its place, and the change is made on that very
+//! file.
 
 use super::kernel::{self, Answer, Question};
 use rustix::fs::{
@@ -16,10 +16,10 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// A file's set-user-id and set-group-id, which no command may set.
+/// The set-user-id and set-group-id bits of a file, which no command may set.
 const SET_ID: u32 = 0o6000;
 
-/// As long as a path may be, its byte 0 included.
+/// The greatest length of a path, its byte 0 included.
 const PATH_MOST: usize = libc::PATH_MAX as usize;
 
 /// A change that a command asked for.
@@ -30,9 +30,9 @@ pub(super) struct Attributes {
 
 /// A file, as a command names it.
 struct Target {
-    /// The folder that a relative path begins in, as the command numbers its files.
+    /// The folder that a relative path starts from, by its number in the command.
     folder: i32,
-    /// Where the path stands in the memory of the command; where there is none, `folder` is meant itself.
+    /// The address of the path in the memory of the command; without one, `folder` itself is meant.
     path: Option<u64>,
     /// Whether a link at the path's end is followed.
     follow: bool,
@@ -40,18 +40,18 @@ struct Target {
 
 enum Change {
     Mode(u32),
-    /// User and group; `u32::MAX` stays as it is.
+    /// User and group; with `u32::MAX` each stays as it is.
     Owner(u32, u32),
     Times(Times),
 }
 
-/// Where two times stand in the memory of the command; 0 is now.
+/// The address of two times in the memory of the command; 0 means now.
 struct Times {
     place: u64,
     unit: Unit,
 }
 
-/// What is written there, after whole seconds.
+/// The unit of what follows the whole seconds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "other calls are not there"))]
 enum Unit {
@@ -60,7 +60,7 @@ enum Unit {
     Nanoseconds,
 }
 
-/// The change that a call asks for, if it asks for one.
+/// Returns the change that a call asks for, if it asks for one.
 pub(super) fn of(question: &Question) -> Option<Attributes> {
     let at = question.arguments;
     let here = |path| Target::at(libc::AT_FDCWD, path, true);
@@ -128,7 +128,7 @@ impl Attributes {
         if !writable.iter().any(|folder| place.starts_with(folder)) {
             return Err(Errno::PERM);
         }
-        // This process may have more rights than the command, which must not gain by them.
+        // This process may have more rights than the command, which must not profit from them.
         let known = fstat(&file)?;
         if known.st_uid != geteuid().as_raw() {
             return Err(Errno::PERM);
@@ -161,7 +161,7 @@ impl Target {
         Self::at(folder as i32, path, follow)
     }
 
-    /// The file, if whoever asked still waits when all was learnt of it.
+    /// Returns the file, if the asking thread was still waiting when everything about it was known.
     fn find(&self, process: &Process, waits: impl Fn() -> bool) -> Result<OwnedFd, Errno> {
         let path = self.path.map(|place| process.path(place)).transpose()?;
         let folder = process.opened(self.folder);
@@ -169,15 +169,15 @@ impl Target {
             return Err(Errno::SRCH);
         }
         match path {
-            // The file that a number stands for, or a folder as an empty path names it.
+            // A file given by its number, or a folder given by an empty path.
             None => folder,
             Some(path) if path.is_empty() => folder,
             Some(path) => {
-                // Where the path is from the root, whatever the folder is does not matter.
+                // For an absolute path, the folder does not matter.
                 let folder = if path[0] == b'/' { folder.or_else(|_| root())? } else { folder? };
                 let last = if self.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
                 let flags = OFlags::PATH | OFlags::CLOEXEC | last;
-                // What stands in /proc for one process stands for another here.
+                // What /proc shows for one process is different for another here.
                 openat2(folder, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
             }
         }
@@ -230,7 +230,7 @@ impl Process {
         Ok(Self { folder, memory })
     }
 
-    /// What it has open under this number, or the folder that it is in.
+    /// The open file with this number, or the working folder.
     fn opened(&self, number: i32) -> Result<OwnedFd, Errno> {
         let name = match number {
             libc::AT_FDCWD => format!("{}/cwd", self.folder),
@@ -241,9 +241,9 @@ impl Process {
         found.map_err(|error| if error == Errno::NOENT { Errno::BADF } else { error })
     }
 
-    /// The path that stands there, without its byte 0.
+    /// The path at that address, without its byte 0.
     fn path(&self, place: u64) -> Result<Vec<u8>, Errno> {
-        /// No page is smaller: what begins on one can be read to its end.
+        /// The smallest page size: memory can be read to the end of the page that it starts on.
         const PAGE: u64 = 4096;
         let mut path = Vec::new();
         while path.len() < PATH_MOST {

@@ -1,6 +1,6 @@
-//! The system calls, by what is done about them. What stands in no list does not exist inside.
+//! The system calls, by how they are treated. A call in no list does not exist inside.
 
-/// The calls of ordinary programs. What they do to files is for Landlock to permit.
+/// The calls of ordinary programs. Landlock decides what they may do to files.
 pub(super) const KNOWN: &[i64] = &[
     libc::SYS_clone,
     libc::SYS_brk,
@@ -270,8 +270,8 @@ pub(super) const KNOWN: &[i64] = &[
     libc::SYS_unlink,
 ];
 
-/// Calls that are asked for outside, one by one: of a file's mode, owner and times, because Landlock does
-/// not know of them.
+/// Calls that are checked outside, one by one: those on a file's mode, owner and times, because Landlock does not cover
+/// them.
 pub(super) const ASKED: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -294,7 +294,7 @@ pub(super) const ASKED: &[i64] = &[
     libc::SYS_utimes,
 ];
 
-/// Calls that are refused: of the kernel's own affairs, of other processes, of what outlives a command.
+/// Calls that are refused: those that concern the kernel itself, other processes, or anything that outlives a command.
 pub(super) const REFUSED: &[i64] = &[
     libc::SYS_acct,
     libc::SYS_add_key,
@@ -392,8 +392,8 @@ pub(super) const REFUSED: &[i64] = &[
     libc::SYS_ustat,
 ];
 
-/// Calls that Landlock does not know of either, and that are answered as by a file system that knows
-/// no attributes of this kind: programs go on without them.
+/// Calls that Landlock does not cover either, and that are answered as by a file system without attributes of this
+/// kind: programs continue without them.
 pub(super) const UNSUPPORTED: &[i64] = &[
     libc::SYS_fremovexattr,
     libc::SYS_fsetxattr,
@@ -413,7 +413,7 @@ pub(super) const NETWORK: &[i64] = &[
     libc::SYS_socket,
 ];
 
-/// Calls whose first argument names a process; 0 is the one that calls.
+/// Calls whose first argument names a process; 0 is the caller.
 pub(super) const ABOUT_A_PROCESS: &[i64] = &[
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setattr,
@@ -421,8 +421,8 @@ pub(super) const ABOUT_A_PROCESS: &[i64] = &[
     libc::SYS_sched_setscheduler,
 ];
 
-/// The bits of `clone` that are refused: those that hide a process from who traces it or from its parent,
-/// and those that make a namespace. `clone3` hides its bits from filters, and does not exist.
+/// The bits of `clone` that are refused: those that hide a process from its tracer or its parent, and those that create
+/// a namespace. `clone3` hides its bits from filters, and does not exist.
 pub(super) const CLONE: u64 = (libc::CLONE_UNTRACED
     | libc::CLONE_PARENT
     | libc::CLONE_NEWCGROUP
@@ -433,8 +433,8 @@ pub(super) const CLONE: u64 = (libc::CLONE_UNTRACED
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS) as u64;
 
-/// What `ioctl` may be asked for: what programs ask about terminals, pipes and files, copies that share
-/// their blocks, and what a number of an open file is for. Others change files that were opened to be read.
+/// The permitted requests of `ioctl`: queries about terminals, pipes and files, copies that share their blocks, and the
+/// purpose of an open file's number. Others change files that were opened for reading.
 pub(super) const CONTROLS: &[libc::Ioctl] = &[
     libc::FICLONE,
     libc::FICLONERANGE,
@@ -451,6 +451,6 @@ pub(super) const CONTROLS: &[libc::Ioctl] = &[
     0xC020_660B_u32 as libc::Ioctl,
 ];
 
-/// What `fcntl` may not be asked for: it would halt whoever opens a file that the command may only read,
-/// or tell what happens in a folder.
+/// The refused requests of `fcntl`: they would halt anyone who opens a file that the command may only read, or report
+/// what happens in a folder.
 pub(super) const FILE_CONTROLS: &[i32] = &[libc::F_SETLEASE, libc::F_NOTIFY];

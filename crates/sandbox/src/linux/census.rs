@@ -1,13 +1,13 @@
-//! How much memory is held by all that lives below a supervisor.
+//! The memory held by everything below a supervisor.
 
 use crate::SandboxError;
 use rustix::process::Pid;
 use std::fs;
 
-/// Whether it can be told.
+/// Checks whether it can be measured.
 ///
 /// # Errors
-/// [`SandboxError::Unavailable`] where the kernel does not list children.
+/// [`SandboxError::Unavailable`] if the kernel does not list children.
 pub(super) fn available() -> Result<(), SandboxError> {
     match fs::read_to_string("/proc/thread-self/children") {
         Ok(_) => Ok(()),
@@ -17,26 +17,24 @@ pub(super) fn available() -> Result<(), SandboxError> {
     }
 }
 
-/// Whether what lives below this process holds more than so many bytes of memory. What several share is
-/// counted once.
+/// Whether everything below this process holds more than this many bytes of memory. Shared memory is counted once.
 pub(super) fn holds_more_than(supervisor: Pid, most: u64) -> bool {
     let processes = processes(supervisor);
     let sum = |held: fn(&Process) -> u64| processes.iter().map(held).sum::<u64>() << 10;
-    // The second is exact, and takes long.
+    // The second is exact, but takes long.
     sum(Process::resident) > most && sum(Process::share) > most
 }
 
-/// A process, by its threads. Its first may be gone while others live, and then tells nothing.
+/// A process, by its threads. Its first thread may be gone while others live, and then shows nothing.
 struct Process(Vec<i32>);
 
 impl Process {
-    /// What it holds, in KiB, what it shares included.
+    /// What it holds, in KiB, including shared memory.
     fn resident(&self) -> u64 {
         self.tells("status", "VmRSS:").unwrap_or(0)
     }
 
-    /// The same, of what it shares its part alone. A process may keep that from who asks, and is then
-    /// taken to share nothing.
+    /// What it holds, with only its part of shared memory. A process may hide that, and is then taken to share nothing.
     fn share(&self) -> u64 {
         self.tells("smaps_rollup", "Pss:").unwrap_or_else(|| self.resident())
     }

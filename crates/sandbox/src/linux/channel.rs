@@ -1,4 +1,4 @@
-//! What the supervisor and the command's process tell the process that started them.
+//! Messages from the supervisor and the command's process to the process that started them.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -9,13 +9,13 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// One message, with at most one open file beside it. Files are lent by the sender, and the receiver's own.
+/// One message, with at most one open file. The sender lends it, and the receiver owns its copy.
 pub(super) enum Message<File> {
-    /// The command gave up its rights; its questions are read here.
+    /// The command gave up its rights; its requests are read from this file.
     Confined(File),
-    /// It could not be started: the step, by its number, and why.
+    /// It could not be started: the number of the step, and why.
     Failed(i32, Errno),
-    /// It ended, with this status as `wait` tells it.
+    /// It ended, with this status as reported by `wait`.
     Exited(i32),
     /// It started more processes than it may, and is being ended.
     TooMany,
@@ -29,7 +29,7 @@ const EXITED: i32 = 3;
 const TOO_MANY: i32 = 4;
 const GONE: i32 = 5;
 
-/// Says something; whether somebody was there to be told.
+/// Sends a message; returns whether anybody was there to receive it.
 pub(super) fn send(channel: BorrowedFd<'_>, message: Message<BorrowedFd<'_>>) -> bool {
     let (words, file) = match message {
         Message::Confined(file) => ([CONFINED, 0, 0], Some(file)),
@@ -50,7 +50,7 @@ pub(super) fn send(channel: BorrowedFd<'_>, message: Message<BorrowedFd<'_>>) ->
     sendmsg(channel, &[IoSlice::new(&bytes)], &mut beside, SendFlags::NOSIGNAL).is_ok()
 }
 
-/// The next that was said; nothing when nobody is left to say anything.
+/// The next message; none if nobody is left to send one.
 pub(super) fn receive(channel: &OwnedFd) -> Option<Message<OwnedFd>> {
     let mut bytes = [0_u8; 12];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -1,4 +1,4 @@
-//! What a command may ask the kernel for: filters for seccomp.
+//! What a command may ask of the kernel: filters for seccomp.
 
 use super::calls;
 use crate::SandboxError;
@@ -8,27 +8,26 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// `AUDIT_ARCH_*`: how the kernel names this architecture to filters.
+/// `AUDIT_ARCH_*`: the kernel's name for this architecture in filters.
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xC000_00B7;
 
-/// Four programs, which are installed in this order. Of two that refuse, the later one's error counts.
+/// Four programs, which are installed in this order. If two refuse, the later one's error counts.
 pub(super) struct Filters {
-    /// Lets through what is listed. The rest does not exist: `ENOSYS`, so that libraries fall back to
-    /// older calls.
+    /// Lets through what is listed. The rest does not exist (`ENOSYS`), so that libraries fall back to older calls.
     pub(super) known: BpfProgram,
-    /// Asks outside about some of what was let through.
+    /// Has some of the permitted calls checked outside.
     pub(super) asked: Vec<libc::sock_filter>,
-    /// Says of some that there is nothing of the kind: `EOPNOTSUPP`.
+    /// Answers some calls as unsupported: `EOPNOTSUPP`.
     pub(super) unsupported: BpfProgram,
-    /// Refuses what is known to be harmful, or harmful with such arguments: `EPERM`.
+    /// Refuses calls that are known to be harmful, or harmful with certain arguments: `EPERM`.
     pub(super) refused: BpfProgram,
 }
 
 impl Filters {
-    /// The filters with or without the network.
+    /// Builds the filters with or without the network.
     ///
     /// # Errors
     /// When they cannot be compiled.
@@ -53,12 +52,12 @@ impl Filters {
     }
 }
 
-/// A file's set-user-id and set-group-id.
+/// The set-user-id and set-group-id bits of a file.
 const SET_ID: u64 = 0o6000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// `unlisted` is the error of what is not in the rules; 0 lets it through.
+/// `unlisted` is the error of calls that are not in the rules; 0 lets them through.
 fn program(rules: Rules, unlisted: i32, listed: SeccompAction) -> Result<BpfProgram, SandboxError> {
     let unlisted = match unlisted {
         0 => SeccompAction::Allow,
@@ -69,16 +68,16 @@ fn program(rules: Rules, unlisted: i32, listed: SeccompAction) -> Result<BpfProg
     BpfProgram::try_from(filter).map_err(unavailable)
 }
 
-/// Calls that are refused with some arguments only.
+/// Calls that are refused only with some arguments.
 fn arguments(network: bool) -> Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::BackendError> {
     let mut rules = vec![
-        // Whoever is not traced is not counted; a new namespace has capabilities of its own.
+        // An untraced process is not counted; a new namespace has capabilities of its own.
         (libc::SYS_clone, any_bit(0, calls::CLONE)?),
-        // Another process of the same user may not be slowed, bound or limited to death.
+        // Another process of the same user must not be slowed, bound or limited to death.
         (libc::SYS_prlimit64, vec![rule([other_than(0, 0)?, other_than(2, 0)?])?]),
         (libc::SYS_setpriority, vec![rule([other_than(0, 0)?])?, rule([other_than(1, 0)?])?]),
         (libc::SYS_ioprio_set, vec![rule([other_than(0, 1)?])?, rule([other_than(1, 0)?])?]),
-        // What is connected from birth stays so; a datagram socket could send elsewhere.
+        // A socket that is connected from birth stays so; a datagram socket could send elsewhere.
         (
             libc::SYS_socketpair,
             vec![
@@ -89,7 +88,7 @@ fn arguments(network: bool) -> Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler:
         ),
         (libc::SYS_ioctl, vec![none_of(1, calls::CONTROLS)?]),
         (libc::SYS_fcntl, any_of(1, calls::FILE_CONTROLS)?),
-        // A file is not born with another's rights: set-user-id and set-group-id.
+        // A file must not be created with another's rights: set-user-id and set-group-id.
         (libc::SYS_openat, any_bit(3, SET_ID)?),
         (libc::SYS_mknodat, any_bit(2, SET_ID)?),
     ];
@@ -128,7 +127,7 @@ fn any_bit(argument: u8, bits: u64) -> Made<Vec<SeccompRule>> {
     each.map(|bit| rule([masked(argument, bit, bit)?])).collect()
 }
 
-/// Of an argument of 32 bits, which may be followed by others that the kernel does not look at.
+/// Matches an argument of 32 bits that has none of these values; the kernel ignores its upper bits.
 fn none_of(argument: u8, values: &[libc::Ioctl]) -> Made<SeccompRule> {
     let other_than = |value: &libc::Ioctl| {
         let value = u64::from(*value as u32);
@@ -137,7 +136,7 @@ fn none_of(argument: u8, values: &[libc::Ioctl]) -> Made<SeccompRule> {
     SeccompRule::new(values.iter().map(other_than).collect::<Made<_>>()?)
 }
 
-/// The same, one rule for each value.
+/// Matches any of these values, with one rule for each.
 fn any_of(argument: u8, values: &[i32]) -> Made<Vec<SeccompRule>> {
     let each = values.iter().map(|value| u64::from(*value as u32));
     each.map(|value| rule([masked(argument, u32::MAX.into(), value)?])).collect()
@@ -147,8 +146,8 @@ fn masked(argument: u8, mask: u64, value: u64) -> Made<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(mask), value)
 }
 
-/// A program that asks about these calls and lets through the rest. The crate that compiles the others
-/// has no word for asking.
+/// A program that has these calls checked outside and lets through the rest. The crate that compiles the others does
+/// not support that.
 fn asking(calls: &[i64]) -> Vec<libc::sock_filter> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;

@@ -1,7 +1,7 @@
 //! Calls to the kernel that no safe crate offers. Nothing else in this crate is `unsafe`.
 //!
-//! What runs between a fork and what follows it must not allocate and not wait for a lock: another
-//! thread may have held it at that moment. Everything here keeps to that but [`Image::new`].
+//! Code between a fork and what follows it must not allocate and not wait for a lock: another
+//! thread may have held it at that moment. Everything here except [`Image::new`] obeys that.
 #![expect(
     unsafe_code,
     reason = "forking, executing, tracing and seccomp's questions have no safe form"
@@ -15,21 +15,21 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 
-/// Runs `child` in a new process, whose exit code is what it returns, with all signals held back. Gives
-/// the process's id.
+/// Runs `child` in a new process, whose exit code is what it returns, with all signals blocked. Returns the process's
+/// id.
 ///
 /// `child` must not allocate and not wait for a lock.
 pub(super) fn fork(child: impl FnOnce() -> i32) -> Result<Pid> {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: both sets are valid to write to, and `sigfillset` initialises the first. The child leaves
-    // by `_exit` alone, so nothing that this process owns is dropped twice.
+    // SAFETY: both sets are valid to write to, and `sigfillset` initialises the first. The child leaves only by
+    // `_exit`, so nothing that this process owns is dropped twice.
     let forked = unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
         let forked = libc::fork();
         if forked == 0 {
-            // Whoever made this process may have chosen not to hear of its children.
+            // The parent of this process may have chosen to ignore its children.
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             // Nothing below may unwind into what the parent was doing.
             libc::_exit(panic::catch_unwind(AssertUnwindSafe(child)).unwrap_or(1));
@@ -41,7 +41,7 @@ pub(super) fn fork(child: impl FnOnce() -> i32) -> Result<Pid> {
     Pid::from_raw(forked as i32).ok_or_else(|| Error::other("a process without an id"))
 }
 
-/// A program with its arguments and environment, ready to be run without another allocation.
+/// A program with its arguments and environment, ready to run without another allocation.
 pub(super) struct Image {
     program: CString,
     arguments: Texts,
@@ -57,7 +57,7 @@ impl Image {
         Self { program, arguments: Texts::new(arguments), environment: Texts::new(environment) }
     }
 
-    /// Becomes this program, with no signal held back or ignored. It returns only when that failed.
+    /// Becomes this program, with no signal blocked or ignored. It returns only if that failed.
     pub(super) fn execute(&self) -> Error {
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: the set is initialised before it is read. The texts end with a byte 0 and the lists with
@@ -76,10 +76,10 @@ impl Image {
     }
 }
 
-/// Texts as `execve` wants them.
+/// Texts in the form for `execve`.
 struct Texts {
     pointers: Vec<*const c_char>,
-    /// What the pointers point at.
+    /// The texts that the pointers point to.
     _texts: Vec<CString>,
 }
 
@@ -99,17 +99,17 @@ pub(super) fn close_all_but(kept: BorrowedFd<'_>) -> Result<()> {
     close_range(kept + 1, u32::MAX, 0)
 }
 
-/// Has every open file but the first three closed when a program is run.
+/// Has every open file except the first three closed when a program is run.
 pub(super) fn keep_only_stdio() -> Result<()> {
     close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
 }
 
 fn close_range(first: u32, last: u32, flags: u32) -> Result<()> {
-    // SAFETY: it takes numbers alone. Whoever owned these files never runs again in this process.
+    // SAFETY: it takes only numbers. The owner of these files never runs again in this process.
     checked(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) }).map(drop)
 }
 
-/// Gives up every capability, also those that root gets by running a program. Who has none keeps none.
+/// Gives up every capability, including those that root gets by running a program. A process without any stays without.
 pub(super) fn drop_capabilities() -> Result<()> {
     const LAST: i32 = 63;
     /// Version 3 of the interface: 64 bits in two halves.
@@ -119,7 +119,7 @@ pub(super) fn drop_capabilities() -> Result<()> {
     // SAFETY: `prctl` takes numbers here; `capset` reads a header of two words and two times three words.
     unsafe {
         for capability in 0..=LAST {
-            // Fails beyond the last that the kernel knows, and for who has none.
+            // Fails beyond the last that the kernel knows, and for a process without any.
             libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
         }
         checked(libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr())).map(drop)
@@ -133,27 +133,27 @@ pub(super) fn drop_capabilities() -> Result<()> {
 pub(super) fn landlock_abi() -> Result<i64> {
     const VERSION: u32 = 1;
     let none = ptr::null::<libc::c_void>();
-    // SAFETY: it reads nothing where the size is 0.
+    // SAFETY: it reads nothing if the size is 0.
     checked(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) })
 }
 
 /// Restricts this process to a ruleset of Landlock. It must have no way to new privileges.
 pub(super) fn restrict(ruleset: BorrowedFd<'_>) -> Result<()> {
-    // SAFETY: it takes numbers alone.
+    // SAFETY: it takes only numbers.
     let restricted =
         unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) };
     checked(restricted).map(drop)
 }
 
-/// Installs a filter that asks, and gives what its questions are read from.
+/// Installs a filter that asks, and returns the file from which its requests are read.
 pub(super) fn install_asking(filter: &[libc::sock_filter]) -> Result<OwnedFd> {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-    // SAFETY: the kernel copies the program, and does not write to it. What it answers is a new file.
+    // SAFETY: the kernel copies the program, and does not write to it. It returns a new file.
     unsafe {
         let listener = checked(libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
-            // Once a question was read, no signal but a deadly one takes it back.
+            // Once a request has been read, only a deadly signal takes it back.
             libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
             &raw const program,
         ))?;
@@ -161,7 +161,7 @@ pub(super) fn install_asking(filter: &[libc::sock_filter]) -> Result<OwnedFd> {
     }
 }
 
-/// Traces a child of this process, and all that it will start. Who is traced dies with this process.
+/// Traces a child of this process, and everything that it will start. A traced process dies with this process.
 pub(super) fn trace(child: Pid) -> Result<()> {
     let options = libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
@@ -171,7 +171,7 @@ pub(super) fn trace(child: Pid) -> Result<()> {
     ptrace(libc::PTRACE_SEIZE, child, options as usize).map(drop)
 }
 
-/// Lets a thread that stopped go on, and gives it this signal, if it is not 0. It may be dead by now.
+/// Lets a stopped thread continue, and delivers this signal if it is not 0. It may be dead by now.
 pub(super) fn go_on(thread: Pid, signal: i32) {
     let _ = ptrace(libc::PTRACE_CONT, thread, signal as usize);
 }
@@ -181,8 +181,8 @@ pub(super) fn leave_halted(thread: Pid) {
     let _ = ptrace(libc::PTRACE_LISTEN, thread, 0);
 }
 
-/// The thread that a stop is about: the one that this one has [started](Traced::Started), or the number
-/// that it had before it [ran a program](Traced::Executes).
+/// The thread that a stop is about: the one that this one has [started](Traced::Started), or the number that it had
+/// before it [ran a program](Traced::Executes).
 pub(super) fn other_of(thread: Pid) -> Option<Pid> {
     let mut number: libc::c_ulong = 0;
     ptrace(libc::PTRACE_GETEVENTMSG, thread, (&raw mut number) as usize).ok()?;
@@ -196,19 +196,19 @@ fn ptrace(request: libc::c_uint, thread: Pid, data: usize) -> Result<i64> {
     checked(unsafe { libc::ptrace(request, thread, ptr::null_mut::<libc::c_void>(), data) } as i64)
 }
 
-/// What `wait` tells of a thread that is traced.
+/// The result of `wait` for a traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traced {
-    /// It is no more.
+    /// It is gone.
     Ended,
     /// It stopped because it has started another.
     Started,
-    /// It stopped because it has become another program. It is now its process's only thread, and has the
-    /// number of its first.
+    /// It stopped because it has become another program. It is now the only thread of its process, and has the number
+    /// of its first.
     Executes,
     /// It stopped before its first instruction, or to be continued.
     Begins,
-    /// It is about to be given this signal.
+    /// It is about to receive this signal.
     Signal(i32),
     /// It was told to halt, with its whole process.
     Halts,
@@ -233,10 +233,10 @@ impl Traced {
     }
 }
 
-/// What becomes readable when something became of a child. Signals must be held back.
+/// A file that becomes readable when a child changes state. Signals must be blocked.
 pub(super) fn news_of_children() -> Result<OwnedFd> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the set is initialised before it is read; what is answered is a new file.
+    // SAFETY: the set is initialised before it is read; the result is a new file.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
@@ -246,7 +246,7 @@ pub(super) fn news_of_children() -> Result<OwnedFd> {
     }
 }
 
-/// Has it become readable for what happens from now on.
+/// Makes it readable for events from now on.
 pub(super) fn forget_news(news: &OwnedFd) {
     let mut bytes = [0; size_of::<libc::signalfd_siginfo>()];
     while rustix::io::read(news, &mut bytes).is_ok() {}
@@ -255,7 +255,7 @@ pub(super) fn forget_news(news: &OwnedFd) {
 /// A call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question {
-    /// Names it, until it is answered.
+    /// Its id, until it is answered.
     pub(super) id: u64,
     /// The thread that called.
     pub(super) thread: u32,
@@ -263,9 +263,9 @@ pub(super) struct Question {
     pub(super) arguments: [u64; 6],
 }
 
-/// The next question.
+/// The next request.
 pub(super) fn question(listener: BorrowedFd<'_>) -> Result<Question> {
-    // SAFETY: all bits 0 are a valid value, and what the kernel wants to be given.
+    // SAFETY: all bits 0 are a valid value, and what the kernel expects.
     let mut asked: libc::seccomp_notif = unsafe { MaybeUninit::zeroed().assume_init() };
     control(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &mut asked)?;
     Ok(Question {
@@ -276,22 +276,22 @@ pub(super) fn question(listener: BorrowedFd<'_>) -> Result<Question> {
     })
 }
 
-/// Whether whoever asked still waits; then what was learnt of its process was of that process.
+/// Whether the asking thread is still waiting; then everything learnt about its process is correct.
 pub(super) fn waits(listener: BorrowedFd<'_>, question: &Question) -> bool {
     let mut id = question.id;
     control(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id).is_ok()
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It was made for the command, and went well.
+    /// The call was made for the command, and succeeded.
     Done,
-    /// It fails with this error number.
+    /// The call fails with this error number.
     Fail(i32),
 }
 
-/// Answers. That nobody waits any more is no matter.
+/// Answers. It does not matter if nobody is waiting any more.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question, answer: Answer) {
     let error = match answer {
         Answer::Done => 0,
@@ -307,7 +307,7 @@ fn control<T>(listener: BorrowedFd<'_>, request: libc::Ioctl, value: &mut T) -> 
         size_of::<T>(),
         "the ioctl is of this type"
     );
-    // SAFETY: the request says the size of what it reads and writes, which is that of `T`.
+    // SAFETY: the request gives the size of what it reads and writes, which is that of `T`.
     checked(unsafe { libc::ioctl(listener.as_raw_fd(), request, ptr::from_mut(value)) }.into())
         .map(drop)
 }

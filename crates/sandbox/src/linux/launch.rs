@@ -23,36 +23,36 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What a command is started with.
+/// The setup of a command.
 pub(super) struct Launch {
     pub(super) image: Image,
     pub(super) folder: CString,
     pub(super) ruleset: OwnedFd,
     pub(super) filters: Filters,
     pub(super) limits: Vec<(Resource, u64)>,
-    /// How many processes and threads may live at once.
+    /// The most processes and threads that may live at once.
     pub(super) most: usize,
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
 }
 
-/// What the supervisor and the command's process are left of what they share with this one.
+/// The descriptors of this process that the supervisor and the command's process keep.
 #[derive(Clone, Copy)]
 struct Ends<'a> {
     channel: BorrowedFd<'a>,
-    /// The command's process waits until something comes through here.
+    /// The command's process waits until something arrives here.
     go: BorrowedFd<'a>,
     wait: BorrowedFd<'a>,
 }
 
-/// A supervisor and the way to it. When the way is gone, it ends the command and all that it started.
+/// A supervisor and the channel to it. When the channel closes, it ends the command and everything that it started.
 pub(super) struct Launched {
     pub(super) supervisor: Pid,
     pub(super) channel: OwnedFd,
 }
 
-/// What is done between the fork and the command.
+/// The steps between the fork and the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Session,
@@ -79,12 +79,12 @@ impl Step {
         Self::Program,
     ];
 
-    /// The step of this number.
+    /// The step with this number.
     pub(super) fn of(number: i32) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// What failed, and whether no command can be held here.
+    /// The error of this step: `Start`, or `Unavailable` if no command can be sandboxed here.
     pub(super) fn error(self, errno: Errno) -> SandboxError {
         let (step, holds) = match self {
             Self::Session => ("beginning a session", true),
@@ -107,10 +107,10 @@ impl Step {
 }
 
 impl Launch {
-    /// Starts it.
+    /// Starts the supervisor and the command.
     ///
     /// # Errors
-    /// When there is no process to be had.
+    /// When no process can be created.
     pub(super) fn start(self) -> Result<Launched, SandboxError> {
         let failed = |source| SandboxError::Start { step: "making its supervisor", source };
         let (channel, inner) =
@@ -127,7 +127,7 @@ impl Launch {
 
     /// Starts the command, and becomes its supervisor.
     fn supervise(&self, ends: Ends<'_>, mut threads: Vec<Pid>) -> i32 {
-        // Whoever loses its parent below becomes a child of this process.
+        // A process that loses its parent below becomes a child of this process.
         if setsid().is_err() || set_child_subreaper(Some(getpid())).is_err() {
             return 1;
         }
@@ -153,7 +153,7 @@ impl Launch {
         }
     }
 
-    /// Gives up all rights but those that were granted, and becomes the command; returns why not.
+    /// Gives up all rights except those that were granted, and becomes the command; returns why not.
     fn confine(&self, ends: Ends<'_>) -> (Step, Errno) {
         match self.give_up_rights(ends) {
             Ok(()) => (Step::Program, errno(&self.image.execute())),

@@ -1,4 +1,4 @@
-//! How Linux holds a command: rules, filters, a supervisor, and a watch from outside.
+//! How Linux restricts a command: rules, filters, a supervisor, and a watch from outside.
 
 mod attributes;
 mod calls;
@@ -32,14 +32,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use watch::{Outside, watch};
 
-/// Where programs are looked for, if nothing else was said.
+/// The folders of programs, if nothing else was said.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// How many processes and threads any command may run at once: room for all is made beforehand.
+/// The most processes and threads that any command may run at once: room for all is made beforehand.
 const MOST: usize = 1 << 16;
 
-/// Whether a command that does nothing can be run: each step may be forbidden here, as some containers
-/// forbid tracing. It is tried once.
+/// Checks whether a command that does nothing can be run: each step may be forbidden here, as some containers forbid
+/// tracing. It is tried once.
 pub(crate) fn available() -> Result<(), SandboxError> {
     static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
     let tried = TRIED.get_or_init(|| match try_once() {
@@ -110,7 +110,7 @@ fn environment(sandbox: &Sandbox, scratch: &Path) -> Vec<(OsString, OsString)> {
     all.into_iter().collect()
 }
 
-/// Where a program is.
+/// Returns the path of a program.
 fn program(name: &OsStr, environment: &[(OsString, OsString)]) -> Result<PathBuf, SandboxError> {
     if name.as_bytes().contains(&b'/') {
         return Ok(name.into());
@@ -140,7 +140,7 @@ fn text(text: &OsStr) -> Result<CString, SandboxError> {
     CString::new(text.as_bytes()).map_err(|_| SandboxError::Nul(text.to_owned()))
 }
 
-/// Bounds that the kernel keeps of each process.
+/// Sets the limits that the kernel enforces for each process.
 fn limits(sandbox: &Sandbox) -> Vec<(Resource, u64)> {
     let limits = &sandbox.limits;
     vec![

@@ -1,4 +1,4 @@
-//! Answers what a command asks: may this file's mode, owner or times be changed?
+//! Answers a command's requests to change a file's mode, owner or times.
 
 use super::attributes;
 use super::kernel::{self, Answer};
@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-/// The questions of one command.
+/// The requests of one command.
 pub(super) struct Requests {
     listener: OwnedFd,
-    /// The folders that may be written, by the paths that the kernel knows them by.
+    /// The writable folders, by the kernel's paths for them.
     writable: Vec<PathBuf>,
 }
 
@@ -19,10 +19,10 @@ impl Requests {
         Self { listener, writable: writable.iter().filter_map(known).collect() }
     }
 
-    /// Answers the next.
+    /// Answers the next request.
     ///
     /// # Errors
-    /// When there is none: whoever asked was killed.
+    /// When there is none, because the asking thread was killed.
     pub(super) fn answer(&self) -> io::Result<()> {
         let listener = self.listener.as_fd();
         let question = kernel::question(listener)?;
@@ -34,7 +34,7 @@ impl Requests {
         Ok(())
     }
 
-    /// What becomes readable when something is asked.
+    /// A file that becomes readable when there is a request.
     pub(super) fn event(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }

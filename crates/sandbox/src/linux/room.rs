@@ -1,13 +1,13 @@
-//! How much room is left on a disk.
+//! The space left on a disk.
 
 use crate::SandboxError;
 use rustix::fs::statvfs;
 use std::path::Path;
 
-/// How many files more it must be possible to make.
+/// The number of files that it must still be possible to create.
 const FILES: u64 = 1_000;
 
-/// Whether there is room to begin with.
+/// Checks that there is enough space to begin with.
 ///
 /// # Errors
 /// [`SandboxError::Room`].
@@ -21,12 +21,12 @@ pub(super) fn check(path: &Path, needed: u64) -> Result<(), SandboxError> {
     }
 }
 
-/// Whether less than this is left on a file system, or hardly a file more can be made.
+/// Whether less than this is left on a file system, or hardly another file can be created.
 pub(super) fn is_short(path: &Path, needed: u64) -> bool {
     check(path, needed).is_err()
 }
 
-/// How many bytes, and how many files. Where files are not counted, there are any number.
+/// The bytes and files left. If files are not counted, there is no limit on them.
 fn left(path: &Path) -> Option<(u64, u64)> {
     let at = statvfs(path).ok()?;
     let files = if at.f_files > 0 { at.f_favail } else { u64::MAX };

@@ -10,10 +10,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What is needed: the file system whole, ioctls on devices, signals, abstract sockets.
+/// The features needed: all file system rights, ioctls on devices, signals, abstract sockets.
 const NEEDED: ABI = ABI::V6;
 
-/// Programs, libraries, and what they read in passing. What is not there is no loss.
+/// Programs, libraries, and what they read in passing. Missing ones are skipped.
 const SYSTEM: [&str; 46] = [
     "/bin",
     "/lib",
@@ -63,13 +63,13 @@ const SYSTEM: [&str; 46] = [
     "/sys/devices/system/cpu",
 ];
 
-/// Devices that hold nothing and tell nothing.
+/// Devices that hold and reveal nothing.
 const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
 
-/// The rules of a sandbox that may write these folders.
+/// Builds the rules of a sandbox that may write these folders.
 ///
 /// # Errors
-/// When Landlock cannot keep them, or a path that was granted cannot be opened.
+/// When Landlock cannot enforce them, or a path that was granted cannot be opened.
 pub(super) fn ruleset(sandbox: &Sandbox, writable: &[PathBuf]) -> Result<OwnedFd, SandboxError> {
     check(kernel::landlock_abi())?;
     let mut rules = created(sandbox.network).map_err(unavailable)?;
@@ -97,7 +97,7 @@ pub(super) fn ruleset(sandbox: &Sandbox, writable: &[PathBuf]) -> Result<OwnedFd
     Option::<OwnedFd>::from(rules).ok_or_else(none)
 }
 
-/// Whether this version of Landlock is enough.
+/// Checks whether this version of Landlock is enough.
 fn check(abi: io::Result<i64>) -> Result<(), SandboxError> {
     let has = match abi {
         Ok(abi) if abi >= NEEDED as i64 => return Ok(()),
@@ -135,7 +135,7 @@ fn readable() -> BitFlags<AccessFs> {
     AccessFs::from_read(NEEDED)
 }
 
-/// Everything but devices.
+/// Every right except creating devices and ioctls on devices.
 fn changeable() -> BitFlags<AccessFs> {
     AccessFs::from_all(NEEDED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }

@@ -1,4 +1,4 @@
-//! A folder for one run alone.
+//! A folder for a single run.
 
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, chmod, fstat, openat, unlinkat};
 use rustix::io::Errno;
@@ -10,8 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A folder for one run alone, by the path that the kernel knows it by. It is removed with all that was
-/// made in it.
+/// A folder for a single run, by the kernel's path for it. It is removed with everything in it.
 pub(super) struct Scratch(TempDir);
 
 impl Scratch {
@@ -31,13 +30,13 @@ impl Deref for Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed stays: nobody is left to tell.
+        // What cannot be removed stays: nobody is left to be informed.
         let _ = empty(self.0.path());
     }
 }
 
-/// Removes what is in a folder, however deep it is: with one folder open at a time, and with no path
-/// longer than a name. No link is followed.
+/// Removes the contents of a folder, however deep it is: with one folder open at a time, and with no path longer than a
+/// name. No link is followed.
 fn empty(folder: &Path) -> Result<(), Errno> {
     let mut here = enter(CWD, folder)?;
     let mut above = Vec::new();
@@ -49,7 +48,7 @@ fn empty(folder: &Path) -> Result<(), Errno> {
         } else if let Some((name, outer)) = above.pop() {
             here = enter(here.as_fd(), "..")?;
             if which(&here)? != outer {
-                // Somebody has moved it: what is here now is not this run's.
+                // Somebody has moved it: what is here now does not belong to this run.
                 return Err(Errno::XDEV);
             }
             unlinkat(&here, &name, AtFlags::REMOVEDIR)?;
@@ -59,7 +58,7 @@ fn empty(folder: &Path) -> Result<(), Errno> {
     }
 }
 
-/// Opens a folder, and has it written by its owner: a command may have forbidden that.
+/// Opens a folder, and makes it writable for its owner: a command may have forbidden that.
 fn enter(at: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
     let found = openat(at, name, flags | OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
@@ -71,7 +70,7 @@ fn which(folder: &OwnedFd) -> Result<(u64, u64), Errno> {
     fstat(folder).map(|known| (known.st_dev, known.st_ino))
 }
 
-/// Removes what is no folder, until there is a folder.
+/// Removes everything except folders, until there is a folder.
 fn first_folder(here: &OwnedFd) -> Result<Option<CString>, Errno> {
     for entry in Dir::read_from(here)? {
         let entry = entry?;

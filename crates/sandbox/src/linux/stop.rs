@@ -1,16 +1,16 @@
-//! Ends commands from outside.
+//! Stops commands from outside.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Ends commands from outside: from another thread, say.
+/// Stops commands from outside, for example from another thread.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<OwnedFd>);
 
 impl Stop {
-    /// A new one, for any number of commands.
+    /// Creates one for any number of commands.
     ///
     /// # Errors
     /// When the process has too many files open.
@@ -18,13 +18,13 @@ impl Stop {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
-    /// Ends the commands that were given this, those included that are begun later.
+    /// Stops the commands that were given this, including those that begin later.
     pub fn stop(&self) {
-        // It only fails where it was said so often that the counter is full.
+        // It only fails if it was called so often that the counter is full.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 
-    /// What becomes readable then, and stays so.
+    /// A file that becomes readable then, and stays so.
     pub(super) fn event(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -1,8 +1,8 @@
 //! The process above a command, outside the sandbox: it knows and counts every process and thread, by
 //! tracing them, and kills what is left when the command ends or has to.
 //!
-//! No other way counts what root starts, or misses nobody: a daemon leaves its parents, its session and
-//! its group. What is traced stays so from its first instruction on, and dies when its tracer does.
+//! No other way counts what root starts and misses nobody: a daemon leaves its parents, its session and its group. A
+//! traced process stays traced from its first instruction on, and dies with its tracer.
 
 use super::channel::{Message, send};
 use super::kernel::{self, Traced};
@@ -11,14 +11,13 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::os::fd::BorrowedFd;
 
-/// A command, and all that it started.
+/// A command, and everything that it started.
 pub(super) struct Supervisor<'a> {
     channel: BorrowedFd<'a>,
     command: Pid,
-    /// Every thread that lives, by its number. Room for all of them was made beforehand: nothing may be
-    /// allocated here.
+    /// Every live thread, by its number. Room for all of them was made beforehand: nothing may be allocated here.
     threads: Vec<Pid>,
-    /// How many may live at once.
+    /// The most that may live at once.
     most: usize,
     ending: bool,
 }
@@ -33,13 +32,13 @@ impl<'a> Supervisor<'a> {
         Self { channel, command, threads, most, ending: false }
     }
 
-    /// Until nothing is left of the command.
+    /// Runs until nothing is left of the command.
     ///
     /// # Errors
-    /// When the kernel does not say what becomes of children.
+    /// When the kernel does not report what happens to children.
     pub(super) fn run(mut self) -> Result<(), Errno> {
         let events = kernel::news_of_children().map_err(|error| {
-            // Whatever is traced dies with this process.
+            // Everything traced dies with this process.
             Errno::from_io_error(&error).unwrap_or(Errno::IO)
         })?;
         loop {
@@ -58,18 +57,18 @@ impl<'a> Supervisor<'a> {
             let watched = if self.ending { &mut ready[..1] } else { &mut ready[..] };
             let polled = poll(watched, None);
             if polled.is_ok() && !ready[1].revents().is_empty() {
-                // Nothing is ever said from there: it was closed.
+                // Nothing is ever received from there: it was closed.
                 self.end();
             }
             kernel::forget_news(&events);
         }
     }
 
-    /// Something became of a thread.
+    /// Handles a change of a thread's state.
     fn hear(&mut self, thread: Pid, status: i32) {
         match Traced::of(status) {
             Traced::Ended => {
-                // Of an orphan it is heard twice: by its tracer, then by its new parent.
+                // An orphan is reported twice: by its tracer, then by its new parent.
                 self.threads.retain(|known| *known != thread);
                 if thread == self.command {
                     send(self.channel, Message::Exited(status));
@@ -78,8 +77,7 @@ impl<'a> Supervisor<'a> {
             }
             _ if self.ending => self.kill(thread),
             Traced::Started => {
-                // It goes on when the other is known, or is gone already: so nobody starts more than are
-                // counted.
+                // It continues once the other is known, or is gone already: so no more are started than are counted.
                 if let Some(started) = kernel::other_of(thread)
                     && !self.threads.contains(&started)
                     && let Ok(Some((_, status))) = waitpid(Some(started), WaitOptions::empty())
@@ -94,7 +92,7 @@ impl<'a> Supervisor<'a> {
                 self.know(thread);
                 self.go_on(thread, 0);
             }
-            // Before its first instruction, so that nobody runs who is not known.
+            // Before its first instruction, so that no unknown thread runs.
             Traced::Begins => {
                 self.know(thread);
                 self.go_on(thread, 0);
@@ -110,7 +108,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Takes note of a thread.
+    /// Registers a thread.
     fn know(&mut self, thread: Pid) {
         if self.ending || self.threads.contains(&thread) {
             return;
@@ -124,13 +122,14 @@ impl<'a> Supervisor<'a> {
         self.threads.push(thread);
     }
 
-    /// Kills all. Who is started at this moment stops before its first instruction, and is heard of then.
+    /// Kills all. A thread that is being started at this moment stops before its first instruction, and is reported
+    /// then.
     fn end(&mut self) {
         self.ending = true;
         self.threads.iter().for_each(|thread| self.kill(*thread));
     }
 
-    /// It is traced, and its end was not heard: the number is still its own.
+    /// It is traced, and its end was not reported: the number is still its own.
     fn kill(&self, thread: Pid) {
         let _ = kill_process(thread, Signal::KILL);
     }

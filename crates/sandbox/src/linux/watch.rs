@@ -1,4 +1,4 @@
-//! Watches a command from outside: moves its input and outputs, answers it, and ends it where it must.
+//! Watches a command from outside: moves its input and outputs, answers its requests, and ends it if it must.
 
 use super::census;
 use super::channel::{Message, receive};
@@ -17,14 +17,14 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How often memory and room are looked at.
+/// The interval at which memory and space are checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long the end of what was killed may take; then its supervisor is killed too. A process that waits
-/// for a disk dies when that answers.
+/// How long killed processes may take to end; then their supervisor is killed, too. A process that waits for a disk
+/// dies when that answers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The outside ends of a command, and its bounds.
+/// The outside ends of a command, and its limits.
 pub(super) struct Outside<'a> {
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: OwnedFd,
@@ -63,7 +63,7 @@ struct Watch<'a> {
     failed: Option<SandboxError>,
 }
 
-/// What a file that became ready is.
+/// The source of an event.
 #[derive(Clone, Copy)]
 enum Source {
     Channel,
@@ -142,7 +142,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// What may be gone on with, after some waiting.
+    /// The sources that are ready, after waiting if necessary.
     fn ready(&self) -> Result<Vec<Source>, SandboxError> {
         let mut waiting = vec![(Source::Channel, self.launched.channel.as_fd(), PollFlags::IN)];
         if let (Some(stop), None) = (&self.command.stop, self.ending) {
@@ -171,7 +171,7 @@ impl<'a> Watch<'a> {
         Ok(ready.map(|((source, ..), _)| *source).collect())
     }
 
-    /// How long nothing may happen until bounds are looked at.
+    /// How long to wait until limits are checked.
     fn patience(&self) -> Timespec {
         let left = self.limits.time.saturating_sub(self.began.elapsed());
         let left = if self.ending.is_some() { LOOK } else { left.min(LOOK) };
@@ -180,7 +180,7 @@ impl<'a> Watch<'a> {
         Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() }
     }
 
-    /// What the supervisor says; whether that was the last.
+    /// Handles the supervisor's messages; returns whether that was the last.
     fn hear(&mut self) -> bool {
         match receive(&self.launched.channel) {
             Some(Message::Confined(listener)) => {
@@ -206,7 +206,7 @@ impl<'a> Watch<'a> {
         false
     }
 
-    /// Ends the command and all that it started.
+    /// Ends the command and everything that it started.
     fn end(&mut self, by: KilledBy) {
         if self.ending.is_none() {
             self.ending = Some(Instant::now());
@@ -216,7 +216,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at the bounds that the kernel does not keep.
+    /// Checks the limits that the kernel does not enforce.
     fn look(&mut self) {
         if self.ending.is_some() {
             return;
@@ -238,7 +238,7 @@ impl<'a> Watch<'a> {
     fn answer(&mut self) {
         if let Some(requests) = &self.requests
             && let Err(error) = requests.answer()
-            // Whoever asked may be gone.
+            // The asking thread may be gone.
             && !matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR))
         {
             // Nobody is left to ask.
@@ -246,7 +246,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Gives it of its input what it takes.
+    /// Writes as much of the input as the command takes.
     fn feed(&mut self) {
         let Some(stdin) = &self.stdin else { return };
         match rustix::io::write(stdin, &self.command.stdin[self.taken..]) {
@@ -259,7 +259,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Takes of what was written as much as a pipe holds; whether there may be more at once.
+    /// Reads as much output as a pipe holds; returns whether there may be more at once.
     fn drain(&mut self, which: usize) -> bool {
         let mut bytes = [0; 64 << 10];
         let (pipe, captured) = &mut self.outputs[which];
@@ -280,7 +280,7 @@ impl<'a> Watch<'a> {
 }
 
 impl Drop for Launched {
-    /// Ends the supervisor, if it did not end by itself: whatever it traces dies with it.
+    /// Ends the supervisor, if it did not end by itself: everything that it traces dies with it.
     fn drop(&mut self) {
         if let Ok(None) = waitpid(Some(self.supervisor), WaitOptions::NOHANG) {
             let _ = kill_process(self.supervisor, Signal::KILL);

@@ -22,7 +22,7 @@ fn of_a_long_output_both_ends_are_kept_in_any_pieces() {
     }
 }
 
-/// Characters of one to four bytes: none is cut, and what is told as left out is what is not there.
+/// Characters of one to four bytes: none is cut, and the reported number of omitted bytes is correct.
 #[test]
 fn no_character_is_cut_where_something_is_left_out() {
     let all = "aé語🙂".repeat(20);

@@ -67,7 +67,7 @@ fn what_programs_do_in_a_workspace_works() {
     }
 }
 
-/// A process whose second thread becomes another program is one process still.
+/// A process whose second thread becomes another program is still one process.
 #[test]
 fn programs_that_are_run_by_a_thread_are_counted_once() {
     let Some(scene) = Scene::new("commands") else { return };
@@ -131,7 +131,7 @@ fn a_command_is_stopped_from_another_thread() {
     assert_eq!(later.killed_by, Some(KilledBy::Stopped), "it stays said");
 }
 
-/// Runs beside each other, from many threads, do not mix.
+/// Concurrent runs from many threads do not mix.
 #[test]
 fn commands_run_beside_each_other() {
     let Some(scene) = Scene::new("commands") else { return };
@@ -169,7 +169,7 @@ fn what_cannot_be_started_is_said() {
     assert!(matches!(nul, SandboxError::Nul(_)), "{nul}");
 }
 
-/// Each step that a container may forbid is tried before it is said that commands can be held.
+/// Each step that a container may forbid is tried before commands are reported as available.
 #[test]
 fn where_a_step_is_forbidden_there_is_no_sandbox() {
     let Some(scene) = Scene::new("commands") else { return };
@@ -202,7 +202,7 @@ fn a_disk_without_room_is_said_before_anything_is_run() {
     assert!(!scene.workspace.path().join("begun").exists());
 }
 
-/// However deep, and whatever was forbidden there; what a link leads to stays.
+/// However deep, and whatever was forbidden there; the target of a link stays.
 #[test]
 fn a_deep_folder_of_a_run_is_removed() {
     let Some(scene) = Scene::new("commands") else { return };
@@ -220,7 +220,7 @@ fn a_deep_folder_of_a_run_is_removed() {
     assert!(scene.workspace.path().join("kept").exists());
 }
 
-/// A supervisor that does nothing any more is killed, and with it all that it traces.
+/// A supervisor that does nothing any more is killed, and with it everything that it traces.
 #[test]
 fn a_lost_command_is_ended() {
     let Some(scene) = Scene::new("commands") else { return };
@@ -247,7 +247,7 @@ fn nothing_is_left_of_a_run() {
     let open = || fs::read_dir("/proc/self/fd").unwrap().count();
     let folder = scene.sh(&scene.sandbox(), "echo $TMPDIR; touch $TMPDIR/x").stdout.text();
     assert!(!fs::exists(folder.trim()).unwrap());
-    // Other tests open files beside this one, but not one more with each run.
+    // Other tests open files concurrently, but not one more with each run.
     let before = open();
     for _ in 0..40 {
         scene.sh(&scene.sandbox(), "true");

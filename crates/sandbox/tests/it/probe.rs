@@ -1,5 +1,5 @@
-//! What a program tries that wants out. The test program runs itself for it, inside the sandbox and
-//! outside; without being told what to try, this is a test of nothing.
+//! What a program tries in order to get out. The test program runs itself for it, inside the
+//! sandbox and outside; without a probe to try, this test does nothing.
 #![expect(unsafe_code, reason = "a program that wants out calls the kernel as it likes")]
 
 use crate::scene::REFUSED;
@@ -225,7 +225,7 @@ fn attempt(name: &str, about: &str) -> Result<()> {
     }
 }
 
-/// A process that is started with these bits of `clone`. Where it is, it lives in the workspace for long.
+/// A process that is started with these bits of `clone`. If it is, it lives in the workspace for long.
 fn started_with(bits: u64) -> Result<()> {
     unsafe {
         let flags = bits | libc::SIGCHLD as u64;
@@ -240,7 +240,7 @@ fn started_with(bits: u64) -> Result<()> {
     }
 }
 
-/// Whether commands can be held where this call is forbidden.
+/// Whether commands can be sandboxed when this call is forbidden.
 fn forbidden(call: &str) -> Result<()> {
     let call = match call {
         "ptrace" => libc::SYS_ptrace,
@@ -265,7 +265,7 @@ fn forbidden(call: &str) -> Result<()> {
     Sandbox::available().map_err(Error::other)
 }
 
-/// Turns a mark of a file's that is of no consequence, by a file that was opened to be read.
+/// Changes a harmless flag of a file through a file that was opened for reading.
 fn file_flags(path: &str) -> Result<()> {
     const NO_DUMP: libc::c_long = 0x40;
     let (file, mut flags) = (File::open(path)?, 0);
@@ -359,7 +359,7 @@ fn held_capabilities() -> Result<()> {
     }
 }
 
-/// In a namespace of its own, where that can be had: so nothing stays mounted.
+/// In a namespace of its own, if possible, so that nothing stays mounted.
 fn mounted(path: &str) -> Result<()> {
     let (path, kind, root) = (text(path), text("tmpfs"), text("/"));
     unsafe {
@@ -416,7 +416,7 @@ fn forked(count: i32) -> Result<()> {
     failed.map_or(Ok(()), Err)
 }
 
-/// Whether a command is ended that takes the room that is left, and one is not that takes little.
+/// Whether a command is ended that takes the space that is left, and one that takes little is not.
 fn filled(folder: &str) -> Result<()> {
     let at = rustix::fs::statvfs(folder)?;
     let free_bytes = (at.f_bavail * at.f_frsize).saturating_sub(4 << 20);
@@ -459,7 +459,7 @@ fn allocated(mebibytes: usize, kind: i32) -> Result<()> {
     for page in (0..size).step_by(4096) {
         unsafe { place.cast::<u8>().add(page).write_volatile(1) };
     }
-    // As much as it takes until somebody has looked.
+    // As much as it takes until the limits are checked.
     std::thread::sleep(Duration::from_millis(500));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where the tests happen: a workspace that may be written, and things outside that may not be touched.
+//! The scene of the tests: a workspace that may be written, and things outside that may not be touched.
 
 use foldback_sandbox::{Command, Finished, Sandbox, SandboxError};
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How a probe says that what it tried was refused.
+/// The exit code of a probe whose attempt was refused.
 pub(crate) const REFUSED: i32 = 77;
 
 pub(crate) struct Scene {
@@ -16,7 +16,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A scene, or nothing where commands cannot be held, which the test then says.
+    /// A scene, or nothing if commands cannot be sandboxed, which the test then reports.
     pub(crate) fn new(test: &str) -> Option<Self> {
         match Sandbox::available() {
             Ok(()) => {}
@@ -95,7 +95,7 @@ impl Scene {
         self.refuses_inside(name, about);
     }
 
-    /// The same, where the right that it takes outside may not be there.
+    /// Does the same when the right that it takes outside may be missing.
     pub(crate) fn refuses_with_right(&self, name: &str, about: impl AsRef<OsStr>) {
         let about = about.as_ref();
         let control = self.probe_outside(name, about);
@@ -113,7 +113,7 @@ impl Scene {
     }
 }
 
-/// Waits for something that will soon be so.
+/// Waits for something that will soon be true.
 pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -122,7 +122,7 @@ pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Kills the processes that are in this folder, and tells whether there were any.
+/// Kills the processes that are in this folder, and returns whether there were any.
 pub(crate) fn clear(folder: &Path) -> bool {
     let found = processes_in(folder);
     for process in &found {

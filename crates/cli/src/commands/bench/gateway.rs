@@ -15,27 +15,27 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Measure what conversations cost through the gateway, beside sending them directly
+/// Measure what conversations cost through the gateway, compared with sending them directly
 ///
-/// Each conversation is played request by request and billed by a provider that caches what it is sent: as
+/// Each conversation is replayed request by request and billed by a simulated provider that caches what it is sent: as
 /// its client sends it, as `foldback gateway` sends it, and as the provider's own clearing of old tool results leaves
-/// it (Anthropic's clear_tool_uses_20250919 with its defaults: from 100,000 tokens on all results but the last 3).
-/// A folder that `foldback gateway --record` wrote is played as it passed, session by session. Other files are
-/// recordings, which are played as a client of Anthropic's API sends them: a request for each answer of the model,
-/// with the whole conversation and with marks for the cache. Conversations in which no model speaks are left out.
-/// No provider is asked. With --proxy each request is sent through another proxy, too, to a provider of a script on
+/// it (Anthropic's clear_tool_uses_20250919 with its defaults: from 100,000 tokens on all results but the last 3). A
+/// folder that `foldback gateway --record` wrote is replayed as it passed, session by session. Other files are
+/// recordings, which are replayed as a client of Anthropic's API would send them: a request for each answer of the
+/// model, with the whole conversation and with cache marks. Conversations in which no model speaks are left out.
+/// No real provider is called. With --proxy each request is also sent through another proxy to a scripted provider on
 /// this machine, and billed as it arrives there.
 #[derive(Args)]
 #[command(after_long_help = "\
 Tokens are counted with o200k. A request's tokens up to the last mark for the cache (of OpenAI's APIs: all) are
-read as far as an earlier request that has not run out began the same, and written behind that; prefixes of
+read as far as they match the beginning of an earlier request that has not expired, and written after that; prefixes of
 under 1,024 tokens are not cached. Both ways declare the memory's tool, and what a model would load with it is
 not counted.
 
 JSON: {\"conversations\": [{\"id\", \"file\", \"group\", \"tokens\", \"requests\", \"bills\": [...]}], \"sums\"}; of each
 bill \"read\", \"write\", \"life\", \"pause\", \"direct\", \"gateway\" and \"clearing\" (each with \"requests\", \"read\",
-\"written\", \"plain\", \"cost\"), \"saved\", \"saved_by_clearing\", \"dearer\" and \"dearest_at\": by which share the
-gateway was dearer behind the request where that was most; \"proxy\" and \"saved_by_proxy\" are null without
+\"written\", \"plain\", \"cost\"), \"saved\", \"saved_by_clearing\", \"dearer\" and \"dearest_at\": by what share the
+gateway cost more at most, and after which request; \"proxy\" and \"saved_by_proxy\" are null without
 --proxy. Of each sum \"median\", \"least\" and \"dearest\", too;
 \"is_long\" are those over conversations with a request of over 30,000 tokens.
 
@@ -49,22 +49,22 @@ pub(crate) struct Gateway {
     #[command(flatten)]
     outputs: Outputs,
 
-    /// Let so many seconds pass between two requests; may be given several times. Without it exchanges keep the
+    /// Let this many seconds pass between two requests; may be given several times. Without it, exchanges keep the
     /// times at which they passed, and recordings are played with 10 and with 3,600
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u32))]
     gap: Vec<u32>,
 
-    /// What a token costs that is read from the cache and one that is written into it, beside one that it has no part
-    /// in, and how many seconds a prefix lives that nobody reads (300); may be given several times. Without it
-    /// 0.1,1.25 and 0.1,2,3600 and 0.05,1.25 and 1,1
+    /// The price of a token that is read from the cache and of one that is written into it, relative to a token outside
+    /// the cache, and the lifetime in seconds of a prefix that nobody reads (300); may be given several times. Without
+    /// it: 0.1,1.25 and 0.1,2,3600 and 0.05,1.25 and 1,1
     #[arg(long, value_name = "READ,WRITE[,LIFE]", value_parser = terms)]
     prices: Vec<CacheTerms>,
 
-    /// Play the conversations through another proxy, too, whose provider is at --provider
+    /// Also play the conversations through another proxy, whose provider is at --provider
     #[arg(long, value_name = "URL", requires = "provider")]
     proxy: Option<String>,
 
-    /// Where a provider is to listen that answers what was recorded: an address of this machine
+    /// The address on this machine at which a provider listens that answers with what was recorded
     #[arg(long, value_name = "ADDRESS", requires = "proxy")]
     provider: Option<SocketAddr>,
 }
@@ -98,7 +98,7 @@ impl Gateway {
     }
 }
 
-/// The conversations of all inputs: those of folders of exchanges, then the recordings.
+/// The conversations of all inputs: first those of folders of exchanges, then the recordings.
 fn talks(inputs: Inputs, out: &Output) -> Result<Vec<Talk>, CliError> {
     let (mut talks, mut files) = (Vec::new(), Vec::new());
     for path in inputs.files {
@@ -116,7 +116,7 @@ fn talks(inputs: Inputs, out: &Output) -> Result<Vec<Talk>, CliError> {
         talks.extend(cases.iter().filter_map(Talk::of));
     }
     if talks.is_empty() {
-        let why = "there is nothing to play; expected were conversations in which a model speaks";
+        let why = "there is nothing to play; expected conversations in which a model speaks";
         return Err(CliError::Usage(why.to_owned()));
     }
     Ok(talks)
@@ -126,7 +126,7 @@ fn talks(inputs: Inputs, out: &Output) -> Result<Vec<Talk>, CliError> {
 fn terms(text: &str) -> Result<CacheTerms, String> {
     let expected = || {
         format!(
-            "expected two numbers from 0 to {PRICE_MOST}, and perhaps whole seconds behind them: 0.1,1.25 or 0.1,2,3600"
+            "expected two numbers from 0 to {PRICE_MOST}, optionally followed by whole seconds: 0.1,1.25 or 0.1,2,3600"
         )
     };
     let (mut parts, usual) = (text.split(',').map(str::trim), CacheTerms::default());

@@ -23,12 +23,12 @@ use foldback_bench::report::Page;
 use foldback_bench::{BenchError, Case, Sheet};
 use std::path::{Path, PathBuf};
 
-/// The shortest prefix that a provider caches, in tokens, where no setting says it.
+/// The shortest prefix that a provider caches, in tokens, unless a setting says otherwise.
 const LEAST_CACHED: u64 = 1_024;
 
 /// Measure what foldback saves, finds and costs, on your own conversations
 ///
-/// The same input gives the same figures, times aside.
+/// The same input gives the same figures, except for times.
 #[derive(Args)]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -65,7 +65,7 @@ pub(crate) struct Inputs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Report damaged lines and files that hold no conversation, and go on behind them
+    /// Report damaged lines and files that hold no conversation, and continue after them
     #[arg(long)]
     lenient: bool,
 }
@@ -85,25 +85,25 @@ impl Inputs {
     }
 }
 
-/// Where the results go besides stdout.
+/// The files for the results, besides stdout.
 #[derive(Args)]
 pub(crate) struct Outputs {
     /// Write the figures as CSV: a line for each conversation or setting
     #[arg(long, value_name = "OUT.csv")]
     csv: Option<PathBuf>,
 
-    /// Write a page with pictures: one HTML file, with everything in it
+    /// Write a page with charts: a self-contained HTML file
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
 }
 
 impl Outputs {
-    /// Writes the CSV file, where one was asked for.
+    /// Writes the CSV file, if one was asked for.
     pub(crate) fn write_csv(&self, sheet: &Sheet) -> Result<(), CliError> {
         self.csv.as_ref().map_or(Ok(()), |path| write_csv(path, sheet))
     }
 
-    /// Writes the page, where one was asked for.
+    /// Writes the page, if one was asked for.
     pub(crate) fn write_page(
         &self,
         page: impl FnOnce() -> Result<Page, BenchError>,

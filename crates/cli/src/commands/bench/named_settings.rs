@@ -1,5 +1,5 @@
-//! The settings that a measurement goes by, where they are not the built-in ones: nobody is to take its figures for
-//! those of the defaults.
+//! The settings of a measurement that are not the built-in ones, so that nobody takes its figures for those of the
+//! defaults.
 
 use crate::cli::Globals;
 use crate::commands::config::Row;
@@ -9,7 +9,7 @@ use foldback::embedder::Choice;
 use foldback_bench::report::{Page, Section};
 use serde::Serialize;
 
-/// What is measured: how conversations are cut, what a search in them finds, or what a model is sent.
+/// The subject of a measurement: how conversations are cut, what a search finds in them, or what a model is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measured {
     Cuts,
@@ -17,14 +17,14 @@ pub(super) enum Measured {
     Prompts,
 }
 
-/// The settings in force that are not the built-in ones, as far as they bear on what is measured.
+/// The settings in force that differ from the built-in ones, as far as they affect the measurement.
 pub(super) struct NamedSettings(Vec<Named>);
 
 #[derive(Serialize)]
 struct Named {
     #[serde(flatten)]
     row: Row,
-    /// Why the figures are not those of this setting, where they are not.
+    /// Why the figures do not reflect this setting, if they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_measured: Option<&'static str>,
 }
@@ -48,7 +48,7 @@ impl NamedSettings {
         Self(named.collect())
     }
 
-    /// Prints what was found as JSON, these settings beside it.
+    /// Prints the results as JSON, with these settings.
     pub(super) fn json<T: Serialize>(&self, found: &T, out: &Output) -> Result<(), CliError> {
         match &self.0[..] {
             [] => out.json(found),
@@ -64,7 +64,7 @@ impl NamedSettings {
         self.0.iter().try_for_each(|named| out.line(named.line()))
     }
 
-    /// The page with a section of these settings.
+    /// Adds a section with these settings to the page.
     pub(super) fn on(&self, mut page: Page) -> Page {
         if !self.0.is_empty() {
             let section = Section::new("Settings that are not the built-in ones");
@@ -87,7 +87,7 @@ impl Named {
 }
 
 impl Measured {
-    /// Whether the figures are those of this setting, or why not; `None` where it has no bearing on them.
+    /// Whether the figures reflect this setting, or why not; `None` if it does not affect them.
     fn by(self, key: &str) -> Option<Result<(), &'static str>> {
         let prompts = self == Self::Prompts;
         match key {

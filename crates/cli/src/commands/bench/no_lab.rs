@@ -1,4 +1,4 @@
-//! The commands of the lab in a build without it: each names the command that has it.
+//! The commands of the lab in a build without it: each names the command that runs it.
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
@@ -6,7 +6,7 @@ use crate::output::Output;
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 
-/// What the lab measures, by the names that it has in a build with it.
+/// The measurements of the lab, under the names that they have in a build with it.
 #[derive(Subcommand)]
 pub(crate) enum Lab {
     /// Measure how plans run (needs a build with the feature lab)
@@ -23,7 +23,7 @@ pub(crate) enum Lab {
     Index(Arguments),
 }
 
-/// Whatever the command is given; it is passed on as it stands on the command line.
+/// The arguments of the command, passed on as they are on the command line.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -50,7 +50,7 @@ impl Lab {
     }
 }
 
-/// An argument as a shell takes it.
+/// An argument as a shell reads it.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./,=:@%+".contains(c);
     match !argument.is_empty() && argument.chars().all(is_plain) {

@@ -10,18 +10,17 @@ use clap::Args;
 use foldback::embedder::Choice;
 use foldback_bench::retrieval::measure;
 
-/// Measure how much of the evidence of questions a search brings
+/// Measure how much of the evidence for questions a search finds
 ///
-/// Conversations with questions (`qa`, with the ids of the messages that answer them, or spans of
-/// messages) are recorded as an import does it, and every question is searched for. Recall is the
-/// share of the answering messages that stand in the first 1, 5 and 10 blocks, and in the first
-/// blocks that together have at most 500, 1,000, 2,000 and 4,000 tokens: whole blocks in the order
-/// of their ranks, until the first that does not fit. Tokens are o200k's, a message's frame included.
-/// Beside it stand words alone and meaning alone, one vector a block, and windows of 4 and 6 messages.
+/// Conversations with questions (`qa`, with the ids of the messages that answer them, or spans of messages) are
+/// recorded as an import does it, and every question is searched for. Recall is the share of the answering messages in
+/// the first 1, 5 and 10 blocks, and in the first blocks that together have at most 500, 1,000, 2,000 and 4,000 tokens:
+/// whole blocks in order of rank, up to the first that does not fit. Tokens are o200k's, a message's frame included.
+/// For comparison, there are words alone and meaning alone, one vector a block, and windows of 4 and 6 messages.
 ///
-/// Questions of category 5 (LoCoMo's adversarial ones, which its conversations do not answer), and
-/// those whose evidence stands in no message, are left out and counted. With --embedder, that model is
-/// measured beside the built-in one, and is the headline.
+/// Questions of category 5 (LoCoMo's adversarial ones, which its conversations do not answer), and those whose evidence
+/// is in no message, are left out and counted. With --embedder, that model is measured besides the built-in one, and
+/// gives the headline figures.
 ///
 /// JSON: {"questions", "hit_at_1", "recall_at": {"1", "5", "10"}, "recall_at_tokens": {"500", "1000",
 /// "2000", "4000"}, "took_us_p50", "hit_at", "curve", "block_tokens", "embedder", "left_out":
@@ -58,7 +57,7 @@ impl Retrieval {
         }
         sheets.iter().try_for_each(|sheet| print(sheet, out))?;
         out.line("")?;
-        out.line("means: blocks with one vector each; windows: blocks of so many messages each")?;
+        out.line("means: blocks with one vector each; windows: blocks of that many messages each")?;
         let (questions, took) = (found.all.questions as u64, found.took_us_p50);
         out.line(format!(
             "{}, a search took {took} us (median)",

@@ -13,23 +13,22 @@ use foldback_policies::{Policy, PolicyChoice, Summaries};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// Measure what a model would be sent under each policy, and what it would have lost
+/// Measure what a model would be sent under each policy, and what would be lost
 ///
-/// Each conversation is fed message by message through foldback and through what others do. For
-/// every call of the recording the prompt is counted with o200k, tools included, and metered as a
-/// provider with a prefix cache bills it. And for every call of a tool, each string or number of four
-/// characters or more among its arguments that stands in an earlier message is looked for: it is
-/// visible in the prompt, recalled by one search or one look at what the search told of (made without
-/// the value, 2,000 tokens each), reachable by reading on, or lost. A search costs a further model
-/// call, a look one more; both are counted. Where others ask a model for a summary, one made by rule
-/// stands in, and its call is counted as the model's would be.
+/// Each conversation is fed message by message through foldback and through other approaches. For every call of the
+/// recording the prompt is counted with o200k, tools included, and metered as a provider with a prefix cache bills it.
+/// And for every call of a tool, each string or number of four characters or more among its arguments that occurs in an
+/// earlier message is looked for: it is visible in the prompt, recalled by one search or one look at what the search
+/// found (made without the value, 2,000 tokens each), reachable by reading on, or lost. A search costs one more model
+/// call, and a look another; both are counted. Where others ask a model for a summary, one made by rule is used
+/// instead, and its call is counted as the model's would be.
 #[derive(Args)]
 #[command(after_long_help = "\
 Cost of a call, in ordinary input tokens: what the prompt shares with the beginning of the one before,
 in runs of 16 tokens and from 1,024 tokens on, at --price-read; the rest of its stable part, which is
 written into the cache, at --price-write; all else at --price-plain. The cache never forgets. A
-conversation under which a policy would pay less without any cache is billed without. Tools count as the
-chat-completions API takes them, in front of every prompt.
+conversation for which a policy would pay less without any cache is billed without. Tools count as the
+chat-completions API takes them, at the start of every prompt.
 
 JSON: {\"conversations\": [{\"id\", \"kind\", \"tokens\", \"policies\": {NAME: {...}}}], \"policies\":
 {NAME: {...}}, \"kinds\", \"comparisons\", \"targets\", \"curves\"}; of each policy \"input_tokens\",
@@ -39,9 +38,9 @@ JSON: {\"conversations\": [{\"id\", \"kind\", \"tokens\", \"policies\": {NAME: {
 fewer tokens ({\"results\", \"tokens\"}, the tokens over all prompts), \"pointers\" the blocks that prompts named, those
 that the next call needed, and what they held of that ({\"blocks\", \"needed\", \"facts\"}). Dialogues without an assistant are summed up apart, as
 \"dialogue, users only\". The curves hold the tokens of prompts, without recalls and without the calls that
-a policy makes for its own ends. With settings of [memory] and [view], or model.prices, that are not the
+a policy makes for its own purposes. With settings of [memory] and [view], or model.prices, that are not the
 built-in ones there is \"settings_in_force\": [{\"key\", \"value\", \"source\", \"not_measured\"}]; the last
-says why the figures are not those of a setting, where they are not. The text names them below the figures.
+says why the figures do not reflect a setting, if they do not. The text names them below the figures.
 
 Examples:
   foldback bench savings examples/coding-session.jsonl
@@ -60,17 +59,16 @@ pub(crate) struct Savings {
     #[arg(long, value_name = "X")]
     price_write: Option<f64>,
 
-    /// The price of a token that the cache has no part in [default: 1, or that of model.prices]
+    /// The price of a token outside the cache [default: 1, or that of model.prices]
     #[arg(long, value_name = "X")]
     price_plain: Option<f64>,
 
-    /// Count so many tokens of tools in front of every prompt of every policy, beside those that the
-    /// recording declares: most recordings do not tell which tools the agent had
+    /// Count this many tokens of tools at the start of every prompt of every policy, besides those that the recording
+    /// declares: most recordings do not say which tools the agent had
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32))]
     agent_tools: u32,
 
-    /// Measure these policies alone, their names parted by commas; auto is the one that these prices choose
-    /// [default: all]
+    /// Measure only these policies, separated by commas; auto is the one that these prices choose [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     policies: Vec<String>,
 
@@ -106,7 +104,7 @@ impl Savings {
         Ok(Outcome::Done)
     }
 
-    /// What is measured: as the flags say, then the settings.
+    /// The plan of the measurement: from the flags, then the settings.
     fn config(&self, globals: &Globals) -> Result<Config, CliError> {
         let view = &globals.settings.view;
         let prices = self.prices(globals.settings.model.prices.unwrap_or_default())?;
@@ -121,7 +119,7 @@ impl Savings {
         if policies.is_empty() {
             policies = Policy::all();
         }
-        // A policy of others in another mode is measured beside them.
+        // Another tool's policy in a different mode is measured besides them.
         let own = view.policy.as_deref().and_then(Policy::named);
         let own = own.filter(|_| self.policies.is_empty());
         policies.extend(own.filter(|own| policies.iter().all(|one| one.name() != own.name())));
@@ -145,7 +143,7 @@ impl Savings {
             return Ok(prices);
         }
         Err(CliError::Usage(format!(
-            "the prices are {read}, {write} and {plain}; they have to be numbers from 0 to \
+            "the prices are {read}, {write} and {plain}; expected numbers from 0 to \
              {PRICE_MOST}, and --price-plain more than 0"
         )))
     }

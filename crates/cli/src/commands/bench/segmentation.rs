@@ -9,14 +9,14 @@ use crate::store;
 use clap::Args;
 use foldback_bench::segmentation::measure;
 
-/// Measure how well changes of topic are found
+/// Measure how well changes of topic are detected
 ///
-/// Conversations are recorded as an import does it, and topic cuts (blocks that closed by topic, gap
-/// or switch) are compared with the `boundaries` that a conversation names; beside them all borders
-/// of blocks, no cut at all, as many even cuts as there should be, and TextTiling (Hearst 1997: with
-/// its paper's parameters, and by message with such as suit talk). Of sessions with tool calls and without
-/// boundaries, which have one task, topic cuts are counted. Pk and WindowDiff are means over the conversations with a
-/// boundary, with windows of half a mean segment, at least 2 messages; F1 is exact to the message.
+/// Conversations are recorded as an import does it, and topic cuts (blocks that closed by topic, gap or switch) are
+/// compared with the `boundaries` that a conversation gives. For comparison there are all block boundaries, no cut at
+/// all, the right number of even cuts, and TextTiling (Hearst 1997: with its paper's parameters, and by message with
+/// parameters that suit dialogue). For sessions with tool calls and without boundaries, which have one task, topic cuts
+/// are counted. Pk and WindowDiff are means over the conversations with a boundary, with windows of half a mean
+/// segment, at least 2 messages; F1 is exact to the message.
 ///
 /// JSON: {"conversations", "pk", "wd", "f1", "boundary_ratio", "blocks": {"pk", "wd", "f1"}, "no_cut",
 /// "even_cuts", "text_tiling", "text_tiling_by_message", "single_task": {"sessions", "topic_cuts", "topic_cuts_each"},

@@ -13,13 +13,12 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Measure which cosines stand for "same topic" and "answers it"
+/// Measure which cosines mean "same topic" and "answers it"
 ///
-/// Reads conversations whose changes of topic are known (`boundaries`), or several, each of which is
-/// a topic; their questions (`qa` with `evidence`) measure the second cosine. Without files, built-in
-/// texts are used, in English or Chinese as the store's messages are, or in the one that the model
-/// knows better. The result is kept in the store, where there is
-/// one, and used whenever it is opened with that model.
+/// Reads conversations whose changes of topic are known (`boundaries`), or several conversations, each of which is a
+/// topic; their questions (`qa` with `evidence`) measure the second cosine. Without files, built-in texts are used, in
+/// English or Chinese as the store's messages are, or in the language that the model knows better. The result is kept
+/// in the store, if there is one, and used whenever the store is opened with that model.
 ///
 /// JSON: {"model_id", "same_topic", "answering", "balanced_accuracy", "within", "across", "answers",
 /// "others", "stored"}, the middle four each {"pairs", "p10", "p50", "p90"}
@@ -88,7 +87,7 @@ impl Calibrate {
     }
 }
 
-/// So many messages are read to measure a model, and of each so many characters: more tell no more.
+/// The number of messages that are read to measure a model, and the characters of each: more would change nothing.
 const MOST_MESSAGES: usize = 20_000;
 const MOST_CHARS: usize = 3_000;
 
@@ -113,7 +112,7 @@ fn read(files: &[PathBuf], out: &Output) -> Result<Vec<Conversation>, CliError> 
     Ok(read)
 }
 
-/// What is said in a conversation, where its topic changes, and what is asked about it.
+/// The messages of a conversation, where its topic changes, and the questions about it.
 fn conversation(sourced: &Sourced) -> Conversation {
     let source = &sourced.conversation;
     let field = |key: &str| -> Value {

@@ -12,9 +12,9 @@ use foldback::{EmbeddingProgress, Memory};
 
 /// Make an embedder the store's own, and embed its messages again
 ///
-/// Searches go on meanwhile, by words and by the vectors that are there already. A model's own
-/// scale is measured where the store has none for it, on built-in texts in the language of the
-/// store's messages; `foldback embedder calibrate` measures it on conversations.
+/// Searches continue meanwhile, by words and by the vectors that already exist. A model's own scale
+/// is measured if the store has none for it, on built-in texts in the language of the store's
+/// messages; `foldback embedder calibrate` measures it on conversations.
 ///
 /// JSON: {"embedder", "model_id", "dim", "same_topic", "answering", "done", "messages"}
 #[derive(Args)]
@@ -26,7 +26,7 @@ pub(super) struct Use {
     #[arg(value_name = "EMBEDDER", value_parser = cli::embedder)]
     choice: Choice,
 
-    /// Leave embedding to whoever next has the store open for writing, which should be for long
+    /// Leave embedding to the next long-running process that has the store open for writing
     #[arg(long)]
     no_wait: bool,
 }
@@ -43,7 +43,7 @@ impl Use {
             let measured = on_own_texts(new.as_ref(), &sample(&memory)?, out)?;
             memory.embedding().set_scale(new.model_id(), measured.scale)?;
         }
-        // Opened again, the memory stands on the measured scale.
+        // Opened again, the memory uses the measured scale.
         drop(memory);
         let memory = store::open_with(&globals, new)?;
         memory.embedding().choose(&self.choice)?;
@@ -57,8 +57,8 @@ impl Use {
         }
         if self.no_wait && shown.choice != Choice::WordsOnly && !progress.is_done() {
             out.note(
-                "the rest is embedded while a process has the store open for writing: a program \
-                 that runs for long, or this command without --no-wait",
+                "the rest is embedded while a process has the store open for writing: a long-running \
+                 program, or this command without --no-wait",
             );
         }
         let is_done = is_left || progress.is_done();
@@ -67,8 +67,8 @@ impl Use {
             let left = text::count(progress.messages.saturating_sub(progress.done), "message");
             if own.as_deref() == Some(shown.model_id.as_str()) {
                 out.note(format_args!(
-                    "{left} were recorded meanwhile by a process that still embeds by another \
-                     model; start it again, and they are embedded by the next that writes"
+                    "{left} were recorded meanwhile by a process that still uses another \
+                     model; restart it, and the next process that writes embeds them"
                 ));
             } else {
                 out.note("another embedder was chosen meanwhile");
@@ -85,7 +85,7 @@ impl Use {
     }
 }
 
-/// Embeds what is to be embedded, with a bar.
+/// Embeds what is missing, with a progress bar.
 fn wait(memory: &Memory, out: &Output) -> Result<EmbeddingProgress, CliError> {
     let before = memory.embedding().progress()?;
     let mut bar = out.progress("embedding", before.messages - before.done.min(before.messages));

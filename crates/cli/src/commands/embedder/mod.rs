@@ -16,7 +16,7 @@ use foldback::{EmbeddingProgress, Memory};
 use foldback_core::thousands;
 use serde::Serialize;
 
-/// Show or change what makes vectors of texts, or measure what a model's cosines mean
+/// Show or change the embedder, or measure what a model's cosines mean
 #[derive(Args)]
 pub(crate) struct Embedder {
     #[command(subcommand)]
@@ -32,10 +32,9 @@ enum Action {
 
 /// Show the store's embedder, and how many messages have its vectors
 ///
-/// JSON: {"embedder", "model_id", "dim", "same_topic", "answering", "calibrated", "done",
-/// "messages", "trouble", "last_error"}; `done` of `messages` have vectors of this model or nothing
-/// to embed, `trouble` says why the embedder is not what it should be, `last_error` which message it
-/// refused last.
+/// JSON: {"embedder", "model_id", "dim", "same_topic", "answering", "calibrated", "done", "messages", "trouble",
+/// "last_error"}; `done` of `messages` have vectors of this model or nothing to embed, `trouble` says why the embedder
+/// is not the intended one, `last_error` which message it last refused.
 #[derive(Args)]
 struct Show {}
 
@@ -71,11 +70,11 @@ impl Embedder {
 
 fn show(globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
     let memory = store::open_for_search(globals)?;
-    // That the record is damaged was said on opening.
+    // A damaged record was reported on opening.
     let own = memory.embedding().own().ok().flatten();
     let mut shown =
         Shown::of(&memory, own.as_ref().map(|own| own.choice.clone()).unwrap_or_default());
-    // What is remembered is shown even where it cannot be loaded.
+    // The stored choice is shown even if the embedder cannot be loaded.
     if let (Some(own), Some(_)) = (own, memory.embedding().trouble()) {
         (shown.model_id, shown.dim) = (own.model_id, own.dim);
     }
@@ -106,7 +105,7 @@ fn show(globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
     Ok(Outcome::Done)
 }
 
-/// An embedder as it is shown.
+/// An embedder as shown to a person.
 struct Shown {
     choice: Choice,
     model_id: String,
@@ -151,7 +150,7 @@ fn print(out: &Output, shown: &Shown, progress: EmbeddingProgress) -> Result<(),
         text::one_line(&shown.model_id)
     ))?;
     if shown.choice == Choice::WordsOnly {
-        return out.line("  searches go by words alone");
+        return out.line("  searches use words alone");
     }
     out.line(format!(
         "  {} numbers a vector; same topic at cosine {:.2}, an answer at {:.2}",

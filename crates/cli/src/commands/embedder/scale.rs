@@ -8,7 +8,7 @@ use foldback::embedder::{
     CalibrateError, Calibration, OwnCalibration, SCALES_DIFFER, calibrate_on_own_texts,
 };
 
-/// Text from the beginning of the store's first conversations, which tells their language.
+/// Text from the beginning of the store's first conversations, which shows their language.
 pub(super) fn sample(memory: &Memory) -> Result<String, CliError> {
     const TODOS: usize = 16;
     const MESSAGES: u64 = 8;
@@ -16,7 +16,7 @@ pub(super) fn sample(memory: &Memory) -> Result<String, CliError> {
     let mut sample = String::new();
     for todo in memory.todos(None, TODOS)? {
         let messages = memory.messages(&todo, 0..memory.len(&todo)?.min(MESSAGES));
-        // One that is damaged tells nothing.
+        // A damaged one is skipped.
         for message in messages.into_iter().flatten() {
             sample.extend(message.text().chars().take(CHARS));
             sample.push('\n');
@@ -25,7 +25,7 @@ pub(super) fn sample(memory: &Memory) -> Result<String, CliError> {
     Ok(sample)
 }
 
-/// What a model's cosines mean on the built-in texts that suit it and the sample; says so when
+/// What a model's cosines mean on the built-in texts that suit it and the sample; reports if
 /// another language gives another scale.
 pub(super) fn on_own_texts(
     embedder: &dyn Embedder,

@@ -9,7 +9,7 @@ use directories::BaseDirs;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// A client of servers.
+/// A client of MCP servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Client {
     /// Claude Code
@@ -34,11 +34,11 @@ pub(super) struct Start {
 }
 
 impl Client {
-    /// The file that it reads its servers from: the person's own, or that of the project in the working
-    /// folder. `None` for a client whose files are not known here.
+    /// The file that it reads its servers from: the user's own, or the project's in the working folder. `None` for a
+    /// client whose files are not known here.
     ///
     /// # Errors
-    /// When the person's home folder is not known.
+    /// When the user's home folder is unknown.
     pub(super) fn file(self, of_project: bool) -> Result<Option<PathBuf>, CliError> {
         if of_project {
             let name = match self {
@@ -51,7 +51,7 @@ impl Client {
             return Ok(Some(PathBuf::from(name)));
         }
         let folders = BaseDirs::new().ok_or_else(|| {
-            let what = "your home folder is not known here; set HOME, or use --project";
+            let what = "your home folder is unknown; set HOME, or use --project";
             CliError::Usage(what.to_owned())
         })?;
         let home = folders.home_dir();
@@ -75,13 +75,12 @@ impl Client {
         }))
     }
 
-    /// Whether it starts the server in the folder of work. Codex names no roots, nor did opencode before the
-    /// June of 2026.
+    /// Whether it starts the server in the working folder. Codex names no roots, and opencode did not before June 2026.
     fn starts_in_folder(self) -> bool {
         matches!(self, Self::Codex | Self::Opencode)
     }
 
-    /// The text of its file with the server in it.
+    /// The text of its file with the server added.
     ///
     /// # Errors
     /// What is wrong with the text.
@@ -92,7 +91,7 @@ impl Client {
         }
     }
 
-    /// The text of its file without the server; `None` where it is not there.
+    /// The text of its file without the server; `None` if it is not there.
     ///
     /// # Errors
     /// What is wrong with the text.
@@ -121,13 +120,13 @@ impl Client {
 }
 
 impl Start {
-    /// How this very program is started as a server, over the store that is meant now.
+    /// How this program is started as a server, over the current store.
     ///
     /// # Errors
-    /// When it is not known where the program is.
+    /// When the path of this program is unknown.
     pub(super) fn of(what: &What, client: Client, globals: &Globals) -> Result<Self, CliError> {
         let program = std::env::current_exe().map_err(|source| CliError::Io {
-            what: "it is not known where foldback itself is".to_owned(),
+            what: "the path of the foldback program is unknown".to_owned(),
             source,
         })?;
         let mut arguments = vec!["mcp".to_owned()];

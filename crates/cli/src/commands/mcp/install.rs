@@ -10,11 +10,11 @@ use clap::Args;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Set a client up to start this server
+/// Set up a client to start this server
 ///
-/// The change to the client's configuration is shown, and made once you have agreed. For Codex and
-/// opencode, the server works in the folder that they start it in (--folder .), because not all of them name it
-/// as their root; --todo or --folder says otherwise.
+/// The change to the client's configuration is shown, and made once you have agreed. For Codex and opencode, the server
+/// works in the folder that they start it in (--folder .), because not all of them name it as their root; --todo or
+/// --folder overrides that.
 #[derive(Args)]
 pub(super) struct Install {
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub(super) struct Install {
     place: FileOf,
 }
 
-/// Take this server out of a client's configuration again
+/// Remove this server from a client's configuration
 ///
 /// The change is shown, and made once you have agreed. Nothing else in the file is touched.
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub(super) struct Uninstall {
     place: FileOf,
 }
 
-/// The file of a client.
+/// The configuration file of a client.
 #[derive(Args)]
 struct FileOf {
     /// The client
@@ -82,7 +82,7 @@ impl Uninstall {
 }
 
 impl FileOf {
-    /// Shows a change, and makes it once the person agrees.
+    /// Shows a change, and makes it if the user agrees.
     fn change(
         &self,
         path: &Path,
@@ -91,7 +91,7 @@ impl FileOf {
         out: &Output,
     ) -> Result<Outcome, CliError> {
         if before == after {
-            out.note(format_args!("{} has it already", path.display()));
+            out.note(format_args!("{} already has it", path.display()));
             return Ok(Outcome::Done);
         }
         out.line(style::paint(style::NAME, text::plain(&path.display().to_string())))?;
@@ -109,12 +109,12 @@ impl FileOf {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         folder.map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
         outfile::write(path, |file| file.write_all(after.as_bytes()).map_err(failed))?;
-        out.note(format_args!("{} is changed; start the client anew", path.display()));
+        out.note(format_args!("changed {}; restart the client", path.display()));
         Ok(Outcome::Done)
     }
 }
 
-/// The lines that go and those that come, each with its sign.
+/// The removed and the added lines, each with its sign.
 fn changed<'a>(before: &'a str, after: &'a str) -> Vec<(char, &'a str)> {
     let (before, after): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
     let first = before.iter().zip(&after).take_while(|(old, new)| old == new).count();
@@ -125,13 +125,14 @@ fn changed<'a>(before: &'a str, after: &'a str) -> Vec<(char, &'a str)> {
     gone.chain(new.iter().take(new.len() - last).map(|line| ('+', *line))).collect()
 }
 
-/// Whether the person at the terminal agrees.
+/// Asks the user at the terminal whether to make the change.
 fn agreed() -> Result<bool, CliError> {
     if !io::stdin().is_terminal() {
-        let what = "nobody can be asked whether to make this change; --yes makes it without asking";
+        let what = "this change needs a terminal to confirm it; --yes makes it without asking";
         return Err(CliError::Usage(what.to_owned()));
     }
-    let failed = |source| CliError::Io { what: "you could not be asked".to_owned(), source };
+    let failed =
+        |source| CliError::Io { what: "the question could not be asked".to_owned(), source };
     let mut asked = io::stderr();
     asked.write_all(b"Make this change? [y/N] ").and_then(|()| asked.flush()).map_err(failed)?;
     let mut answer = String::new();
@@ -139,7 +140,7 @@ fn agreed() -> Result<bool, CliError> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// The text of a file; of one that is not there, none.
+/// The text of a file; empty for a missing one.
 fn read(path: &PathBuf) -> Result<String, CliError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text),

@@ -1,5 +1,4 @@
-//! One entry of a section of a JSON file: written and taken out where it stands, so that every other byte of
-//! the file stays.
+//! Writes and removes one entry in a section of a JSON file in place, so that every other byte of the file stays.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -33,7 +32,7 @@ pub(super) fn with(text: &str, section: &str, name: &str, entry: &Value) -> Resu
     }
 }
 
-/// The text without the member `name` of the member `section`; `None` where it has none.
+/// The text without the member `name` of the member `section`; `None` if it has none.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -46,14 +45,14 @@ pub(super) fn without(text: &str, section: &str, name: &str) -> Result<Option<St
     let held = self::members(held.get())?;
     let Some(entry) = held.get(name) else { return Ok(None) };
     let entry = span(text, entry.get());
-    let cannot = || format!("the entry {name:?} is not written so that it can be taken out");
-    // Backwards over the colon and the key.
+    let cannot = || format!("the entry {name:?} is written in a way that it cannot be removed");
+    // Go back over the colon and the key.
     let before = text.get(..entry.start).and_then(|before| before.trim_end().strip_suffix(':'));
     let before = before.and_then(|before| before.trim_end().strip_suffix(&format!("{name:?}")));
     let before = before.ok_or_else(cannot)?.trim_end();
     let after = text.get(entry.end..).ok_or_else(cannot)?;
     Ok(Some(match (before.strip_suffix(','), after.trim_start().strip_prefix(',')) {
-        // With the comma in front of it; behind the first of several the next one takes its place.
+        // Removed with the comma before it; after the first of several, the next one takes its place.
         (Some(before), _) => format!("{before}{after}"),
         (None, Some(after)) => format!("{before}{after}"),
         (None, None) => format!("{before}{}", after.trim_start()),
@@ -62,16 +61,16 @@ pub(super) fn without(text: &str, section: &str, name: &str) -> Result<Option<St
 
 fn members(text: &str) -> Result<Members<'_>, String> {
     serde_json::from_str(text)
-        .map_err(|error| format!("it is no JSON object that can be read ({error})"))
+        .map_err(|error| format!("it is not a readable JSON object ({error})"))
 }
 
-/// Where a part of a text stands in it.
+/// The position of a part of a text in it.
 fn span(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
 }
 
-/// The text with a first member in `object`, a part of it, which stands so deep.
+/// The text with a first member in `object`, a part of it at this depth.
 fn inserted(text: &str, object: &str, key: &str, value: &Value, depth: usize) -> String {
     let start = span(text, object).start;
     let brace = start + object.find('{').unwrap_or_default() + 1;
@@ -84,7 +83,7 @@ fn inserted(text: &str, object: &str, key: &str, value: &Value, depth: usize) ->
     format!("{before}\n{indent}{key:?}: {}{end}{rest}", indented(value, depth))
 }
 
-/// A value on several lines, of which all but the first are indented.
+/// A value on several lines, all but the first indented.
 fn indented(value: &Value, depth: usize) -> String {
     format!("{value:#}").replace('\n', &format!("\n{}", "  ".repeat(depth)))
 }

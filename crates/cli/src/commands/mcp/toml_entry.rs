@@ -1,12 +1,12 @@
-//! One server in a TOML file of Codex: a table at its end, written and taken out as lines, so that every
-//! other byte of the file stays.
+//! Writes and removes one server in a TOML file of Codex: a table at its end, handled as lines, so that every other
+//! byte of the file stays.
 
 use toml_edit::ImDocument;
 
 /// The table of all servers.
 const SECTION: &str = "mcp_servers";
 
-/// The text with the server of this name.
+/// The text with the server of this name added.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -31,7 +31,7 @@ pub(super) fn with(
     Ok(text)
 }
 
-/// The text without the server of this name; `None` where it has none.
+/// The text without the server of this name; `None` if it has none.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -51,26 +51,24 @@ pub(super) fn without(text: &str, name: &str) -> Result<Option<String>, String> 
             left.push_str(line);
         }
     }
-    // The blank line that stood in front of it goes with it.
+    // The blank line before it is removed, too.
     if left.ends_with("\n\n") {
         left.pop();
     }
     if has(&left, name)? {
-        return Err(format!(
-            "{SECTION}.{name} stands in it in a form that has to be changed by hand"
-        ));
+        return Err(format!("{SECTION}.{name} has a form that has to be changed by hand"));
     }
     Ok(Some(left))
 }
 
-/// Whether the server stands in the text.
+/// Whether the text has the server.
 fn has(text: &str, name: &str) -> Result<bool, String> {
     let read = ImDocument::parse(text)
-        .map_err(|error| format!("it is no TOML that can be read ({})", error.message()))?;
+        .map_err(|error| format!("it is not readable TOML ({})", error.message()))?;
     Ok(read.get(SECTION).and_then(|servers| servers.get(name)).is_some())
 }
 
-/// A text as TOML. A JSON text is one, too.
+/// A text as TOML. A JSON string is a TOML string, too.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

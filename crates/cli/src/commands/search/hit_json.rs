@@ -8,11 +8,11 @@ use serde::Serialize;
 
 #[derive(Serialize)]
 pub(super) struct HitJson<'a> {
-    /// The block's todo, where all of them were searched.
+    /// The block's todo, if all todos were searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     todo_id: Option<&'a TodoId>,
     block_id: &'a BlockId,
-    /// Whether it is not closed yet.
+    /// Whether it is still open.
     open: bool,
     score: f64,
     bm25: f64,
@@ -31,12 +31,12 @@ struct PayloadJson<'a> {
     #[serde(rename = "ref")]
     reference: &'a PayloadRef,
     first_line: u64,
-    /// Bytes of the first line that stand before the text.
+    /// The bytes of the first line before the text.
     skip: u64,
     last_line: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
-    /// Other blocks that carry the payload.
+    /// Other blocks with the same payload.
     also_in: &'a [BlockId],
 }
 
@@ -44,11 +44,11 @@ struct PayloadJson<'a> {
 struct ExplanationJson<'a> {
     exact: bool,
     relevance: f64,
-    /// What the better of the blocks before and behind added to the score.
+    /// What the better of the two neighbouring blocks added to the score.
     neighbours: f64,
     /// What it added that work with tools has just seen the block.
     recent: f64,
-    /// What it added that the question names the days on which the block was told.
+    /// What was added because the question names the days of the block.
     dated: f64,
     /// What exact hits added.
     bonus: f64,
@@ -58,7 +58,7 @@ struct ExplanationJson<'a> {
     terms: Vec<TermJson<'a>>,
     payload_bm25: f64,
     payload_terms: Vec<&'a str>,
-    /// Whether the block is in another script than the question.
+    /// Whether the block is in a different script from the question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     another_script: bool,
 }

@@ -1,4 +1,4 @@
-//! What was not searched, as a person is warned of it.
+//! Warnings of what was not searched, for a person.
 
 use crate::cli::Globals;
 use crate::output;
@@ -12,7 +12,7 @@ pub(super) fn warn_of(globals: &Globals, not_searched: &NotSearched) {
     for part in parts {
         let why = match &part.why {
             WhyUnsearched::Unreadable(detail) => format!("cannot be read now ({detail})"),
-            WhyUnsearched::NoRoom => "no room in memory before an index holds it".to_owned(),
+            WhyUnsearched::NoRoom => "no room in memory until an index holds it".to_owned(),
             WhyUnsearched::Missing => "missing".to_owned(),
             _ => "damaged".to_owned(),
         };
@@ -26,6 +26,9 @@ pub(super) fn warn_of(globals: &Globals, not_searched: &NotSearched) {
     }
     if *more > 0 {
         let more = thousands(*more);
-        output::warn(globals, format_args!("{more} more parts were not searched; see doctor"));
+        output::warn(
+            globals,
+            format_args!("{more} more parts were not searched; see `foldback doctor`"),
+        );
     }
 }

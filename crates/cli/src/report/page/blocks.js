@@ -15,8 +15,8 @@ function drawBlocks() {
     element("h2", { id: "blocks-title" }, count(blocks.length, "block")),
     element("p", { class: "note" },
       blocks.length
-        ? "Each closed part of the conversation, as wide as its tokens. At the chosen call one of them at most stands whole in the view; of the others a line stands for it, or the search finds them."
-        : "Nothing closed: the conversation is short enough to stand in the view as it is.")));
+        ? "Each closed part of the conversation, as wide as its tokens. At the chosen call at most one of them is shown whole in the view; each of the others is represented by a line, or found by search."
+        : "Nothing closed: the conversation is short enough to be shown whole.")));
   if (blocks.length === 0) {
     fill("blocks", title);
     return;
@@ -30,7 +30,7 @@ function drawBlocks() {
     return bar;
   });
   const cards = blocks.map(card);
-  const list = element("ol", { class: "blocks", tabindex: 0, "aria-label": "Blocks in the order of time" }, cards);
+  const list = element("ol", { class: "blocks", tabindex: 0, "aria-label": "Blocks in order of time" }, cards);
   fill("blocks", title, element("div", { class: blocks.length > 60 ? "ribbon dense" : "ribbon", "aria-hidden": "true" }, bars), list);
   onCall((call) => {
     blocks.forEach((block, at) => {
@@ -58,7 +58,7 @@ function card(block) {
 
 const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}${/[.。!?]$/.test(text) ? "" : "."}` : "");
 
-/** The first call behind the block's end, and its first message in the transcript. */
+/** The first call after the block's end, and its first message in the transcript. */
 function goToBlock(block) {
   chooseCall(block.call >= 0 ? block.call : picture.calls.length - 1);
   showMessage(block.first);

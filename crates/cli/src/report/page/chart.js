@@ -35,7 +35,7 @@ function drawCurve() {
   onCall((_, at) => plot && plot.mark(at));
 }
 
-/** Each rival's line is of another kind; with more than four of them kinds repeat. */
+/** Each rival's line has its own style; with more than four of them, styles repeat. */
 const rival = (at) => `c-rival c-${at % 4}`;
 
 function keyOf() {
@@ -129,7 +129,7 @@ function plotted(chart, width) {
   };
 }
 
-/** What a call's tip says. */
+/** The text of a call's tip. */
 function told(at) {
   const call = picture.calls[at];
   const rows = [element("dt", { class: "ours" }, "foldback"), element("dd", { class: "ours" }, number(call.k))];
@@ -141,7 +141,7 @@ function told(at) {
     (picture.forgot[policy.name] ?? []).filter((cut) => cut.call === at + 1).map((cut) => [policy, cut]));
   return [
     element("b", null, `call ${number(at + 1)}`),
-    ` behind ${count(call.at, "message")}`,
+    ` after ${count(call.at, "message")}`,
     element("dl", null, rows),
     folds.length ? element("p", null, `${folds.length > 1 ? "Blocks" : "Block"} ${folds.join(", ")} folded before it.`) : null,
     gone.map(([policy, cut]) => element("p", null, `${policy.title}: ${number(cut.gone)} messages are gone by now.`)),
@@ -174,7 +174,7 @@ function ticks(most, about) {
   return found;
 }
 
-/** The calls whose numbers stand under the axis. */
+/** The calls whose numbers are shown under the axis. */
 function marks(calls, width) {
   const room = Math.max(2, Math.floor(width / 90));
   const step = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000].find((n) => calls / n <= room) ?? 2500;

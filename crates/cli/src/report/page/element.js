@@ -1,13 +1,13 @@
 // Elements, and numbers as a person reads them. Text only ever becomes a text node.
 
-/** An element with attributes, listeners (`onclick`) and children; what is null is left out. */
+/** An element with attributes, listeners (`onclick`) and children; null children are left out. */
 function element(name, attributes, ...children) {
   return dress(document.createElement(name), attributes, children);
 }
 
 const DRAWING = document.querySelector("svg").namespaceURI;
 
-/** The same inside of a drawing. */
+/** Does the same inside a drawing. */
 function shape(name, attributes, ...children) {
   return dress(document.createElementNS(DRAWING, name), attributes, children);
 }

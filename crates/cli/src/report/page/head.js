@@ -24,9 +24,9 @@ function drawHead() {
   );
 }
 
-/** What it comes to, plainly, also where foldback is dearer. */
+/** The result in plain words, also when foldback costs more. */
 function lead(report) {
-  if (report.calls === 0) return "In this conversation no model is asked, so nothing is sent.";
+  if (report.calls === 0) return "No model is called in this conversation, so nothing is sent.";
   const told = [
     `In ${count(report.calls, "call")} foldback sends `,
     element("b", { class: "hero" }, `${number(report.input_tokens)} tokens`),
@@ -46,9 +46,9 @@ function lead(report) {
     if (same(policy)) told.push(`${policy.title[0].toUpperCase()}${policy.title.slice(1)} would keep everything, too: there is too little to cut. `);
   }
   if (report.input_tokens > full.input_tokens) {
-    told.push("For so short a conversation the recall tools and their rule, which stand in every prompt, cost more than folding saves.");
+    told.push("For so short a conversation the recall tools and their rule, which are in every prompt, cost more than folding saves.");
   } else if (report.cost_units > full.cost_units) {
-    told.push("With a prompt cache it is dearer than keeping everything all the same, because a fold moves what was cached.");
+    told.push("With a prompt cache it still costs more than keeping everything, because a fold moves what was cached.");
   }
   return told;
 }

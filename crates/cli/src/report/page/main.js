@@ -2,7 +2,7 @@
 
 const SECTIONS = [["curve", "tokens"], ["blocks", "blocks"], ["views", "transcript and view"], ["outside", "stored outside"], ["searches", "searches"]];
 
-/** The call that a conversation opens at: the last, where the view leaves out most. */
+/** The call that a conversation opens at: the last one, at which the view leaves out most. */
 const LAST = Number.MAX_SAFE_INTEGER;
 
 function drawIndex() {
@@ -23,7 +23,7 @@ function drawIndex() {
   fill("index",
     element("div", { class: "title" }, element("div", null,
       element("h2", { id: "index-title" }, count(entries.length, "conversation")),
-      undrawn ? element("p", { class: "note" }, `At most ${INDEX.pictures_most} are drawn in one page, the first that fit. Of ${number(undrawn)} there are the figures only.`) : null)),
+      undrawn ? element("p", { class: "note" }, `At most ${INDEX.pictures_most} are drawn in one page, the first that fit. For ${number(undrawn)} there are only figures.`) : null)),
     element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Conversations" }, element("table", null,
       element("thead", null, element("tr", null, head.map((text) => element("th", { scope: "col" }, text)))),
       element("tbody", null, lines))));
@@ -79,7 +79,7 @@ const theme = {
   },
 };
 
-/** What the address asks for: `#conversation=2&call=12&theme=dark`. */
+/** The parameters in the address: `#conversation=2&call=12&theme=dark`. */
 function asks() {
   const address = new URLSearchParams(location.hash.slice(1));
   const whole = (name) => Number.parseInt(address.get(name) ?? "", 10);
@@ -91,7 +91,7 @@ function asks() {
   };
 }
 
-/** Goes to a section. The address keeps what is chosen. */
+/** Goes to a section. The address keeps the current choice. */
 function jump(event) {
   event.preventDefault();
   const place = document.querySelector(event.currentTarget.getAttribute("href"));

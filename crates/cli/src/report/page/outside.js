@@ -1,6 +1,6 @@
-// What stands outside the conversation, and what a search would have found.
+// The payloads stored outside the conversation, and what a search would have found.
 
-/** So many payloads are listed before a button asks for more. */
+/** The number of payloads that are listed before a button shows more. */
 const LISTED = 40;
 
 function drawOutside() {
@@ -9,7 +9,7 @@ function drawOutside() {
     element("h2", { id: "outside-title" }, "Stored outside"),
     element("p", { class: "note" },
       payloads.length
-        ? "Large results and arguments leave the conversation on arrival. A model sees each once while it is fresh; then this notice stands for it, and load brings it back by its reference, whole or by lines."
+        ? "Large results and arguments leave the conversation on arrival. A model sees each once while it is fresh; then this notice replaces it, and load brings it back by its reference, whole or by lines."
         : "No result or argument was large enough to be stored outside.")));
   const list = element("div", { class: "stored", tabindex: 0, role: "region", "aria-label": "Payloads" });
   const add = (from) => {

@@ -1,9 +1,9 @@
-// The data of the page, what is chosen in it, and what follows from both.
+// The data of the page, the current choice, and what follows from both.
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const INDEX = read("data-index");
 
-/** What is chosen: an entry of the index, and the index of a call. */
+/** The current choice: an entry of the index, and the index of a call. */
 const chosen = { entry: 0, call: 0 };
 let picture = null;
 const listeners = [];
@@ -40,7 +40,7 @@ function chooseCall(call, quiet) {
   if (!quiet) remember();
 }
 
-/** Writes what is chosen into the address, so that it can be shared and reloaded. */
+/** Writes the current choice into the address, so that it can be shared and reloaded. */
 function remember() {
   const address = new URLSearchParams();
   if (INDEX.entries.length > 1) address.set("conversation", chosen.entry + 1);
@@ -48,7 +48,7 @@ function remember() {
   history.replaceState(null, "", `#${address}`);
 }
 
-/** How each recorded message stands at a call: whole, light, pinned, folded, absent or future. */
+/** The state of each recorded message at a call: whole, light, pinned, folded, absent or future. */
 function states(call) {
   const found = new Array(picture.messages.length).fill("future");
   for (let seq = 0; seq < call.at; seq += 1) {
@@ -67,7 +67,7 @@ function states(call) {
   return found;
 }
 
-/** The messages of a prompt, in order: what each says, what it stands for, and its part. */
+/** The messages of a prompt, in order: what each says, the message that it represents, and its part. */
 function prompt(call) {
   const suffix = call.v.length - call.s;
   const shown = call.b == null ? null : picture.byNumber.get(call.b);

@@ -1,10 +1,10 @@
-// The whole transcript, and beside it just what the model gets at the chosen call.
+// The whole transcript, and beside it exactly what the model gets at the chosen call.
 
-/** Of a text, so many characters stand in a list before it is opened. */
+/** The number of characters of a text that a list shows before it is opened. */
 const PEEK = 420;
 const STATES = {
   whole: "in view",
-  light: "in view by a notice",
+  light: "shown by a notice",
   pinned: "pinned, in view",
   folded: "folded",
   absent: "nothing to send",
@@ -19,7 +19,7 @@ const PARTS = {
 };
 
 let rows = [];
-/** Brings the place of the call into sight in the transcript. */
+/** Scrolls the transcript to the place of the call. */
 let toCall = () => {};
 
 function drawViews() {
@@ -55,7 +55,7 @@ function drawViews() {
   toCall = () => scrollPane(left, here, left.clientHeight * 0.72);
   if (calls.length === 0) {
     leftHead.textContent = count(picture.messages.length, "message");
-    right.append(element("p", { class: "note" }, "No model is asked."));
+    right.append(element("p", { class: "note" }, "No model is called."));
     return;
   }
   onCall((call, at) => {
@@ -80,7 +80,7 @@ function drawViews() {
 
 function legend() {
   const sign = (kind, text) => element("span", null, element("i", { class: kind, "aria-hidden": "true" }), text);
-  return element("p", { class: "marks" }, sign("whole", "in view"), sign("light", "offloaded, in view by a notice"), sign("", "folded"));
+  return element("p", { class: "marks" }, sign("whole", "in view"), sign("light", "offloaded, shown by a notice"), sign("", "folded"));
 }
 
 function tabs(panes) {
@@ -100,7 +100,7 @@ function showTab(name) {
   if (name === "all") toCall();
 }
 
-/** The rows of the transcript, with a line in front of each block. */
+/** The rows of the transcript, with a line before each block. */
 function transcript(place) {
   let before = null;
   const stored = new Set(picture.payloads.map((payload) => payload.seq));
@@ -199,7 +199,7 @@ function opened(node, text, most) {
   return node;
 }
 
-/** An end that parts no character and, where that is near, no word: at most `most` units and six
+/** An end that splits no character and, if possible nearby, no word: at most `most` units and six
  * lines in. */
 function cutAt(text, most) {
   let end = most;
@@ -216,7 +216,7 @@ function cutAt(text, most) {
   return code >= 0xd800 && code < 0xdc00 ? end - 1 : end;
 }
 
-/** Shows a message in the transcript, and nothing else moves. */
+/** Shows a message in the transcript without moving anything else. */
 function showMessage(seq) {
   showTab("all");
   const row = rows[seq];
@@ -230,7 +230,7 @@ function showMessage(seq) {
   scrollPane(pane, row.node, 60);
 }
 
-/** Scrolls a pane until the node stands so far below its top. */
+/** Scrolls a pane until the node is this far below its top. */
 function scrollPane(pane, node, below) {
   pane.scrollTop += node.getBoundingClientRect().top - pane.getBoundingClientRect().top - below;
 }

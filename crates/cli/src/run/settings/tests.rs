@@ -1,4 +1,4 @@
-//! What a run keeps of how it goes about its task, and what newer flags change.
+//! What a run keeps of its settings, and what newer flags change.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn hosts_are_hosts() {
     );
 }
 
-/// What was inferred from the name of one model is no place for one of another provider.
+/// The address that was inferred from the name of one model is not used for one of another provider.
 #[test]
 fn a_model_of_another_provider_is_not_looked_for_at_the_first_ones() {
     let openai = Provider::OpenAi.usual_base_url().unwrap();
@@ -49,7 +49,7 @@ fn another_model_is_looked_for_where_it_is_served() {
     assert!(error.contains("the settings file not-there.toml cannot be used"), "{error}");
 }
 
-/// A next turn has the tools of the turn before, unless it is given others.
+/// A turn has the tools of the previous turn, unless it is given others.
 #[test]
 fn a_next_turn_has_the_tools_that_it_is_given() {
     let with = |tools: &[&str]| RunSettings {

@@ -1,9 +1,9 @@
-//! What settings are in force, file by file and layer by layer.
+//! Which settings are in force, file by file and layer by layer.
 
 use super::*;
 use std::collections::BTreeMap;
 
-/// What files of these texts say, the weakest first, with these environment variables.
+/// Reads files with these texts, the weakest first, with these environment variables.
 fn read(files: [&str; 3], variables: &[(&str, &str)]) -> Result<InForce, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -77,7 +77,7 @@ fn what_makes_no_sense_is_named_with_its_place() {
         ),
         (
             "[tools]\nhosts = \"docs.rs\"",
-            "user.toml:2: tools.hosts is \"docs.rs\", but a list, as [\"one\", \"two\"], was expected",
+            "user.toml:2: tools.hosts is \"docs.rs\", but a list such as [\"one\", \"two\"] was expected",
         ),
         (
             "[model]\nprovider = \"acme\"",
@@ -85,7 +85,7 @@ fn what_makes_no_sense_is_named_with_its_place() {
         ),
         (
             "[model]\nname = \"一\"\napi_key = 5",
-            "user.toml:3: model.api_key is no text, but a text in quotes was expected",
+            "user.toml:3: model.api_key is not text, but a text in quotes was expected",
         ),
         (
             "[memory]\nblock_min = 9",
@@ -96,7 +96,7 @@ fn what_makes_no_sense_is_named_with_its_place() {
         assert_eq!(read([text, "", ""], &[]).err().as_deref(), Some(told), "{text}");
     }
     let broken = read(["[model]\napi_key = \"sk-secret", "", ""], &[]).err().unwrap();
-    assert!(broken.starts_with("user.toml:2: this is no TOML: "), "{broken}");
+    assert!(broken.starts_with("user.toml:2: this is not valid TOML: "), "{broken}");
     assert!(!broken.contains("secret"), "{broken}");
     let told = read(["", "", ""], &[("FOLDBACK_TOOLS_SHELL", "never")]).err().unwrap();
     assert_eq!(
@@ -105,7 +105,7 @@ fn what_makes_no_sense_is_named_with_its_place() {
     );
 }
 
-/// A text in the environment is a number, a list or a word, as its setting wants it.
+/// A text in the environment is a number, a list or a word, depending on its setting.
 #[test]
 fn variables_are_read_in_the_form_of_their_setting() {
     let variables = [
@@ -148,7 +148,7 @@ fn a_project_permits_nothing() {
     }
 }
 
-/// What its user restricts, a project does not set free again.
+/// A project does not lift the restrictions of its user.
 #[test]
 fn a_project_takes_no_restriction_away() {
     let user = "[agent]\ntool_choice = \"none\"\nsub_agent_share = 10\nmax_replans = 1\n\
@@ -193,7 +193,7 @@ fn a_project_lowers_bounds_and_raises_none() {
     assert!(read.source_of("agent.max_calls").unwrap().ends_with("user.toml:2"));
 }
 
-/// Without any bound a run may ask the model so often; a project's high one does not change that.
+/// Without any limit a run may ask the model a built-in number of times; a project's high limit does not change that.
 #[test]
 fn a_project_does_not_take_the_built_in_bound_away() {
     let calls = |project: &str| read(["", project, ""], &[]).unwrap().agent.max_calls;

@@ -1,19 +1,19 @@
-//! A client's own compaction, and what is said behind it.
+//! A client's own compaction, and what is said after it.
 
 use super::{CLAUDE, FILES, client, commanding, forgetting, is_summary, wrapped_with};
 use crate::shell::Shell;
 use foldback_testkit::upstream::{Answer, Said, Seen};
 use serde_json::{Value, json};
 
-/// What is asked behind the compaction.
+/// The question after the compaction.
 const AGAIN: &str = "Which port does the ferry have?";
 
 fn text(seen: &Seen) -> String {
     String::from_utf8_lossy(&seen.body).into_owned()
 }
 
-/// GW4, GW17, GW18: Claude Code sums a folded session up by its own command. What is said behind that stands in the same
-/// todo, and its model finds what was read before, which neither the summary nor the request holds.
+/// GW4, GW17, GW18: Claude Code sums up a folded session by its own command. What is said after that is in the same
+/// todo, and its model finds what was read before, which neither the summary nor the request contains.
 #[test]
 fn gw4_claude_code_goes_on_behind_its_compaction() {
     let Some(claude) = client("bin/claude") else { return };
@@ -56,7 +56,7 @@ fn gw4_claude_code_goes_on_behind_its_compaction() {
     let (ran, seen) = turn(&["--continue", AGAIN]);
     assert!(ran.text().contains("I have found it."), "{ran:?}");
     let asked: Vec<_> = seen.iter().map(text).filter(|body| body.contains(AGAIN)).collect();
-    // Claude Code asks for something aside as well, which may come at any place.
+    // Claude Code also asks for something aside, which may come at any place.
     let (heard, asked): (Vec<_>, Vec<_>) =
         asked.iter().partition(|body| body.contains("toolu_found"));
     assert!(asked.iter().any(|body| body.contains("Files were read.")), "{asked:?}");
@@ -91,7 +91,7 @@ fn gw4_codex_goes_on_behind_its_compaction() {
     }
 }
 
-/// The store holds one conversation: a branch that ends with what was said last, and another that begins with what was
+/// The store has one conversation: a branch that ends with what was said last, and another that begins with what was
 /// said first.
 #[track_caller]
 fn check_branches(shell: &Shell, last: &str, first: &str) {

@@ -1,4 +1,4 @@
-//! Clients that are interrupted while they are answered, and go on later.
+//! Clients that are interrupted while they are answered, and continue later.
 
 use super::{CLAUDE, OPENCODE, OPENCODE_MODEL, client, starting, wrapped_with};
 use crate::shell::{Ran, Shell};
@@ -9,18 +9,18 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// No client takes as long to ask.
+/// No client takes this long to ask.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A frame of an answer comes so long after the one before.
+/// The pause between two frames of an answer.
 const PAUSE: Duration = Duration::from_millis(400);
 
 fn telling(_: &Seen) -> Answer {
     Answer::Said(Said::text("The harbour was built in 1893, and the tale of it is long."))
 }
 
-/// Begins a turn with a provider that answers slowly, and interrupts it behind so many frames
-/// of the answer.
+/// Begins a turn with a provider that answers slowly, and interrupts it after this many frames of
+/// the answer.
 fn interrupted(shell: &Shell, name: &str, args: &[&str], env: &[(&str, &str)], frames: u32) -> Ran {
     let program = client(name).unwrap();
     let runtime = Runtime::new().unwrap();
@@ -43,8 +43,8 @@ fn interrupted(shell: &Shell, name: &str, args: &[&str], env: &[(&str, &str)], f
     Ran::of(child.wait_with_output().unwrap())
 }
 
-/// GW4, GW17: the exit code of a client that is interrupted is its own. Its question is recorded, and the session goes on
-/// behind it in the same todo; the provider takes what is sent.
+/// GW4, GW17: the exit code of an interrupted client is its own. Its question is recorded, and the session continues
+/// after it in the same todo; the provider accepts what is sent.
 #[test]
 fn gw17_clients_are_interrupted_and_go_on() {
     type Case<'c> = (&'c str, i32, u32, Vec<&'c str>, Vec<&'c str>, &'c [(&'c str, &'c str)]);
@@ -53,7 +53,7 @@ fn gw17_clients_are_interrupted_and_go_on() {
         (
             "bin/codex",
             1,
-            // Behind a sealed thought alone it would send that, which this provider refuses.
+            // After a sealed thought alone it would send that, which this provider refuses.
             0,
             vec!["exec", "--skip-git-repo-check"],
             vec!["exec", "--skip-git-repo-check", "resume", "--last"],
@@ -85,7 +85,7 @@ fn gw17_clients_are_interrupted_and_go_on() {
         assert!(asked.contains("Tell me of it."), "{name}: {asked}");
         assert_eq!(shell.todos().len(), 1, "{name}: {:?}", shell.todos());
         let todo = &shell.todos()[0];
-        // What the client sent last, and what it was answered. It may send its first question in one message with the next.
+        // What the client sent last, and the answer. It may send its first question in one message with the next.
         let branches = shell.ok(&["export", "--todo", todo, "--branches"]).json_lines();
         let last = branches.last().unwrap()["messages"].as_array().unwrap();
         let texts: String = last.iter().map(Value::to_string).collect();

@@ -1,4 +1,4 @@
-//! RC6: what released clients keep of their sessions, imported.
+//! RC6: the session logs of released clients, imported.
 
 use super::{
     CLAUDE, HAND_ON, OPENCODE, OPENCODE_MODEL, client, commanding, handing_on, is_summary, reading,
@@ -9,8 +9,7 @@ use crate::shell::{Ran, Shell};
 use foldback_testkit::upstream::{Answer, Said, Seen};
 use serde_json::Value;
 
-/// What is said and called in a todo and answered by tools, in order, without what a client says of itself in the user's
-/// name.
+/// What is said and called in a todo and answered by tools, in order, without what a client adds in the user's name.
 #[track_caller]
 fn said(shell: &Shell, todo: &str) -> Vec<String> {
     let export = shell.json(&["export", "--todo", todo]);
@@ -48,7 +47,7 @@ const READS: [&str; 5] = [
 ];
 const AGAIN: [&str; 2] = ["user: And again?", "assistant: The port is 7001."];
 
-/// The lines of a session that are no messages, by kind and how many. None of it was not understood.
+/// The lines of a session that are not messages, by kind and number. All of them were understood.
 #[track_caller]
 fn counts(shell: &Shell, todo: &str) -> Value {
     let source = shell.json(&["export", "--todo", todo])["source"].clone();
@@ -58,8 +57,8 @@ fn counts(shell: &Shell, todo: &str) -> Value {
     source["counts"].clone()
 }
 
-/// Turns of a client that go on in one session, whose log lies in a folder of its home: it is imported after each, and
-/// followed by a watching import from the first one on. Gives the shell with what was imported, and the todo.
+/// Turns of a client in one session, whose log is in a folder of its home: it is imported after each, and followed by a
+/// watching import from the first one on. Returns the shell with what was imported, and the todo.
 fn followed(logs: &str, turns: &[&dyn Fn(&Shell) -> Ran], expected: &[&[&str]]) -> (Shell, String) {
     let (shell, imported, watched) = (Shell::new(), Shell::new(), Shell::new());
     shell.folders(&["home", "work"]);
@@ -87,7 +86,7 @@ fn followed(logs: &str, turns: &[&dyn Fn(&Shell) -> Ran], expected: &[&[&str]]) 
     (imported, todo)
 }
 
-/// RC6: a session of Claude Code with a tool, gone on with, summed up by its own command, and gone on with behind that.
+/// RC6: a session of Claude Code with a tool, continued, summed up by its own command, and continued after that.
 #[test]
 fn rc6_claude_code_s_own_log_is_imported_and_followed() {
     let Some(claude) = client("bin/claude") else { return };
@@ -152,8 +151,8 @@ fn rc6_claude_code_s_sub_agents_are_imported() {
     }
 }
 
-/// RC6: a session of Codex with a command, gone on with, summed up by itself, and gone on with behind that; with a model
-/// whose tools stand in a program that it writes, and with one that calls them.
+/// RC6: a session of Codex with a command, continued, summed up by itself, and continued after that; with a model whose
+/// tools are in a program that it writes, and with one that calls them.
 #[test]
 fn rc6_codex_s_own_log_is_imported_and_followed() {
     let Some(codex) = client("bin/codex") else { return };
@@ -182,7 +181,7 @@ fn rc6_codex_s_own_log_is_imported_and_followed() {
     }
 }
 
-/// RC6: the database of the released OpenCode is read, and what it wrote meanwhile comes behind.
+/// RC6: the database of the released OpenCode is read, and what it wrote meanwhile follows.
 #[test]
 fn rc6_opencode_s_own_database_is_imported() {
     let Some(opencode) = client("bin/opencode") else { return };

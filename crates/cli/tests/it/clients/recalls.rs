@@ -7,8 +7,8 @@ use crate::shell::Shell;
 use foldback_testkit::upstream::Seen;
 use std::path::PathBuf;
 
-/// GW7, GW18: an agent whose requests are folded finds by its own tools what left them, and so does its sub-agent in a
-/// todo of its own, where that is a tool and a kind of sub-agent.
+/// GW7, GW18: an agent whose requests are folded finds with its own tools what left them, and so does its sub-agent in
+/// a todo of its own, if there is a tool and a kind of sub-agent for that.
 fn recalls(
     program: &PathBuf,
     args: &[&str],
@@ -46,7 +46,7 @@ fn recalls(
     assert!(asks.contains("[memory] Earlier parts"), "{sizes:?} {ran:?}");
     assert!(!asks.contains("ferry is 7302"), "{sizes:?}");
     assert!(hears.contains("ferry is 7302"), "{sizes:?} {hears}");
-    // What the tool answered is not stored once more, as the files are. Where a client asks for something aside, the
+    // What the tool answered is not stored once more, as the files are. If a client asks for something aside, the
     // script takes that for a step, and a file is not read.
     let stored = shell.json(&["doctor"])["payloads"].as_u64().unwrap() as usize;
     assert!((FILES - 4..=FILES).contains(&stored), "{stored}: {ran:?}");

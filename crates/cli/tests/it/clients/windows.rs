@@ -4,14 +4,14 @@ use super::{FILES, OPENCODE, client, forgetting, is_summary, wrapped_with};
 use crate::shell::Shell;
 use foldback_testkit::upstream::{Answer, Said, Seen};
 
-/// GW17: a client judges how full its window is by what was billed. What was left out is not billed, so it does not
-/// sum up a conversation that is larger than the window; with nothing left out it does.
+/// GW17: a client judges how full its window is by what was billed. What was left out is not billed, so it does not sum
+/// up a conversation that is larger than the window; with nothing left out it does.
 #[test]
 fn gw17_clients_do_not_compact_what_is_folded() {
     let claude = [
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("CLAUDE_CODE_DISABLE_THINKING", "1"),
-        // Where nobody says how large its window is, it waits for the provider's refusal.
+        // If nobody says how large its window is, it waits for the provider's refusal.
         ("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "200k"),
     ];
     let model = "claude-haiku-4-5";

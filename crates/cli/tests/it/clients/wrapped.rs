@@ -1,4 +1,4 @@
-//! Clients that are wrapped ask, are answered, and go on.
+//! Wrapped clients ask, are answered, and continue.
 
 use super::{CLAUDE, OPENCODE, OPENCODE_MODEL, answered, client, reading, started, wrapped};
 use crate::shell::Shell;
@@ -7,7 +7,7 @@ use foldback_testkit::upstream::Upstream;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-/// GW17, GW18: Claude Code reads a file, answers, and goes on in the same conversation later.
+/// GW17, GW18: Claude Code reads a file, answers, and continues the same conversation later.
 #[test]
 fn gw17_claude_code_is_wrapped() {
     let Some(claude) = client("bin/claude") else { return };
@@ -44,7 +44,7 @@ fn gw17_opencode_is_wrapped() {
     assert_eq!((seen.len(), shell.todos().len()), (3, 1), "{:?}", shell.todos());
 }
 
-/// GW17: with a gateway that runs, what names the todo and opens the gateway is sent with each request.
+/// GW17: with a running gateway, what names the todo and opens the gateway is sent with each request.
 #[test]
 fn gw17_clients_send_what_a_running_gateway_is_told() {
     let question = "Which port is it? Read a.txt.";
@@ -108,7 +108,7 @@ fn gw17_aider_is_wrapped() {
         let (ran, seen) = wrapped(&shell, &aider, &[&args[..], &more, &again].concat(), &[]);
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(seen.len() == 1 && ran.text().contains("The port is 7001."), "{ran:?}");
-        // It writes the turn before anew, without what it had added to the question.
+        // It rewrites the turn before, without what it had added to the question.
         let both = answered(&shell);
         assert_eq!(both.len(), 2, "{model}: {:?}", shell.todos());
         let again = both[1].1["messages"].to_string();

@@ -135,11 +135,11 @@ fn a_small_workload_gives_a_line_of_the_joint_table() {
     if cfg!(target_os = "linux") {
         assert!(standing["rss_mb"].is_f64() && standing["open_rss_mb"].is_f64(), "{standing}");
     }
-    // Counted where the system can trace; an add is durable.
+    // Counted if the system can trace; an add is durable.
     if let Some(syncs) = standing.get("fsyncs_per_add") {
         assert!((1.0..3.0).contains(&syncs.as_f64().unwrap()), "{standing}");
     }
-    // A second run adds its line behind the first, and nothing stays beside the workload.
+    // A second run adds its line after the first, and nothing else is left beside the workload.
     let to = ["--out", "r.jsonl", "--csv", "w1.csv", "--report", "w1.html"];
     let again = shell.run_bare(&[&["bench", "index", "--workload", "w1"], &to[..]].concat());
     assert_eq!(again.code, 0, "{again:?}");
@@ -154,7 +154,7 @@ fn a_small_workload_gives_a_line_of_the_joint_table() {
     assert!(page.contains("found at once") && page.contains("10/10"), "{page}");
 }
 
-/// Replaces what stands in a line of a file, counted from 1.
+/// Replaces a line of a file, counted from 1.
 fn damage(path: &Path, line: usize, with: impl Fn(&str) -> String) {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -246,7 +246,7 @@ fn a_short_ladder_gives_its_rows() {
     // A todo of few blocks has no file of its own; 300 blocks may be a volume of the search over all.
     let files = |step: usize| steps[step]["files"].as_u64().unwrap();
     assert!(files(3) < files(2) + 20, "{steps:?}");
-    // Two steps of each ladder have a slope, but nothing tells how sure that is.
+    // Two steps of each ladder have a slope, but nothing shows how certain it is.
     assert_eq!(ladder["slopes"].as_array().map(Vec::len), Some(0));
     let csv = std::fs::read_to_string(shell.path("ladder.csv")).unwrap();
     assert!(csv.starts_with("todos,blocks,messages,"), "{csv}");

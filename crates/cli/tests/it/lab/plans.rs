@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// A file of a plan with two calls beside each other and one behind them, and of a turn of two
-/// calls.
+/// A file of a plan with two parallel calls and one after them, and of a turn of two calls.
 fn plans(shell: &Shell) -> String {
     let call = |label: &str, arguments: Value, after: Value| json!({ "label": label, "name": "查找", "arguments": arguments, "depends_on": after });
     let plan = json!({ "id": "two and one", "task": "比较两地天气", "gold_calls": [
@@ -91,8 +90,8 @@ fn what_holds_no_plan_is_refused() {
     assert!(ran.code == 2 && ran.stderr.contains("leave out --store"), "{ran:?}");
 }
 
-/// A scheduler with the face of LLMCompiler's, which runs one step after the other, waits for what
-/// a cycle never brings, and lets a failed tool fail all of it.
+/// A scheduler with LLMCompiler's interface, which runs one step after the other, waits for what a
+/// cycle never brings, and lets a failed tool fail all of it.
 const SCHEDULER: &str = r#"
 import asyncio
 from dataclasses import dataclass
@@ -129,7 +128,7 @@ class TaskFetchingUnit:
             await task.tool(*task.args)
 "#;
 
-/// Plans go out to another scheduler, and its figures come back beside.
+/// Plans go out to another scheduler, and its figures are shown for comparison.
 #[test]
 fn another_scheduler_can_be_set_beside() {
     if Command::new("python3").arg("--version").output().is_err() {
@@ -163,12 +162,12 @@ fn another_scheduler_can_be_set_beside() {
         (&cycle["peer_ms"], &cycle["own_says"]),
         (&Value::Null, &json!("0 of 3 steps begun"))
     );
-    // B3: of four steps, the failed one and the one behind it are all that is lost.
+    // B3: of four steps, only the failed one and the one after it are lost.
     let failed = row("one of four tools fails");
     assert_eq!(failed["own_says"], "3 of 4 steps begun");
     let raised = failed["peer_says"].as_str().unwrap();
     assert!(raised.contains("then RuntimeError: the tool failed"), "{failed}");
-    // B4: what is inserted is not looked at again.
+    // B4: inserted text is not scanned again.
     let given = &row("an answer looks like a reference")["own_says"];
     assert_eq!(given, "given \"quote: price is $1 only\"");
 }

@@ -10,7 +10,7 @@ fn recall(provider: &Provider, more: &[&str]) -> Ran {
     Shell::new().run_bare(&[&given[..], &["--max-tokens", "800"], more].concat())
 }
 
-/// Reads its whole request out.
+/// Reads its whole request.
 fn reader(request: &Value) -> Turn {
     let messages = request["messages"].as_array().unwrap();
     let said = messages.iter().map(|message| message["content"].as_str().unwrap_or_default());
@@ -57,7 +57,7 @@ fn a_server_that_fails_is_counted_by_its_words() {
 fn lengths_in_the_wrong_order_are_refused() {
     let provider = Provider::new(Vec::new());
     let ran = recall(&provider, &["--min-tokens", "900"]);
-    let wanted = "--min-tokens is 900 and has to be at most --max-tokens, which is 800";
+    let wanted = "--min-tokens is 900, but it must not exceed --max-tokens, which is 800";
     assert_eq!((ran.code, ran.text()), (2, ""), "{ran:?}");
     assert!(ran.stderr.contains(wanted), "{ran:?}");
     assert!(provider.requests().is_empty());

@@ -1,4 +1,4 @@
-//! What was seen, against what a row says.
+//! The output, compared with what a row says.
 
 use super::page::{Place, Row};
 use super::room::texts;
@@ -6,7 +6,7 @@ use crate::shell::Ran;
 use serde_json::Value;
 use std::fmt;
 
-/// What commands printed, and what the model was asked.
+/// The output of commands, and the requests to the model.
 #[derive(Default)]
 pub(super) struct Seen {
     printed: String,
@@ -26,7 +26,7 @@ impl Seen {
         self.requests.push(format!("{head}{body}\n{}", texts(body)));
     }
 
-    /// What the row says and is not so.
+    /// What the row says but is not so.
     pub(super) fn faults(&self, row: &Row) -> Vec<String> {
         let mut faults = Vec::new();
         if self.codes != row.codes {
@@ -35,7 +35,7 @@ impl Seen {
                 self.codes, row.codes
             ));
         }
-        // A command is repeated above its output, where nothing may be found.
+        // A command is repeated above its output, and must not count as output.
         let lines = self.printed.lines().filter(|line| !line.starts_with("$ foldback "));
         let printed = even(&lines.collect::<Vec<_>>().join("\n"));
         let requests: Vec<String> = self.requests.iter().map(|it| even(it)).collect();
@@ -72,12 +72,12 @@ impl fmt::Display for Seen {
     }
 }
 
-/// Lines are broken where a terminal ends: every space is one space.
+/// Lines are broken at the end of a terminal: every space is one space.
 fn even(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the parts of a pattern, between `…`, stand in the text in this order.
+/// Whether the parts of a pattern, between `…`, occur in the text in this order.
 fn holds(text: &str, pattern: &str) -> bool {
     let mut rest = text;
     pattern.split('…').map(str::trim).all(|part| match rest.find(part) {

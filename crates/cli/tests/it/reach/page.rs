@@ -14,7 +14,7 @@ pub(super) struct Row {
     cells: usize,
 }
 
-/// What somebody types, and what the settings say meanwhile.
+/// What a user types, and what the settings say meanwhile.
 #[derive(Default, PartialEq, Eq, Hash)]
 pub(super) struct Ways {
     pub(super) commands: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) enum Place {
     NotAsked,
 }
 
-/// Words of the last cell that say where to look, until its next sentence.
+/// Words of the last cell that say where to look, up to its next sentence.
 const PLACES: [(&str, Place); 3] = [
     ("is not printed", Place::NotPrinted),
     ("the model does not get", Place::NotAsked),
@@ -136,7 +136,7 @@ pub(super) fn unproven(row: &Row) -> Vec<String> {
     unproven.map(told).collect()
 }
 
-/// What the last cell wants to see, and the exit codes that it tells.
+/// What the last cell expects to see, and the exit codes that it names.
 fn sights(cell: &str) -> (Vec<Sight>, Vec<i32>) {
     let (mut seen, mut place, mut codes) = (Vec::new(), Place::Printed, Vec::new());
     for (is_code, part) in parts(cell) {

@@ -15,14 +15,14 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Between two pieces of an answer that is streamed.
+/// The pause between two pieces of a streamed answer.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Stores that are broken on purpose, below the folder of a room.
 const DAMAGED: &str = "damaged";
 const BEHIND: &str = "behind";
 
-/// Makes rooms that are alike: the examples, and a store that holds them.
+/// Makes identical rooms: the examples, and a store with them.
 pub(super) struct Rooms(Shell);
 
 impl Rooms {
@@ -69,7 +69,7 @@ impl Rooms {
     }
 }
 
-/// Makes a store in which a bit of the message 3 is flipped, and one that has lost its last write.
+/// Makes a store in which a bit of message 3 is flipped, and one that has lost its last write.
 fn break_stores(shell: &Shell) {
     let messages = (0..12).map(|n| Message::user(&format!("第{n}条 canary-{n:04}")));
     let file = shell.write("notes.jsonl", line("notes", messages.collect()));
@@ -109,7 +109,7 @@ fn command(shell: &Shell, provider: &Provider, line: &str) -> Command {
     command
 }
 
-/// Settings as a file: those of one section together.
+/// Settings as a file, with those of one section together.
 fn toml(settings: &[String]) -> String {
     let mut sections: Vec<(&str, String)> = Vec::new();
     for setting in settings {
@@ -145,7 +145,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The texts of a value, wherever they stand.
+/// The texts of a value, wherever they are.
 pub(super) fn texts(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text}\n"),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// What stands in the folder beside the examples.
+/// The other contents of the folder, besides the examples.
 pub(super) const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/reach/files");
 
 /// All scripts.
@@ -26,9 +26,9 @@ struct Task {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {
-    /// It is given to the first request that holds this, and to no other.
+    /// It is given to the first request that has this, and to no other.
     when: Option<String>,
-    /// So often it is given, with the number of the time for `{n}`.
+    /// How often it is given, with the number of the time for `{n}`.
     times: Option<u32>,
     /// It is given to every such request, or to none.
     #[serde(default)]
@@ -41,7 +41,7 @@ struct Answer {
     /// Name and arguments of each call.
     #[serde(default)]
     calls: Vec<(String, Value)>,
-    /// Says what stands behind these words in the last message.
+    /// Says what follows these words in the last message.
     copy: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Tasks {
 }
 
 impl Answer {
-    /// The answers that stand in it.
+    /// The answers in it.
     fn all(&self) -> Vec<Self> {
         let numbered = |n: u32| {
             let mut answer = self.clone();
@@ -150,7 +150,7 @@ impl Script {
         }
     }
 
-    /// How many answers nobody asked for.
+    /// How many answers were never asked for.
     pub(super) fn left(&self) -> usize {
         self.0.iter().filter(|it| !it.always).count()
     }

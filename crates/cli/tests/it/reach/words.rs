@@ -1,6 +1,6 @@
 //! A command line as a shell reads it.
 
-/// The words of a command: parted by spaces, but not within quotes.
+/// The words of a command: separated by spaces, except within quotes.
 pub(super) fn words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in command.chars() {

@@ -15,12 +15,11 @@ use std::sync::Arc;
 
 /// Have one agent do one task under several context policies
 ///
-/// A project of made services is written into a temporary folder. The agent's loop reads settings,
-/// large logs and notes in Chinese with its real tools, takes readings that are given once only, and
-/// writes down later what it read. A scripted model stands in the model's place: it knows a fact
-/// only if its request shows it. What it misses it asks the policy for, by one search and one look;
-/// then it reads the source again; then it writes that it does not know. It always asks when it
-/// should, which flatters every policy with tools to ask by.
+/// A project of invented services is written into a temporary folder. The agent's loop reads settings, large logs and
+/// notes in Chinese with its real tools, takes readings that are given only once, and later writes down what it read. A
+/// scripted model takes the model's place: it knows a fact only if its request shows it. What is missing it asks the
+/// policy for, with one search and one look; then it reads the source again; then it writes that it does not know. It
+/// always asks when it should, which flatters every policy with tools for asking.
 #[derive(Args)]
 #[command(after_long_help = "\
 JSON: {\"services\", \"seed\", \"policies\": [{\"policy\", \"calls\", \"input_tokens\", \"peak_tokens\",
@@ -32,17 +31,17 @@ pub(crate) struct AgentTask {
     #[arg(long, value_name = "POLICY,..", value_delimiter = ',', default_values_t = POLICIES.map(str::to_owned))]
     contexts: Vec<String>,
 
-    /// How many services the project has; of each, four facts are read and written down
+    /// The number of services in the project; four facts of each are read and written down
     #[arg(long, value_name = "N", default_value_t = 12,
           value_parser = clap::value_parser!(u32).range(1..=200))]
     services: u32,
 
-    /// Facts and the sizes of logs are drawn from this number
+    /// The seed for facts and the sizes of logs
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 
-    /// Have this model write the summaries of policies that have some, where FOLDBACK_BASE_URL or
-    /// FOLDBACK_SETTINGS says that it is served; else they are extracted by rule
+    /// Have this model write the summaries of policies that have some, if FOLDBACK_BASE_URL or
+    /// FOLDBACK_SETTINGS says where it is served; otherwise they are extracted by rule
     #[arg(long, value_name = "M")]
     summary_model: Option<String>,
 
@@ -57,7 +56,7 @@ impl AgentTask {
         let Self { services, seed, .. } = self;
         let summary_model = self.summary_model.as_deref().map(summary_model).transpose()?;
         let told = |why: &str| {
-            // There is nobody left to tell when stderr is gone.
+            // Nothing can be reported if stderr is gone.
             let why = text::plain(why);
             drop(terminal::print_aside(&format!("a summary is extracted by rule: {why}\n")));
         };

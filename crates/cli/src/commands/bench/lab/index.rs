@@ -1,4 +1,4 @@
-//! `foldback bench index`: how quick the store is, beside others and as it grows.
+//! `foldback bench index`: how fast the store is, compared with others and as it grows.
 
 use super::refuse_stores;
 use crate::cli::Globals;
@@ -16,43 +16,41 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Measure how quick the store is, and how its cost grows
+/// Measure how fast the store is, and how its cost grows
 ///
-/// Climbs two ladders: 10, 100, 1,000 ... blocks in one todo, then as many todos of a few blocks; times
-/// beside counts of syncs, files, bytes, descriptors and memory. Stores are made in the folder for
-/// temporary files (TMPDIR), which should lie on the disk that is meant. No graph over vectors is
-/// built: where a todo has so many that one is due, it takes minutes, and searches scan until then.
+/// Climbs two ladders: 10, 100, 1,000 ... blocks in one todo, then as many todos of a few blocks; reports times and
+/// counts of syncs, files, bytes, descriptors and memory. Stores are created in the folder for temporary files
+/// (TMPDIR), which should be on the disk to be measured. No graph over vectors is built: for a todo large enough to
+/// need one, that takes minutes, and searches scan until then.
 ///
-/// Below stand the slopes of what grows with blocks and with todos, with bounds of 95 %.
+/// Below the figures are the slopes of what grows with blocks and with todos, with 95 % bounds.
 ///
-/// With --churn DAYS, lives through so many days on each of which --max todos (1,000) are made and as many
-/// forgotten, and the store is compacted: files, bytes and memory at each day's end, their slopes, and a check
-/// of the whole store.
+/// With --churn DAYS, simulates that many days, on each of which --max todos (1,000) are created, as many forgotten,
+/// and the store compacted: files, bytes and memory at each day's end, their slopes, and a check of the whole store.
 ///
-/// With --readers, up to --max (16) readers search beside 0, 1 and 4 writers. With --single-adds, up to --max
-/// (10,000) messages are added one by one, and the todo is searched beside one that was built in bulk. With
-/// --reopen, a process ends with up to --max (10,000) blocks that no index holds, and the next one opens its
-/// store. With --payloads, payloads of up to --max (1,000) megabytes are stored and read.
+/// With --readers, up to --max (16) readers search alongside 0, 1 and 4 writers. With --single-adds, up to --max
+/// (10,000) messages are added one by one, and searches in the todo are compared with one that was built in bulk. With
+/// --reopen, a process ends with up to --max (10,000) blocks that no index holds, and the next one opens its store.
+/// With --payloads, payloads of up to --max (1,000) megabytes are stored and read.
 ///
-/// With --all-todos, grows a store of todos of a hundred messages each, in English and in Chinese, from
-/// 100 todos to --max, and measures the search over all of them: its index made from nothing, its times
-/// warm and from a process of its own, and what it finds of the exact answer.
+/// With --all-todos, grows a store of todos of a hundred messages each, in English and in Chinese, from 100 todos to
+/// --max, and measures the search over all of them: building its index from scratch, its times warm and from a separate
+/// process, and its recall against the exact answer.
 ///
-/// With --workload, runs the workload W1 that other stores are measured by: the same files, operations
-/// and keys. Vectors are given, so that no embedder is measured. Searches read the blocks that they
-/// find.
+/// With --workload, runs the workload W1 that other stores are measured with: the same files, operations and keys.
+/// Vectors are given, so that no embedder is measured. Searches read the blocks that they find.
 #[derive(Args)]
 pub(crate) struct Index {
     /// Measure the search over all todos
     #[arg(long, group = "load", conflicts_with = "workload")]
     all_todos: bool,
 
-    /// Measure what todos leave that come and go for so many days
+    /// Measure what todos leave behind that come and go over this many days
     #[arg(long, value_name = "DAYS", group = "load", conflicts_with = "workload",
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     churn: Option<u32>,
 
-    /// Measure searches beside writers
+    /// Measure searches alongside writers
     #[arg(long, group = "load", conflicts_with = "workload")]
     readers: bool,
 
@@ -76,11 +74,11 @@ pub(crate) struct Index {
     #[arg(long, value_name = "R.jsonl", requires = "workload")]
     out: Option<PathBuf>,
 
-    /// The last step; 10,000 for the ladders
+    /// The size of the last step; 10,000 for the ladders
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max: Option<u32>,
 
-    /// A part of the measurement, which has this process to itself
+    /// One part of the measurement, which runs in a process of its own
     #[arg(long, value_name = "JSON", hide = true, exclusive = true)]
     part: Option<String>,
 
@@ -101,7 +99,7 @@ impl Index {
             return Ok(Outcome::Done);
         }
         let program = std::env::current_exe().map_err(|source| CliError::Io {
-            what: "this program was not found again".to_owned(),
+            what: "the path of this program could not be determined".to_owned(),
             source,
         })?;
         let again = Again::new(program, ["bench", "index", "--part"]);

@@ -1,4 +1,4 @@
-//! The measurements of `foldback-lab`, which measure foldback for its makers.
+//! The measurements of `foldback-lab`, for the developers of foldback.
 
 mod agent;
 mod index;
@@ -13,7 +13,7 @@ use clap::Subcommand;
 use foldback_core::Prices;
 use foldback_policies::{Policy, PolicyChoice};
 
-/// What the lab measures. `no_lab.rs` has the same commands for a build without it.
+/// The measurements of the lab. `no_lab.rs` has the same commands for a build without it.
 #[derive(Subcommand)]
 pub(crate) enum Lab {
     Plans(plans::Plans),
@@ -33,7 +33,7 @@ impl Lab {
     }
 }
 
-/// Refuses the options that name a store, for a measurement that does not use one; `why` says so.
+/// Refuses the options that name a store in a measurement that does not use one; `why` gives the reason.
 fn refuse_stores(globals: &Globals, why: &str) -> Result<(), CliError> {
     let named = [
         ("--store", globals.store.is_some()),
@@ -46,7 +46,8 @@ fn refuse_stores(globals: &Globals, why: &str) -> Result<(), CliError> {
         .map_or(Ok(()), |(option, _)| Err(CliError::Usage(format!("{why}; leave out {option}"))))
 }
 
-/// The context policies of these names, each once; `auto` is the one that costs less at the prices of a usual cache.
+/// The context policies with these names, each once; `auto` is the one that costs less at the prices of a typical
+/// cache.
 fn named_policies(names: &[String]) -> Result<Vec<Policy>, CliError> {
     let mut policies: Vec<Policy> = Vec::new();
     for name in names {

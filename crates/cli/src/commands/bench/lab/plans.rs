@@ -11,31 +11,31 @@ use foldback_lab::plans::{Config, Dags, LeftOut, PeerRun, Recorded, measure};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Measure how plans run, and what one plan saves against one step after the other
+/// Measure how plans run, and what a single plan saves over working step by step
 ///
-/// Each recorded plan is written in OnePlan JSON and, where that can say it, in <execute_tools>; it
-/// is read back, checked, and run by the real executor with tools that stand in for the plan's:
-/// each knows what it has to be given. On a clock that stands still while something works, the
-/// makespan is set beside the critical path. The agent's loop and one plan are run with scripted
-/// models that know the right calls, for model calls of 0.5, 1, 2 and 4 times a tool's time.
-/// Mistakes are made in the plans, and what became of them is counted. On the clock of the wall,
-/// what the executor takes besides the tools is measured.
+/// Each recorded plan is written in OnePlan JSON and, if possible, in <execute_tools>; it is read
+/// back, checked, and run by the real executor with stand-ins for the plan's tools: each knows the
+/// arguments that it has to receive. With a simulated clock, the makespan is compared with the
+/// critical path. The agent's loop and a single plan are run with scripted models that know the
+/// right calls, for model calls of 0.5, 1, 2 and 4 times a tool's time. Mistakes are introduced
+/// into the plans, and their outcomes counted. In wall-clock time, the executor's own overhead is
+/// measured.
 ///
-/// Without a FILE, all of this is done with plans made from a seed only.
+/// Without a FILE, all of this is done only with plans generated from a seed.
 #[derive(Args)]
 #[command(after_long_help = "\
 FILE: plans of NESTFUL (gold_calls with references such as $var1.path$), turns of BFCL's
 conversations (gold calls as text; they change a state, so each waits for the one before it), tasks
 of LLMCompiler's sets (no plan is given: as many searches as ParallelQA names branches, and one
-calculation that waits for them; tasks that name no branches are passed over and counted).
+calculation that waits for them; tasks that name no branches are skipped and counted).
 
 JSON: {\"plans\", \"steps\", \"makespan_over_critical_path\" (of the plan that lost most),
-\"llm_calls_react\", \"llm_calls_one_plan\", \"tokens_react\", \"tokens_one_plan\", \"speedup\" (where a
-model call takes as long as a tool's)} over the recorded plans, or over the made ones where there
+\"llm_calls_react\", \"llm_calls_one_plan\", \"tokens_react\", \"tokens_one_plan\", \"speedup\" (if a
+model call takes as long as a tool's)} over the recorded plans, or over the generated ones if there
 are none; \"sets\", \"overhead\", \"tokens_by_calls\", \"streaming\", \"mutations\", \"placeholders\",
 \"peer\", \"left_out\".
 
-Beside another scheduler:
+Compared with another scheduler:
   foldback bench plans --dags dags.json plans/
   python3 crates/lab/peers/llmcompiler.py CHECKOUT dags.json llmcompiler.json
   foldback bench plans --peer llmcompiler.json plans/")]
@@ -44,12 +44,12 @@ pub(crate) struct Plans {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// The largest made plans, in steps
+    /// The size of the largest generated plans, in steps
     #[arg(long, value_name = "N", default_value_t = 1_000,
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     max: u32,
 
-    /// Made plans, times of tools and mistakes are drawn from this number
+    /// The seed for generated plans, tool times and mistakes
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 
@@ -57,7 +57,7 @@ pub(crate) struct Plans {
     #[arg(long, value_name = "DAGS.json", conflicts_with_all = ["peer", "csv", "report"])]
     dags: Option<PathBuf>,
 
-    /// Set the figures of another scheduler beside: what crates/lab/peers/llmcompiler.py wrote
+    /// Compare with the figures of another scheduler: what crates/lab/peers/llmcompiler.py wrote
     /// for the plans of --dags with the same FILEs and seed
     #[arg(long, value_name = "FILE")]
     peer: Option<PathBuf>,
@@ -82,7 +82,7 @@ impl Plans {
             (without_calls, "turns or plans have no call"),
         ] {
             if count > 0 {
-                out.note(format!("{count} {what}; they are passed over"));
+                out.note(format!("{count} {what}; skipped"));
             }
         }
         if let Some(path) = &self.dags {
@@ -113,7 +113,7 @@ fn read_peer(path: &Path) -> Result<PeerRun, CliError> {
     let text = std::fs::read_to_string(path).map_err(failed)?;
     serde_json::from_str(&text).map_err(|error| {
         CliError::Usage(format!(
-            "{}: {error}; expected was what crates/lab/peers/llmcompiler.py writes",
+            "{}: {error}; expected the output of crates/lab/peers/llmcompiler.py",
             path.display()
         ))
     })

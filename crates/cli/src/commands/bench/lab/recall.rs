@@ -14,12 +14,12 @@ use foldback_llm::Retrying;
 use foldback_providers::{RemoteModel, ServerFacts};
 use std::sync::Arc;
 
-/// Ask a model of yours for facts that were said once, long ago
+/// Ask a model of yours for facts that were mentioned once, long ago
 ///
-/// Each fact stands at the beginning of a conversation of its own, about other things; the agent's loop asks for it
-/// at the end, under several context policies, foldback's own with hints and without. What a request does not show
-/// can be looked for with the policy's tools, by a model that does so. A run is right where the model names the value,
-/// also where its answer is cut off behind it. The temperature is 0.
+/// Each fact is at the beginning of a conversation of its own about other things; the agent's loop asks for it at the
+/// end, under several context policies, foldback's own with hints and without. A model that uses the policy's tools can
+/// look up what a request does not show. A run is right if the model names the value, even if its answer is cut off
+/// after it. The temperature is 0.
 #[derive(Args)]
 #[command(after_long_help = "\
 JSON: {\"model\", \"needles\", \"tokens\", \"seed\", \"contexts\": [{\"context\", \"right\", \"right_english\",
@@ -34,27 +34,27 @@ pub(crate) struct Recall {
           default_values_t = ["full", "foldback", "summary-top-n"].map(str::to_owned))]
     contexts: Vec<String>,
 
-    /// How many facts are asked for; every second one in Chinese
+    /// The number of facts to ask for; every second one is in Chinese
     #[arg(long, value_name = "N", default_value_t = 40,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     needles: u32,
 
-    /// The tokens of the shortest conversation, estimated
+    /// The estimated tokens of the shortest conversation
     #[arg(long, value_name = "N", default_value_t = 3_000,
           value_parser = clap::value_parser!(u64).range(..=10_000_000))]
     min_tokens: u64,
 
-    /// The tokens of the longest conversation
+    /// The estimated tokens of the longest conversation
     #[arg(long, value_name = "N", default_value_t = 30_000,
           value_parser = clap::value_parser!(u64).range(..=10_000_000))]
     max_tokens: u64,
 
-    /// The most tokens of an answer: a small model may go on without an end
+    /// The most tokens of an answer: a small model may never stop
     #[arg(long, value_name = "N", default_value_t = 256,
           value_parser = clap::value_parser!(u32).range(16..))]
     answer_tokens: u32,
 
-    /// Values and conversations are drawn from this number
+    /// The seed for values and conversations
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 
@@ -68,7 +68,7 @@ impl Recall {
         if self.min_tokens > self.max_tokens {
             let Self { min_tokens, max_tokens, .. } = self;
             let why = format!(
-                "--min-tokens is {min_tokens} and has to be at most --max-tokens, which is {max_tokens}"
+                "--min-tokens is {min_tokens}, but it must not exceed --max-tokens, which is {max_tokens}"
             );
             return Err(CliError::Usage(why));
         }
