@@ -3,8 +3,9 @@
 use super::key::{NAME, built_in};
 use std::fmt::Write as _;
 
-/// The page.
-const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md"));
+/// The page. It is reached by a link inside this crate, because a package holds nothing from outside its folder; in the
+/// package the link is a file.
+const PAGE: &str = include_str!("settings.md");
 
 /// The page's entry for a setting.
 #[derive(Debug, PartialEq, Eq)]
