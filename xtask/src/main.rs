@@ -1,10 +1,12 @@
 //! Automation of the project. `cargo run -p xtask -- tidy` checks what the compiler does not;
 //! `cargo run -p xtask -- picture` draws the README's pictures, `cargo run -p xtask -- recording` its
 //! recording of the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that reads
-//! external input, and `cargo run -p xtask -- torture` breaks stores on purpose.
+//! external input, and `cargo run -p xtask -- torture` breaks stores on purpose;
+//! `cargo run -p xtask -- publish --dry-run` checks and packs every crate that goes to the registry.
 
 mod fuzz;
 mod picture;
+mod publish;
 mod recording;
 mod sizes;
 mod tidy;
@@ -18,13 +20,14 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("fuzz") => fuzz(&root, arguments.get(1..).unwrap_or_default()),
+        Some("publish") => publish(&root, arguments.get(1..).unwrap_or_default()),
         Some("tidy") => tidy(&root),
         Some("torture") => torture(&root, arguments.get(1..).unwrap_or_default()),
         Some("picture") => picture(&root),
         Some("recording") => recording(&root),
         _ => {
             eprintln!(
-                "usage: cargo run -p xtask -- tidy | fuzz [--seconds N] [TARGET]... | torture [--minutes N] | picture | recording"
+                "usage: cargo run -p xtask -- tidy | fuzz [--seconds N] [TARGET]... | torture [--minutes N] | publish --dry-run [--verify] | picture | recording"
             );
             ExitCode::from(2)
         }
@@ -48,6 +51,17 @@ fn torture(root: &Path, arguments: &[String]) -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("the torture run could not be started: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn publish(root: &Path, arguments: &[String]) -> ExitCode {
+    match publish::run(root, arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("the crates could not be checked and packed: {error}");
             ExitCode::FAILURE
         }
     }
