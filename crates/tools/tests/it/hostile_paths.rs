@@ -115,7 +115,7 @@ fn tricks(outside: &str) -> Vec<String> {
     tricks
 }
 
-/// What stands outside of the workspace, with the time of each change.
+/// The contents outside of the workspace, with the time of each change.
 fn outside(outer: &Path, work: &Path) -> BTreeMap<PathBuf, (std::time::SystemTime, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![outer.to_owned()];
@@ -137,7 +137,7 @@ fn outside(outer: &Path, work: &Path) -> BTreeMap<PathBuf, (std::time::SystemTim
 }
 
 /// S4, S13: no name reads, lists, searches, writes or edits anything outside of what is permitted. The
-/// system itself tells of each file and folder outside that is opened.
+/// system itself reports each file and folder outside that is opened.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn s13_no_path_opens_anything_outside() {
@@ -201,7 +201,7 @@ async fn s13_no_path_opens_anything_outside() {
         }
         names
     };
-    // The system does tell of it.
+    // The system does report it.
     std::fs::read(out.join("secret")).unwrap();
     assert_eq!(opened(), ["secret"]);
 
