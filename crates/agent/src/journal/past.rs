@@ -31,7 +31,7 @@ pub(crate) enum PastPlan {
     Replanned(StepId),
 }
 
-/// What is known of a step's call.
+/// What is known about a step's call.
 #[derive(Debug, Default)]
 pub(crate) struct PastCall {
     /// Its idempotency key.

@@ -224,10 +224,7 @@ mod tests {
         for bad in [r#"{"purpose":"react"}"#, without_role.as_str(), "半"] {
             let error =
                 RecordedAnswers::of("run", &[whole.clone(), of(bad)]).unwrap_err().to_string();
-            assert!(
-                error.starts_with("the model note of run \"run\" cannot be read: "),
-                "{error}"
-            );
+            assert!(error.starts_with("the model note of run \"run\" cannot be read: "), "{error}");
         }
     }
 }

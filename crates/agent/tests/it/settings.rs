@@ -8,7 +8,7 @@ use foldback_llm::Sampling;
 #[tokio::test]
 async fn op14_nonsense_is_refused() {
     let none = OnePlanSettings::default().with_results_tokens(0);
-    let told = "results_tokens is 0, but a whole number from 1 on is expected";
+    let told = "results_tokens is 0, but a whole number of at least 1 is expected";
     is_refused(&OnePlan::new(none), told).await;
     let sampling = Sampling::default().with_temperature(f64::INFINITY);
     let hot = OnePlanSettings::default().with_sampling(sampling);

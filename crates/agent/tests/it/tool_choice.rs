@@ -157,7 +157,7 @@ async fn mc6_a_table_of_other_tools_is_refused() {
     let agent = agent(&script, vec![says("order_list", 1, "ok")]);
     let nowhere = AvailabilityState::new(Mask::auto().name("rm")).with_event("order_list", "gone");
     for (table, expected) in [
-        (refund_after_lookup(), "the event \"order_find\" is the name of no declared tool"),
+        (refund_after_lookup(), "the event \"order_find\" does not name a declared tool"),
         (
             Availability::new("a", [("a", nowhere)]),
             "in the state \"a\", the event \"order_list\" leads to \"gone\", which is no state; in the \

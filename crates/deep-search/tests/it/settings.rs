@@ -26,7 +26,7 @@ impl SearchBackend for Untouched {
 async fn ds3_nonsense_is_refused() {
     let plain = DeepSearchSettings::default;
     let drawn = |answer| plain().with_temperatures(Temperatures::default().with_answer(answer));
-    let number = "but a whole number from 1 on is expected";
+    let number = "but a whole number of at least 1 is expected";
     let warm = "but a number from 0 to 2, or none at all is expected";
     let line = "but words on one line, or none at all is expected";
     for (settings, told) in [

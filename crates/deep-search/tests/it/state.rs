@@ -65,7 +65,7 @@ fn ds3_settings_and_efforts() {
         let error = settings.clone().overridden(|_| Some(value.to_owned())).unwrap_err();
         let told = error.to_string();
         assert!(told.starts_with("NUMBER_OF_INITIAL_QUERIES is"), "{told}");
-        assert!(told.ends_with("but a whole number from 1 on is expected"), "{told}");
+        assert!(told.ends_with("but a whole number of at least 1 is expected"), "{told}");
     }
     let json = serde_json::to_string(&settings).unwrap();
     assert_eq!(serde_json::from_str::<DeepSearchSettings>(&json).unwrap(), settings);

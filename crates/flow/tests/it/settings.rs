@@ -29,15 +29,15 @@ async fn om9_nonsense_is_refused() {
         ),
         (
             plain().with_results_tokens(0),
-            "results_tokens is 0, but a whole number from 1 on is expected",
+            "results_tokens is 0, but a whole number of at least 1 is expected",
         ),
         (
             plain().with_summary_tokens(0),
-            "summary_tokens is 0, but a whole number from 1 on is expected",
+            "summary_tokens is 0, but a whole number of at least 1 is expected",
         ),
         (
             plain().with_sampling(sampling),
-            "max_tokens is 0, but a whole number from 1 on is expected",
+            "max_tokens is 0, but a whole number of at least 1 is expected",
         ),
     ] {
         is_refused(&Flow::new(flow), told).await;

@@ -153,7 +153,7 @@ fn what_makes_no_sense_is_refused_in_words() {
     );
     assert_eq!(
         refused(reference_agent().with_sub_agent_share(0.0)),
-        "share is 0.0, but a part above 0, up to 1 is expected"
+        "share is 0.0, but a number above 0 and at most 1 is expected"
     );
     assert_eq!(
         refused(reference_agent().with_tools([tool("think")])),

@@ -77,7 +77,7 @@ impl Reason {
         self.anchor.map_or(is_idle, is_reached)
     }
 
-    /// Returns the reason as replans are counted by it.
+    /// Returns the kind of the reason, by which replans are counted.
     fn kind(&self, progress: &Progress) -> ReplanReason {
         let task = |step| match &progress.get(step)?.step.action {
             Action::Anchor { task } => Some(task.clone()),

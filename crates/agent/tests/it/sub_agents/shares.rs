@@ -97,7 +97,10 @@ fn s10_a_share_is_a_part() {
     let template = || agent(&scripts([]), Vec::new());
     for (share, told) in [(0.0, "0.0"), (-1.0, "-1.0"), (1.5, "1.5"), (f64::NAN, "NaN")] {
         let error = SubAgents::new(template()).with_share(share).unwrap_err().to_string();
-        assert_eq!(error, format!("share is {told}, but a part above 0, up to 1 is expected"));
+        assert_eq!(
+            error,
+            format!("share is {told}, but a number above 0 and at most 1 is expected")
+        );
     }
     assert!(SubAgents::new(template()).with_share(1.0).is_ok());
 }
