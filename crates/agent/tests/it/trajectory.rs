@@ -233,8 +233,8 @@ fn et16_bad_lines_are_named() {
     let errors: Vec<String> =
         read_trajectories(text.as_bytes()).map(|read| read.unwrap_err().to_string()).collect();
     assert_eq!(errors.len(), 3);
-    assert!(errors[0].starts_with("line 2 is no trajectory"), "{}", errors[0]);
-    assert!(errors[1].starts_with("line 3 is no trajectory"), "{}", errors[1]);
+    assert!(errors[0].starts_with("line 2 is not a trajectory"), "{}", errors[0]);
+    assert!(errors[1].starts_with("line 3 is not a trajectory"), "{}", errors[1]);
     assert!(errors[2].contains("version 99") && errors[2].contains("up to 1"), "{}", errors[2]);
 }
 
