@@ -1,8 +1,8 @@
-//! Why a tool failed.
+//! The error of a tool.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a tool failed.
+/// The error of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {

@@ -87,7 +87,7 @@ pub enum Record {
         attempts: u32,
         /// The result.
         result: StepResult,
-        /// What was spent through the [host](crate::Host) that it was lent, if anything.
+        /// What was spent through the [log](crate::RunLog) that it was lent, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<Spending>,
     },
