@@ -270,7 +270,7 @@ impl<'a> ReactLoop<'a> {
             if !std::mem::replace(&mut self.was_empty, true) {
                 self.tell(context, observation::EMPTY_ANSWER)?;
             }
-            return Ok(Next::Unusable("the model gave an empty answer repeatedly".to_owned()));
+            return Ok(Next::Unusable("the model answered nothing, again and again".to_owned()));
         }
         self.was_empty = false;
         context.record(message)?;
@@ -293,7 +293,7 @@ impl<'a> ReactLoop<'a> {
                 }
                 Taken::Misplaced => {
                     self.tell(context, observation::MISPLACED_BLOCK)?;
-                    let why = "the model repeatedly writes its blocks in places for quotations";
+                    let why = "the model writes its blocks where quotations stand, again and again";
                     return Ok(Next::Unusable(why.to_owned()));
                 }
             }
@@ -301,7 +301,7 @@ impl<'a> ReactLoop<'a> {
         if *stop == StopReason::Length {
             self.tell(context, observation::CUT_OFF)?;
             let why = "the model's answers are cut off at their greatest length, which the setting \
-            model.max_tokens limits";
+            model.max_tokens bounds";
             return Ok(Next::Unusable(why.to_owned()));
         }
         if self.must_call {
