@@ -115,7 +115,7 @@ impl Report {
     }
 }
 
-/// The reason why a run could not continue. A mistake of the model is not one: the model is told of it.
+/// The reason why a run could not continue. A mistake of the model is not one: it is reported to the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {

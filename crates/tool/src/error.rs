@@ -79,7 +79,7 @@ pub enum FailureKind {
     MissingPart,
     /// There is no such tool.
     UnknownTool,
-    /// The run was killed while the call was under way: nobody knows whether it took effect.
+    /// The run was killed while the call was in progress: it is unknown whether it took effect.
     UnknownOutcome,
     /// A limit of the run was reached.
     Quota,

@@ -22,8 +22,8 @@ use react_loop::ReactLoop;
 /// The strategy of going step by step, until the model answers in words.
 ///
 /// Everything that happens is recorded in the context, in order, and nothing is withdrawn: a failed call stays
-/// with its error. The model is told of its mistakes (an unknown tool, arguments that are not JSON, a block
-/// that breaks off), which cost a step.
+/// with its error. Mistakes of the model (an unknown tool, arguments that are not JSON, a block that breaks
+/// off) are reported to it, and cost a step.
 ///
 /// With a journal, a run of the same name resumes where it was killed: calls with a result and answers of the
 /// model are not requested again.

@@ -301,7 +301,7 @@ impl<'a> ReactLoop<'a> {
         if *stop == StopReason::Length {
             self.tell(context, observation::CUT_OFF)?;
             let why = "the model's answers are cut off at their greatest length, which the setting \
-            model.max_tokens bounds";
+                       model.max_tokens bounds";
             return Ok(Next::Unusable(why.to_owned()));
         }
         if self.must_call {

@@ -91,7 +91,7 @@ pub trait Strategy: Send + Sync {
     /// holds. So it has to ask the same questions under the same keys, and record the same messages, until the
     /// run is where it was.
     ///
-    /// A mistake of the model is not an error: the model is told of it, or it ends the run with a
+    /// A mistake of the model is not an error: it is reported to the model, or it ends the run with a
     /// [`Stop`](crate::Stop).
     ///
     /// # Errors

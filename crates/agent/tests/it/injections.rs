@@ -22,7 +22,7 @@ fn tools(payload: &str) -> (Vec<Arc<dyn Tool>>, Counter) {
 }
 
 /// What is wrong with the roles of a request: it has one instruction, at its beginning, with nothing of the
-/// payload in it, and the payload stands only in messages of the role `place`, and does stand there.
+/// payload in it, and the payload is only in messages of the role `place`, and is there.
 fn misplaced(request: &ChatRequest, payload: &str, place: &Role) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_there = false;

@@ -83,7 +83,7 @@ fn ds9_nothing_is_split() {
 }
 
 proptest! {
-    /// DS9: whatever the offsets are, the text without the links is the text, and each link stands
+    /// DS9: whatever the offsets are, the text without the links is the original, and each link is
     /// between two characters.
     #[test]
     fn ds9_the_text_stays(

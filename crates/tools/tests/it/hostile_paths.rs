@@ -194,7 +194,7 @@ async fn s13_no_path_opens_anything_outside() {
         let mut names = Vec::new();
         while let Ok(event) = reader.next() {
             let name = event.file_name().map(|name| name.to_string_lossy().into_owned());
-            // The workspace itself stands in the watched folder; what is opened in it may be.
+            // The workspace itself is in the watched folder; files in it may be opened.
             if name.as_deref() != Some("work") {
                 names.push(name.unwrap_or_default());
             }

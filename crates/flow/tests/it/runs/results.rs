@@ -125,7 +125,7 @@ async fn om17_a_result_is_data() {
 }
 
 /// B10, OM10: in a shared context with a window of 100 messages, as the reference has it, no request parts
-/// a call from its results. The last 100 messages as they stand, which the reference sends, do.
+/// a call from its results. The last 100 messages unchanged, which the reference sends, do.
 #[tokio::test]
 async fn b10_a_window_over_a_shared_flow_parts_no_call_from_its_result() {
     let mut longest = Vec::new();
