@@ -43,6 +43,7 @@ mod recall;
 mod reembed;
 mod resume;
 mod row_tables;
+mod rules;
 mod sub_agents;
 mod unsearched;
 

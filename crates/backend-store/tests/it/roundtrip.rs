@@ -146,7 +146,7 @@ fn bs5_hashes_that_share_a_key_stay_apart() {
 }
 
 #[test]
-fn p1_3_what_was_not_committed_is_used_by_the_next_try() {
+fn r1_what_was_not_committed_is_used_by_the_next_try() {
     let world = World::new();
     let bytes = noise(300_000, 4);
     let mut pending = world.store.begin(&world.todo).unwrap();

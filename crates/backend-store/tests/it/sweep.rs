@@ -11,7 +11,7 @@ use std::{
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
-fn p1_3_sweeping_takes_orphans_and_nothing_else() {
+fn r1_sweeping_takes_orphans_and_nothing_else() {
     let world = World::new();
     let kept = noise(100_000, 1);
     world.put(&kept);
@@ -41,7 +41,7 @@ fn p1_3_sweeping_takes_orphans_and_nothing_else() {
 }
 
 #[test]
-fn p1_3_an_orphan_that_is_used_again_is_young_again() {
+fn r1_an_orphan_that_is_used_again_is_young_again() {
     let world = World::new();
     let bytes = noise(100_000, 1);
     let prepare = || {

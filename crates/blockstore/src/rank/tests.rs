@@ -161,7 +161,7 @@ fn bs7_a_name_is_exact_among_blocks_and_among_passages_apart() {
 
 proptest! {
     #[test]
-    fn c8_the_order_does_not_depend_on_who_proposed_what_first(
+    fn law8_the_order_does_not_depend_on_who_proposed_what_first(
         parts in prop::collection::vec((0.0f64..20.0, 0u64..8, -1.0f32..1.0), 1..20),
         turn in 0usize..20,
     ) {
