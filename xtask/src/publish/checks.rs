@@ -127,16 +127,14 @@ fn dependencies(metadata: &Metadata, package: &Package) -> Vec<String> {
     found
 }
 
-/// The README begins with the crate's name and its description.
+/// The README begins with the crate's name.
 fn readme(package: &Package) -> Option<String> {
     let path = package.readme()?;
     let Ok(text) = std::fs::read_to_string(&path) else {
         return Some("its README cannot be read".to_owned());
     };
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let begin = format!("# {} {}", package.name, package.description.as_deref()?);
-    let begins = words(&text).starts_with(&words(&begin));
-    (!begins).then(|| "its README does not begin with its name and its description".to_owned())
+    let begins = text.lines().next() == Some(format!("# {}", package.name).as_str());
+    (!begins).then(|| "its README does not begin with its name".to_owned())
 }
 
 /// A package holds nothing from outside the crate's folder, so no source may include such a file.
