@@ -303,6 +303,8 @@ impl Session {
         Some((stored?, answer.note.clone()))
     }
 
+    /// A block that closes around a damaged message is described with the mark in its place, and its header names no
+    /// payload of that message.
     pub(crate) fn close_blocks(
         &self,
         live: &mut Live,
