@@ -286,7 +286,8 @@ impl Session {
 
     /// Builds the stored form of a message that carries a memory tool's answer, and the note that it folds to. Filled
     /// again it is the message byte for byte: that is checked here. An answer that quotes another todo's contents, or
-    /// contents damaged by now, is kept by value.
+    /// contents damaged by now, is kept by value. An answer given before a crash and recorded after it is an ordinary
+    /// result, whose text is stored again, because its references were only in memory.
     fn recalled(&self, seq: SeqNo, message: &Message, now: i64) -> Option<(StoredMessage, String)> {
         let id = message.tool_call_id()?;
         let (_, answer) = self.answers.iter().find(|(given, _)| given == id)?;
@@ -302,6 +303,8 @@ impl Session {
         Some((stored?, answer.note.clone()))
     }
 
+    /// A block that closes around a damaged message is described with the mark in its place, and its header names no
+    /// payload of that message.
     pub(crate) fn close_blocks(
         &self,
         live: &mut Live,
