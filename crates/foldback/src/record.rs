@@ -160,7 +160,13 @@ impl Session {
             delete: Vec::new(),
         };
         foldback_core::failpoint!("foldback.record.drafted");
-        self.memory.blocks.commit(commit, self.memory.embedder.model_id())?;
+        let committed = self.memory.blocks.commit(commit, self.memory.embedder.model_id());
+        if committed.is_err()
+            && self.memory.registry.find(self.todo.id())?.as_ref() != Some(&self.todo)
+        {
+            return Err(Failure::NoTodo(self.todo().clone()).into());
+        }
+        committed?;
         foldback_core::failpoint!("foldback.record.committed");
         live.head = live.head.after(draft.messages.len());
         self.live = live;
