@@ -62,6 +62,23 @@ fn what_still_matches_is_named_again_but_not_while_the_model_speaks() {
 }
 
 #[test]
+fn what_was_said_on_another_branch_is_no_hint() {
+    let memory = in_memory();
+    let mut session = begun(&memory, "branches");
+    session.follow(&[], &[]).unwrap();
+    session.record(Message::user("Look after the harbours.")).unwrap();
+    for n in 0..16 {
+        for message in exchange(n, "scheduler", "fn tick() {}") {
+            session.record(message).unwrap();
+        }
+    }
+    session.record(Message::user("Move crates from HKG-4471 to the harbour.")).unwrap();
+    let prompt = prompt(&session);
+    assert!(prompt.hints.iter().all(|block| block.n() > 17), "{:?}", prompt.hints);
+    assert!(!end(&prompt).contains("match: b_001"), "{}", end(&prompt));
+}
+
+#[test]
 fn a_passage_that_answers_is_shown_as_data() {
     for engine in engines() {
         let dir = tempfile::tempdir().unwrap();

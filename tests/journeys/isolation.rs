@@ -1,7 +1,7 @@
 //! S2, TD1: what belongs to one todo is never seen from another.
 
 use crate::story::{engines, exchange, in_memory, open_on, options, todo};
-use foldback::{Close, Engine, Memory, Session};
+use foldback::{Close, Engine, ErrorKind, Memory, Session};
 use foldback_core::{Budget, Message, ToolCall, ToolCallId};
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
@@ -169,7 +169,8 @@ fn check_forgotten(engine: Engine) {
     drop(other);
     memory.maintenance().forget(&id).unwrap();
     assert!(memory.recall(&id, "list_blocks", "{}").is_err());
-    assert!(session.record(Message::user("still here?")).is_err(), "the session's todo is gone");
+    let refused = session.record(Message::user("still here?")).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound, "the session's todo is gone: {refused}");
     drop(session);
     memory.maintenance().compact().unwrap();
     drop(memory);

@@ -1,10 +1,12 @@
-//! Automation of the project. `cargo run -p xtask -- tidy` checks what the compiler does not;
-//! `cargo run -p xtask -- picture` draws the README's pictures, `cargo run -p xtask -- recording` its
-//! recording of the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that reads
-//! external input, and `cargo run -p xtask -- torture` breaks stores on purpose;
-//! `cargo run -p xtask -- publish --dry-run` checks and packs every crate that goes to the registry.
+//! Automation of the project. `cargo run -p xtask -- tidy` checks what the compiler does not, the
+//! links of the documentation included; `cargo run -p xtask -- picture` draws the pictures of the
+//! report, and `cargo run -p xtask -- recording` records the demo; `cargo run -p xtask -- fuzz` feeds
+//! damaged bytes to everything that reads external input, and `cargo run -p xtask -- torture` breaks
+//! stores on purpose; `cargo run -p xtask -- publish --dry-run` checks and packs every crate that goes
+//! to the registry.
 
 mod fuzz;
+mod links;
 mod picture;
 mod publish;
 mod recording;

@@ -1,4 +1,4 @@
-//! The README's pictures: the report of the example, as Chromium draws it.
+//! The pictures of the README and of `docs/start.md`: the report of the example, as Chromium draws it.
 
 use std::io::{self, Error};
 use std::path::{Path, PathBuf};

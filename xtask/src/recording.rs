@@ -1,4 +1,4 @@
-//! The README's recording of the demo: what a terminal shows, as a picture made of text.
+//! The recording of the demo in `docs/start.md`: what a terminal shows, as a picture made of text.
 
 use std::fmt::Write as _;
 use std::io::{self, Error};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::sizes;
+use crate::{links, sizes};
 
 /// A file of the tree.
 pub(crate) struct File {
@@ -40,6 +40,7 @@ pub(crate) fn findings(root: &Path) -> io::Result<Vec<String>> {
     }
     found.extend(undeclared_tests(&files));
     found.extend(sizes::too_long(&files));
+    found.extend(links::findings(root)?);
     Ok(found)
 }
 

@@ -12,6 +12,9 @@
 //! summary replaces it. No job can hold the prompt up, and none can let it grow: beyond
 //! [`StmLtmConfig::max_late_steps`] the rule takes over.
 //!
+//! The state of L depends on when jobs finish, so the prompts of `foldback run` may differ a little from run to run;
+//! `foldback bench agent` does the work at once.
+//!
 //! Raw messages are kept separately under ids. In [`Mode::Offload`] the model searches and reads them;
 //! in [`Mode::Compress`] it does not. What no chat API would accept as it was (a call without its
 //! result, an instruction that came late) is put into a user's message.

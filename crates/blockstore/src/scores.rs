@@ -9,7 +9,8 @@ use crate::standing::Standing;
 use crate::{Error, SearchRequest, Searcher};
 use rustc_hash::FxHashMap;
 
-/// At most this many blocks are compared by their exact vectors, or as many as four times the hits.
+/// At most this many blocks are compared by their exact vectors, or as many as four times the hits. If more blocks are
+/// nearly alike, an index may order them differently than a search without one: the rest is not scored again.
 const MAX_EXACT: usize = 256;
 
 /// Bounds on the scores of all blocks, and which of them pass the cut-off.

@@ -61,7 +61,9 @@ impl ChunkerConfig {
     }
 
     /// Sets the cosine that means "same topic" on the scale of the embedder whose vectors are pushed:
-    /// `Embedder::same_topic`.
+    /// `Embedder::same_topic`. It is a weak sign: the built-in embedder's best cosine distinguishes neighbouring runs of
+    /// messages of one topic from runs across a change with a balanced accuracy of .66. Changes of topic are therefore
+    /// found by words, cues and roles, and vectors only merge.
     ///
     /// # Errors
     /// When it is not strictly between 0 and 1.

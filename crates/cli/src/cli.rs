@@ -152,9 +152,24 @@ const STYLES: Styles = Styles::styled()
 mod tests {
     use super::Cli;
     use clap::CommandFactory as _;
+    use std::collections::BTreeSet;
+
+    /// The page that describes every command.
+    const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md"));
 
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    /// Fails for a command without a section on the page, and for a section without a command.
+    #[test]
+    fn the_page_describes_every_command_and_no_other() {
+        let command = Cli::command();
+        let commands: BTreeSet<&str> =
+            command.get_subcommands().map(|command| command.get_name()).collect();
+        let sections = PAGE.lines().filter_map(|line| line.strip_prefix("### `foldback "));
+        let sections: BTreeSet<&str> = sections.map(|name| name.trim_end_matches('`')).collect();
+        assert_eq!(sections, commands);
     }
 }

@@ -223,7 +223,7 @@ impl Contents {
     }
 
     /// Returns whether a block holds only messages of other branches.
-    fn is_of_others(&self, block: &Block) -> bool {
+    pub(crate) fn is_of_others(&self, block: &Block) -> bool {
         let (first, last) = (block.range.first().0, block.range.last().0);
         self.others.iter().any(|range| range.contains(&first) && range.contains(&last))
     }

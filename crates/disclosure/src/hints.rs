@@ -68,7 +68,10 @@ impl Hints {
         }
         let search = |question: &str| -> Result<Vec<Hit>, Error> {
             let request = SearchRequest::new(question).k(HITS);
-            Ok(recall.searcher()?.search_with(&request, recall.embedder)?.hits)
+            let mut hits = recall.searcher()?.search_with(&request, recall.embedder)?.hits;
+            // What was said on another branch is no earlier part of this conversation.
+            hits.retain(|hit| !view.is_of_others(&hit.block));
+            Ok(hits)
         };
         let whole = question(newest.iter().copied());
         let mut hits = None;

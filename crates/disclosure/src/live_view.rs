@@ -252,6 +252,11 @@ impl LiveView {
         self.contents.closed.iter().any(|block| block.id.n() == n)
     }
 
+    /// Returns whether a block holds only messages of other branches.
+    pub(crate) fn is_of_others(&self, block: &Block) -> bool {
+        self.contents.is_of_others(block)
+    }
+
     /// Returns the number of the block that left the view last; 0 while none has.
     pub(crate) fn last_left(&self) -> u32 {
         let first = self.contents.closed.first().map_or(0, |block| block.id.n());

@@ -160,7 +160,13 @@ impl Session {
             delete: Vec::new(),
         };
         foldback_core::failpoint!("foldback.record.drafted");
-        self.memory.blocks.commit(commit, self.memory.embedder.model_id())?;
+        let committed = self.memory.blocks.commit(commit, self.memory.embedder.model_id());
+        if committed.is_err()
+            && self.memory.registry.find(self.todo.id())?.as_ref() != Some(&self.todo)
+        {
+            return Err(Failure::NoTodo(self.todo().clone()).into());
+        }
+        committed?;
         foldback_core::failpoint!("foldback.record.committed");
         live.head = live.head.after(draft.messages.len());
         self.live = live;
@@ -286,7 +292,8 @@ impl Session {
 
     /// Builds the stored form of a message that carries a memory tool's answer, and the note that it folds to. Filled
     /// again it is the message byte for byte: that is checked here. An answer that quotes another todo's contents, or
-    /// contents damaged by now, is kept by value.
+    /// contents damaged by now, is kept by value. An answer given before a crash and recorded after it is an ordinary
+    /// result, whose text is stored again, because its references were only in memory.
     fn recalled(&self, seq: SeqNo, message: &Message, now: i64) -> Option<(StoredMessage, String)> {
         let id = message.tool_call_id()?;
         let (_, answer) = self.answers.iter().find(|(given, _)| given == id)?;
@@ -302,6 +309,8 @@ impl Session {
         Some((stored?, answer.note.clone()))
     }
 
+    /// A block that closes around a damaged message is described with the mark in its place, and its header names no
+    /// payload of that message.
     pub(crate) fn close_blocks(
         &self,
         live: &mut Live,

@@ -64,7 +64,8 @@ impl Fold<'_> {
                 }
             }
             if place >= head && place < first && !question.contains(&place) {
-                // The store would not return its secrets.
+                // The store would not return its secrets. Revealing them to the model alone, from memory, would allow a
+                // fold here.
                 if message.is_redacted {
                     return None;
                 }

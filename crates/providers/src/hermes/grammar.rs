@@ -2,7 +2,7 @@
 //! their schemas. A name that is not allowed cannot be generated.
 //!
 //! It is GBNF as llama.cpp reads it, limited to what xgrammar (vLLM) reads as well: names of rules
-//! are letters and digits, and a rule is one line.
+//! are letters and digits, and a rule is one line. The tests check it with a reader of GBNF of their own.
 
 #[cfg(test)]
 mod gbnf;

@@ -23,7 +23,7 @@ pub(crate) enum Declared {
     /// None: everything is in view.
     #[default]
     Nothing,
-    /// `load` alone, in its shortest form.
+    /// `load` alone, in its shortest form: `ARCHITECTURE.md` says why it is not all three from the start.
     Load,
     /// All of them, as the history names them.
     All,
