@@ -22,7 +22,7 @@
 //!   run that calls it.
 //! - [`SubAgents`] work on items of an agent's todo list, each in a conversation of its own; a
 //!   [`SubAgentTool`] answers a call and sees only its arguments. [`todo_write`], [`memory_share`],
-//!   [`think`] and [`AskPerson`] are tools that any agent can be given.
+//!   [`think()`] and [`AskPerson`] are tools that any agent can be given.
 //! - A [`Report`] is the outcome of a task: the answer, and its [`Trajectory`], which records every plan,
 //!   call, result, time and token. [`judge`](rewards::judge) rates it, and [`Replay`] repeats it.
 //!

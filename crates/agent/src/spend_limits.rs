@@ -20,7 +20,7 @@ pub struct SpendLimits {
     pub tool_calls: Option<u64>,
     /// Tokens of the model, input and output.
     pub tokens: Option<u64>,
-    /// Money, in the currency of [`TokenPrices`]: 0 or more.
+    /// Money, in the currency of [`TokenPrices`](crate::TokenPrices): 0 or more.
     pub cost: Option<f64>,
     /// Time.
     pub time: Option<Duration>,

@@ -12,7 +12,7 @@
 //! a crash may leave a file that is swept later, but never a dangling reference.
 //!
 //! The main types are [`BackendStore`], [`Meta`], which describes a payload without reading it, and
-//! [`Excerpt`], a part of one. [`kind_of`] and [`preview`] are pure functions.
+//! [`Excerpt`], a part of one. [`kind_of`] and [`preview()`] are pure functions.
 //!
 //! ```
 //! use foldback_backend_store::{BackendConfig, BackendStore, kind_of, preview};

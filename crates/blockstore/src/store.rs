@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The truth of all todos, and its search. One value serves any number of threads; every method works on the one todo
 /// that it is given.
 ///
-/// Nothing is read without a [`Todo`], and only a [`Registry`](foldback_kv::Registry) creates one, from its id. No
+/// Nothing is read without a [`Todo`], and only a [`Registry`] creates one, from its id. No
 /// number, no wildcard and no missing argument takes its place:
 ///
 /// ```compile_fail,E0061

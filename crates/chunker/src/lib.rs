@@ -4,7 +4,7 @@
 //! [`Closed`]. It decides by what can be seen in the messages: calls and their results, questions
 //! and their answers, silence, words and phrases that show a change of topic, and the similarity of
 //! vectors if there are some. It remembers a small [`State`], stored with each message, from which
-//! it resumes exactly where it was. [`describe`] makes the metadata of a closed block.
+//! it resumes exactly where it was. [`describe()`] makes the metadata of a closed block.
 //!
 //! It is not a splitter of long texts, and it calls no model: it never waits for anything. It has
 //! no clock, no files and no randomness. The same messages give the same blocks, one by one or all

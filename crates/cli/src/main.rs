@@ -6,6 +6,11 @@
 
 mod chat;
 mod cli;
+#[allow(
+    rustdoc::broken_intra_doc_links,
+    rustdoc::invalid_html_tags,
+    reason = "doc comments here are help texts for a terminal, which shows brackets as they are"
+)]
 mod commands;
 mod demo;
 mod encryption_key;

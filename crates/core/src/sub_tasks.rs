@@ -5,7 +5,7 @@ use crate::{BlockId, ContextError, ContextManager, ItemState, Reference, TodoId,
 /// The todo list of a context, what its items hand back, and what todos may read of each other. A policy that keeps
 /// these shows the list at the end of its prompts by itself.
 ///
-/// It is reached through [`ContextManager::sub_tasks`](crate::ContextManager::sub_tasks), which borrows the context
+/// It is reached through [`ContextManager::sub_tasks`], which borrows the context
 /// mutably; so do the methods here, including those that only read.
 pub trait SubTasks: Send {
     /// Returns the current todo list; empty if there is none yet.

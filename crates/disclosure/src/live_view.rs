@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// message with [`append`](Self::append) and every closed block with [`fold`](Self::fold), once
 /// they are durable or on a copy; get the request with [`prompt`](Self::prompt).
 ///
-/// It holds what any [`FoldPolicy`](crate::FoldPolicy) shows. The policy of its [`ViewConfig`]
+/// It holds what any [`FoldPolicy`] shows. The policy of its [`ViewConfig`]
 /// decides which blocks leave, what becomes light and what the prompt says about the rest.
 #[derive(Clone)]
 pub struct LiveView {

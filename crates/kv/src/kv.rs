@@ -44,7 +44,7 @@ pub trait Kv: Send + Sync {
     }
 
     /// Returns the todo's head as the last batch that named it left it. For a todo that has none, and when a
-    /// batch expects its head, [`missing_head`](crate::missing_head) applies: 0, unless it was forgotten.
+    /// batch expects its head, [`missing_head`](crate::missing_head()) applies: 0, unless it was forgotten.
     ///
     /// # Errors
     ///

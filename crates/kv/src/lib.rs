@@ -23,7 +23,7 @@
 //! [`ForeignFile`] is separate from all that: it reads the SQLite file of another program. It is here because
 //! SQLite enters the workspace through this crate alone.
 //!
-//! The main types are [`Kv`], [`Key`] and [`Batch`]. [`open`] chooses the engine, and [`retry`] repeats a
+//! The main types are [`Kv`], [`Key`] and [`Batch`]. [`open()`] chooses the engine, and [`retry()`] repeats a
 //! write that came second.
 //!
 //! ```

@@ -9,7 +9,7 @@
 //! - In an argument that is code in a [`Language`], a value is inserted as a literal of it.
 //! - If a tool's answer has `structured`, references see that. Otherwise they see the text: as JSON if
 //!   it is an object or array, else as text. A text such as `007` is never taken for a number, unless
-//!   the tool's output schema says so ([`Data::of_text`]). If the whole of a text is to become text, it
+//!   the tool's output schema says so ([`Data::of_text`](foldback_tool::Data::of_text)). If the whole of a text is to become text, it
 //!   is inserted byte for byte, whatever it could be read as.
 //! - The result of a step that failed or was skipped is `{"error": {"kind": .., "message": ..}}`,
 //!   whatever the path. This arises when the steps after a failure run anyway.

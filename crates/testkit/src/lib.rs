@@ -6,7 +6,7 @@
 //! - [`engine`] is the suite that every storage engine must pass, including external ones.
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
 //! - [`Random`] generates numbers and words, the same on every run.
-//! - [`effort`] says how much a long test tries.
+//! - [`effort()`] says how much a long test tries.
 //! - [`hostile_queries`] are questions that are meant to do harm.
 //! - [`memory`] measures how much memory a piece of work takes.
 //! - [`mutation`] damages bytes as a file or a sender might.

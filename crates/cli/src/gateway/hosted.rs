@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 
 /// The providers behind a gateway, and what it does besides passing requests on.
 #[derive(Args, Clone)]
+#[allow(rustdoc::bare_urls, reason = "help texts for a terminal show addresses as they are")]
 pub(crate) struct Providers {
     /// The server for requests of Anthropic's API [default: https://api.anthropic.com]
     #[arg(long, value_name = "URL")]

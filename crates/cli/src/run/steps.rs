@@ -9,6 +9,10 @@ use foldback_llm::{AllowedTools, ToolChoice};
 use serde::{Deserialize, Serialize};
 
 /// How a run works step by step.
+#[allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "help texts for a terminal show brackets as they are"
+)]
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StepSettings {

@@ -2,7 +2,7 @@
 //!
 //! A generated project is written to a temporary folder. The agent reads settings, large logs and notes
 //! in Chinese, takes readings that are given only once, and later has to write down what it read. A
-//! [scripted model](model) takes the place of a real one and knows a fact only if its request shows it.
+//! scripted model (`model.rs`) takes the place of a real one and knows a fact only if its request shows it.
 //! So the policies differ in what they send, what has to be searched for, and what is no longer
 //! available.
 

@@ -1,6 +1,6 @@
 //! The speed of the store, compared with others on the same files, and as it grows.
 //!
-//! - [`contest`] runs workload W1: the same blocks, vectors and questions that other stores are given,
+//! - [`contest()`] runs workload W1: the same blocks, vectors and questions that other stores are given,
 //!   with the same keys in its result.
 //! - [`climb`] measures the assembled memory at one step of a ladder: a number of blocks in a todo, or
 //!   a number of todos.

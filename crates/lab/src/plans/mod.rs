@@ -1,7 +1,7 @@
 //! How plans run: whether a schedule wastes time, what one plan saves compared with working step by
 //! step, and whether mistakes in plans are detected.
 //!
-//! [`Recorded`] reads published plans, [`generated`] generates more of known shapes. [`measure`] runs
+//! [`Recorded`] reads published plans, [`generated()`] generates more of known shapes. [`measure()`] runs
 //! them all: on a paused clock, so that a second of a tool costs nothing and each millisecond of
 //! needless waiting shows, and in wall-clock time for the executor's own overhead. The reference values
 //! (the critical path, the arguments that a tool must be given) are computed here, independently of the

@@ -1,7 +1,7 @@
 //! A fact that was stated once, long ago, and a model that is asked for it: in which context does it
 //! know the answer?
 //!
-//! Any model is asked, by the agent's own loop. Each [needle](needle) is a separate conversation; the
+//! Any model is asked, by the agent's own loop. Each needle (`needle.rs`) is a separate conversation; the
 //! same ones are recorded in each context.
 
 mod needle;
