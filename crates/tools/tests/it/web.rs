@@ -137,7 +137,7 @@ async fn s13_only_text_and_only_so_much_is_taken() {
         "what stands there has the type image/png; only text can be fetched"
     );
     let nested = refused(&folder, &at("/nested")).await;
-    assert!(nested.contains("lie more than 512 deep"), "{nested}");
+    assert!(nested.contains("nested more than 512 levels deep"), "{nested}");
     let small = self::folder(|permissions| permissions.web.output_bytes = 100);
     let text = fetched(&small, &at("/long")).await;
     assert_eq!(
