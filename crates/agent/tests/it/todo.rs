@@ -101,7 +101,7 @@ async fn td4_a_wrong_list_changes_nothing() {
         (json!([{"id": "b", "title": "  "}]), "item b has no title"),
         (
             json!([{"id": "b", "title": "长".repeat(501)}]),
-            "501 characters in its title, and at most 500",
+            "501 characters in its title, but at most 500",
         ),
     ] {
         let mut context = Keeping::new();
@@ -178,7 +178,7 @@ async fn td2_a_model_shares_what_is_its_own() {
     assert_eq!(told[3], "task.read may read b_task_002 now.");
     assert!(told[4].contains("no item \"draft\"; there are read"), "{}", told[4]);
     assert!(told[5].contains("b_other_001 is not of your own conversation"), "{}", told[5]);
-    assert!(told[6].contains("is no reference"), "{}", told[6]);
+    assert!(told[6].contains("is not a reference"), "{}", told[6]);
     assert!(told[7].contains("there is no b_task_010"), "{}", told[7]);
     let expected = [
         "task -> task.read: b_task_001",
