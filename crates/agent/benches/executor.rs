@@ -1,4 +1,4 @@
-//! What the executor itself costs: tools that do nothing, plans of the shapes that hurt others.
+//! The cost of the executor itself: tools that do nothing, plans of the shapes that hurt other executors.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on stops")]
 
@@ -42,7 +42,7 @@ fn executor(effect: Effect) -> Executor {
     Executor::new(Toolbox::new(tools).unwrap()).with_settings(settings)
 }
 
-/// A step that passes on what the first one before it answered.
+/// A step that passes on the answer of the first one that it waits for.
 fn step(id: u32, after: &[u32]) -> Step {
     let city = match after.first() {
         Some(first) => Template::Whole(Reference { step: StepId(*first), path: Vec::new() }),
@@ -89,7 +89,7 @@ fn bench(bencher: Bencher<'_, '_>, runtime_name: &str, plan: &Plan, executor: &E
     bencher.counter(divan::counter::ItemsCount::new(plan.steps.len())).bench_local(|| {
         run += 1;
         let options = RunOptions::new(&format!("run {run}"));
-        // As a task, the way an agent runs: on a worker of the runtime, not beside it.
+        // As a task, like an agent: on a worker of the runtime, not outside it.
         let (executor, plan) = (executor.clone(), plan.clone());
         let task = runtime.spawn(async move { executor.run(&plan, options).await });
         black_box(runtime.block_on(task).unwrap().unwrap())
@@ -140,7 +140,7 @@ fn dag_of_100_with_file_journal(bencher: Bencher<'_, '_>, runtime: &str) {
     bench(bencher, runtime, &layers(), &executor);
 }
 
-/// Each call is durable before it is made; those of one moment share a sync.
+/// Each call is durable before it is made; simultaneous ones share a sync.
 #[divan::bench(args = RUNTIMES)]
 fn effectful_dag_of_100_with_file_journal(bencher: Bencher<'_, '_>, runtime: &str) {
     let dir = tempfile::tempdir().unwrap();

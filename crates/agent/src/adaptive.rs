@@ -1,4 +1,4 @@
-//! One plan where that can be made, step by step where it cannot.
+//! A strategy that chooses between one plan and going step by step.
 
 use crate::agent::AgentError;
 use crate::one_plan::OnePlan;
@@ -11,17 +11,18 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-/// One plan where that can be made, step by step where it cannot: whichever the request allows.
+/// A strategy that works by one plan if one can be made for the request, and step by step otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct Adaptive {
     one_plan: OnePlan,
 }
 
 impl Adaptive {
-    /// The name.
+    /// The name of the strategy.
     pub const NAME: StrategyName = StrategyName::new("adaptive");
 
-    /// By this one plan, or step by step as that would go on.
+    /// Creates the strategy from the one-plan strategy to use; step by step uses the settings with which that would
+    /// continue.
     #[must_use]
     pub fn new(one_plan: OnePlan) -> Self {
         Self { one_plan }
@@ -29,21 +30,21 @@ impl Adaptive {
 }
 
 impl Adaptive {
-    /// Whether the model's window has room for a plan: half of it for the request, which nothing makes
-    /// smaller, and half for what the steps bring.
+    /// Returns whether the model's window has room for a plan: half of it for the request, which cannot be
+    /// shortened, and half for the results of the steps.
     fn has_room(&self, run: &StrategyRun<'_>) -> bool {
         let room = run.agent().window.budget().tokens;
         room.is_none_or(|room| self.one_plan.request_tokens(run) <= room / 2)
     }
 }
 
-/// What a choice is written down as.
+/// The kind under which a choice is noted.
 const KIND: &str = "strategy";
 
-/// A request of fewer words stands by itself only where nothing was said before it.
+/// A request of fewer words is self-contained only if nothing was said before it.
 const FEW_WORDS: usize = 5;
 
-/// Words that point back to what was said. They need not: going step by step is always right.
+/// Words that may point back to what was said. A false match does no harm: going step by step is always right.
 const BACK: &[&str] = &[
     "it",
     "its",
@@ -134,43 +135,43 @@ const BACK_WITHIN: &[&str] = &[
     "같은",
 ];
 
-/// A strategy, and why it was chosen.
+/// A strategy, and the reason why it was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Choice {
     strategy: StrategyName,
     because: String,
-    /// Whether a conversation stands before the request that a planner does not see.
+    /// Whether a conversation that a planner does not see precedes the request.
     follows: bool,
 }
 
-/// What there is to choose by.
+/// The basis of the choice.
 #[derive(Clone, Copy, Debug)]
 struct Given<'a> {
     request: &'a str,
-    /// How many tools the agent has.
+    /// The number of the agent's tools.
     tools: usize,
     /// Whether the context holds a conversation.
     follows: bool,
-    /// Whether the model's window has room for a plan and what it brings.
+    /// Whether the model's window has room for a plan and its results.
     has_room: bool,
 }
 
-/// Chooses how to go about a request.
+/// Chooses the strategy for a request.
 ///
-/// | the agent has tools, and the model room | a conversation stands before | the request points back | |
+/// | the agent has tools, and the model room | a conversation precedes | the request points back | |
 /// |---|---|---|---|
 /// | no | | | step by step |
 /// | yes | no | | one plan |
 /// | yes | yes | yes, or it asks something | step by step: the planner sees nothing of the conversation |
 /// | yes | yes | no | one plan, and the planner may say that it needs the conversation |
 ///
-/// What a plan turns out not to be able to do, [one plan](OnePlan) finds out itself.
+/// If it turns out that a plan cannot do the task, [one plan](OnePlan) notices that itself.
 fn choose(given: Given<'_>) -> Choice {
     let Given { request, tools, follows, has_room } = given;
     let (strategy, because) = if tools == 0 {
         (React::NAME, "there are no tools whose calls could be planned")
     } else if !has_room {
-        (React::NAME, "a plan and what it brings would not fit the model's window")
+        (React::NAME, "a plan and its results would not fit the model's window")
     } else if !follows {
         (OnePlan::NAME, "nothing was said before: the planner sees all that there is")
     } else if points_back(request) {
@@ -186,11 +187,11 @@ fn choose(given: Given<'_>) -> Choice {
     Choice { strategy, because: because.to_owned(), follows }
 }
 
-/// Whether a request may need what was said before it to be understood.
+/// Returns whether a request may be unclear without what was said before it.
 fn points_back(request: &str) -> bool {
     let request = request.to_lowercase();
     let words = || request.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    // A word of a script without spaces is as long as a sentence.
+    // In a script without spaces, a whole sentence counts as one word.
     let count: usize =
         words().map(|word| 1 + word.chars().filter(|c| is_dense(*c)).count() / 2).sum();
     count < FEW_WORDS
@@ -198,7 +199,7 @@ fn points_back(request: &str) -> bool {
         || BACK_WITHIN.iter().any(|back| request.contains(back))
 }
 
-/// Whether a request is a question: it ends as one, or is asked as one in a script that needs no sign.
+/// Returns whether a request is a question: by its ending, or by its words in a script that needs no sign.
 fn asks(request: &str) -> bool {
     let end = request.trim_end_matches(|c: char| c.is_whitespace() || "\"'”’)）」".contains(c));
     let end = end.trim_end_matches(['。', '.', '!', '！']);
@@ -213,7 +214,7 @@ const QUESTIONS: &[&str] = &[
     "are", "did", "does", "do", "has", "have", "had",
 ];
 
-/// What ends a question without its sign.
+/// The endings of a question without a question mark.
 const ASKING: &[&str] =
     &["吗", "呢", "嗎", "什么", "什麼", "多少", "ですか", "ますか", "인가요", "나요", "까요"];
 
@@ -223,7 +224,7 @@ fn begins_with_word(request: &str, word: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with(|c: char| !c.is_alphanumeric()))
 }
 
-/// Whether a letter is of a script that puts no spaces between words.
+/// Returns whether a letter belongs to a script without spaces between words.
 fn is_dense(letter: char) -> bool {
     is_thai_or_lao(letter)
         || is_kana(letter)
@@ -267,7 +268,7 @@ impl Strategy for Adaptive {
     }
 }
 
-/// Whether anything was said in a context but instructions.
+/// Returns whether a context holds anything besides instructions.
 fn has_conversation(context: &dyn ContextManager) -> bool {
     let prompt = context.prompt(&Budget::default());
     prompt.conversation().iter().any(|message| !message.role().is_instruction())
@@ -322,7 +323,7 @@ mod tests {
         }
     }
 
-    /// A part of a word points nowhere: `item` is no `it`.
+    /// A part of a word does not count: `item` is not `it`.
     #[test]
     fn op18_only_whole_words_point_back() {
         assert!(!points_back("List every item with a thesis on tithes under heritage sites."));

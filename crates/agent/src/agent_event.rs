@@ -1,4 +1,4 @@
-//! What an observer hears of an agent while it works.
+//! The events of an agent at work, as an observer receives them.
 
 use crate::trajectory::{Purpose, Stop};
 use crate::{AgentState, Decision, Resource, Spending, StrategyName};
@@ -7,63 +7,63 @@ use foldback_llm::Usage;
 use foldback_planner::{Action, Step, StepId};
 use serde::{Serialize, Serializer};
 
-/// A thing that happens while an agent works on a task. As JSON an object whose `event` names the kind.
+/// An event while an agent works on a task. As JSON it is an object whose `event` names the kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// A run began, or went on.
+    /// A run began or resumed.
     Began {
-        /// What is asked.
+        /// The request.
         request: String,
         /// The strategy, by its name.
         #[serde(serialize_with = "by_name")]
         strategy: StrategyName,
-        /// Whether an earlier run of the same name is gone on with.
+        /// Whether an earlier run of the same name is resumed.
         resumed: bool,
-        /// Where the run stands now: it is running.
+        /// The state of the run: it is running.
         state: AgentState,
     },
-    /// A strategy was chosen, or another one than before.
+    /// A strategy was chosen, or replaced by another.
     Chose {
         /// The strategy, by its name.
         #[serde(serialize_with = "by_name")]
         strategy: StrategyName,
-        /// Why.
+        /// The reason.
         because: String,
     },
     /// The model is asked.
     Asked {
-        /// What for.
+        /// The purpose of the request.
         purpose: Purpose,
         /// The estimated tokens of the request.
         tokens: u64,
     },
-    /// The model answered, or could not.
+    /// The model answered or failed.
     Answered {
-        /// What it was asked for.
+        /// The purpose of the request.
         purpose: Purpose,
-        /// The tokens it took.
+        /// The tokens that it took.
         usage: Usage,
-        /// What they cost, where that is known.
+        /// Their cost, if it is known.
         cost: Option<f64>,
-        /// Its words, as far as there are any.
+        /// The text of the answer, if there is any.
         text: String,
-        /// How many calls of tools it makes by the chat API.
+        /// The number of tool calls in it, by the chat API.
         calls: usize,
-        /// Why there is no answer.
+        /// The reason why there is no answer.
         error: Option<String>,
-        /// Whether the answer is an earlier run's, from the journal: nobody was asked.
+        /// Whether the answer is an earlier run's, from the journal, so that no request was made.
         from_journal: bool,
     },
     /// Steps were planned.
     Planned {
-        /// The turn they belong to.
+        /// The turn that they belong to.
         turn: u32,
         /// Each step: its number, its tool (an anchor has none), and the steps it waits for.
         steps: Vec<PlannedStep>,
     },
-    /// A step starts while the plan that it stands in is still being written.
+    /// A step starts while its plan is still being written.
     StartedEarly {
         /// Its turn.
         turn: u32,
@@ -71,7 +71,7 @@ pub enum AgentEvent {
         #[serde(flatten)]
         planned: PlannedStep,
     },
-    /// A call waits until somebody says whether it may be made. Who wants to make it is the run's todo.
+    /// A call waits for approval. The run's todo says who wants to make it.
     ApprovalAsked {
         /// Its turn.
         turn: u32,
@@ -82,13 +82,13 @@ pub enum AgentEvent {
         /// The arguments as JSON text.
         arguments: String,
     },
-    /// It was said whether a call may be made.
+    /// The approval of a call was decided.
     ApprovalDecided {
         /// Its turn.
         turn: u32,
         /// Its step.
         step: StepId,
-        /// What was said.
+        /// The decision.
         #[serde(flatten)]
         decision: Decision,
     },
@@ -111,15 +111,15 @@ pub enum AgentEvent {
         step: StepId,
         /// The tool.
         tool: String,
-        /// Whether it went well.
+        /// Whether it succeeded.
         success: bool,
-        /// What the command that it ran ended with, where it ran one.
+        /// The exit code of the command that it ran, if it ran one.
         exit_code: Option<i64>,
-        /// The beginning of what the model is told of it.
+        /// The beginning of the text that the model reads.
         excerpt: String,
-        /// How long it took, in microseconds.
+        /// The time that it took, in microseconds.
         took_us: u64,
-        /// Whether the result is an earlier run's, from the journal: nothing was called.
+        /// Whether the result is an earlier run's, from the journal, so that nothing was called.
         from_journal: bool,
     },
     /// A step will not run because of another.
@@ -131,7 +131,7 @@ pub enum AgentEvent {
         /// The step because of which it does not run.
         because: StepId,
     },
-    /// The model looked back by one of the context policy's tools.
+    /// The model looked back with one of the context policy's tools.
     Recalled {
         /// The tool.
         tool: String,
@@ -142,7 +142,7 @@ pub enum AgentEvent {
         /// The beginning of the answer.
         excerpt: String,
     },
-    /// Parts of the conversation were closed and left the view, or may.
+    /// Parts of the conversation were closed, and left the view or may leave it.
     Folded {
         /// The blocks.
         blocks: Vec<BlockId>,
@@ -151,60 +151,60 @@ pub enum AgentEvent {
     },
     /// The todo list changed.
     Todos {
-        /// The list as it stands now.
+        /// The current list.
         list: TodoList,
     },
     /// A sub-agent began to work on an item.
     Delegated {
         /// The item's todo.
         item: TodoId,
-        /// What it is asked.
+        /// The request to the sub-agent.
         request: String,
     },
     /// A sub-agent handed its item back.
     HandedBack {
         /// The item's todo.
         item: TodoId,
-        /// Where the item stands.
+        /// The state of the item.
         state: ItemState,
-        /// What came out.
+        /// The result.
         result: String,
     },
-    /// The model repeats itself, and was told to go about it otherwise.
+    /// The model repeats itself, and was told to try another way.
     Stuck,
-    /// Something may not be spent any more.
+    /// A resource may not be spent any more.
     Exhausted {
-        /// What.
+        /// The resource.
         resource: Resource,
-        /// Whether the bound is that of a share of what the whole task may spend.
+        /// Whether the limit is that of a share of what the whole task may spend.
         of_share: bool,
     },
-    /// Something worth a line that has no event of its own.
+    /// A note on something that has no event of its own.
     Noted {
-        /// The line.
+        /// The text of the note.
         text: String,
     },
     /// The run ended.
     Ended {
-        /// Why.
+        /// The reason.
         stop: Stop,
-        /// The answer, where it came to one.
+        /// The answer, if there is one.
         answer: Option<String>,
-        /// What was spent by it.
+        /// What the run spent.
         spent: Spending,
-        /// Where the run stands now.
+        /// The state of the run now.
         state: AgentState,
     },
 }
 
-/// Names each kind of event once, or does not compile.
+/// Names each kind of event exactly once, or does not compile.
 macro_rules! kinds {
     ($($kind:ident: $name:literal,)+) => {
         impl AgentEvent {
-            /// The name of each kind, as `event` has it in JSON.
+            /// The names of the kinds, as `event` has them in JSON.
             pub const KINDS: &'static [&'static str] = &[$($name),+];
 
-            /// The name of its kind.
+            /// Returns the name of its kind.
             #[must_use]
             pub fn kind(&self) -> &'static str {
                 match self {
@@ -238,12 +238,12 @@ kinds! {
     Ended: "ended",
 }
 
-/// A strategy as commands name it: `one-plan`.
+/// Writes a strategy as commands name it: `one-plan`.
 fn by_name<S: Serializer>(strategy: &StrategyName, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(strategy.as_str())
 }
 
-/// A step of a plan as it is told to whoever watches.
+/// A step of a plan as observers receive it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedStep {
     /// Its number.

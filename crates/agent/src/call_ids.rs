@@ -1,28 +1,28 @@
-//! The ids of a conversation's calls: chat APIs refuse two calls with one id, and empty ones.
+//! The ids of a conversation's calls: chat APIs refuse duplicate and empty ids.
 
 use foldback_core::{Budget, ContextManager, Message, SeqNo, ToolCall};
 use std::collections::HashSet;
 
-/// The ids that a conversation's calls have.
+/// The ids of a conversation's calls.
 #[derive(Debug, Default)]
 pub(crate) struct CallIds {
     seen: HashSet<String>,
-    /// Where a run goes on with a conversation, the number of its request. Of what was said before
-    /// the context may show a part only, so ids could be taken that are not seen: all ids of the run
-    /// end in this number, which none before it did.
+    /// If a run continues a conversation, the number of its request. The context may show only a part of
+    /// what was said before, so there may be ids that are not seen: all ids of the run end in this number,
+    /// which none before it did.
     from: Option<SeqNo>,
 }
 
 impl CallIds {
-    /// The ids in a conversation that begins with this run, or goes on at the message `from`.
+    /// Returns the ids in a conversation that begins with this run, or continues at the message `from`.
     pub(crate) fn of(context: &dyn ContextManager, from: Option<SeqNo>) -> Self {
         let prompt = context.prompt(&Budget::default());
         let calls = prompt.messages.iter().flat_map(|message| message.tool_calls());
         Self { seen: calls.map(|call| call.id.as_str().to_owned()).collect(), from }
     }
 
-    /// The message with ids that no call of the conversation has yet. A message whose calls keep their
-    /// ids is left as it is.
+    /// Returns the message with ids that no call of the conversation has yet. A message whose calls keep
+    /// their ids is left as it is.
     pub(crate) fn own(&mut self, message: Message) -> Message {
         let mut changed = false;
         let calls: Vec<ToolCall> = message
@@ -45,7 +45,7 @@ impl CallIds {
         };
         let others = (2_u64..).map(|n| format!("{stem}-{n}"));
         let mut candidates = std::iter::once(stem.clone()).chain(others);
-        // Of endlessly many names, one is free.
+        // Among endlessly many names, one is free.
         candidates.find(|own| self.seen.insert(own.clone())).unwrap_or_default()
     }
 }

@@ -1,15 +1,15 @@
-//! The window of a model: how large a request may be, by what its server counts.
+//! The window of a model: how large a request may be, by the counts of its server.
 
 use foldback_core::Budget;
 use foldback_llm::Usage;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The window of a model, request and answer together, and how its server counts tokens.
+/// The window of a model, for request and answer together, and how its server counts tokens.
 ///
-/// Requests are measured with an estimate before they are sent, and counted by the server afterwards. Where
-/// the server counts more, requests become smaller; where one is refused as too long, the next is made
-/// smaller still. Clones are the same window.
+/// Requests are estimated before they are sent, and counted by the server afterwards. If the server counts
+/// more, requests become smaller; if one is refused as too long, the next is smaller still. Clones share one
+/// window.
 #[derive(Clone, Debug, Default)]
 pub struct ContextWindow {
     tokens: Option<usize>,
@@ -17,14 +17,14 @@ pub struct ContextWindow {
     counted: Arc<Mutex<Counted>>,
 }
 
-/// What was learned of a server.
+/// What was learned about a server.
 #[derive(Debug)]
 struct Counted {
     /// The server's tokens for each estimated one.
     ratio: f64,
-    /// No request is estimated larger than this: one that was went too far.
+    /// The largest estimate of a request; a larger one was refused.
     most: Option<usize>,
-    /// Whether it was said that tools do not arrive.
+    /// Whether it was reported that tools do not arrive.
     told: bool,
 }
 
@@ -43,44 +43,44 @@ pub(crate) struct Estimated {
     pub(crate) tools: usize,
 }
 
-/// A request that a server has counted too low for all of it to have arrived.
+/// A request that a server counted too low for all of it to have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ToolsDropped {
     pub(crate) counted: u64,
     pub(crate) estimated: usize,
 }
 
-/// Of the window at most this part is kept for the answer, where its own bound is larger.
+/// At most one part in this many of the window is kept for the answer, if the answer's own limit is larger.
 const ANSWER_PART: usize = 4;
 
-/// Kept free, since no estimate is exact: one in so many.
+/// One part in this many is kept free, since no estimate is exact.
 const SPARE_PART: usize = 32;
 
-/// A request that was too long is followed by one of this part of it.
+/// The factor by which the next request is smaller than one that was too long.
 const SMALLER: f64 = 0.7;
 
-/// A server's count is believed within these bounds.
+/// A server's count is trusted within these limits.
 const LEAST_RATIO: f64 = 0.5;
 const GREATEST_RATIO: f64 = 4.0;
 
-/// Fewer tokens tell nothing of how a server counts.
+/// The fewest tokens that show how a server counts.
 const TELLING: usize = 200;
 
 impl ContextWindow {
-    /// A window of so many tokens, where that is known, of which an answer takes up to `answer`.
+    /// Creates a window of `tokens` tokens, if that is known, of which an answer takes up to `answer`.
     #[must_use]
     pub fn new(tokens: Option<usize>, answer: Option<u32>) -> Self {
         let answer = answer.map_or(usize::MAX, |answer| answer as usize);
         Self { tokens, answer, counted: Arc::default() }
     }
 
-    /// The tokens of the window, where they are known.
+    /// Returns the tokens of the window, if they are known.
     #[must_use]
     pub fn tokens(&self) -> Option<usize> {
         self.tokens
     }
 
-    /// How large a request may be, estimated.
+    /// Returns how large a request may be, as an estimate.
     #[must_use]
     pub fn budget(&self) -> Budget {
         let counted = self.counted.lock();
@@ -91,8 +91,8 @@ impl ContextWindow {
         Budget { tokens: of_window.into_iter().chain(counted.most).min() }
     }
 
-    /// The server has counted a request. Learns from it, and tells the first time that tools cannot have
-    /// arrived; where the model has `called` one, they have, and the count is of something else.
+    /// Learns from a server's count of a request, and reports, the first time, that the tools cannot have
+    /// arrived. If the model has `called` one, they did arrive, and the server counts something else.
     pub(crate) fn counted(
         &self,
         estimated: Estimated,
@@ -113,13 +113,13 @@ impl ContextWindow {
             return is_news.then_some(ToolsDropped { counted: usage.input, estimated: all });
         }
         let ratio = (usage.input as f64 / all as f64).clamp(LEAST_RATIO, GREATEST_RATIO);
-        // Never too small at once; more room comes slowly.
+        // The ratio rises at once and falls slowly: requests shrink at once and grow back slowly.
         counted.ratio =
             if ratio > counted.ratio { ratio } else { 0.8 * counted.ratio + 0.2 * ratio };
         None
     }
 
-    /// The server has refused a request as too long.
+    /// Learns that the server refused a request as too long.
     pub(crate) fn exceeded(&self, estimated: Estimated) {
         let mut counted = self.counted.lock();
         let smaller = (estimated.all as f64 * SMALLER) as usize;
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(window.counted(of(1_000, 300), usage(1_120), false), None);
         let after = window.budget().tokens.unwrap();
         assert_eq!(after, (before as f64 / 1.12) as usize);
-        // A server that tells nothing, and a request that is too short to tell.
+        // A server that reports nothing, and a request that is too short to be conclusive.
         assert_eq!(window.counted(of(1_000, 300), usage(0), false), None);
         assert_eq!(window.counted(of(50, 0), usage(500), false), None);
         assert_eq!(window.budget().tokens, Some(after));

@@ -1,5 +1,5 @@
-//! What is known of a run's steps, as a model is told: one JSON object a line; and a conversation as
-//! text, for tools that see all of it.
+//! The facts on a run's steps for a model, one JSON object per line; and a conversation as text, for tools
+//! that see all of it.
 
 use crate::executor::CallReport;
 use crate::json_line::compact;
@@ -13,24 +13,25 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// About what a line takes beside its texts and the name of its tool.
+/// The approximate tokens of a line besides its texts and the name of its tool.
 const FRAME_TOKENS: usize = 24;
 
-/// About what it takes to say that a text was cut, how much of it, and where it is.
+/// The approximate tokens of a note that a text was cut, by how much, and where the whole text is.
 const MARK_TOKENS: usize = 40;
 
-/// No line is shown whose texts would be cut to less than this.
+/// The fewest tokens to which the texts of a shown line are cut.
 const LEAST_TOKENS: usize = MARK_TOKENS + 20;
 
-/// Arguments and tasks are known from the plan: each takes at most this, or a quarter of a large budget.
+/// The most tokens of arguments or a task, which are known from the plan; a quarter of a large budget may be
+/// more.
 const GIVEN_TOKENS: usize = 400;
 
-/// One line a step, ascending by number: what it was called with, and what it brought, or why it
-/// brought nothing; of the anchors that are reached, the one that is being decided says so.
+/// Writes one line per step, ascending by number: its arguments, and its result or the reason why it has
+/// none; among the anchors that are reached, the one that is being decided says so.
 ///
-/// All lines together take about `budget` tokens. Of a text that is longer than its share the middle
-/// is left out, and the text says so; where there are too many steps for that, steps that succeeded
-/// long ago are left out first, and a line behind the others counts them by what became of them.
+/// All lines together take about `budget` tokens. A text that is longer than its share loses its middle,
+/// and says so; if there are too many steps for that, steps that succeeded long ago are left out first, and
+/// a line after the others counts them by outcome.
 pub(crate) fn facts(
     progress: &Progress,
     calls: &BTreeMap<StepId, CallReport>,
@@ -68,7 +69,7 @@ pub(crate) fn facts(
     out
 }
 
-/// The names of steps, ascending, three or more in a row as `step3 to step9`.
+/// Lists the names of steps, ascending, three or more in a row as `step3 to step9`.
 pub(crate) fn names(steps: &[StepId]) -> String {
     let follows = |one: &StepId, other: &StepId| one.0.checked_add(1) == Some(other.0);
     let mut out = Vec::new();
@@ -81,20 +82,20 @@ pub(crate) fn names(steps: &[StepId]) -> String {
     out.join(", ")
 }
 
-/// A conversation as text.
+/// Returns a conversation as text.
 pub(crate) fn conversation(messages: &[Arc<Message>]) -> String {
     let told = messages.iter().filter(|message| !message.content().is_blank());
     let lines = told.map(|message| format!("{}: {}", message.role().as_str(), message.text()));
     lines.collect::<Vec<_>>().join("\n\n")
 }
 
-/// A step, as it is told.
+/// A step, as it is shown.
 struct Line<'a> {
     executed: &'a Executed,
     status: &'static str,
-    /// What it was called with, or what is to be decided.
+    /// Its arguments, or the decision that is due.
     given: Option<&'a str>,
-    /// Its result as references see it, or why it failed.
+    /// Its result as references see it, or the reason why it failed.
     told: Option<Cow<'a, str>>,
     /// The tokens of both texts, as far as they may be shown.
     sizes: [usize; 2],
@@ -126,7 +127,7 @@ impl<'a> Line<'a> {
         Self { executed, status, given, told, sizes: [given_size, told_size] }
     }
 
-    /// The tokens that it takes beside its texts.
+    /// Returns the tokens that it takes besides its texts.
     fn frame(&self) -> usize {
         match &self.executed.step.action {
             Action::Call { function, .. } => FRAME_TOKENS + Estimate.count(function),
@@ -134,12 +135,12 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The tokens that it takes at least.
+    /// Returns the fewest tokens that it takes.
     fn least(&self) -> usize {
         self.frame() + self.sizes.iter().map(|size| (*size).min(LEAST_TOKENS)).sum::<usize>()
     }
 
-    /// What is shown first where not everything is: what a decision has to be made on.
+    /// Returns its rank if not everything can be shown: the basis of a decision comes first.
     fn rank(&self) -> u8 {
         match (&self.executed.result, self.executed.state) {
             (None, StepState::AnchorReached) => 0,
@@ -199,7 +200,7 @@ fn status(executed: &Executed, deciding: Option<StepId>) -> &'static str {
     }
 }
 
-/// Which lines are shown: as many as fit with the least of their texts, the latest of a rank first.
+/// Selects the lines to show: as many as fit with the shortest form of their texts, the latest of a rank first.
 fn shown(lines: &[Line<'_>], budget: usize) -> Vec<bool> {
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_key(|&at| (lines.get(at).map(Line::rank), Reverse(at)));
@@ -218,8 +219,8 @@ fn shown(lines: &[Line<'_>], budget: usize) -> Vec<bool> {
     shown
 }
 
-/// A text in about `share` tokens as a JSON value, and how many characters of how many are left out:
-/// an object or array as it is where it fits, else a string.
+/// Returns a text in about `share` tokens as a JSON value, and how many characters of how many are left out.
+/// The value is the object or array itself if it fits, otherwise a string.
 fn value(text: &str, share: usize) -> (String, Option<(usize, usize)>) {
     let (shown, left_out) = shortened(text, share);
     if left_out.is_some() {
@@ -230,7 +231,7 @@ fn value(text: &str, share: usize) -> (String, Option<(usize, usize)>) {
     (if is_json { compact(text) } else { quoted(text) }, None)
 }
 
-/// A text within its share, and how many characters of how many are left out.
+/// Cuts a text to its share, and returns how many characters of how many are left out.
 fn shortened(text: &str, share: usize) -> (Cow<'_, str>, Option<(usize, usize)>) {
     if size(text, share) <= share {
         return (Cow::Borrowed(text), None);
@@ -239,7 +240,7 @@ fn shortened(text: &str, share: usize) -> (Cow<'_, str>, Option<(usize, usize)>)
     (Cow::Owned(shown.text), Some((shown.left_out, shown.of)))
 }
 
-/// Says that something is left out, how much, and what stands for all of it, if anything does.
+/// Returns a note that something is left out, how much, and the reference to all of it, if there is one.
 fn mark(left_out: Option<(usize, usize)>, whole: Option<StepId>) -> String {
     left_out.map_or_else(String::new, |(characters, of)| {
         let whole = whole.map_or_else(String::new, |id| format!(",\"whole\":\"$${id}.result$$\""));
@@ -251,9 +252,10 @@ fn is_call(executed: &Executed) -> bool {
     matches!(executed.step.action, Action::Call { .. })
 }
 
-/// The tokens of `text`, or more than `most` where it has more: a long text is not counted to its end.
+/// Counts the tokens of `text`, or returns more than `most` if it has more: a long text is not counted to its
+/// end.
 fn size(text: &str, most: usize) -> usize {
-    // No token that is worth showing has over 16 bytes.
+    // No token of a text worth showing has more than 16 bytes.
     let bound = text.floor_char_boundary(most.saturating_add(1).saturating_mul(16));
     let counted = text.get(..bound).map_or(0, |head| Estimate.count(head));
     if bound < text.len() { counted.max(most + 1) } else { counted }

@@ -1,6 +1,6 @@
-//! JSON on one line, its values kept as they are written.
+//! JSON on one line, with its values as they were written.
 
-/// JSON text without the white space between its tokens: numbers, escapes and the order of keys stay.
+/// Removes the white space between the tokens of JSON text; numbers, escapes and the order of keys stay.
 pub(crate) fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let (mut inside, mut escaped) = (false, false);

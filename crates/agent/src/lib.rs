@@ -1,35 +1,35 @@
-//! Runs tools and plans beside a model.
+//! The agent loop: a model, tools, plans, and a journal from which killed runs resume.
 //!
 //! An [`Agent`] has a model, an [`Executor`] with its tools, and standing instructions.
 //! [`Agent::run`] works on a [`Task`] by a [`Strategy`], in a context of any policy
 //! (`foldback_core::ContextManager`), and leaves the conversation in it:
 //!
-//! | [`Strategy`] | how it goes about the request |
+//! | [`Strategy`] | how it works on the request |
 //! |---|---|
-//! | [`Adaptive`] | by one plan or step by step, whichever the request allows |
-//! | [`React`] | step by step: the model calls tools, and sees what came of them |
-//! | [`OnePlan`] | all steps planned in one call; it asks again where the plan says so, or where something failed |
-//! | `Flow` in `foldback-flow` | a list of steps, each worked on by itself |
-//! | `DeepSearch` in `foldback-deep-search` | queries, searches beside each other, an answer with its sources |
+//! | [`Adaptive`] | by one plan or step by step, whichever suits the request |
+//! | [`React`] | step by step: the model calls tools, and sees their results |
+//! | [`OnePlan`] | all steps planned in one call; it asks again if the plan says so, or if something failed |
+//! | `Flow` in `foldback-flow` | a list of steps, each worked on separately |
+//! | `DeepSearch` in `foldback-deep-search` | queries, parallel searches, an answer with its sources |
 //!
 //! - A [`Tool`](foldback_tool::Tool) is something that a model can call; a
 //!   [`Toolbox`](foldback_tool::Toolbox) holds them.
 //! - The [`Executor`] runs a plan's steps as they become ready, within limits, with retries, approval and
-//!   a [`Journal`] from which a killed run goes on. It works without a model as well.
-//! - A [`SpendTracker`] counts what a task spends, and [`SpendLimits`] bound it: calls, tokens, money, time.
-//! - A [`RunLog`] is where a run says what happens in it, once, as a [`RunEvent`]: spending, trajectory, spans
-//!   and the [`Observer`], which is given [`AgentEvent`]s, follow it. Tools find the log of the run that
-//!   calls them by [`RunLog::of`].
+//!   a [`Journal`] from which a killed run resumes. It also works without a model.
+//! - A [`SpendTracker`] counts what a task spends, and [`SpendLimits`] limit it: calls, tokens, money, time.
+//! - A run emits each event once to its [`RunLog`], as a [`RunEvent`]. Spending, trajectory, spans and the
+//!   [`Observer`], which receives [`AgentEvent`]s, follow the log. [`RunLog::of`] gives a tool the log of the
+//!   run that calls it.
 //! - [`SubAgents`] work on items of an agent's todo list, each in a conversation of its own; a
-//!   [`SubAgentTool`] answers a call and sees its arguments alone. [`todo_write`], [`memory_share`],
+//!   [`SubAgentTool`] answers a call and sees only its arguments. [`todo_write`], [`memory_share`],
 //!   [`think`] and [`AskPerson`] are tools that any agent can be given.
-//! - A [`Report`] is what became of a task: the answer, and its [`Trajectory`], which tells every plan,
-//!   call, result, time and token. [`judge`](rewards::judge) rates it, [`Replay`] does it once more.
+//! - A [`Report`] is the outcome of a task: the answer, and its [`Trajectory`], which records every plan,
+//!   call, result, time and token. [`judge`](rewards::judge) rates it, and [`Replay`] repeats it.
 //!
-//! It is not a memory: what the model sees is decided by the context, and any policy will do. It does not
-//! know which provider answers (`foldback-providers`), it has no tools for files, a shell or the web
-//! (`foldback-tools`), and it starts no runtime of its own. It knows no other strategies than its own; those
-//! of other crates (`foldback-flow`, `foldback-deep-search`) use what is public here.
+//! The crate is not a memory: the context decides what the model sees, and any policy will do. It does not know
+//! which provider answers (`foldback-providers`), it has no tools for files, a shell or the web
+//! (`foldback-tools`), and it starts no runtime. It knows only its own strategies; those of other crates
+//! (`foldback-flow`, `foldback-deep-search`) use its public interface.
 //!
 //! ```
 //! use foldback_agent::{Agent, Executor, OnePlan, SpendLimits, SpendTracker, Task};

@@ -1,26 +1,26 @@
-//! The work that a context's policy has done beside the loop: started as it comes up, and not waited for
-//! while there is something else to do.
+//! Background work of a context's policy: started when it comes up, and not waited for while there is
+//! something else to do.
 
 use foldback_core::{BackgroundJobDone, ContextError, ContextManager};
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-/// How much of it is under way at once at most.
+/// The most pieces of work that are in progress at once.
 const MOST: usize = 16;
 
-/// How often work may break off before the policy is asked for no more: it gives lost work out again.
+/// How often work may break off before the policy is asked for no more; it hands out lost work again.
 const MOST_LOST: usize = 16;
 
-/// How long the end of a run waits for what is under way.
+/// How long the end of a run waits for work in progress.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// A policy's work beside the loop. It is looked after with each message that is recorded: what the
-/// message of a call brings up runs while the call does, and what is done by the time of the results is
-/// in the next prompt. What is not done by then is in a later one; the policy shows what it has.
+/// A policy's background work. It is checked with each message that is recorded: work that a call's message
+/// brings up runs beside the call, and if it is done by the time of the results, it is in the next prompt.
+/// Otherwise it is in a later one; the policy shows what it has.
 ///
-/// At the end of a run it is waited for, a moment long. What takes longer is lost, with what it cost; the
-/// policy gives it out again when the context is gone on with.
+/// The end of a run waits for it for a moment. Work that takes longer is lost, with its cost; the policy
+/// hands it out again when the context is used again.
 #[derive(Debug, Default)]
 pub(crate) struct Upkeep {
     running: JoinSet<BackgroundJobDone>,
@@ -29,7 +29,7 @@ pub(crate) struct Upkeep {
 }
 
 impl Upkeep {
-    /// Hands over what is done, and starts what came up.
+    /// Hands over finished work, and starts new work.
     pub(crate) fn tend(&mut self, context: &mut dyn ContextManager) -> Result<(), ContextError> {
         while let Some(done) = self.running.try_join_next() {
             self.take(context, done)?;
@@ -42,7 +42,7 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Waits a moment for what is under way, and hands it over.
+    /// Waits a moment for work in progress, and hands it over.
     pub(crate) async fn settle(
         &mut self,
         context: &mut dyn ContextManager,

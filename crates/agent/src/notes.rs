@@ -1,4 +1,4 @@
-//! What a run writes down of itself, beside its calls and the model's answers.
+//! The notes that a run keeps in its journal, besides its calls and the model's answers.
 
 use crate::agent::{AgentError, Task};
 use crate::journal::Past;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a run is written down as.
+/// The kind under which a run's identity is noted.
 const KIND: &str = "task";
 
-/// What a run of a name is about.
+/// The request and the strategy of a run.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     strategy: StrategyName,
@@ -29,10 +29,10 @@ impl Identity {
     }
 }
 
-/// Whether these records are of a run for this request by this strategy, as far as they tell.
+/// Checks that these records belong to a run for this request by this strategy, as far as they show.
 ///
 /// # Errors
-/// When they are of another: its answers are not this one's, and its effects would be had again.
+/// When they belong to another: its answers do not apply, and its effects would happen again.
 pub(crate) fn check_task(
     records: &[Record],
     task: &Task,
@@ -53,7 +53,7 @@ pub(crate) fn check_task(
     Err(AgentError::OtherTask { run: task.run.clone(), found })
 }
 
-/// What a run writes down of itself, and what earlier processes wrote. Without a journal it is nothing.
+/// The notes of a run, and those of earlier processes. Without a journal there are none.
 #[derive(Clone, Default)]
 pub(crate) struct Notes {
     run: String,
@@ -63,7 +63,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Those of the run of this name. A run without a name has none.
+    /// Opens the notes of the run with this name. A run without a name has none.
     pub(crate) fn open(executor: &Executor, run: &str) -> Result<Self, AgentError> {
         let journal = executor.journal().filter(|_| !run.is_empty()).cloned();
         let records = match &journal {
@@ -77,7 +77,7 @@ impl Notes {
         Ok(Self { run: run.to_owned(), journal, past: past.collect() })
     }
 
-    /// Writes down what the run is about, where that has not been done.
+    /// Notes the identity of the run, unless that has been done.
     pub(crate) fn begin(&self, task: &Task, strategy: &StrategyName) -> Result<(), AgentError> {
         if self.past.iter().any(|(kind, _)| kind == KIND) {
             return Ok(());
@@ -85,18 +85,18 @@ impl Notes {
         self.note(KIND, &Identity::of(task, strategy))
     }
 
-    /// The name of the run.
+    /// Returns the name of the run.
     pub(crate) fn run(&self) -> &str {
         &self.run
     }
 
-    /// What earlier processes wrote down of a kind, in order.
+    /// Returns the notes of a kind from earlier processes, in order.
     pub(crate) fn past<T: DeserializeOwned>(&self, kind: &str) -> impl Iterator<Item = T> {
         let bodies = self.past.iter().filter(move |(other, _)| other == kind);
         bodies.filter_map(|(_, body)| serde_json::from_str(body).ok())
     }
 
-    /// Writes something down.
+    /// Writes a note.
     pub(crate) fn note(&self, kind: &str, what: &impl Serialize) -> Result<(), AgentError> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let body =
@@ -112,9 +112,9 @@ impl fmt::Debug for Notes {
     }
 }
 
-/// Writes down what is told of calls that were not made, or were stopped at a bound of the run: that
-/// stands, and a resumed run that may do more does not make them behind the model's back. Calls that were
-/// cancelled are not told of, and are made then.
+/// Records the results of calls that were not made, or were stopped at a limit of the run: they are final,
+/// and a resumed run that may do more does not make these calls behind the model's back. Calls that were
+/// cancelled have no recorded result, and are made then.
 pub(crate) fn settle(executor: &Executor, run: &str, outcome: &Outcome) -> Result<(), AgentError> {
     let Some(journal) = executor.journal() else { return Ok(()) };
     let is_told = |step: &StepId, result: &StepResult| match result {

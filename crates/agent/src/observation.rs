@@ -1,4 +1,4 @@
-//! What a model is told about what it asked for.
+//! The observations that a model reads about its calls.
 
 use crate::spans::error_type;
 use foldback_core::{CallOutcome, Message, ToolAnswer, ToolCallId};
@@ -6,7 +6,7 @@ use foldback_planner::{Failure, StepResult};
 use foldback_tool::ToolSpec;
 use serde_json::Value;
 
-/// What a model reads of a call, and how the call went, where that is known apart from the words.
+/// The text that a model reads about a call, and the call's outcome, if it is known apart from the text.
 #[derive(Clone, Debug)]
 pub(crate) struct CallTold {
     text: String,
@@ -14,17 +14,17 @@ pub(crate) struct CallTold {
 }
 
 impl CallTold {
-    /// A step's result; `tool` is what ran it, where there is such a tool.
+    /// Creates it from a step's result; `tool` is the tool that ran it, if there is one.
     pub(crate) fn of_result(result: &StepResult, tool: Option<&ToolSpec>) -> Self {
         Self { text: of_result(result), outcome: outcome(result, tool) }
     }
 
-    /// The same outcome in other words.
+    /// Replaces the text and keeps the outcome.
     pub(crate) fn in_words(self, text: String) -> Self {
         Self { text, ..self }
     }
 
-    /// A call of which nothing is known.
+    /// Creates it for a call of which nothing is known.
     pub(crate) fn unknown(text: String) -> Self {
         Self { text, outcome: Some(CallOutcome::Failed) }
     }
@@ -33,7 +33,7 @@ impl CallTold {
         self.text
     }
 
-    /// The tool message that answers the call of this id.
+    /// Returns the tool message that answers the call with this id.
     pub(crate) fn message(&self, id: &ToolCallId) -> Message {
         let text = if self.text.trim().is_empty() { NOTHING } else { &self.text };
         let message = Message::tool_result(id, text);
@@ -51,7 +51,8 @@ impl From<ToolAnswer> for CallTold {
     }
 }
 
-/// How a step's call went. A server's tool may say in words alone that it failed: `None` then.
+/// Returns the outcome of a step's call; `None` for an answer of a server's tool, which may report a failure in
+/// words alone.
 fn outcome(result: &StepResult, tool: Option<&ToolSpec>) -> Option<CallOutcome> {
     match result {
         StepResult::Error { .. } => Some(CallOutcome::Failed),
@@ -66,14 +67,14 @@ fn outcome(result: &StepResult, tool: Option<&ToolSpec>) -> Option<CallOutcome> 
     }
 }
 
-/// What the command that a call ran ended with, as its tool tells it.
+/// Returns the exit code of the command that a call ran, as its tool reports it.
 pub(crate) fn exit_code(result: &StepResult) -> Option<i64> {
     let StepResult::Success { data } = result else { return None };
     let structured: Value = serde_json::from_str(data.structured.as_deref()?).ok()?;
     structured.get("exit_code")?.as_i64()
 }
 
-/// A step's result in the words of a tool message.
+/// Returns a step's result as the text of a tool message.
 pub(crate) fn of_result(result: &StepResult) -> String {
     match result {
         StepResult::Success { data } if data.text.trim().is_empty() => match &data.structured {
@@ -88,19 +89,19 @@ pub(crate) fn of_result(result: &StepResult) -> String {
     }
 }
 
-/// A failure, as a sentence that begins with its kind.
+/// Returns a failure as a sentence that begins with its kind.
 pub(crate) fn of_failure(failure: &Failure) -> String {
     let kind = error_type(failure.kind).replace('_', " ");
     format!("Error ({kind}): {}", failure.message)
 }
 
-/// The beginning of a text, for whoever watches.
+/// Returns the beginning of a text, for observers.
 pub(crate) fn beginning(text: &str) -> String {
     const CHARACTERS: usize = 500;
     foldback_core::beginning(text, CHARACTERS).into_owned()
 }
 
-/// A block that was not run, with everything that was found.
+/// Reports a block that was not run, with everything that was found.
 pub(crate) fn of_refused_block(findings: &[String]) -> String {
     let mut text = "No call of your <execute_tools> block was run:\n".to_owned();
     for finding in findings {
@@ -110,43 +111,43 @@ pub(crate) fn of_refused_block(findings: &[String]) -> String {
     text
 }
 
-/// An answer that could not be read, so that nothing of it stands in the conversation.
+/// Reports an answer that could not be read, so that nothing of it is in the conversation.
 pub(crate) fn of_unreadable_answer(why: &str) -> String {
     format!("[Your last message could not be read, and is not kept: {why}. Write it again.]")
 }
 
-/// A block that stands where it might be quoted.
+/// Said of a block in a place where it might be a quotation.
 pub(crate) const MISPLACED_BLOCK: &str = "No call of your <execute_tools> block was run: it follows other words on its line, or is in a code \
      fence or indented, like a quotation. Begin a line with it, outside of code, or answer without one.";
 
-/// A block where calls are tool calls of the chat API.
+/// Said of a block in a run whose calls are tool calls of the chat API.
 pub(crate) const BLOCK_NOT_READ: &str = "[No call of your <execute_tools> block was made: here tools are called with tool calls of the chat API. \
      Use those, or answer in words; put a block that you quote into a code fence.]";
 
-/// A block beside tool calls.
+/// Said of a block beside tool calls.
 pub(crate) const BLOCK_BESIDE_CALLS: &str = "[Your last message had tool calls and an <execute_tools> block. The tool calls were run, but the block \
      was not: write it again in a message of its own, if it is still needed.]";
 
-/// What stands for a result without words: chat APIs take no empty message.
+/// Replaces an empty result: chat APIs accept no empty message.
 pub(crate) const NOTHING: &str = "(done; the tool answered nothing)";
 
-/// An answer without words and without calls.
+/// Said of an answer without text and without calls.
 pub(crate) const EMPTY_ANSWER: &str =
     "[Your last message was empty. Call a tool, or answer the request in words.]";
 
-/// An answer that was cut off before it said anything whole.
+/// Said of an answer that was cut off before it was usable.
 pub(crate) const CUT_OFF: &str = "[Your last message reached the maximum length of an answer and was cut off there. \
      Continue where it ends, or write less at a time.]";
 
-/// An answer in words where a call was due.
+/// Said of an answer in words when a call was required.
 pub(crate) const CALL_REQUIRED: &str =
     "[Your last message called no tool. You have to call one in each message.]";
 
-/// Why a call failed that the model may not make.
+/// Said of a call that the model may not make.
 pub(crate) const NOT_ALLOWED: &str =
     "this tool may not be called now; answer in words, or call one that you may call.";
 
-/// The same was said and called again and again.
+/// Said when the same text and calls are repeated again and again.
 pub(crate) const STUCK: &str = "[You repeat yourself: you have said and called exactly this before, more than once, without \
      progress. Change your strategy: look at what the results say, try another way, or say what keeps you \
      from continuing.]";

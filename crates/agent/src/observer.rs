@@ -1,4 +1,4 @@
-//! Watching an agent while it works.
+//! Observers of an agent at work.
 
 use crate::executor::CallReport;
 use crate::model_caller::Piece;
@@ -13,20 +13,20 @@ use foldback_llm::{ChatResponse, ModelError, Usage};
 use foldback_planner::{StepId, StepResult};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Follows runs while they happen. It is called inside the loop, and must be quick. One that panics
-/// breaks nothing, and does not hear what it panicked at.
+/// An observer that follows runs while they happen. It is called inside the loop, and must be quick. A panic
+/// in it breaks nothing, and loses only the event at which it panicked.
 pub trait Observer: Send + Sync {
-    /// Something happened in the run of `todo`: the agent's own, or a sub-agent's.
+    /// Receives an event in the run of `todo`: the agent's own, or a sub-agent's.
     fn observe(&self, todo: &TodoId, event: &AgentEvent);
 
-    /// The model writes, in the run of `todo`: text as it comes, many times a second. An observer that does
-    /// not override this hears of whole answers only.
+    /// Receives text that the model writes in the run of `todo`, as it comes, many times a second. An observer
+    /// that does not override this receives whole answers only.
     fn wrote(&self, todo: &TodoId, piece: &Piece<'_>) {
         let _ = (todo, piece);
     }
 }
 
-/// Tells an observer of an event, as far as it is one for observers.
+/// Passes an event to an observer, if it is one for observers.
 pub(crate) fn hear(
     observer: &dyn Observer,
     todo: &TodoId,
@@ -63,7 +63,7 @@ pub(crate) fn hear(
     }
 }
 
-/// The event as an observer hears it; `None` where it does not.
+/// Returns the event as an observer receives it; `None` if it is not one for observers.
 fn observed(event: &RunEvent<'_>, spend: &SpendTracker) -> Option<AgentEvent> {
     Some(match *event {
         RunEvent::Began { request, strategy, resumed } => {
@@ -144,7 +144,7 @@ fn answered(
         Ok(response) => (response.usage, response.message.text().into_owned(), None),
         Err(error) => (Usage::default(), String::new(), Some(error.message.clone())),
     };
-    // A call that failed now has cost nothing that is known.
+    // The cost of a call that failed now is not known.
     let cost = (answer.is_ok() || from_journal).then(|| spend.cost_of(&usage)).flatten();
     let calls = answer.as_ref().map_or(0, |answer| answer.message.tool_calls().len());
     let purpose = purpose.clone();

@@ -1,11 +1,11 @@
-//! What the agent's own tools have in common: how they are declared, read their arguments and find the
-//! context of whoever calls.
+//! Common parts of the agent's own tools: declaring them, reading their arguments, and finding the caller's
+//! context.
 
 use foldback_core::ToolDefinition;
 use foldback_tool::{CallContext, ContextHandle, ToolError, ToolSpec};
 use serde::de::DeserializeOwned;
 
-/// What a planner has to know of a tool of this name.
+/// Returns the specification of a tool with this name.
 pub(crate) fn spec(name: &str, description: &str, parameters: &str) -> ToolSpec {
     ToolSpec::new(ToolDefinition {
         name: name.to_owned(),
@@ -14,13 +14,13 @@ pub(crate) fn spec(name: &str, description: &str, parameters: &str) -> ToolSpec 
     })
 }
 
-/// The arguments of a call.
+/// Reads the arguments of a call.
 pub(crate) fn read<T: DeserializeOwned>(arguments: &str) -> Result<T, ToolError> {
     serde_json::from_str(arguments)
         .map_err(|error| ToolError::arguments(format!("the arguments cannot be read: {error}")))
 }
 
-/// The context of whoever calls.
+/// Returns the caller's context.
 pub(crate) fn context_of<'a>(
     call: &'a CallContext,
     tool: &str,

@@ -1,4 +1,4 @@
-//! `ask_person`: the model asks whoever it works for.
+//! `ask_person`: the model asks the person that it works for.
 
 use crate::own_tool::{read, spec};
 use foldback_core::TodoId;
@@ -11,21 +11,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// Whoever can be asked while an agent works: at a terminal, in a chat, or a test.
+/// Somebody who can be asked while an agent works: at a terminal, in a chat, or in a test.
 pub trait Person: Send + Sync {
-    /// Asks, and waits for the answer; `None` when there will be none. Dropped when nobody waits for the
-    /// answer any more.
+    /// Asks, and waits for the answer; `None` when there will be none. The future is dropped when nobody is
+    /// waiting for the answer any more.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<String>>;
 }
 
-/// What a person is asked. A model wrote it.
+/// A question to a person, written by a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The todo of the agent that asks, where an agent does.
+    /// The todo of the agent that asks, if an agent does.
     pub todo: Option<TodoId>,
     /// The question.
     pub text: String,
-    /// Answers to choose from; another one may be given all the same.
+    /// Answers to choose from; a different one may still be given.
     pub options: Vec<String>,
 }
 
@@ -49,42 +49,42 @@ struct Arguments {
     options: Vec<String>,
 }
 
-/// The tool by which a model asks a person. Without one, and when no answer comes in time, the call fails
+/// The tool by which a model asks a person. If there is no person, or no answer comes in time, the call fails
 /// and says so. One question is asked at a time, whichever agents ask.
 pub struct AskPerson {
     spec: ToolSpec,
     person: Option<Arc<dyn Person>>,
     timeout: Duration,
-    /// Held by whoever asks.
+    /// Held by the call that asks.
     turn: Arc<Mutex<()>>,
 }
 
 impl AskPerson {
-    /// How long an answer is waited for, where nothing else is set: ten minutes.
+    /// The default time to wait for an answer: ten minutes.
     pub const TIMEOUT: Duration = Duration::from_secs(600);
 
-    /// Asks this person, and waits as long as [`TIMEOUT`](Self::TIMEOUT).
+    /// Creates a tool that asks this person, and waits as long as [`TIMEOUT`](Self::TIMEOUT).
     #[must_use]
     pub fn new(person: Arc<dyn Person>) -> Self {
         Self { person: Some(person), ..Self::nobody() }
     }
 
-    /// A tool that tells that there is nobody to be asked.
+    /// Creates a tool that says that there is nobody to ask.
     #[must_use]
     pub fn nobody() -> Self {
-        // A question may be asked again, and is not asked before its time.
+        // A question may be asked again, but not early.
         let spec = spec("ask_person", DESCRIPTION, PARAMETERS).with_effect(Effect::Idempotent);
         Self { spec, person: None, timeout: Self::TIMEOUT, turn: Arc::default() }
     }
 
-    /// The same, taking turns with whoever else asks that person and holds this meanwhile. The time of an
-    /// answer begins with the turn: nobody can answer what they have not been asked.
+    /// Takes turns with others that ask the same person and hold this lock meanwhile. The time for an answer
+    /// begins with the turn: nobody can answer what they have not been asked.
     #[must_use]
     pub fn with_turn(self, turn: Arc<Mutex<()>>) -> Self {
         Self { turn, ..self }
     }
 
-    /// The same with another bound on the time of an answer.
+    /// Sets the time to wait for an answer.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -126,7 +126,7 @@ impl Tool for AskPerson {
         &self.spec
     }
 
-    /// As long as it takes: others may be asking.
+    /// Returns an unlimited time: others may be asking.
     fn timeout(&self, _arguments: &str) -> Option<Duration> {
         Some(Duration::MAX)
     }

@@ -1,4 +1,4 @@
-//! The todo list at the end of each prompt, where the context's policy does not show it.
+//! The todo list at the end of each prompt, if the context's policy does not show it.
 
 use crate::agent::AgentError;
 use crate::notes::Notes;
@@ -8,32 +8,32 @@ use foldback_core::{
 };
 use std::sync::Arc;
 
-/// What the list is written down as.
+/// The kind under which the list is noted.
 const KIND: &str = "todo_list";
 
-/// A todo list that a policy does not keep: recited as the last message of each prompt, so that nothing
-/// before it changes when an item is ticked.
+/// A todo list that the policy does not keep: it is recited as the last message of each prompt, so that
+/// nothing before it changes when an item is ticked.
 #[derive(Debug)]
 pub(crate) struct Recital {
     notes: Notes,
-    /// The list, where the policy keeps none.
+    /// The list, if the policy keeps none.
     list: Option<TodoList>,
 }
 
 impl Recital {
-    /// The list as earlier processes left it.
+    /// Restores the list as earlier processes left it.
     pub(crate) fn new(notes: Notes) -> Self {
         let list = notes.past(KIND).last();
         Self { notes, list }
     }
 
-    /// The list as it stands.
+    /// Returns the current list.
     pub(crate) fn list(&self, context: &mut dyn ContextManager) -> TodoList {
         let kept = || context.sub_tasks().map(|kept| kept.todo_list()).unwrap_or_default();
         self.list.clone().unwrap_or_else(kept)
     }
 
-    /// Takes the list as it stands now, where the policy does not. It is shown either way.
+    /// Stores the current list, unless the policy does. It is shown either way.
     pub(crate) fn set(
         &mut self,
         context: &mut dyn ContextManager,
@@ -48,8 +48,8 @@ impl Recital {
         self.keep(list.clone())
     }
 
-    /// Takes what a sub-task handed back. Where the policy does not, the references lead nowhere and
-    /// are not told.
+    /// Stores the result of a sub-task. If the policy does not do so, the references lead nowhere and are not
+    /// shown.
     pub(crate) fn finish_item(
         &mut self,
         context: &mut dyn ContextManager,
@@ -76,13 +76,13 @@ impl Recital {
         Ok(())
     }
 
-    /// What the context shows within a bound, with the list behind it.
+    /// Returns what the context shows within a budget, followed by the list.
     pub(crate) fn prompt(&self, budget: &Budget, shown: impl Fn(&Budget) -> Prompt) -> Prompt {
         let Some(told) = self.list.as_ref().and_then(told) else { return shown(budget) };
         let tokens = message_tokens(&Estimate, &told);
         let left = budget.tokens.map(|bound| bound.saturating_sub(tokens));
         let mut prompt = shown(&Budget { tokens: left });
-        // The list stands behind what changes from call to call.
+        // The list comes after the part that changes from call to call.
         prompt.conversation = Some(prompt.conversation().to_vec());
         prompt.messages.push(Arc::new(told));
         prompt.tokens += tokens;
@@ -91,7 +91,7 @@ impl Recital {
     }
 }
 
-/// The list as a message; an empty one is none.
+/// Returns the list as a message; `None` for an empty one.
 fn told(list: &TodoList) -> Option<Message> {
     let text = list.text(&Estimate);
     let told =

@@ -1,4 +1,4 @@
-//! A context that holds a part of the run already: what is recorded is not recorded again.
+//! A context that already holds a part of the run: what is recorded is not recorded again.
 
 use crate::agent::AgentError;
 use crate::notes::Notes;
@@ -10,54 +10,54 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is written down of a run's context.
+/// The kind under which the progress of a run in its context is noted.
 const KIND: &str = "context";
 
-/// A text of fewer bytes is shown by every policy as it is while it is the last.
+/// A text of fewer bytes is shown unchanged by every policy while it is the last.
 const SHORT_BYTES: usize = 400;
 
-/// The result of a call whose run did not go on.
+/// The result of a call whose run did not continue.
 const STOPPED: &str =
     "Not known: the run that made this call was stopped before its result was recorded.";
 
-/// How far a run has come in its context.
+/// The progress of a run in its context.
 ///
-/// A run that goes on after it was killed says again what it said: what the context holds of that is
-/// passed over, and what it does not hold is recorded, so that the conversation becomes the one of a run
-/// that was not killed. The context may hold all of the run so far, a part, or nothing at all.
+/// A run that resumes after a kill repeats its messages: those that the context holds are skipped, and the
+/// others are recorded, so that the conversation becomes that of a run that was not killed. The context may
+/// hold all of the run so far, a part, or nothing at all.
 ///
-/// For that, the number and a mark of each message are written down before it is recorded. Where the
-/// context holds something else in the place of what the run says, somebody else has been there, and
-/// the run ends with [`AgentError::ContextMoved`].
+/// For that, the number and a mark of each message are noted before it is recorded. If the context holds
+/// something else in the place of a message, somebody else has written to it, and the run ends with
+/// [`AgentError::ContextMoved`].
 #[derive(Debug)]
 pub(crate) struct Resumed {
     notes: Notes,
     past: Past,
-    /// How many messages the context held when this process came to it.
+    /// How many messages the context held when this process opened it.
     held: u64,
     /// The number of the next message.
     next: u64,
-    /// What was passed over so far.
+    /// The messages that were skipped so far.
     passed: Vec<Arc<Message>>,
     /// The calls of the last message that has any, and the number of the first one's result.
     calls: (u64, Vec<ToolCallId>),
 }
 
-/// A line of what is written down.
+/// A note.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Noted {
-    /// The run begins behind so many messages.
+    /// The run begins after this many messages.
     Begins(u64),
     /// A message of the run is about to be recorded.
     Says { at: u64, mark: String },
-    /// A tool of the policy has answered; its result will be the message of this number.
+    /// A tool of the policy has answered; its result will be the message with this number.
     Recalls { at: u64, text: String, is_error: bool },
     /// The run was left, at its end or by an error, with everything before this number recorded.
     Leaves(u64),
 }
 
-/// What earlier processes have written down.
+/// The notes of earlier processes.
 #[derive(Debug, Default)]
 struct Past {
     begins: Option<u64>,
@@ -82,16 +82,16 @@ impl Past {
         past
     }
 
-    /// Whether the message of this number was recorded, as far as the notes tell: a process may have
-    /// been killed between the last note and its message.
+    /// Returns whether the message with this number was recorded, as far as the notes show: a process may
+    /// have been killed between the last note and its message.
     fn is_sure(&self, at: u64) -> bool {
         at < self.left || self.marks.last_key_value().is_some_and(|(last, _)| at < *last)
     }
 }
 
 impl Resumed {
-    /// The place of a run in its context, as earlier processes left it. Where it begins behind a run that
-    /// was stopped and never went on, the calls that are open there are answered first.
+    /// Restores the progress of a run in its context, as earlier processes left it. If the run begins after one
+    /// that was stopped and never resumed, the calls that are open there are answered first.
     ///
     /// # Errors
     /// When the context has lost a part of what it held before the run, or fails.
@@ -109,7 +109,7 @@ impl Resumed {
         let held = context.recorded();
         let next = match past.begins {
             Some(begins) if begins <= held => begins,
-            // One that keeps nothing is told everything again.
+            // A context that keeps nothing is given everything again.
             Some(begins) if held > 0 => {
                 let detail =
                     format!("it held {begins} messages when the run began, and holds {held} now");
@@ -121,17 +121,17 @@ impl Resumed {
         Ok(Self { notes, past, held, next, passed: Vec::new(), calls })
     }
 
-    /// Whether the context holds the next message already.
+    /// Returns whether the context already holds the next message.
     fn is_past(&self) -> bool {
         self.next < self.held
     }
 
-    /// The number of the next message.
+    /// Returns the number of the next message.
     pub(crate) fn recorded(&self) -> u64 {
         self.next
     }
 
-    /// Records a message, or passes it over where the context holds it.
+    /// Records a message, or skips it if the context holds it.
     pub(crate) fn record(
         &mut self,
         context: &mut dyn ContextManager,
@@ -154,7 +154,7 @@ impl Resumed {
         Ok(recorded)
     }
 
-    /// Whether the context holds the message in its place.
+    /// Checks that the context holds the message in its place.
     fn check_past(
         &self,
         context: &dyn ContextManager,
@@ -163,22 +163,22 @@ impl Resumed {
         let at = SeqNo(self.next);
         let is_last = self.next + 1 == self.held;
         let detail = match self.past.marks.get(&self.next) {
-            None => format!("message {at} is somebody else's, and the run goes on there"),
+            None => format!("somebody else recorded message {at}, where the run continues"),
             Some(known) if *known != mark(message) => {
-                format!("message {at} is not the one that the run comes to there now")
+                format!("message {at} is not the one that the run would now record there")
             }
             Some(_) if !is_last && !self.past.is_sure(self.next) => {
-                format!("what follows message {at} is somebody else's, and the run goes on there")
+                format!("somebody else recorded what follows message {at}, where the run continues")
             }
             Some(_) if is_last && contradicts(&context.prompt(&Budget::default()), message) => {
-                format!("message {at} is not the one that the run comes to there")
+                format!("message {at} is not the one that the run would record there")
             }
             Some(_) => return Ok(()),
         };
         Err(moved(context, &self.notes, detail).into_context())
     }
 
-    /// Whether nobody else has recorded anything meanwhile.
+    /// Checks that nobody else has recorded anything meanwhile.
     fn check_present(&self, context: &dyn ContextManager) -> Result<(), ContextError> {
         let (held, next) = (context.recorded(), self.next);
         if held == next {
@@ -188,7 +188,7 @@ impl Resumed {
         Err(moved(context, &self.notes, detail).into_context())
     }
 
-    /// Writes down what is about to be recorded.
+    /// Notes the message that is about to be recorded.
     fn note_message(&mut self, message: &Message) -> Result<(), AgentError> {
         if self.past.begins.is_none_or(|begins| begins > self.next) {
             self.notes.note(KIND, &Noted::Begins(self.next))?;
@@ -201,7 +201,7 @@ impl Resumed {
         self.notes.note(KIND, &Noted::Says { at: self.next, mark })
     }
 
-    /// Writes down that the run is left with everything recorded that it said.
+    /// Notes that the run is left with all its messages recorded.
     pub(crate) fn leave(&self) -> Result<(), AgentError> {
         if self.is_past() || self.next == self.past.left {
             return Ok(());
@@ -209,8 +209,8 @@ impl Resumed {
         self.notes.note(KIND, &Noted::Leaves(self.next))
     }
 
-    /// What the context shows. Of one that is ahead of the run, what the run has said so far: no model is
-    /// asked there.
+    /// Returns what the context shows; if the context is ahead of the run, the messages of the run so far: no
+    /// model is asked there.
     pub(crate) fn prompt(&self, context: &dyn ContextManager, budget: &Budget) -> Prompt {
         if !self.is_past() {
             return context.prompt(budget);
@@ -219,9 +219,8 @@ impl Resumed {
         Prompt { messages, tools, ..Prompt::default() }
     }
 
-    /// Runs a call of one of the policy's tools. One whose result is recorded is not made again. Any
-    /// other is, so that the policy knows its answer when that is recorded, and what it answered first
-    /// stands.
+    /// Runs a call of one of the policy's tools. A call whose result is recorded is not repeated. Any other
+    /// is, so that the policy knows its answer when that is recorded; the first answer is kept.
     pub(crate) fn call(
         &self,
         context: &mut dyn ContextManager,
@@ -243,7 +242,7 @@ impl Resumed {
         Ok(answer)
     }
 
-    /// The number that the result of a call will have.
+    /// Returns the number that the result of a call will have.
     fn place(&self, id: &ToolCallId) -> Option<u64> {
         let (first, calls) = &self.calls;
         let place = calls.iter().position(|call| call == id)?;
@@ -251,7 +250,7 @@ impl Resumed {
     }
 }
 
-/// The calls at the end of what a context shows that have no result there.
+/// Returns the calls at the end of a prompt that have no result there.
 fn open_calls(prompt: &Prompt) -> Vec<ToolCallId> {
     let shown = prompt.conversation();
     let Some(at) = shown.iter().rposition(|message| *message.role() != Role::Tool) else {
@@ -268,8 +267,8 @@ fn moved(context: &dyn ContextManager, notes: &Notes, detail: String) -> AgentEr
     AgentError::ContextMoved { todo, run, detail }
 }
 
-/// What a message is known by. Of the agent's instructions and of a tool's result only whose it is:
-/// instructions may be worded anew, and what the conversation holds as a result stands.
+/// Returns the mark by which a message is recognised. For the agent's instructions and for a tool's result it
+/// names only the author: instructions may be reworded, and the recorded result is kept.
 fn mark(message: &Message) -> String {
     let role = message.role().as_str();
     if message.role().is_instruction() {
@@ -291,8 +290,8 @@ fn mark(message: &Message) -> String {
     format!("{role} {}", hash.get(..16).unwrap_or_default())
 }
 
-/// Whether a prompt shows that its last recorded message is another than this one. A policy may show a
-/// long text shortened, but always the calls that wait for results, and results with their calls.
+/// Returns whether a prompt shows that its last recorded message is not this one. A policy may shorten a long
+/// text, but always shows the calls that wait for results, and results with their calls.
 fn contradicts(prompt: &Prompt, message: &Message) -> bool {
     let shown = prompt.conversation();
     if *message.role() == Role::Tool {
@@ -314,7 +313,7 @@ fn contradicts(prompt: &Prompt, message: &Message) -> bool {
 mod tests {
     use super::*;
 
-    /// R12: what is recorded counts also where a policy shows it in what changes from call to call.
+    /// R12: a recorded message counts also if the policy shows it in the part that changes from call to call.
     #[test]
     fn r12_all_that_is_recorded_is_looked_at() {
         let call = Message::calls("", vec![ToolCall::new("c1", "up", "{}")]);
@@ -331,7 +330,7 @@ mod tests {
         assert!(contradicts(&prompt(&said[..1]), &Message::user("another")));
     }
 
-    /// R12: a run of a time when observations had no name goes on.
+    /// R12: a run from a time when observations had no name resumes.
     #[test]
     fn r12_an_observation_is_known_without_its_name() {
         let (named, plain) = (Message::observation("晴"), Message::user("晴"));

@@ -1,6 +1,6 @@
-//! What a run was worth, computed from its record alone: no model, no clock.
+//! Rewards of a run, computed from its record alone: no model, no clock.
 //!
-//! A reward is a number; 0 means nothing to blame, less means that the run chose its strategy badly.
+//! A reward is a number; 0 means that nothing is to blame, less means that the run chose its strategy badly.
 
 mod foresight;
 mod known;
@@ -14,17 +14,17 @@ use foldback_planner::{
 use foresight::part_of;
 use std::collections::BTreeMap;
 
-/// Something that judges a run by its record.
+/// A judge of runs by their records.
 pub trait Judge {
-    /// The name that its reward stands under in a record.
+    /// Returns the name of its reward in a record.
     fn name(&self) -> &str;
 
-    /// The reward; `None` where it has nothing to say on this run.
+    /// Returns the reward; `None` if it does not apply to this run.
     fn judge(&self, record: &Trajectory) -> Option<f64>;
 }
 
-/// Asks each judge, and writes what they say into the record's rewards. The run of each sub-agent is judged
-/// by itself, and has rewards of its own.
+/// Asks each judge, and writes the rewards into the record. The run of each sub-agent is judged separately,
+/// and has rewards of its own.
 pub fn judge<'j>(record: &mut Trajectory, judges: impl IntoIterator<Item = &'j dyn Judge>) {
     let judges: Vec<&dyn Judge> = judges.into_iter().collect();
     judge_each(record, &judges);
@@ -40,14 +40,14 @@ fn judge_each(record: &mut Trajectory, judges: &[&dyn Judge]) {
     record.sub_agents_mut().for_each(|run| judge_each(run, judges));
 }
 
-/// The judges of this crate.
+/// Returns the judges of this crate.
 #[must_use]
 pub fn own_judges() -> [&'static dyn Judge; 2] {
     [&CouldHavePlannedOnce, &GuessedRashly]
 }
 
-/// Blames turns that were spent on looking where nothing had to be looked at: minus the share of the
-/// turns with tool calls that one plan would have spared.
+/// A judge that blames turns in which looking at a result was not needed: minus the share of the turns with
+/// tool calls that one plan would have saved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CouldHavePlannedOnce;
 
@@ -63,7 +63,7 @@ impl Judge for CouldHavePlannedOnce {
     }
 }
 
-/// Blames plans that counted on something in a result that was not there, and that the tool's output
+/// A judge that blames plans that relied on a part of a result that was missing, and that the tool's output
 /// schema did not promise either: minus the share of their references that led nowhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GuessedRashly;
@@ -86,19 +86,19 @@ pub struct Guess {
     pub turn: u32,
     /// The step whose arguments hold it.
     pub step: StepId,
-    /// The place that it names.
+    /// The part that it names.
     pub reference: Reference,
 }
 
 impl Guess {
-    /// What came of the step that is referred to, where it succeeded: a failed step says nothing
-    /// about what was guessed of its result.
+    /// Returns the result of the step that is referred to, if it succeeded: a failed step says nothing about
+    /// a guess at its result.
     fn seen<'r>(&self, record: &'r Trajectory) -> Option<&'r StepResult> {
         let result = record.result(self.turn, self.reference.step)?;
         matches!(result, StepResult::Success { .. }).then_some(result)
     }
 
-    /// Whether the output schema of the step's tool declares the path.
+    /// Returns whether the output schema of the step's tool declares the path.
     fn was_promised(&self, record: &Trajectory) -> bool {
         let plans = record.plan.iter().filter(|plan| plan.turn == self.turn);
         let mut steps = plans.flat_map(|plan| &plan.steps);
@@ -110,7 +110,7 @@ impl Guess {
         schema.is_some_and(|schema| part_of(&schema, &self.reference.path).is_some())
     }
 
-    /// Whether the result has no such part.
+    /// Returns whether the result has no such part.
     fn is_rash(&self, result: &StepResult) -> bool {
         let results = BTreeMap::from([(self.reference.step, result.clone())]);
         let whole = Template::Whole(self.reference.clone());
@@ -119,15 +119,15 @@ impl Guess {
     }
 }
 
-/// The references of the plans that ran whose path the actual result does not have. Where the tool's
-/// recorded output schema declares the path, the tool broke its word, and nobody guessed.
+/// Returns the references of the plans that ran whose path the actual result does not have. If the tool's
+/// recorded output schema declares the path, the tool broke its promise, and it was not a guess.
 #[must_use]
 pub fn guessed_rashly(record: &Trajectory) -> Vec<Guess> {
     let is_rash = |guess: &Guess| guess.seen(record).is_some_and(|seen| guess.is_rash(seen));
     references(record).filter(|guess| is_rash(guess) && !guess.was_promised(record)).collect()
 }
 
-/// The references of the plans that ran.
+/// Returns the references of the plans that ran.
 fn references(record: &Trajectory) -> impl Iterator<Item = Guess> {
     let plans = record.plan.iter().filter(|plan| plan.findings.is_empty());
     plans.flat_map(|plan| {
@@ -145,7 +145,7 @@ fn references(record: &Trajectory) -> impl Iterator<Item = Guess> {
     })
 }
 
-/// Minus `part` of `all`; `None` of nothing.
+/// Returns minus the share of `part` in `all`; `None` if `all` is 0.
 fn share(part: usize, all: usize) -> Option<f64> {
     (all > 0).then(|| 0.0 - part as f64 / all as f64)
 }

@@ -1,4 +1,4 @@
-//! A task by a strategy: the one door to all of them.
+//! The one entry point for working on a task by any strategy.
 
 use crate::StrategyRun;
 use crate::agent::{Agent, AgentError, Report, Task};
@@ -13,15 +13,15 @@ use futures::future::BoxFuture;
 impl Agent {
     /// Works on a task by a strategy.
     ///
-    /// Whatever the strategy and the policy of the context: the run is watched from its beginning to its
-    /// end; the todo list stands at the end of each prompt; the policy's maintenance runs beside the
-    /// tools; and with a journal, a run of the same name goes on where it was left or killed. The context
-    /// may then hold what the run recorded, a part of it, or nothing: what it holds is not recorded again.
+    /// Whatever the strategy and the policy of the context: the run is observed from its beginning to its end;
+    /// the todo list is at the end of each prompt; the policy's maintenance runs beside the tools; and with a
+    /// journal, a run of the same name resumes where it was left or killed. The context may then hold what the
+    /// run recorded, a part of it, or nothing: what it holds is not recorded again.
     ///
     /// # Errors
-    /// When a setting of the strategy makes no sense, when the context or the journal fails, when a run of
-    /// this name is going on or was begun with another request or strategy ([`AgentError::OtherTask`]), and
-    /// when somebody else has recorded something in the context where the run goes on
+    /// When a setting of the strategy is invalid, when the context or the journal fails, when a run of this
+    /// name is already running or was begun with another request or strategy ([`AgentError::OtherTask`]), and
+    /// when somebody else has recorded something in the context where the run continues
     /// ([`AgentError::ContextMoved`]).
     pub fn run<'a>(
         &'a self,
@@ -29,7 +29,7 @@ impl Agent {
         context: &'a mut dyn ContextManager,
         task: &'a Task,
     ) -> BoxFuture<'a, Result<Report, AgentError>> {
-        // A strategy may run others inside it.
+        // A strategy may run other strategies inside it.
         async move {
             let logged = LoggedRun::begin(self, task, context.todo(), &strategy.name())?;
             let ended = self.run_in(strategy, context, &logged).await;

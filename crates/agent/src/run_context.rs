@@ -1,4 +1,4 @@
-//! The context of a run: somebody's policy, with what a run needs around it.
+//! The context of a run: any policy, wrapped in what a run needs.
 
 use crate::agent::AgentError;
 use crate::maintenance::Upkeep;
@@ -13,9 +13,9 @@ use foldback_core::{
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// The context of a run, whatever its policy: what the context holds of the run is not
-/// [recorded again](Resumed), the todo list is [recited](Recital), the policy's work beside the loop is
-/// [done](Upkeep), and what is closed is emitted.
+/// The context of a run, whatever its policy: messages that the context holds are not
+/// [recorded again](Resumed), the todo list is [recited](Recital), the policy's background work is
+/// [done](Upkeep), and closed blocks are emitted.
 pub(crate) struct RunContext<'a> {
     policy: &'a mut dyn ContextManager,
     log: RunLog,
@@ -24,12 +24,12 @@ pub(crate) struct RunContext<'a> {
     resumed: Resumed,
     recital: Recital,
     upkeep: Upkeep,
-    /// What did not fit into a prompt and was emitted.
+    /// The notes on what did not fit into a prompt that were already emitted.
     unfit: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> RunContext<'a> {
-    /// The context of the run that these notes are of.
+    /// Wraps the context of the run that these notes belong to.
     ///
     /// # Errors
     /// When the context has lost a part of what it held before the run.
@@ -46,12 +46,12 @@ impl<'a> RunContext<'a> {
         Ok(Self { policy, log, recorded_tokens, resumed, recital, upkeep, unfit })
     }
 
-    /// Waits a moment for the policy's work beside the loop: what is not done then is lost.
+    /// Waits a moment for the policy's background work: what is not done then is lost.
     pub(crate) async fn settle(&mut self) -> Result<(), ContextError> {
         self.upkeep.settle(self.policy).await
     }
 
-    /// Writes down that the run is left with everything recorded that it said.
+    /// Notes that the run is left with all its messages recorded.
     pub(crate) fn leave(&self) -> Result<(), AgentError> {
         self.resumed.leave()
     }
@@ -101,8 +101,8 @@ impl ContextLayer for RunContext<'_> {
     }
 }
 
-/// The todo list of a run, whatever its policy. What sub-tasks hand back beside their words, and grants, are
-/// the policy's.
+/// The todo list of a run, whatever its policy. References that sub-tasks hand back, and grants, are the
+/// policy's.
 impl SubTasks for RunContext<'_> {
     fn todo_list(&mut self) -> TodoList {
         self.recital.list(self.policy)

@@ -1,4 +1,4 @@
-//! Settings that make no sense, refused before a run does anything.
+//! Invalid settings, which are refused before a run does anything.
 
 use foldback_llm::Sampling;
 use std::fmt;
@@ -9,29 +9,29 @@ use std::fmt;
 pub struct SettingError {
     /// The setting.
     pub name: &'static str,
-    /// What it was given: a number as it is, words between quotation marks.
+    /// Its value: a number as it is, text in quotation marks.
     pub value: String,
-    /// What can be used.
+    /// What is expected.
     pub expected: &'static str,
 }
 
 impl SettingError {
-    /// What is expected of a number that must not be 0.
-    pub const FROM_ONE: &'static str = "a whole number from 1 on";
+    /// The expectation for a number that must not be 0.
+    pub const FROM_ONE: &'static str = "a whole number of at least 1";
 
-    /// A setting of this name that was given `value`, where `expected` can be used.
+    /// Creates the error for a setting that has `value` when `expected` is required.
     ///
     /// ```
     /// use foldback_agent::SettingError;
     ///
-    /// let error = SettingError::new("share", 1.5, "a part above 0, up to 1");
-    /// assert_eq!(error.to_string(), "share is 1.5, but a part above 0, up to 1 is expected");
+    /// let error = SettingError::new("share", 1.5, "a number above 0 and at most 1");
+    /// assert_eq!(error.to_string(), "share is 1.5, but a number above 0 and at most 1 is expected");
     /// ```
     pub fn new(name: &'static str, value: impl fmt::Debug, expected: &'static str) -> Self {
         Self { name, value: format!("{value:?}"), expected }
     }
 
-    /// Refuses a number that leaves nothing.
+    /// Refuses 0.
     ///
     /// # Errors
     /// When the number is 0.
@@ -39,10 +39,10 @@ impl SettingError {
         if number > 0 { Ok(()) } else { Err(Self::new(name, number, Self::FROM_ONE)) }
     }
 
-    /// Refuses words that say nothing, or do not stay on their line.
+    /// Refuses text that is blank or not on one line.
     ///
     /// # Errors
-    /// When there are words, and they are blank or hold a control character.
+    /// When there is a text, and it is blank or holds a control character.
     pub fn check_line(name: &'static str, words: Option<&str>) -> Result<(), Self> {
         let Some(words) = words else { return Ok(()) };
         if words.trim().is_empty() || words.contains(char::is_control) {
@@ -51,10 +51,10 @@ impl SettingError {
         Ok(())
     }
 
-    /// Refuses a temperature that no model takes.
+    /// Refuses a temperature that no model accepts.
     ///
     /// # Errors
-    /// When there is one, and it is not from 0 to 2.
+    /// When there is one, and it is outside 0 to 2.
     pub fn check_temperature(name: &'static str, temperature: Option<f64>) -> Result<(), Self> {
         match temperature {
             Some(t) if !(0.0..=2.0).contains(&t) => {
@@ -64,10 +64,10 @@ impl SettingError {
         }
     }
 
-    /// Refuses a way to draw answers that brings none.
+    /// Refuses sampling that gives no answers.
     ///
     /// # Errors
-    /// When its temperature is not from 0 to 2, or an answer may have no tokens.
+    /// When its temperature is outside 0 to 2, or an answer may have no tokens.
     pub fn check_sampling(sampling: &Sampling) -> Result<(), Self> {
         Self::check_temperature("temperature", sampling.temperature)?;
         Self::check_positive("max_tokens", sampling.max_tokens.map_or(1, u64::from))

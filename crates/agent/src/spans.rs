@@ -1,8 +1,8 @@
 //! Spans with the names of OpenTelemetry's semantic conventions for generative AI.
 //!
 //! The conventions are in development; these are the names of version 1.41. A span of `tracing` has a
-//! fixed name, so the full one (`execute_tool search_city`) stands in the field `otel.name`, where
-//! exporters look for it.
+//! fixed name, so the full one (`execute_tool search_city`) is in the field `otel.name`, where exporters
+//! look for it.
 
 use crate::RunEvent;
 use foldback_llm::Usage;
@@ -10,7 +10,7 @@ use foldback_planner::StepResult;
 use foldback_tool::{FailureKind, ToolSpec};
 use tracing::{Span, field, info_span};
 
-/// The span of a tool's call.
+/// Creates the span of a tool's call.
 #[must_use]
 pub fn execute_tool(tool: &ToolSpec, call_id: &str) -> Span {
     let span = info_span!(
@@ -29,7 +29,7 @@ pub fn execute_tool(tool: &ToolSpec, call_id: &str) -> Span {
     name(&span, "execute_tool", tool.name())
 }
 
-/// The span of an agent's run: everything that is done for one request.
+/// Creates the span of an agent's run, which covers everything that is done for one request.
 #[must_use]
 pub fn invoke_agent(agent: &str, conversation: &str) -> Span {
     let span = info_span!(
@@ -49,13 +49,13 @@ pub fn invoke_agent(agent: &str, conversation: &str) -> Span {
     name(&span, "invoke_agent", agent)
 }
 
-/// Gives the span of an agent's run another name.
+/// Renames the span of an agent's run.
 pub(crate) fn rename_agent(span: &Span, agent: &str) {
     span.record("gen_ai.agent.name", agent);
     name(span, "invoke_agent", agent);
 }
 
-/// The span of a call to a model.
+/// Creates the span of a call to a model.
 #[must_use]
 pub fn chat(model: &str) -> Span {
     let span = info_span!(
@@ -75,7 +75,7 @@ pub fn chat(model: &str) -> Span {
     name(&span, "chat", model)
 }
 
-/// Adds what an event says to the span that it is about.
+/// Adds the content of an event to its span.
 pub(crate) fn hear(event: &RunEvent<'_>) {
     match *event {
         RunEvent::Answered { span, answer, .. } => match answer {
@@ -101,7 +101,7 @@ pub(crate) fn hear(event: &RunEvent<'_>) {
     }
 }
 
-/// Adds the tokens of a `chat` or `invoke_agent` span.
+/// Adds the tokens to a `chat` or `invoke_agent` span.
 pub fn record_usage(span: &Span, usage: &Usage) {
     span.record("gen_ai.usage.input_tokens", usage.input);
     span.record("gen_ai.usage.output_tokens", usage.output);
@@ -109,7 +109,7 @@ pub fn record_usage(span: &Span, usage: &Usage) {
     span.record("gen_ai.usage.cache_creation.input_tokens", usage.cached_write);
 }
 
-/// Says that what the span is of has failed, and with which kind of error, in one word.
+/// Marks a span as failed, with the kind of error in one word.
 pub fn record_error(span: &Span, kind: &str) {
     span.record("error.type", kind);
     span.record("otel.status_code", "ERROR");
@@ -120,19 +120,19 @@ pub fn record_arguments(span: &Span, arguments: &str) {
     span.record("gen_ai.tool.call.arguments", arguments);
 }
 
-/// Adds what a tool answered. It may hold secrets.
+/// Adds a tool's answer. It may hold secrets.
 pub fn record_result(span: &Span, result: &str) {
     span.record("gen_ai.tool.call.result", result);
 }
 
-/// The `error.type` of a kind of failure: its name in records.
+/// Returns the `error.type` of a kind of failure: its name in records.
 #[must_use]
 pub fn error_type(kind: FailureKind) -> String {
     let name = serde_json::to_value(kind).unwrap_or_default();
     name.as_str().unwrap_or("other").to_owned()
 }
 
-/// Gives a span its full name; nothing is put together where nobody listens.
+/// Gives a span its full name; nothing is built if nobody listens.
 fn name(span: &Span, operation: &str, of: &str) -> Span {
     if !span.is_disabled() {
         span.record("otel.name", format!("{operation} {of}"));

@@ -1,15 +1,15 @@
-//! What a run may spend.
+//! The spend limits of a run.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What a run may spend at most; what is not given is not bounded.
+/// The most that a run may spend; a resource without a value has no limit.
 ///
-/// Calls are counted before they are made, so that no more of them are made than these. What a call of
-/// the model takes is known when it has been answered: one begins while less than the bound was spent,
-/// with the estimated input of those under way counted as spent. So tokens and money are overshot by
-/// what the last call takes, and by what the answers that were under way beside it come to.
+/// Calls are counted before they are made, so their limits are exact. What a call of the model takes is known
+/// only when it has been answered: a call begins while less than the limit was spent, with the estimated
+/// input of calls in progress counted as spent. So tokens and money may exceed their limits by what the last
+/// call takes, and by the answers of calls that were in progress beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -18,7 +18,7 @@ pub struct SpendLimits {
     pub model_calls: Option<u64>,
     /// Calls of tools.
     pub tool_calls: Option<u64>,
-    /// Tokens of the model, in and out.
+    /// Tokens of the model, input and output.
     pub tokens: Option<u64>,
     /// Money, in the currency of [`TokenPrices`]: 0 or more.
     pub cost: Option<f64>,
@@ -27,7 +27,7 @@ pub struct SpendLimits {
 }
 
 impl SpendLimits {
-    /// What both allow.
+    /// Returns what both allow.
     #[must_use]
     pub fn least(self, other: Self) -> Self {
         fn least<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
@@ -45,8 +45,8 @@ impl SpendLimits {
         }
     }
 
-    /// A part of it: all of it from 1 on, nothing from 0 down, and between them of what can be counted one
-    /// at least, where there is any. What is no number is no bound on it.
+    /// Returns a part of it: all of it for 1 or more, nothing for 0 or less, and in between at least one of each
+    /// countable resource of which there is any. NaN sets no limit.
     #[must_use]
     pub fn part(self, part: f64) -> Self {
         if part.is_nan() || part >= 1.0 {
@@ -64,38 +64,38 @@ impl SpendLimits {
         }
     }
 
-    /// The same, with at most this many calls of the model; `None` for any number.
+    /// Sets the most calls of the model; `None` for any number.
     #[must_use]
     pub fn with_model_calls(self, model_calls: impl Into<Option<u64>>) -> Self {
         Self { model_calls: model_calls.into(), ..self }
     }
 
-    /// The same, with at most this many calls of tools; `None` for any number.
+    /// Sets the most calls of tools; `None` for any number.
     #[must_use]
     pub fn with_tool_calls(self, tool_calls: impl Into<Option<u64>>) -> Self {
         Self { tool_calls: tool_calls.into(), ..self }
     }
 
-    /// The same, with at most this many tokens; `None` for any number.
+    /// Sets the most tokens; `None` for any number.
     #[must_use]
     pub fn with_tokens(self, tokens: impl Into<Option<u64>>) -> Self {
         Self { tokens: tokens.into(), ..self }
     }
 
-    /// The same, costing at most this much; `None` for any amount.
+    /// Sets the highest cost; `None` for any amount.
     #[must_use]
     pub fn with_cost(self, cost: impl Into<Option<f64>>) -> Self {
         Self { cost: cost.into(), ..self }
     }
 
-    /// The same, taking at most this long; `None` for any time.
+    /// Sets the longest time; `None` for any time.
     #[must_use]
     pub fn with_time(self, time: impl Into<Option<Duration>>) -> Self {
         Self { time: time.into(), ..self }
     }
 }
 
-/// Of what there was not enough.
+/// A resource of which there was not enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {

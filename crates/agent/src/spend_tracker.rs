@@ -1,4 +1,4 @@
-//! What a run has spent, and whether it may spend more.
+//! The tracker of what a run has spent, and of whether it may spend more.
 
 use crate::{Resource, RunEvent, SpendLimits};
 use foldback_llm::{TokenPrices, Usage};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What was spent so far.
+/// The amounts that were spent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spending {
     /// Calls of the model.
@@ -17,30 +17,30 @@ pub struct Spending {
     pub tool_calls: u64,
     /// The model's tokens.
     pub usage: Usage,
-    /// Money, where the prices are known.
+    /// Money, if the prices are known.
     pub cost: f64,
 }
 
-/// Why a bound would not hold.
+/// The reason why a limit cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpendError {
-    /// The bound of money is none.
-    #[error("at most {0} is to be spent; expected a sum of money, 0 or more")]
+    /// The limit on money is invalid.
+    #[error("the limit on cost is {0}; expected a sum of money, 0 or more")]
     Cost(f64),
-    /// A price is none.
-    #[error("a million tokens cost {0}; expected a price, 0 or more")]
+    /// A price is invalid.
+    #[error("the price of a million tokens is {0}; expected 0 or more")]
     Price(f64),
-    /// Nothing says what tokens cost.
+    /// Money is limited, but no prices are given.
     #[error(
-        "at most {0} of money is to be spent, and nothing says what tokens cost; give prices, or bound \
-         tokens instead"
+        "the limit on cost is {0}, but no prices of tokens are given; give prices, or limit tokens \
+        instead"
     )]
     NoPrices(f64),
 }
 
-/// An account with a bound. What is spent from a [share](Self::share) is spent from all trackers that it
-/// came from as well. Clones are the same tracker; the default has no bound.
+/// A tracker of spending with a limit. What is spent from a [share](Self::share) is also spent from all trackers
+/// that it came from. Clones share one tracker; the default has no limit.
 #[derive(Clone, Debug, Default)]
 pub struct SpendTracker {
     inner: Arc<Inner>,
@@ -58,12 +58,12 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Account {
     spent: Spending,
-    /// The estimated input tokens of the calls of a model that are under way.
+    /// The estimated input tokens of the calls of a model that are in progress.
     under_way: u64,
 }
 
-/// A call of a model that is being made. Until it is [charged](Self::charge) or dropped, its estimated
-/// input counts as spent.
+/// A call of a model in progress. Until it is [charged](Self::charge) or dropped, its estimated input counts
+/// as spent.
 #[derive(Debug)]
 #[must_use = "what the call takes is charged to it"]
 pub struct BegunCall {
@@ -72,7 +72,7 @@ pub struct BegunCall {
 }
 
 impl BegunCall {
-    /// Takes the tokens of the call; says what they cost, where that is known.
+    /// Charges the tokens of the call; returns what they cost, if that is known.
     pub fn charge(self, usage: Usage) -> Option<f64> {
         self.spend.charge(usage)
     }
@@ -99,11 +99,11 @@ impl Default for Inner {
 }
 
 impl SpendTracker {
-    /// An account with a bound; without prices nothing costs money.
+    /// Creates a tracker with a limit; without prices nothing costs money.
     ///
     /// # Errors
-    /// When a price or the bound of money is negative or no number, and when money is bounded and there
-    /// are no prices: such a bound would never hold.
+    /// When a price or the limit on money is negative or not a number, and when money is limited and there are
+    /// no prices: such a limit would never take effect.
     pub fn new(limits: SpendLimits, prices: Option<TokenPrices>) -> Result<Self, SpendError> {
         let is_sum = |sum: &f64| sum.is_finite() && *sum >= 0.0;
         if let Some(TokenPrices { input, output, cached_read, cached_write }) = prices
@@ -119,7 +119,7 @@ impl SpendTracker {
         }
     }
 
-    /// A part of this tracker with a bound of its own.
+    /// Creates a part of this tracker with a limit of its own.
     ///
     /// # Errors
     /// As [`new`](Self::new), with the prices of this tracker.
@@ -130,15 +130,15 @@ impl SpendTracker {
         Ok(Self { inner: Arc::new(Inner { limits, prices, from, ..Inner::default() }) })
     }
 
-    /// A part of this tracker without a bound of its own: it tells what was spent by way of it.
+    /// Creates a part of this tracker without a limit of its own, to see what is spent through it.
     #[must_use]
     pub fn counting(&self) -> Self {
         let (prices, from) = (self.inner.prices, Some(self.clone()));
         Self { inner: Arc::new(Inner { prices, from, ..Inner::default() }) }
     }
 
-    /// What is left, here and where this came from: the least of each; nothing said of what is not bounded.
-    /// The calls under way count as spent.
+    /// Returns what is left, here and in the trackers that this came from: the least of each, and no value for
+    /// what is not limited. Calls in progress count as spent.
     #[must_use]
     pub fn left(&self) -> SpendLimits {
         let own = self.inner.left(&self.inner.account.lock());
@@ -148,27 +148,28 @@ impl SpendTracker {
         }
     }
 
-    /// What was spent from this tracker and its shares.
+    /// Returns what was spent from this tracker and its shares.
     #[must_use]
     pub fn spent(&self) -> Spending {
         self.inner.account.lock().spent
     }
 
-    /// Of what there is nothing left, here or where this came from; `None` where the run may go on.
+    /// Returns the resource that is used up, here or in a tracker that this came from; `None` if the run may
+    /// continue.
     #[must_use]
     pub fn exhausted(&self) -> Option<Resource> {
         let own = self.inner.exhausted(&self.inner.account.lock()).next();
         own.or_else(|| self.inner.from.as_ref()?.exhausted())
     }
 
-    /// Whether there is nothing left of this, here or where this came from.
+    /// Returns whether a resource is used up, here or in a tracker that this came from.
     #[must_use]
     pub fn has_none(&self, of: Resource) -> bool {
         let is_gone = self.inner.exhausted(&self.inner.account.lock()).any(|what| what == of);
         is_gone || self.inner.from.as_ref().is_some_and(|from| from.has_none(of))
     }
 
-    /// Whether there is nothing left of this here, and something in the tracker that everything came from.
+    /// Returns whether a resource is used up here, but not in the tracker that everything came from.
     pub(crate) fn lacks_share(&self, of: Resource) -> bool {
         self.has_none(of) && !self.whole().has_none(of)
     }
@@ -177,23 +178,23 @@ impl SpendTracker {
         self.inner.from.as_ref().map_or(self, Self::whole)
     }
 
-    /// When the time is up, here or where this came from; `None` where it is not bounded.
+    /// Returns when the time is up, here or in a tracker that this came from; `None` if it is not limited.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let Inner { limits, began, from, .. } = &*self.inner;
-        // A time that lies beyond the end of time is no bound.
+        // A limit beyond the range of the clock is no limit.
         let own = limits.time.and_then(|time| began.checked_add(time));
         let outer = from.as_ref().and_then(Self::deadline);
         own.into_iter().chain(outer).min()
     }
 
-    /// Counts a call of the model that is about to be made, unless there is nothing left for it, here or
-    /// where this came from. Calls beside each other cannot both take the last one, nor the last tokens:
-    /// until the call is charged, the `estimate` of its input in tokens counts as spent. That no tool may
-    /// be called any more is no reason: the model can still answer.
+    /// Counts a call of the model that is about to be made, unless there is nothing left for it, here or in a
+    /// tracker that this came from. Concurrent calls cannot both take the last one, nor the last tokens:
+    /// until the call is charged, the `estimate` of its input in tokens counts as spent. Used-up calls of
+    /// tools do not matter here: the model can still answer.
     ///
     /// # Errors
-    /// Of what there is nothing left; nothing is counted then.
+    /// The resource that is used up; nothing is counted then.
     pub fn begin_model_call(&self, estimate: u64) -> Result<BegunCall, Resource> {
         let count = |account: &mut Account| {
             account.spent.model_calls += 1;
@@ -207,8 +208,8 @@ impl SpendTracker {
         Ok(BegunCall { spend: self.clone(), estimate })
     }
 
-    /// Counts a call of a tool that is about to be made, as [`begin_model_call`](Self::begin_model_call).
-    /// That the model may not be asked any more is no reason against what it asked for.
+    /// Counts a call of a tool that is about to be made, as [`begin_model_call`](Self::begin_model_call). Used-up
+    /// calls of the model do not matter here: what it has asked for may still be done.
     ///
     /// # Errors
     /// As there.
@@ -218,19 +219,19 @@ impl SpendTracker {
         self.begin_call(Resource::ToolCalls, &count, &uncount)
     }
 
-    /// The model was asked and took these tokens, whatever there was left; says what they cost, where
-    /// that is known.
+    /// Counts a call of the model with these tokens, whatever was left; returns what they cost, if that is
+    /// known.
     pub fn model_called(&self, usage: Usage) -> Option<f64> {
         self.change(&|account| account.spent.model_calls += 1);
         self.charge(usage)
     }
 
-    /// A tool was called, whatever there was left.
+    /// Counts a call of a tool, whatever was left.
     pub fn tool_called(&self) {
         self.change(&|account| account.spent.tool_calls += 1);
     }
 
-    /// Counts what an event says was spent. Calls that are made now are counted when they
+    /// Counts the spending in an event. Calls that are made now are counted when they
     /// [begin](Self::begin_model_call).
     pub(crate) fn hear(&self, event: &RunEvent<'_>) {
         match *event {
@@ -256,12 +257,12 @@ impl SpendTracker {
         }
     }
 
-    /// What these tokens cost, where that is known.
+    /// Returns what these tokens cost, if that is known.
     pub(crate) fn cost_of(&self, usage: &Usage) -> Option<f64> {
         self.inner.prices.map(|prices| prices.cost(usage))
     }
 
-    /// An earlier process has spent this, whatever there is left. What it cost is what it would cost now.
+    /// Counts the spending of an earlier process, whatever is left, at today's prices.
     fn was_spent(&self, before: &Spending) {
         self.change(&|account| {
             account.spent.model_calls += before.model_calls;
@@ -289,7 +290,7 @@ impl SpendTracker {
         uncount: &dyn Fn(&mut Account),
     ) -> Result<(), Resource> {
         {
-            // Looked at and counted under one lock.
+            // Checked and counted under one lock.
             let mut account = self.inner.account.lock();
             let calls = [Resource::ModelCalls, Resource::ToolCalls];
             let mut gone = self.inner.exhausted(&account);
@@ -312,7 +313,7 @@ impl SpendTracker {
 }
 
 impl Inner {
-    /// What is left of the bounds here, with what is under way.
+    /// Returns what is left of the limits here, with calls in progress counted as spent.
     fn left(&self, account: &Account) -> SpendLimits {
         let (most, Account { spent, under_way }) = (&self.limits, account);
         let tokens = spent.usage.input.saturating_add(spent.usage.output);
@@ -328,7 +329,7 @@ impl Inner {
         }
     }
 
-    /// Of what there is nothing left here, with what is under way.
+    /// Returns the resources that are used up here, with calls in progress counted as spent.
     fn exhausted(&self, account: &Account) -> impl Iterator<Item = Resource> + use<> {
         let left = self.left(account);
         let bounds = [

@@ -1,4 +1,4 @@
-//! The state of a run, and its beginning and end.
+//! The states of a run, and its beginning and end.
 
 use crate::agent::{Agent, AgentError, Report, Task};
 use crate::executor::Claim;
@@ -9,29 +9,29 @@ use foldback_core::TodoId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the states of a run are noted as.
+/// The kind under which the states of a run are noted.
 const KIND: &str = "state";
 
-/// Where a run stands. One that is idle begins or goes on, and one that failed is tried again. One that is
-/// running is refused with [`RunError::InUse`], and one that a journal holds as finished gives the same
-/// answer again without asking or calling anybody.
+/// The state of a run. A run that is idle begins or resumes, and one that failed is tried again. One that is
+/// running is refused with [`RunError::InUse`], and one that a journal holds as finished gives the same answer
+/// again without any request or call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
-    /// Nothing is going on: it has not begun, or was cancelled, killed or out of steps or means, and can
-    /// go on.
+    /// It is not running: it has not begun, or was cancelled, killed, or out of steps or budget, and can
+    /// resume.
     #[default]
     Idle,
-    /// It is going on.
+    /// It is running.
     Running,
-    /// It came to an end of its own.
+    /// It ended by itself.
     Finished,
-    /// The model, the context or the journal failed it. It can be tried again.
+    /// The model, the context or the journal failed. It can be tried again.
     Error,
 }
 
 impl AgentState {
-    /// The state of a run that ended so.
+    /// Returns the state of a run that ended in this way.
     #[must_use]
     pub fn after(stop: &Stop) -> Self {
         match stop {
@@ -41,13 +41,13 @@ impl AgentState {
         }
     }
 
-    /// What a journal holds of it.
+    /// Returns the state that a journal holds.
     fn noted(records: &[Record]) -> Self {
         let noted = records.iter().rev().find_map(|record| match record {
             Record::Note { kind, body } if kind == KIND => serde_json::from_str(body).ok(),
             _ => None,
         });
-        // Whoever noted that it runs was killed, unless it still does.
+        // The process that noted it as running was killed, unless the run is still running.
         noted.filter(|state| *state != Self::Running).unwrap_or_default()
     }
 
@@ -58,7 +58,7 @@ impl AgentState {
 }
 
 impl Agent {
-    /// Where the run of this name stands. Without a journal, one that has ended is idle.
+    /// Returns the state of the run with this name. Without a journal, one that has ended is idle.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -71,11 +71,11 @@ impl Agent {
     }
 }
 
-/// A run from its beginning to its end: its log tells of both, what it spends is counted by itself, and
-/// the journal holds its state.
+/// A run from its beginning to its end, both of which are logged. Its spending is counted separately, and the
+/// journal holds its state.
 pub(crate) struct LoggedRun {
     pub(crate) log: RunLog,
-    /// The task, whose spending is counted by itself.
+    /// The task, whose spending is counted separately.
     pub(crate) task: Task,
     journal: Option<Arc<dyn Journal>>,
     /// The state that the journal holds.
@@ -85,10 +85,10 @@ pub(crate) struct LoggedRun {
 }
 
 impl LoggedRun {
-    /// Takes the run's name, and begins its log.
+    /// Claims the run's name, and begins its log.
     ///
     /// # Errors
-    /// When a run of this name is going on, it stands inside too many others, or the journal fails.
+    /// When a run of this name is running, too many runs are around it, or the journal fails.
     pub(crate) fn begin(
         agent: &Agent,
         task: &Task,
@@ -99,7 +99,7 @@ impl LoggedRun {
         let (claim, journal, records) = agent.executor.hold(run, task.depth)?;
         check_task(&records, task, strategy)?;
         let mut noted = AgentState::noted(&records);
-        // One that is tried again runs. One that is finished stays that, whoever asks for its answer.
+        // A run that is tried again is running. A finished one stays finished when its answer is requested.
         if let Some(journal) = &journal
             && noted == AgentState::Error
         {
@@ -116,7 +116,7 @@ impl LoggedRun {
     /// Ends the run.
     ///
     /// # Errors
-    /// What ended the run; or when the journal fails now.
+    /// The error that ended the run, or a failure of the journal now.
     pub(crate) fn end(self, ended: Result<Report, AgentError>) -> Result<Report, AgentError> {
         let (stop, answer) = match &ended {
             Ok(report) => (report.trajectory.outcome.stop.clone(), report.answer()),
@@ -130,7 +130,7 @@ impl LoggedRun {
             _ => Ok(()),
         };
         self.log.emit(RunEvent::Ended { stop: &stop, answer });
-        // An error that is known already is the one that counts.
+        // An error that is already known takes precedence.
         let report = ended?;
         noted.map_err(RunError::from)?;
         Ok(report)

@@ -1,4 +1,4 @@
-//! `think`: the model says in a fixed form whether it knows enough.
+//! `think`: the model states in a fixed form whether it knows enough.
 
 use crate::own_tool::{read, spec};
 use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput};
@@ -23,7 +23,7 @@ const PARAMETERS: &str = r#"{
     }
 }"#;
 
-/// A look at what is known.
+/// A reflection on what is known.
 #[derive(Deserialize)]
 struct Reflection {
     is_sufficient: bool,
@@ -33,8 +33,8 @@ struct Reflection {
     follow_up: Vec<String>,
 }
 
-/// The tool by which a model looks at what it knows: whether that is sufficient, what is missing, and
-/// what to do about it. It changes nothing; the reflection stands in the conversation as a call.
+/// Creates the tool by which a model reflects on what it knows: whether that is sufficient, what is missing,
+/// and what to do about it. It changes nothing; the reflection stays in the conversation as a call.
 #[must_use]
 pub fn think() -> Arc<dyn Tool> {
     let spec = spec("think", DESCRIPTION, PARAMETERS).with_effect(Effect::ReadOnly);
@@ -43,7 +43,7 @@ pub fn think() -> Arc<dyn Tool> {
     }))
 }
 
-/// What follows from a reflection.
+/// Returns what follows from a reflection.
 fn reflected(reflection: &Reflection) -> Result<String, ToolError> {
     let gap = reflection.knowledge_gap.trim();
     let follow_up: Vec<&str> = reflection.follow_up.iter().map(|one| one.trim()).collect();

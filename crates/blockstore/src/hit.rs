@@ -11,9 +11,9 @@ pub struct Hit {
     /// The block's header and range; its body is read by
     /// [`BlockStore::messages`](crate::BlockStore::messages).
     pub block: Block,
-    /// The order of hits, except for those in [another script](Explanation::another_script): `w * bm25 / best bm25 + (1
-    /// - w) * cosine`, and more for neighbours, for its time and, up to 2, for exact hits. Comparable within one answer
-    /// only.
+    /// The order of hits, except for those in [another script](Explanation::another_script):
+    /// `w * bm25 / best bm25 + (1 - w) * cosine`, and more for neighbours, for its time and, up to 2, for exact hits.
+    /// Comparable within one answer only.
     pub score: f32,
     /// BM25 of the question's terms, with the todo's own statistics: of the block's own words or of its best passage,
     /// whichever is greater.

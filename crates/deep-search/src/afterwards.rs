@@ -1,20 +1,20 @@
-//! Citations for a text that is written already: found by its own words, so that nothing of it changes.
+//! Citations for a finished text, placed by quotes of its own words, so that the text does not change.
 
 use crate::structured::Shape;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What a second pass answers.
+/// The answer of a second pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CitationList {
     /// The citations, in the order of the draft.
     pub citations: Vec<QuotedCitation>,
 }
 
-/// Words of a draft, and the sources that say them.
+/// Words of a draft, and the sources that support them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotedCitation {
-    /// The words, exactly as they stand in the draft.
+    /// The words, exactly as in the draft.
     pub quote: String,
     /// The numbers of the sources; the first is 1.
     pub sources: Vec<usize>,
@@ -29,17 +29,17 @@ impl Shape for CitationList {
 /// The stretches of a draft that a second pass cites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Located {
-    /// Stretches in bytes of the draft, and the numbers of the sources that they rest on.
+    /// Stretches, in bytes of the draft, with the numbers of the sources that they rest on.
     pub stretches: Vec<(Range<usize>, Vec<usize>)>,
-    /// Quotes that do not stand in the draft.
+    /// Quotes that are not in the draft.
     pub missing: Vec<String>,
 }
 
-/// No more quotes of a second pass are looked for.
+/// The most quotes of a second pass that are looked for.
 const MAX_QUOTES: usize = 500;
 
-/// Finds the quotes of a second pass in the draft: each behind the one before, else wherever it stands
-/// first. Of quotes without end the first 500 are looked for.
+/// Finds the quotes of a second pass in the draft: each after the one before, otherwise at its first
+/// occurrence. Only the first 500 quotes are looked for.
 #[must_use]
 pub fn locate(draft: &str, list: &CitationList) -> Located {
     let mut located = Located::default();

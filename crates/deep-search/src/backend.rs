@@ -1,4 +1,4 @@
-//! The port to whatever searches, and the tool that a run calls it by.
+//! The interface to a search, and the tool by which a run calls it.
 
 use foldback_core::ToolDefinition;
 use foldback_tool::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolSpec};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 /// Something that finds passages of documents: a folder of files, a search engine, a library.
 pub trait SearchBackend: Send + Sync {
-    /// The passages that answer a query best, best first, at most `k`. Finding none is no failure.
+    /// Returns the passages that answer a query best, best first, at most `k`. Finding none is not an error.
     ///
     /// # Errors
-    /// When it cannot search; whether another attempt may help is told by the kind.
+    /// When it cannot search; the kind of the error says whether another attempt may help.
     fn search<'a>(
         &'a self,
         query: &'a str,
@@ -24,13 +24,13 @@ pub trait SearchBackend: Send + Sync {
 /// A passage that a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passage {
-    /// Where it is. Two passages with one URL are one source.
+    /// Its location. Two passages with the same URL are one source.
     pub url: String,
     /// The title of its document.
     pub title: String,
     /// The passage, word for word.
     pub text: String,
-    /// Where in the document the passage stands, in bytes, where that is known.
+    /// The place of the passage in the document, in bytes, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Range<u64>>,
 }
@@ -38,14 +38,14 @@ pub struct Passage {
 /// The name of the tool.
 pub(crate) const SEARCH: &str = "search";
 
-/// A search as a tool: that way it is written down before and after, tried again, and bounded like any
-/// other call, and a run that was killed finds the same passages.
+/// A search as a tool: it is thus recorded before and after, retried, and limited like any other call, and a
+/// run that was killed finds the same passages.
 pub(crate) struct SearchTool {
     backend: Arc<dyn SearchBackend>,
     spec: ToolSpec,
 }
 
-/// What the tool is called with.
+/// The arguments of the tool.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SearchArguments {
     pub(crate) query: String,

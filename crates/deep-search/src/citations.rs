@@ -1,4 +1,4 @@
-//! Links behind the words that they belong to, set at byte offsets.
+//! Links after the words that they belong to, set at byte offsets.
 
 use std::ops::Range;
 use unicode_segmentation::{GraphemeCursor, GraphemeIncomplete};
@@ -6,25 +6,25 @@ use unicode_segmentation::{GraphemeCursor, GraphemeIncomplete};
 /// A stretch of a text, in bytes of its UTF-8, and the links to what it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Citation {
-    /// Where the stretch begins; the beginning of the text where that is not known.
+    /// Where the stretch begins; if it is not known, at the beginning of the text.
     pub start: Option<usize>,
-    /// Where it ends: the links are set there. Without an end there is no place for them.
+    /// Where it ends, which is where the links are set. Without an end, none are set.
     pub end: Option<usize>,
     /// The links, in order.
     pub links: Vec<Link>,
 }
 
-/// A link as it stands in Markdown.
+/// A Markdown link.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
-    /// The words of it; see [`label`].
+    /// Its text; see [`label`].
     pub label: String,
     /// Where it leads.
     pub url: String,
 }
 
 impl Link {
-    /// The link as it is set behind a word: a space, and `[label](url)`.
+    /// Returns the link as it is set after a word: a space, and `[label](url)`.
     #[must_use]
     pub fn marker(&self) -> String {
         let Self { label, url } = self;
@@ -32,12 +32,12 @@ impl Link {
     }
 }
 
-/// The text with the links of each citation set at its end.
+/// Returns the text with the links of each citation set at its end.
 ///
-/// Offsets count the bytes of `text` as it is given. One that falls inside a character (also one of
-/// several code points: an accent that follows its letter, an emoji of a family) or inside a link or a
-/// mark that stands in the text already is moved behind it; one beyond the text is its end. Citations
-/// that end together stand in the order of their beginnings.
+/// Offsets count the bytes of the original `text`. An offset inside a character (also one of several code
+/// points: an accent that follows its letter, an emoji of a family), or inside a link or a mark that the
+/// text already has, is moved to its end; an offset beyond the text counts as its end. Citations that end
+/// together are set in the order of their beginnings.
 ///
 /// ```
 /// use foldback_deep_search::{Citation, Link, insert_citations};
@@ -65,7 +65,7 @@ pub fn insert_citations(text: &str, citations: &[Citation]) -> String {
     out
 }
 
-/// The first place at or behind `at` that is inside neither a character nor one of `spans`.
+/// Returns the first place at or after `at` that is inside neither a character nor one of `spans`.
 fn place(text: &str, at: usize, spans: &[Range<usize>]) -> usize {
     let at = ceil_grapheme(text, at);
     let span = spans.partition_point(|span| span.end <= at);
@@ -75,7 +75,7 @@ fn place(text: &str, at: usize, spans: &[Range<usize>]) -> usize {
     }
 }
 
-/// The first boundary between characters, as a reader counts them, at or behind `at`.
+/// Returns the first boundary between characters, as a reader counts them, at or after `at`.
 fn ceil_grapheme(text: &str, at: usize) -> usize {
     let at = text.ceil_char_boundary(at);
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
@@ -89,13 +89,13 @@ fn ceil_grapheme(text: &str, at: usize) -> usize {
     }
 }
 
-/// Where links `[label](url)` and marks `[citation:1]` stand in a text, in order.
+/// Returns the places of links `[label](url)` and marks `[citation:1]` in a text, in order.
 fn link_spans(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut spans = Vec::new();
     let mut at = 0;
     while let Some(open) = find(bytes, at, b'[') {
-        // A label goes on no further than its line, and is short.
+        // A label does not extend beyond its line, and is short.
         let Some(close) = label_end(bytes, open) else {
             at = open + 1;
             continue;
@@ -115,7 +115,7 @@ fn link_spans(text: &str) -> Vec<Range<usize>> {
     spans
 }
 
-/// The longest label and the longest destination of a link that are looked through.
+/// The longest label and the longest destination of a link that are scanned.
 const MAX_LABEL: usize = 512;
 const MAX_URL: usize = 8_192;
 
@@ -123,7 +123,7 @@ fn find(bytes: &[u8], from: usize, byte: u8) -> Option<usize> {
     bytes.get(from..)?.iter().position(|b| *b == byte).map(|at| from + at)
 }
 
-/// The `]` that closes the bracket at `open`.
+/// Returns the `]` that closes the bracket at `open`.
 fn label_end(bytes: &[u8], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     let inside = bytes.get(open..)?.iter().take(MAX_LABEL).take_while(|byte| **byte != b'\n');
@@ -138,7 +138,7 @@ fn label_end(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// Behind the `)` that closes the bracket at `open`.
+/// Returns the place after the `)` that closes the bracket at `open`.
 fn destination_end(bytes: &[u8], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     let inside = bytes.get(open..)?.iter().take(MAX_URL).take_while(|byte| **byte != b'\n');
@@ -153,15 +153,16 @@ fn destination_end(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// Whether this stands between the brackets of a mark: `citation:1`.
+/// Returns whether a text between brackets makes them a mark: `citation:1`.
 fn is_mark(inner: &str) -> bool {
     inner.split_once(':').is_some_and(|(name, numbers)| {
         name.starts_with("citation") && numbers.bytes().any(|byte| byte.is_ascii_digit())
     })
 }
 
-/// The words of a link to a source of this title: what stands before the first dot in the name of a site
-/// or a file, other titles whole, without what would end the link, on one line, at most 60 characters.
+/// Returns the text of a link to a source with this title: the part before the first dot in the name of a site
+/// or a file, other titles whole, without characters that would end the link, on one line, at most 60
+/// characters.
 #[must_use]
 pub fn label(title: &str) -> String {
     let name = title.trim();
@@ -186,16 +187,16 @@ pub fn label(title: &str) -> String {
     if label.is_empty() { "source".to_owned() } else { label }
 }
 
-/// How long the words of a link are at most, in characters.
+/// The longest text of a link, in characters.
 const MAX_LABEL_CHARS: usize = 60;
 
-/// Characters that turn the direction of what follows.
+/// Returns whether a character changes the direction of the text after it.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A URL that stays inside the brackets of a link, and runs nothing: whatever would end it there is
-/// percent-encoded, and so is what would make a scheme other than `http` and `https`.
+/// Makes a URL stay inside the brackets of a link and run nothing: characters that would end it there are
+/// percent-encoded, and so are those that would form a scheme other than `http` and `https`.
 #[must_use]
 pub fn link_safe(url: &str) -> String {
     let mut depth = 0_usize;
@@ -211,7 +212,7 @@ pub fn link_safe(url: &str) -> String {
     let is_page = ["http://", "https://"].iter().any(|scheme| {
         url.get(..scheme.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(scheme))
     });
-    // A scheme stands before the first of these; Markdown reads `&colon;` as one, too.
+    // A scheme is before the first of these; Markdown also reads `&colon;` as a colon.
     let scheme = if is_page { 0 } else { url.find(['/', '?', '#']).unwrap_or(url.len()) };
     let mut out = String::with_capacity(url.len());
     for (at, c) in url.char_indices() {

@@ -1,4 +1,4 @@
-//! Links of an answer that lead to no source: they lose where they lead.
+//! Removal of links in an answer that lead to no source.
 
 use crate::Source;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -7,29 +7,29 @@ use std::ops::Range;
 /// A text whose links lead to sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cleared {
-    /// The text: of other links the words are left, other URLs are code, and marks are gone.
+    /// The text: other links are reduced to their words, other URLs become code, and marks are removed.
     pub(crate) text: String,
-    /// Where those led, and the marks, each once, in the order of the text.
+    /// The removed URLs and marks, each once, in the order of the text.
     pub(crate) invented: Vec<String>,
 }
 
-/// What becomes of a stretch of the text.
+/// A replacement of a stretch of the text.
 struct Edit {
     at: Range<usize>,
     becomes: String,
 }
 
-/// A link that is not closed yet: where it stands, and its words so far.
+/// A link that is not closed yet: its place, and its words so far.
 type OpenLink = (Range<usize>, Option<Range<usize>>);
 
-/// Goes through every link, URL and mark of a text, as Markdown reads it: what is no short URL of a
-/// source is invented. What stands in code is no link.
+/// Goes through every link, URL and mark of a text, as Markdown reads it: everything but a short URL of a
+/// source is invented. Code holds no links.
 pub(crate) fn cleared(text: &str, sources: &[Source]) -> Cleared {
     let is_source = |url: &str| sources.iter().any(|source| source.short_url == url);
     let mut invented: Vec<(usize, String)> = Vec::new();
     let mut edits: Vec<Edit> = Vec::new();
     let mut code: Vec<Range<usize>> = Vec::new();
-    // The links that are open; of those that stay nothing need be known.
+    // The links that are open; `None` for those that stay.
     let mut open: Vec<Option<OpenLink>> = Vec::new();
     for (event, at) in Parser::new_ext(text, Options::empty()).into_offset_iter() {
         match event {
@@ -79,7 +79,7 @@ pub(crate) fn cleared(text: &str, sources: &[Source]) -> Cleared {
         let start = at.start - usize::from(text.get(..at.start).is_some_and(|b| b.ends_with(' ')));
         others.push(Edit { at: start..at.end, becomes: String::new() });
     }
-    // What is taken away with a link need not be changed before.
+    // Edits inside a link that is removed are not needed.
     others.retain(|other| {
         let next = edits.partition_point(|edit| edit.at.end <= other.at.start);
         edits.get(next).is_none_or(|edit| other.at.end <= edit.at.start)
@@ -103,8 +103,8 @@ pub(crate) fn cleared(text: &str, sources: &[Source]) -> Cleared {
     out
 }
 
-/// Where URLs stand in a text, with or without a link around: words with `://`, with `www.` before, and
-/// such as look like a short URL without its scheme.
+/// Finds the URLs of a text, with or without a link around them: words with `://` or `www.`, and words that
+/// look like a short URL without its scheme.
 fn urls(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let ends_url = |c: char| c.is_whitespace() || c.is_control() || "<>\"`[](){}|\\".contains(c);
@@ -124,7 +124,7 @@ fn urls(text: &str) -> Vec<Range<usize>> {
             continue;
         };
         let url = body.get(begin..).unwrap_or_default();
-        // Chinese goes on behind a URL without a space; what is no letter there ends it.
+        // Chinese text may follow a URL without a space; a character that is not a letter ends the URL.
         let is_inside = |c: char| c.is_alphanumeric() || (c.is_ascii() && !ends_url(c));
         let url = url.split(|c| !is_inside(c)).next().unwrap_or_default();
         let url = url.trim_end_matches(['.', ',', ';', ':', '!', '?', '\'', '*', '_', '~']);
@@ -135,7 +135,7 @@ fn urls(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where marks stand that name a source by a number: `[citation:7]`.
+/// Finds the marks that name a source by a number: `[citation:7]`.
 fn marks(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (at, bracket) in text.match_indices(['[', '【']) {
@@ -156,5 +156,5 @@ fn marks(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// No mark is longer, in bytes.
+/// The longest mark, in bytes.
 const MAX_MARK: usize = 160;

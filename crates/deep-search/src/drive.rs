@@ -1,4 +1,4 @@
-//! The graph of a search: which node comes when.
+//! The graph of a search: the order of its nodes.
 
 use crate::backend::SearchTool;
 use crate::nodes::{Answered, Nodes, Trouble};
@@ -18,36 +18,36 @@ use parking_lot::Mutex;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-/// What a search found out, beside its answer.
+/// The findings of a search, in addition to its answer.
 #[derive(Clone, Debug, Default)]
 pub struct SearchFindings {
-    /// The answer as the model wrote it, before anything was done with its links.
+    /// The answer as the model wrote it, before its links were processed.
     pub draft: Option<String>,
     /// The answer with its links, without the list of sources.
     pub text: Option<String>,
-    /// The sources that the answer uses, each once, in the order in which they are named first.
+    /// The sources that the answer uses, each once, in the order of their first mention.
     pub sources: Vec<Source>,
-    /// Citations that name no source: short URLs that a model made up, numbers that no source has, words
-    /// that do not stand in the draft. They are no links in the answer.
+    /// Citations that name no source: short URLs that a model made up, numbers that no source has, words that
+    /// are not in the draft. They are not links in the answer.
     pub invented: Vec<String>,
-    /// What was known at the end.
+    /// The state at the end.
     pub state: DeepSearchState,
 }
 
 impl DeepSearch {
-    /// The name.
+    /// The name of the strategy.
     pub const NAME: StrategyName = StrategyName::new("deep-search");
 
-    /// What the model is asked for: the queries of a search.
+    /// The purpose of a request for the queries of a search.
     pub const QUERIES: Purpose = Purpose::named("queries");
 
-    /// What the model is asked for: a query's summary, with its sources.
+    /// The purpose of a request for a query's summary, with its sources.
     pub const RESEARCH: Purpose = Purpose::named("research");
 
-    /// What the model is asked for: what the search still lacks.
+    /// The purpose of a request for what the search still lacks.
     pub const REFLECTION: Purpose = Purpose::named("reflection");
 
-    /// Works on a task as [`Agent::run`] does by this strategy, and gives everything that was found out.
+    /// Works on a task as [`Agent::run`] does by this strategy, and returns all findings.
     ///
     /// # Errors
     /// As there.
@@ -112,7 +112,7 @@ impl<'a> Graph<'a> {
     fn new(search: &'a DeepSearch, run: &'a StrategyRun<'a>, topic: &'a str) -> Self {
         let (agent, settings) = (run.agent(), &search.settings);
         let tool = Arc::new(SearchTool::new(Arc::clone(&search.backend)));
-        // One tool has no name twice.
+        // A single tool cannot clash with another.
         let toolbox = Toolbox::new([tool as Arc<dyn foldback_tool::Tool>]).unwrap_or_default();
         let reflecting = search.reflection_model.as_deref().unwrap_or(agent.model());
         let state = DeepSearchState {
@@ -142,7 +142,7 @@ impl<'a> Graph<'a> {
         Ok((stop.into(), SearchFindings { state: self.state, ..SearchFindings::default() }))
     }
 
-    /// From node to node, up to the answer.
+    /// Goes from node to node, up to the answer.
     async fn walk(&mut self) -> Result<Answered, Trouble> {
         let settings = &self.nodes.deep.settings;
         let queries = self.nodes.generate_query(self.state.initial_search_query_count).await?;
@@ -153,10 +153,10 @@ impl<'a> Graph<'a> {
             self.state.apply(Update::Research(results));
             let reflection = match self.nodes.reflection(&self.state).await {
                 Ok(reflection) => self.state.reflected(reflection),
-                // What was found so far is worth an answer.
+                // The results so far are worth an answer.
                 Err(Trouble::Failed(why)) => {
                     self.note(format_args!(
-                        "the answer is written: the reflection could not be read: {why}"
+                        "the answer is written, because the reflection could not be read: {why}"
                     ));
                     return self.nodes.finalize_answer(&self.state, None).await;
                 }
@@ -178,7 +178,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// All research of a round, a bounded number at once, in the order of the queries.
+    /// Does all research of a round, a limited number at once, and returns it in the order of the queries.
     async fn round(&self, queries: &[Query], purpose: Purpose) -> Result<Vec<Research>, Trouble> {
         let nodes = &self.nodes;
         let turn = nodes.run.begin_turn(purpose, &nodes.plan(queries));
@@ -230,7 +230,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The sources as a list behind an answer.
+/// Formats the sources as a list after an answer.
 fn list(heading: &str, sources: &[Source]) -> String {
     let mut out = String::new();
     if !sources.is_empty() {

@@ -1,23 +1,23 @@
-//! Deep search: a strategy that makes queries, searches beside each other, looks at what is missing, and
-//! gives an answer whose links lead to the words that it rests on.
+//! Deep search: a strategy that makes queries, searches for them in parallel, looks for what is missing, and
+//! writes an answer whose links lead to the words that it rests on.
 //!
 //! ```text
-//! generate_query ─> web_research (one for each query, beside each other) ─> reflection ─┬─> finalize_answer
-//!                         ^                                                              │
-//!                         └──────────────────── follow-up queries ───────────────────────┘
+//! generate_query ─> web_research (one for each query, in parallel) ─> reflection ─┬─> finalize_answer
+//!                         ^                                                       │
+//!                         └────────────────── follow-up queries ──────────────────┘
 //! ```
 //!
 //! - A [`SearchBackend`] finds passages; [`DeepSearch`] is a strategy that has one, with settings, and with
-//!   models of its own for what it asks.
-//! - Each node sees its own inputs and nothing of what others were told. What a search finds is read by
-//!   the model that summarises it, as quoted data, and by no other.
-//! - A source has a [short URL](ShortUrls) while models write. In the answer its own stands again, and what
-//!   a model made up is reported.
-//! - Citations are [byte ranges](Grounding) of what was written and of the documents.
+//!   models of its own for its requests.
+//! - Each node sees its own inputs and nothing of those of the others. The results of a search are read, as
+//!   quoted data, only by the model that summarises them.
+//! - A source has a [short URL](ShortUrls) while models write. The answer has the source's own URL again, and
+//!   whatever a model made up is reported.
+//! - Citations are [byte ranges](Grounding) of the summaries and of the documents.
 //! - With a journal, a run that was killed resumes: no query, search or summary is made again.
 //!
-//! It is **not** a search engine, and has no documents: the program that links it brings a backend, as
-//! `foldback-documents` does for folders. It uses of the agent what any strategy from outside can use.
+//! It is **not** a search engine, and has no documents: the program that links it supplies a backend, such as
+//! `foldback-documents` for folders. The crate uses only what the agent offers to every external strategy.
 //!
 //! ```
 //! use foldback_agent::{Agent, Executor, Task};
@@ -48,7 +48,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let task = Task::new("tides", "How high is the tide at 杭州湾?");
-//! // A script stands in for the model. What it writes are short URLs; the answer has the real ones.
+//! // A script stands in for the model. It writes short URLs; the answer has the real ones.
 //! let short = ShortUrls::of_run(&task.run, &task.request).resolve(1, ["docs/tides.md"]);
 //! let model = ScriptedModel::new([
 //!     r#"{"rationale": "one page says it", "query": ["杭州湾 潮差"]}"#.into(),
@@ -104,15 +104,15 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// Searching: with a backend, settings, and up to three models of its own.
+/// The strategy, with a backend, settings, and up to three models of its own.
 ///
-/// The model chooses queries; each is searched and what it brings summarised, all of a round beside
-/// each other; the model says what is missing, and a further round looks for it, or the answer is
-/// written. A search that fails does not lose the others. What is asked about is the request, with
-/// the conversation that the context shows before it.
+/// The model chooses queries; each is searched for and its results are summarised, all of a round in
+/// parallel; the model says what is missing, and a further round looks for it, or the answer is written.
+/// A search that fails does not affect the others. The topic is the request, with the conversation that
+/// the context shows before it.
 ///
 /// Request and answer are recorded in the context at the end of the run. With a journal, a run of the
-/// same name resumes where it was killed: what was asked, searched and answered is not done again.
+/// same name resumes where it was killed: no finished request or search is repeated.
 #[derive(Clone)]
 pub struct DeepSearch {
     backend: Arc<dyn SearchBackend>,
@@ -120,12 +120,12 @@ pub struct DeepSearch {
     query_model: Option<Arc<dyn ChatModel>>,
     reflection_model: Option<Arc<dyn ChatModel>>,
     answer_model: Option<Arc<dyn ChatModel>>,
-    /// Where to put what a search finds out.
+    /// Receives the findings of a search.
     findings: Option<Arc<Mutex<SearchFindings>>>,
 }
 
 impl DeepSearch {
-    /// Searches with this backend, default settings and the agent's model.
+    /// Creates a search with this backend, default settings and the agent's model.
     #[must_use]
     pub fn new(backend: Arc<dyn SearchBackend>) -> Self {
         Self {
@@ -138,25 +138,25 @@ impl DeepSearch {
         }
     }
 
-    /// The same with other settings.
+    /// Sets the settings.
     #[must_use]
     pub fn with_settings(self, settings: DeepSearchSettings) -> Self {
         Self { settings, ..self }
     }
 
-    /// The same with another model for queries and for the summaries of what they bring.
+    /// Sets another model for queries and for the summaries of their results.
     #[must_use]
     pub fn with_query_model(self, model: Arc<dyn ChatModel>) -> Self {
         Self { query_model: Some(model), ..self }
     }
 
-    /// The same with another model that says what is missing.
+    /// Sets another model that says what is missing.
     #[must_use]
     pub fn with_reflection_model(self, model: Arc<dyn ChatModel>) -> Self {
         Self { reflection_model: Some(model), ..self }
     }
 
-    /// The same with another model that writes the answer.
+    /// Sets another model that writes the answer.
     #[must_use]
     pub fn with_answer_model(self, model: Arc<dyn ChatModel>) -> Self {
         Self { answer_model: Some(model), ..self }

@@ -1,13 +1,13 @@
-//! Marks that a model sets while it writes: `[citation:1]`, behind what the first source says.
+//! Marks that a model sets while it writes: `[citation:1]`, after what the first source says.
 
-/// The marks of one request: a name that stands in none of the texts that the model reads there, so that
-/// whoever wrote such a text cannot set a mark with it.
+/// The marks of one request. Their name is in none of the texts that the model reads there, so that the author
+/// of such a text cannot set a mark with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marks {
     name: String,
 }
 
-/// A text without the marks that stood in it.
+/// A text whose marks were taken out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marked {
     /// The text.
@@ -21,17 +21,17 @@ pub struct Marked {
 /// A mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Where what it stands for begins, in bytes of the text: its sentence, or the mark before.
+    /// Where the words that it belongs to begin, in bytes of the text: at its sentence, or after the mark before.
     pub start: usize,
-    /// Where the mark stood.
+    /// Where the mark was.
     pub end: usize,
-    /// The sources that it names, as it was written; the first is 1.
+    /// The numbers of the sources that it names, as written; the first is 1.
     pub numbers: Vec<usize>,
 }
 
 const NAME: &str = "citation";
 
-/// No mark is longer than this, in bytes between its brackets.
+/// The longest mark, in bytes between its brackets.
 const MAX_MARK: usize = 160;
 
 impl Default for Marks {
@@ -42,8 +42,8 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// Marks for whoever reads these texts: `[citation:1]`, unless one of them says something like that.
-    /// Then the name has a part that is made of all of them, which none of them can know.
+    /// Creates marks for a reader of these texts: `[citation:1]`, unless one of them holds something like it.
+    /// The name then has a part that is derived from all of them, which none of them can know.
     #[must_use]
     pub fn avoiding<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -61,14 +61,14 @@ impl Marks {
         Self { name: format!("{NAME}-{}", hash.get(..6).unwrap_or_default()) }
     }
 
-    /// The mark of a source.
+    /// Returns the mark of a source.
     #[must_use]
     pub fn mark(&self, number: usize) -> String {
         format!("[{}:{number}]", self.name)
     }
 
-    /// Takes the marks out of a text, each with one space before it. Several numbers may stand in one
-    /// mark; brackets, colons and commas may be those of Chinese.
+    /// Takes the marks out of a text, each with one space before it. A mark may hold several numbers; brackets,
+    /// colons and commas may be those of Chinese.
     #[must_use]
     pub fn take_out(&self, text: &str) -> Marked {
         let mut marked = Marked::default();
@@ -80,7 +80,7 @@ impl Marks {
                 Some(numbers) => {
                     let end = marked.text.len();
                     let behind = marked.marks.last().map_or(0, |mark| mark.end);
-                    // Marks beside each other stand for the same words.
+                    // Adjacent marks belong to the same words.
                     let start = match marked.marks.last() {
                         Some(last) if last.end == end => last.start,
                         _ => behind + marked.text.get(behind..).map_or(0, sentence_start),
@@ -94,7 +94,7 @@ impl Marks {
         marked
     }
 
-    /// What stands before the next mark, between its brackets, and behind it.
+    /// Returns the text before the next mark, between its brackets, and after it.
     fn next<'t>(&self, text: &'t str) -> Option<(&'t str, &'t str, &'t str)> {
         text.match_indices(self.name.as_str()).find_map(|(at, name)| {
             let (before, rest) = (text.get(..at)?, text.get(at + name.len()..)?);
@@ -111,7 +111,7 @@ impl Marks {
         })
     }
 
-    /// The numbers in a mark: `citation:1, 2` or `citation:1, citation:2`.
+    /// Returns the numbers in a mark: `citation:1, 2` or `citation:1, citation:2`.
     fn numbers(&self, inner: &str) -> Option<Vec<usize>> {
         let parts = inner.split([',', '，', '、', ';', '；']);
         let numbers = parts.map(|part| {
@@ -123,7 +123,7 @@ impl Marks {
     }
 }
 
-/// Where the last sentence of a text begins.
+/// Returns where the last sentence of a text begins.
 fn sentence_start(text: &str) -> usize {
     let body = text.trim_end_matches(|c: char| c.is_whitespace() || ends_sentence(c) || closes(c));
     let mut chars = body.char_indices().rev().peekable();

@@ -24,10 +24,10 @@ pub(crate) struct Nodes<'a> {
     pub(crate) short_urls: ShortUrls,
 }
 
-/// Why a node gives nothing.
+/// The reason why a node has no result.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// The run cannot go on.
+    /// The run cannot continue.
     Broken(AgentError),
     /// The run is over.
     Over(Stop),
@@ -47,20 +47,20 @@ pub(crate) struct Answered {
     /// The text as the model wrote it.
     pub(crate) draft: String,
     pub(crate) restored: Restored,
-    /// Words that the second pass cites and that do not stand in the draft.
+    /// Words that the second pass cites and that are not in the draft.
     pub(crate) unplaced: Vec<String>,
     pub(crate) is_cut_off: bool,
 }
 
 impl Nodes<'_> {
-    /// `generate_query`: the queries of the first round.
+    /// `generate_query`: returns the queries of the first round.
     pub(crate) async fn generate_query(&self, most: u32) -> Result<Vec<Query>, Trouble> {
         let list: SearchQueryList =
             self.structured(DeepSearch::QUERIES, "queries", self.prompts.queries(most)).await?;
         Ok(numbered(list.query.iter().map(String::as_str), 0, most))
     }
 
-    /// The round's searches as a plan, for the record.
+    /// Returns the round's searches as a plan, for the record.
     pub(crate) fn plan(&self, queries: &[Query]) -> Plan {
         let steps = queries.iter().map(|query| self.search_step(query)).collect();
         Plan { form: Form::Native, steps }
@@ -84,7 +84,8 @@ impl Nodes<'_> {
         SearchArguments { query: query.query.clone(), k: self.deep.settings.passages.max(1) }
     }
 
-    /// `web_research`: what a query brings, in words. A search or a model that fails is told as that.
+    /// `web_research`: returns the summary of what a query finds. A search or a model that fails is reported as
+    /// such.
     pub(crate) async fn web_research(&self, query: &Query, turn: u32) -> Result<Research, Trouble> {
         let outcome = match self.search(query, turn).await? {
             Ok(found) if found.is_empty() => Ok(nothing_found(query)),
@@ -98,7 +99,7 @@ impl Nodes<'_> {
         Ok(Research { query: query.clone(), outcome })
     }
 
-    /// Searches, or finds in the journal what the search brought before the run was killed.
+    /// Searches, or takes from the journal what the search found before the run was killed.
     async fn search(
         &self,
         query: &Query,
@@ -159,7 +160,7 @@ impl Nodes<'_> {
         Ok(bounded(summary, self.deep.settings.summary_tokens))
     }
 
-    /// The sources of what a query found: one for each URL.
+    /// Returns the sources of what a query found: one for each URL.
     fn sources(&self, query: &Query, found: &[Passage]) -> Vec<Source> {
         let short = self.short_urls.resolve(query.id, found.iter().map(|found| found.url.as_str()));
         let mut sources: Vec<Source> = Vec::new();
@@ -177,14 +178,14 @@ impl Nodes<'_> {
         sources
     }
 
-    /// `reflection`: whether that is enough, and what else to look for.
+    /// `reflection`: returns whether the results are enough, and what else to look for.
     pub(crate) async fn reflection(&self, state: &DeepSearchState) -> Result<Reflection, Trouble> {
         let key = format!("round-{}", state.research_loop_count);
         let prompt = self.prompts.reflection(&state.web_research_result);
         self.structured(DeepSearch::REFLECTION, &key, prompt).await
     }
 
-    /// `finalize_answer`: the answer, with links to the sources.
+    /// `finalize_answer`: returns the answer, with links to the sources.
     pub(crate) async fn finalize_answer(
         &self,
         state: &DeepSearchState,
@@ -237,13 +238,13 @@ impl Nodes<'_> {
     }
 }
 
-/// Nobody is asked to summarise nothing.
+/// Returns the summary of a search that found nothing, without asking a model.
 fn nothing_found(query: &Query) -> Summary {
     let text = format!("Nothing was found for {}.", quoted(&query.query));
     Summary { text, ..Summary::default() }
 }
 
-/// The summary within a bound, each citation once, and only with the sources that it cites.
+/// Cuts the summary to a limit, with each citation once and only the sources that it cites.
 fn bounded(mut summary: Summary, tokens: usize) -> Summary {
     let end = head(&summary.text, tokens).len();
     summary.text.truncate(end);

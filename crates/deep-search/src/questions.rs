@@ -1,4 +1,4 @@
-//! How a node asks its model: for words, for an object of a shape, for citations of what is written.
+//! The ways in which a node asks its model: for text, for an object of a shape, for citations of a text.
 
 use crate::DeepSearch;
 use crate::afterwards::{CitationList, locate};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub(crate) type Cited = Vec<(Range<usize>, Vec<usize>)>;
 
 impl Nodes<'_> {
-    /// Asks which words of a draft rest on which source. A pass that fails cites nothing, and is noted:
-    /// the draft stands.
+    /// Asks which words of a draft rest on which source. A pass that fails cites nothing and is noted; the
+    /// draft is kept.
     pub(crate) async fn second_pass(
         &self,
         purpose: Purpose,
@@ -31,14 +31,14 @@ impl Nodes<'_> {
             }
             Err(Trouble::Failed(why)) => {
                 let log = self.run.log();
-                log.note(format_args!("no citations were set afterwards: {why}"));
+                log.note(format_args!("no citations were added to the draft: {why}"));
                 Ok((Cited::new(), Vec::new()))
             }
             Err(trouble) => Err(trouble),
         }
     }
 
-    /// Asks for an object of a shape; once more where the answer has not that shape, saying what is
+    /// Asks for an object of a shape; if the answer does not have that shape, asks once more and says what is
     /// wrong with it.
     pub(crate) async fn structured<S: Shape>(
         &self,
@@ -61,7 +61,7 @@ impl Nodes<'_> {
         S::read(&answer).map_err(|error| Trouble::Failed(error.to_string()))
     }
 
-    /// Asks for words, and reports whether they are cut off.
+    /// Asks for text, and reports whether it is cut off.
     pub(crate) async fn words(
         &self,
         purpose: Purpose,
@@ -105,7 +105,7 @@ impl Nodes<'_> {
                         RetryPolicy::default().wait(failures, Some(self.run.todo().as_str()));
                     let wait = wait.max(error.retry_after.unwrap_or_default());
                     let wait = tokio::time::sleep(wait);
-                    // A run that is cancelled meanwhile learns it from the next question.
+                    // A run that is cancelled meanwhile notices it at the next request.
                     let _ = self.run.task().cancelled.run_until_cancelled(wait).await;
                     failures += 1;
                 }

@@ -1,4 +1,4 @@
-//! What each node tells its model: the node's own inputs, and nothing of the others.
+//! The request of each node to its model: the node's own inputs, and nothing of the others.
 
 use crate::{DeepSearchSettings, Marks, Passage, Query, Research, Source};
 use foldback_core::{Estimate, Message, Role, excerpt, first_tokens, message_tokens, quoted};
@@ -14,22 +14,22 @@ const ANSWER: &str = include_str!("prompts/answer.md");
 const LINKING: &str = include_str!("prompts/linking.md");
 const AFTERWARDS: &str = include_str!("prompts/afterwards.md");
 
-/// How much of the conversation before a question is told with it, in tokens.
+/// The most tokens of the conversation before a question that are passed on with it.
 const TOPIC_TOKENS: usize = 4_000;
 
-/// How much of a source's title a model reads, in tokens.
+/// The most tokens of a source's title that a model reads.
 const TITLE_TOKENS: usize = 120;
 
-/// Instructions, and what they are about.
+/// Instructions, and their subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prompt {
     pub(crate) system: String,
     pub(crate) user: String,
 }
 
-/// What is asked about: the question, or a conversation that ends with it, as its parts are spoken:
-/// `User: …`, `Assistant: …`. What tools said, also in a loop's own words,
-/// standing instructions, and turns from long ago stay out; of a last turn that is too long a part is told.
+/// Returns the topic: the question, or a conversation that ends with it, turn by turn:
+/// `User: …`, `Assistant: …`. Answers of tools (also as observations of a loop), standing instructions
+/// and early turns are left out; a last turn that is too long is shortened.
 ///
 /// ```
 /// use foldback_deep_search::research_topic;
@@ -82,7 +82,7 @@ pub fn research_topic(before: &[Arc<Message>], question: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Prompts<'a> {
     pub(crate) settings: &'a DeepSearchSettings,
-    /// The agent's standing instructions; whoever writes the answer follows them.
+    /// The agent's standing instructions, which the answer follows.
     pub(crate) system_prompt: &'a str,
     pub(crate) topic: &'a str,
 }
@@ -93,7 +93,7 @@ impl Prompts<'_> {
         Prompt { system, user: self.topic.to_owned() }
     }
 
-    /// `marks`: how the summary marks its sources, where it does.
+    /// `marks` says how the summary marks its sources, if it does.
     pub(crate) fn research(
         &self,
         query: &Query,
@@ -113,7 +113,7 @@ impl Prompts<'_> {
         Prompt { system, user }
     }
 
-    /// A source with its text, on one line.
+    /// Returns a source with its text, on one line.
     fn source_line(&self, (number, found): &(usize, &Passage)) -> String {
         let text = head(&found.text, self.settings.passage_tokens);
         let (title, text) = (quoted(head(&found.title, TITLE_TOKENS)), quoted(text));
@@ -145,14 +145,14 @@ impl Prompts<'_> {
         Prompt { system: parts.join("\n\n"), user }
     }
 
-    /// Citations for the summary of a query.
+    /// Asks for the citations of a query's summary.
     pub(crate) fn citations_of_summary(&self, draft: &str, found: &[(usize, &Passage)]) -> Prompt {
         let mut user = format!("The draft: {}\n\nThe sources:", quoted(draft));
         found.iter().for_each(|found| user.push_str(&self.source_line(found)));
         Prompt { system: AFTERWARDS.trim_end().to_owned(), user }
     }
 
-    /// Citations for the answer, from summaries that have their own.
+    /// Asks for the citations of the answer, from summaries that have their own.
     pub(crate) fn citations_of_answer(
         &self,
         draft: &str,
@@ -196,7 +196,7 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join("\n\n---\n\n")
 }
 
-/// What came of a query, in words.
+/// Returns the result of a query as text.
 fn told(result: &Research, summary: impl Fn(&crate::Summary) -> String) -> String {
     match &result.outcome {
         Ok(found) => summary(found),
@@ -207,10 +207,10 @@ fn told(result: &Research, summary: impl Fn(&crate::Summary) -> String) -> Strin
     }
 }
 
-/// How much is told of why a search failed.
+/// The most tokens of the reason why a search failed.
 const WHY_TOKENS: usize = 100;
 
-/// The longest beginning of a text of at most so many tokens.
+/// Returns the longest beginning of a text of at most `tokens` tokens.
 pub(crate) fn head(text: &str, tokens: usize) -> &str {
     first_tokens(text, tokens, &Estimate)
 }

@@ -1,4 +1,4 @@
-//! A search as a tool of another agent: a calculator that is given a question.
+//! A search as a tool of another agent, which receives a question and returns a conclusion.
 
 use crate::DeepSearch;
 use foldback_agent::{SubAgentTool, SubAgents};
@@ -6,11 +6,11 @@ use foldback_core::ToolDefinition;
 use foldback_tool::{Effect, Tool, ToolSpec};
 use std::sync::Arc;
 
-/// How much a caller's conversation grows by, in tokens.
+/// The most tokens by which a caller's conversation grows.
 const CONCLUSION_TOKENS: usize = 1_000;
 
-/// The tool `research`: one of `searchers` works on a question by this search, in a todo of its own, below
-/// the caller's. It receives the question and nothing of the caller's conversation, which grows by
+/// Creates the tool `research`: one of `searchers` works on a question by this search, in a todo of its own,
+/// below the caller's. It receives the question and nothing of the caller's conversation, which grows by
 /// `{"step": "research", "args": {"question": ..}, "result": ..}`: the answer with its links, and nothing
 /// of what was read for it.
 #[must_use]

@@ -1,41 +1,41 @@
-//! How deep a search goes.
+//! The settings of a search.
 
 use foldback_agent::SettingError;
 use serde::{Deserialize, Serialize};
 
-/// How deep a search goes, and how it cites.
+/// The settings of a search: how deep it goes, and how it cites.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DeepSearchSettings {
-    /// How many queries the first round has at most.
+    /// The most queries of the first round.
     pub number_of_initial_queries: u32,
-    /// How many rounds of research there are at most.
+    /// The most rounds of research.
     pub max_research_loops: u32,
-    /// How many queries a later round has at most.
+    /// The most queries of a later round.
     pub max_follow_up_queries: u32,
-    /// How many queries are worked on at once.
+    /// The most queries that are worked on at once.
     pub max_parallel: usize,
-    /// How many passages a query brings at most.
+    /// The most passages of a query.
     pub passages: usize,
-    /// How many tokens of a passage a model reads at most.
+    /// The most tokens of a passage that a model reads.
     pub passage_tokens: usize,
-    /// How many tokens of a query's summary are kept at most.
+    /// The most tokens of a query's summary that are kept.
     pub summary_tokens: usize,
-    /// How often a model is asked again after a failure that passes.
+    /// How often a request is retried after a passing failure.
     pub retries: u32,
-    /// How citations come into a text.
+    /// How citations are added to a text.
     pub citing: Citing,
-    /// The heading of the list of sources behind the answer; without one there is no list.
+    /// The heading of the list of sources after the answer; without one there is no list.
     pub sources_heading: Option<String>,
-    /// The day, as models are told; without one they are told nothing.
+    /// The date, as it is given to models; without one, none is given.
     pub today: Option<String>,
-    /// How answers are drawn.
+    /// How answers are sampled.
     pub temperatures: Temperatures,
 }
 
 impl Default for DeepSearchSettings {
-    /// Three queries, two rounds, five passages a query, citations while writing.
+    /// Three queries, two rounds, five passages per query, citations while writing.
     fn default() -> Self {
         Self {
             number_of_initial_queries: 3,
@@ -54,21 +54,21 @@ impl Default for DeepSearchSettings {
     }
 }
 
-/// How citations come into a text that a model writes.
+/// How citations are added to a text that a model writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Citing {
-    /// The model marks what it writes as it writes it: `[citation:1]` in the summary of a search, and in
-    /// the answer the links of the summaries.
+    /// The model sets marks as it writes: `[citation:1]` in the summary of a search, and in the answer the
+    /// links of the summaries.
     #[default]
     WhileWriting,
-    /// The model writes a draft, and is asked in a second pass which words of it rest on which source.
-    /// Links are set behind those words; of the draft itself no byte changes.
+    /// The model writes a draft, and is asked in a second pass which words of it rest on which source. Links
+    /// are set after those words; no byte of the draft itself changes.
     Afterwards,
 }
 
-/// How answers are drawn, by what they are for: 0 for the likeliest. What is not set is the provider's
-/// choice.
+/// The temperatures by the purpose of a request; 0 gives the likeliest answer. Those that are not set are
+/// left to the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -84,7 +84,7 @@ pub struct Temperatures {
 }
 
 impl Default for Temperatures {
-    /// 1 where ideas are asked for, 0 where facts are.
+    /// 1 for requests for ideas, 0 for requests for facts.
     fn default() -> Self {
         let (ideas, facts) = (Some(1.0), Some(0.0));
         Self { queries: ideas, research: facts, reflection: ideas, answer: facts }
@@ -92,32 +92,32 @@ impl Default for Temperatures {
 }
 
 impl Temperatures {
-    /// The same, with queries drawn in this way.
+    /// Sets the temperature for queries.
     #[must_use]
     pub fn with_queries(self, queries: impl Into<Option<f64>>) -> Self {
         Self { queries: queries.into(), ..self }
     }
 
-    /// The same, with summaries of searches drawn in this way.
+    /// Sets the temperature for summaries of searches.
     #[must_use]
     pub fn with_research(self, research: impl Into<Option<f64>>) -> Self {
         Self { research: research.into(), ..self }
     }
 
-    /// The same, with what is missing drawn in this way.
+    /// Sets the temperature for the judgement of what is missing.
     #[must_use]
     pub fn with_reflection(self, reflection: impl Into<Option<f64>>) -> Self {
         Self { reflection: reflection.into(), ..self }
     }
 
-    /// The same, with the answer drawn in this way.
+    /// Sets the temperature for the answer.
     #[must_use]
     pub fn with_answer(self, answer: impl Into<Option<f64>>) -> Self {
         Self { answer: answer.into(), ..self }
     }
 }
 
-/// How much a question is worth.
+/// How much effort a question is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
@@ -134,7 +134,7 @@ impl Effort {
     /// Every effort, the least first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
 
-    /// The name: `low`, `medium`, `high`.
+    /// Returns the name: `low`, `medium`, `high`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -144,13 +144,13 @@ impl Effort {
         }
     }
 
-    /// The effort of this name.
+    /// Returns the effort with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|effort| effort.name() == name)
     }
 
-    /// How many queries the first round has, and how many rounds there are.
+    /// Returns the number of queries of the first round, and the number of rounds.
     #[must_use]
     pub fn queries_and_loops(self) -> (u32, u32) {
         match self {
@@ -162,90 +162,90 @@ impl Effort {
 }
 
 impl DeepSearchSettings {
-    /// The same, with at most this many queries in the first round.
+    /// Sets the most queries of the first round.
     #[must_use]
     pub fn with_number_of_initial_queries(self, number_of_initial_queries: u32) -> Self {
         Self { number_of_initial_queries, ..self }
     }
 
-    /// The same, with at most this many rounds of research.
+    /// Sets the most rounds of research.
     #[must_use]
     pub fn with_max_research_loops(self, max_research_loops: u32) -> Self {
         Self { max_research_loops, ..self }
     }
 
-    /// The same, with at most this many queries in a later round.
+    /// Sets the most queries of a later round.
     #[must_use]
     pub fn with_max_follow_up_queries(self, max_follow_up_queries: u32) -> Self {
         Self { max_follow_up_queries, ..self }
     }
 
-    /// The same, with this many queries worked on at once.
+    /// Sets the most queries that are worked on at once.
     #[must_use]
     pub fn with_max_parallel(self, max_parallel: usize) -> Self {
         Self { max_parallel, ..self }
     }
 
-    /// The same, with at most this many passages a query.
+    /// Sets the most passages of a query.
     #[must_use]
     pub fn with_passages(self, passages: usize) -> Self {
         Self { passages, ..self }
     }
 
-    /// The same, with at most this many tokens of a passage.
+    /// Sets the most tokens of a passage that a model reads.
     #[must_use]
     pub fn with_passage_tokens(self, passage_tokens: usize) -> Self {
         Self { passage_tokens, ..self }
     }
 
-    /// The same, with at most this many tokens of a query's summary.
+    /// Sets the most tokens of a query's summary that are kept.
     #[must_use]
     pub fn with_summary_tokens(self, summary_tokens: usize) -> Self {
         Self { summary_tokens, ..self }
     }
 
-    /// The same, with this many more tries after a failure that passes.
+    /// Sets how often a request is retried after a passing failure.
     #[must_use]
     pub fn with_retries(self, retries: u32) -> Self {
         Self { retries, ..self }
     }
 
-    /// The same, with citations that come into a text in this way.
+    /// Sets how citations are added to a text.
     #[must_use]
     pub fn with_citing(self, citing: Citing) -> Self {
         Self { citing, ..self }
     }
 
-    /// The same, with this heading over the list of sources, or without a list.
+    /// Sets the heading of the list of sources, or leaves the list out.
     #[must_use]
     pub fn with_sources_heading(self, sources_heading: impl Into<Option<String>>) -> Self {
         Self { sources_heading: sources_heading.into(), ..self }
     }
 
-    /// The same, with this day in the requests, or with none.
+    /// Sets the date that requests give, or gives none.
     #[must_use]
     pub fn with_today(self, today: impl Into<Option<String>>) -> Self {
         Self { today: today.into(), ..self }
     }
 
-    /// The same, with answers drawn in this way.
+    /// Sets the temperatures.
     #[must_use]
     pub fn with_temperatures(self, temperatures: Temperatures) -> Self {
         Self { temperatures, ..self }
     }
 
-    /// The same with as many queries and rounds as an effort has.
+    /// Sets the queries and rounds to those of an effort.
     #[must_use]
     pub fn with_effort(self, effort: Effort) -> Self {
         let (number_of_initial_queries, max_research_loops) = effort.queries_and_loops();
         Self { number_of_initial_queries, max_research_loops, ..self }
     }
 
-    /// The same with what `given` has for `NUMBER_OF_INITIAL_QUERIES` and `MAX_RESEARCH_LOOPS`: the
-    /// environment, say, under names of the caller's choice.
+    /// Overrides settings with what `given` returns for `NUMBER_OF_INITIAL_QUERIES` and `MAX_RESEARCH_LOOPS`,
+    /// such as values from the environment under names of the caller's choice.
     ///
     /// # Errors
-    /// When one of them is no number from 1 on.
+    /// When one of them is not a number of at least 1.
     pub fn overridden(
         self,
         given: impl Fn(&'static str) -> Option<String>,
@@ -265,10 +265,10 @@ impl DeepSearchSettings {
         })
     }
 
-    /// Refuses settings by which nothing could be found, read or said.
+    /// Refuses settings by which nothing could be found, read or answered.
     ///
     /// # Errors
-    /// When a number leaves nothing, a temperature is none, or words are blank or do not stay on a line.
+    /// When a number is 0, a temperature is out of range, or a text is blank or longer than one line.
     pub fn check(&self) -> Result<(), SettingError> {
         for (name, number) in [
             ("number_of_initial_queries", u64::from(self.number_of_initial_queries)),

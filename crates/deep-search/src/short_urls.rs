@@ -11,28 +11,28 @@ pub struct ShortUrls {
     prefix: String,
 }
 
-/// What a statement rests on.
+/// A source that a statement rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Source {
     /// The words of a link to it.
     pub label: String,
     /// The URL that stands for it while models write.
     pub short_url: String,
-    /// Its own URL, as the search gave it.
+    /// Its own URL, as the search returned it.
     pub url: String,
-    /// Its title, as the search gave it.
+    /// Its title, as the search returned it.
     pub title: String,
-    /// Where in the document the text stands that was read, in bytes, where the search knows.
+    /// The place in the document of the text that was read, in bytes, if the search knows it.
     pub bytes: Option<Range<u64>>,
 }
 
 impl Source {
-    /// A link to the short URL.
+    /// Returns a link to the short URL.
     pub(crate) fn short_link(&self) -> Link {
         Link { label: self.label.clone(), url: self.short_url.clone() }
     }
 
-    /// A link to the source itself.
+    /// Returns a link to the source itself.
     pub(crate) fn link(&self) -> Link {
         Link { label: self.label.clone(), url: link_safe(&self.url) }
     }
@@ -43,15 +43,15 @@ impl Source {
 pub struct Restored {
     /// The text.
     pub text: String,
-    /// The sources whose URLs stand in it, each once, in the order in which they are named first.
+    /// The sources whose URLs it holds, each once, in the order of their first mention.
     pub used: Vec<Source>,
-    /// What looks like a short URL of the run and is none, each once; in the text it is as it was.
+    /// What looks like a short URL of the run but is not, each once; the text keeps it unchanged.
     pub invented: Vec<String>,
 }
 
 impl ShortUrls {
-    /// Short URLs of the run of this name, about this request. Their host is made of both, so that no
-    /// document can hold one of them, and leads nowhere (`.invalid` is reserved for that).
+    /// Creates the short URLs of the run with this name, for this request. Their host is derived from both, so
+    /// that no document can hold one of them, and it leads nowhere (`.invalid` is reserved for that).
     #[must_use]
     pub fn of_run(run: &str, request: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -62,14 +62,14 @@ impl ShortUrls {
         Self::under(&format!("https://s-{}.invalid", hash.get(..6).unwrap_or_default()))
     }
 
-    /// Short URLs under another: `https://host/id/1-0`.
+    /// Creates short URLs under a prefix: `https://host/id/1-0`.
     #[must_use]
     pub fn under(prefix: &str) -> Self {
         Self { prefix: format!("{}/id/", prefix.trim_end_matches('/')) }
     }
 
-    /// The short URLs of what a query found, in its order. The same URL has the same one, which is that
-    /// of the place where it stands first.
+    /// Returns the short URLs of what a query found, in its order. Equal URLs share the short URL of their first
+    /// place.
     ///
     /// ```
     /// use foldback_deep_search::ShortUrls;
@@ -89,8 +89,8 @@ impl ShortUrls {
         places.map(|place| format!("{}{query}-{place}", self.prefix)).collect()
     }
 
-    /// Puts the sources' own URLs where their short ones stand. A short URL is a whole word of a text:
-    /// `…/id/1-1` is not restored inside `…/id/1-10`. What `sources` does not hold stays, and is told.
+    /// Replaces short URLs with the sources' own. A short URL is a whole word of a text: `…/id/1-1` is not
+    /// restored inside `…/id/1-10`. A short URL that `sources` does not hold stays, and is reported.
     #[must_use]
     pub fn restore(&self, text: &str, sources: &[Source]) -> Restored {
         let known: HashMap<&str, &Source> =
@@ -121,8 +121,8 @@ impl ShortUrls {
         restored
     }
 
-    /// Whatever begins like a short URL in a text is made a plain word, and given: nobody who wrote the
-    /// text knows one.
+    /// Replaces whatever begins like a short URL in a text with plain words, and returns it: the author of the
+    /// text cannot know a real one.
     pub(crate) fn disarm(&self, text: &str) -> (String, Vec<String>) {
         let mut out = String::with_capacity(text.len());
         let mut invented = Vec::new();
@@ -137,8 +137,8 @@ impl ShortUrls {
         (out, invented)
     }
 
-    /// Where words that begin like a short URL stand: to the end of what a URL may hold, without the
-    /// punctuation behind it.
+    /// Finds the words that begin like a short URL, up to the last character that a URL may hold, without the
+    /// punctuation after it.
     fn words(&self, text: &str) -> Vec<Range<usize>> {
         let mut words = Vec::new();
         let mut from = 0;
@@ -155,7 +155,7 @@ impl ShortUrls {
     }
 }
 
-/// Whether a URL goes on with this character. Brackets end it: a short URL has none.
+/// Returns whether a URL continues with this character. Brackets end it: a short URL has none.
 fn is_url_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._~:/?#@!$&'*+,;=%".contains(c)
 }

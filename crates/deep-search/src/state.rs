@@ -1,4 +1,4 @@
-//! What a search knows, node by node, and where it goes on.
+//! The state of a search, node by node, and its next step.
 
 use crate::{Citation, Marks, Reflection, Source, insert_citations};
 use foldback_core::{Message, first_chars};
@@ -7,24 +7,24 @@ use std::ops::Range;
 use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
-/// The state of a search. Nodes read of it what they need, and give an [`Update`]; nothing that stands
-/// in it is changed by that, lists are appended to.
+/// The state of a search. Nodes read what they need from it and return an [`Update`], which appends to the
+/// lists and changes nothing that is already in the state.
 #[derive(Clone, Debug, Default)]
 pub struct DeepSearchState {
-    /// The conversation: what was asked, and at the end the answer.
+    /// The conversation: the request, and at the end the answer.
     pub messages: Vec<Arc<Message>>,
-    /// The queries that were made, each at its number less one.
+    /// The queries that were made, each at its number minus one.
     pub search_query: Vec<Query>,
-    /// What came of them, in the same order.
+    /// Their results, in the same order.
     pub web_research_result: Vec<Research>,
-    /// The sources that the summaries rest on, in their order; a URL that several queries brought is
-    /// there for each of them.
+    /// The sources that the summaries rest on, in their order; a URL that several queries found is listed
+    /// for each of them.
     pub sources_gathered: Vec<Source>,
-    /// How many queries the first round has at most.
+    /// The most queries of the first round.
     pub initial_search_query_count: u32,
-    /// How many rounds there are at most.
+    /// The most rounds.
     pub max_research_loops: u32,
-    /// How many rounds there were.
+    /// The number of rounds so far.
     pub research_loop_count: u32,
     /// The model that reflects.
     pub reasoning_model: String,
@@ -33,27 +33,27 @@ pub struct DeepSearchState {
 /// A query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Query {
-    /// Its number, from 1 on, over all rounds without a gap.
+    /// Its number, counted from 1 over all rounds without a gap.
     pub id: u32,
-    /// Its words.
+    /// Its text.
     pub query: String,
 }
 
-/// What came of a query.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Research {
     /// The query.
     pub query: Query,
-    /// The summary, or why there is none.
+    /// The summary, or the reason why there is none.
     pub outcome: Result<Summary, String>,
 }
 
-/// What the passages that a query brought say.
+/// A summary of the passages that a query found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// The text, without citations.
     pub text: String,
-    /// What of it rests on which source.
+    /// Which parts of it rest on which source.
     pub grounding: Vec<Grounding>,
     /// The sources that it rests on.
     pub sources: Vec<Source>,
@@ -66,7 +66,7 @@ pub struct Summary {
 pub struct Grounding {
     /// The stretch, in bytes of the summary's text.
     pub segment: Range<usize>,
-    /// The place of the source among those of the summary.
+    /// The index of the source among those of the summary.
     pub source: usize,
 }
 
@@ -75,7 +75,7 @@ pub struct Grounding {
 pub enum Update {
     /// The query node: the first queries.
     Queries(Vec<Query>),
-    /// The research nodes of a round: what came of each query, by number.
+    /// The research nodes of a round: the result of each query, by number.
     Research(Vec<Research>),
     /// The reflection node: the queries of another round.
     FollowUps(Vec<Query>),
@@ -83,32 +83,32 @@ pub enum Update {
     Answered(Arc<Message>, Vec<Source>),
 }
 
-/// What the reflection node knows.
+/// The state of the reflection node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReflectionState {
     /// Whether the question can be answered from what there is.
     pub is_sufficient: bool,
     /// What is missing.
     pub knowledge_gap: String,
-    /// The queries that may bring it.
+    /// The queries that may find it.
     pub follow_up_queries: Vec<String>,
-    /// How many rounds there were, this one included.
+    /// The number of rounds, including this one.
     pub research_loop_count: u32,
-    /// How many queries were made.
+    /// The number of queries that were made.
     pub number_of_ran_queries: u32,
 }
 
-/// Where a search goes on.
+/// The next step of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Another round, with a research node for each of these.
     WebResearch(Vec<Query>),
-    /// The answer, and why.
+    /// The answer, for this reason.
     FinalizeAnswer(&'static str),
 }
 
 impl DeepSearchState {
-    /// Takes what a node gives.
+    /// Applies the update of a node.
     pub fn apply(&mut self, update: Update) {
         match update {
             Update::Queries(queries) | Update::FollowUps(queries) => {
@@ -128,7 +128,7 @@ impl DeepSearchState {
         }
     }
 
-    /// The state of the reflection node after a reflection.
+    /// Returns the state of the reflection node after a reflection.
     #[must_use]
     pub fn reflected(&self, reflection: Reflection) -> ReflectionState {
         let Reflection { is_sufficient, knowledge_gap, follow_up_queries } = reflection;
@@ -141,8 +141,8 @@ impl DeepSearchState {
         }
     }
 
-    /// Where it goes on after a reflection. Follow-up queries that were answered already are not asked
-    /// again, nor are there more than `most`; without any, nothing more can be found out.
+    /// Returns the next step after a reflection. Follow-up queries that were already answered are dropped, and
+    /// at most `most` are kept; without any, the answer is written.
     #[must_use]
     pub fn route(&self, reflection: &ReflectionState, most: u32) -> Route {
         if reflection.is_sufficient {
@@ -165,8 +165,7 @@ impl DeepSearchState {
     }
 }
 
-/// Queries with their numbers behind those of `ran` others: without those that are blank or stand there
-/// twice, at most `most`.
+/// Numbers queries after `ran` others: at most `most`, without blank ones and repetitions.
 pub(crate) fn numbered<'q>(
     queries: impl IntoIterator<Item = &'q str>,
     ran: u32,
@@ -184,21 +183,21 @@ pub(crate) fn numbered<'q>(
     ids.zip(distinct).map(|(id, query)| Query { id, query: query.to_owned() }).collect()
 }
 
-/// No query is longer, in characters.
+/// The longest query, in characters.
 const MAX_QUERY: usize = 300;
 
-/// A query up to the longest one.
+/// Cuts a query to the longest length.
 fn bounded(query: &str) -> &str {
     first_chars(query, MAX_QUERY).trim_end()
 }
 
-/// Whether two queries are one, but for case, width, punctuation and spaces.
+/// Returns whether two queries are the same but for case, width, punctuation and spaces.
 fn same(one: &str, other: &str) -> bool {
     words(one) == words(other)
 }
 
-/// What is searched for in a query: its letters and numbers, and the signs that are part of a name
-/// (`C++`, `C#`). Spaces part words, but not in Chinese.
+/// Returns what a query searches for: its letters and numbers, and the signs that are part of a name
+/// (`C++`, `C#`). Spaces separate words, but not in Chinese.
 fn words(query: &str) -> String {
     let composed: String = query.nfkc().flat_map(char::to_lowercase).collect();
     let is_word = |c: char| c.is_alphanumeric() || "+#".contains(c);
@@ -215,7 +214,7 @@ fn words(query: &str) -> String {
 }
 
 impl Summary {
-    /// The text with a link to the short URL of its source behind each stretch.
+    /// Returns the text with a link to the short URL of its source after each stretch.
     #[must_use]
     pub fn with_links(&self) -> String {
         let citations: Vec<Citation> = self
@@ -231,7 +230,7 @@ impl Summary {
         insert_citations(&self.text, &citations)
     }
 
-    /// The text with marks instead: each source has the number that `number` gives it.
+    /// Returns the text with marks instead; each source has the number that `number` returns for it.
     pub(crate) fn with_marks(&self, marks: &Marks, number: impl Fn(&Source) -> usize) -> String {
         let mut grounding: Vec<&Grounding> = self.grounding.iter().collect();
         grounding.sort_by_key(|grounding| grounding.segment.end);

@@ -1,4 +1,4 @@
-//! What a model answers in a fixed shape.
+//! Answers of a model in a fixed shape.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,7 +12,7 @@ pub struct SearchQueryList {
     pub rationale: String,
 }
 
-/// What is still missing.
+/// A judgement of what is still missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reflection {
     /// Whether the question can be answered from what there is.
@@ -20,12 +20,12 @@ pub struct Reflection {
     /// What is missing.
     #[serde(deserialize_with = "or_empty")]
     pub knowledge_gap: String,
-    /// The queries that may bring it.
+    /// The queries that may find it.
     #[serde(deserialize_with = "or_empty")]
     pub follow_up_queries: Vec<String>,
 }
 
-/// A value, or `null` for an empty one.
+/// Reads a value; `null` is read as an empty one.
 fn or_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -34,7 +34,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// An answer that has not the shape that was asked for.
+/// The error for an answer that does not have the shape that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the answer is not a {shape}: {why}; expected one JSON object like {example}")]
 pub struct ShapeError {
@@ -51,13 +51,13 @@ pub(crate) trait Shape: DeserializeOwned {
     const NAME: &'static str;
     const EXAMPLE: &'static str;
 
-    /// What the types do not say.
+    /// Checks what the types do not express.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Reads an answer: the last JSON object of the shape in it, behind what the model thought, whatever
-    /// stands around.
+    /// Reads an answer: the last JSON object of the shape in it, after the model's thoughts, whatever text
+    /// surrounds it.
     fn read(answer: &str) -> Result<Self, ShapeError> {
         let error = |why| ShapeError { shape: Self::NAME, why, example: Self::EXAMPLE };
         let mut rest = answer.rsplit_once("</think>").map_or(answer, |(_, said)| said);
@@ -86,7 +86,7 @@ pub(crate) trait Shape: DeserializeOwned {
     }
 }
 
-/// Of an answer, so many braces are tried as the beginning of the object.
+/// The most braces of an answer that are tried as the beginning of the object.
 const MAX_TRIES: usize = 64;
 
 impl Shape for SearchQueryList {
@@ -109,7 +109,7 @@ impl SearchQueryList {
     /// Reads a model's answer.
     ///
     /// # Errors
-    /// When there is no such object in it, or it holds no query.
+    /// When it holds no such object, or the object has no query.
     pub fn parse(answer: &str) -> Result<Self, ShapeError> {
         Self::read(answer)
     }
@@ -119,7 +119,7 @@ impl Reflection {
     /// Reads a model's answer.
     ///
     /// # Errors
-    /// When there is no such object in it.
+    /// When it holds no such object.
     pub fn parse(answer: &str) -> Result<Self, ShapeError> {
         Self::read(answer)
     }

@@ -1,4 +1,4 @@
-//! A tool that searches, as a backend: a search engine's, or one of a server.
+//! A search tool as a backend: that of a search engine, or one of a server.
 
 use crate::{Passage, SearchBackend};
 use foldback_tool::{CallContext, Tool, ToolError, ToolOutput};
@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;
 
-/// A tool that is given a query and answers results, as something to search in: [`SearchBackend`].
+/// A [`SearchBackend`] made of a tool that takes a query and answers with results.
 ///
-/// The query goes to its argument `query`, `q`, `question` or `search`, else to the one that it cannot do
-/// without. Results are read out of JSON: a list, or one in a member such as `results`; each has an address
-/// (`url`, `link`, `uri`, `path`, `id`), a title and a text (`content`, `snippet`, `text`). An answer in
-/// words is one result, whose address is the tool's name.
+/// The query goes to its argument `query`, `q`, `question` or `search`, otherwise to its only required one.
+/// Results are read from JSON: a list, or one in a member such as `results`; each has an address (`url`,
+/// `link`, `uri`, `path`, `id`), a title and a text (`content`, `snippet`, `text`). A plain-text answer is one
+/// result, whose address is the tool's name.
 pub struct ToolSearch {
     tool: Arc<dyn Tool>,
     argument: String,
@@ -33,10 +33,10 @@ const TEXTS: [&str; 8] =
     ["content", "text", "snippet", "body", "description", "summary", "excerpt", "page_content"];
 
 impl ToolSearch {
-    /// Searches with this tool.
+    /// Creates a search with this tool.
     ///
     /// # Errors
-    /// When none of its arguments takes a query: a sentence that says which there are.
+    /// When none of its arguments takes a query; the error is a sentence that says what was expected.
     pub fn new(tool: Arc<dyn Tool>) -> Result<Self, String> {
         let argument = query_argument(&tool.spec().definition.parameters);
         let name = tool.spec().name();
@@ -47,7 +47,7 @@ impl ToolSearch {
     }
 }
 
-/// The argument that takes a query, by the schema of all of them.
+/// Returns the argument that takes a query, by the schema of the arguments.
 fn query_argument(parameters: &str) -> Option<String> {
     let schema: Value = serde_json::from_str(parameters).ok()?;
     let properties = schema.get("properties")?.as_object()?;
@@ -61,7 +61,7 @@ fn query_argument(parameters: &str) -> Option<String> {
     named.copied().or_else(required).map(str::to_owned)
 }
 
-/// The results in an answer, best first.
+/// Returns the results in an answer, best first.
 fn passages(tool: &str, output: &ToolOutput) -> Vec<Passage> {
     let text = &output.data.text;
     let json = output.data.structured.as_deref().unwrap_or(text);
@@ -85,14 +85,14 @@ fn passages(tool: &str, output: &ToolOutput) -> Vec<Passage> {
             _ => return None,
         };
         let text = text.or_else(|| title.clone())?;
-        // Two results without an address are two sources all the same.
+        // Two results without an address are still two sources.
         let url = url.unwrap_or_else(|| format!("{tool}#{}", at + 1));
         Some(Passage { title: title.unwrap_or_else(|| url.clone()), url, text, bytes: None })
     };
     found.iter().enumerate().filter_map(passage).collect()
 }
 
-/// The list of results: the answer itself, or a member of it, as deep as one more.
+/// Returns the list of results: the answer itself, a member of it, or a member of such a member.
 fn results(answer: &Value) -> Option<&Vec<Value>> {
     match answer {
         Value::Array(results) => Some(results),
@@ -110,7 +110,7 @@ fn results(answer: &Value) -> Option<&Vec<Value>> {
     }
 }
 
-/// The first of these members that says something: a text, or a number as one.
+/// Returns the first of these members that has a value: a text, or a number as text.
 fn first(members: &Map<String, Value>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| match members.get(*name)? {
         Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),

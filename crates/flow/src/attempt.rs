@@ -1,36 +1,36 @@
-//! One attempt at a step, and what is made of how it ended.
+//! One attempt at a step, and how its ending is read.
 
 use crate::requests::{blocked, lines, one_line};
 use foldback_agent::{Purpose, Report, Stop, TerminateStatus};
 use foldback_core::{Estimate, ItemState, excerpt};
 use foldback_llm::ModelErrorKind;
 
-/// How much is told of why an attempt failed.
+/// The most tokens of the reason why an attempt failed.
 const REASON_TOKENS: usize = 200;
 
-/// How much of a summary is recorded, and told to whoever watches.
+/// The most tokens of a summary that are recorded and reported to observers.
 const TOLD_TOKENS: usize = 2_000;
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     /// The step is done; its summary.
     Done(String),
-    /// It is not, and why. A run that is resumed comes to the same.
+    /// It is not, for this reason. A resumed run comes to the same result.
     Failed(String),
-    /// The model does not take what it was asked there, and why. No journal has that.
+    /// The model did not accept a request, for this reason. No journal records that.
     Refused(String),
-    /// The whole flow has to end with it.
+    /// The whole flow has to end.
     Over(Stop),
 }
 
 impl Attempt {
-    /// What is made of how a run of the agent ended. Only what says that it is done is done.
+    /// Reads how a run of the agent ended. A step is done only if the run says so.
     pub(crate) fn of(report: &Report) -> Self {
         let ending = &report.trajectory.outcome;
         let words = ending.told();
         let words = words.trim();
-        // A reason stands in the plan, on a line of its own.
+        // A reason is one line of the plan.
         let bounded = |reason: &str| excerpt(&one_line(reason), REASON_TOKENS, &Estimate).text;
         match &ending.stop {
             stop @ (Stop::Answered | Stop::CutOff) => match blocked(words) {
@@ -47,19 +47,19 @@ impl Attempt {
                 Self::Failed(format!("{} ({})", ending.stop, steps(report)))
             }
             Stop::ModelFailed { message } => match last_error(report) {
-                // It answered what cannot be used, and the journal has that.
+                // The answer cannot be used, and the journal has recorded it.
                 None | Some(ModelErrorKind::Response) => Self::Failed(bounded(message)),
                 Some(ModelErrorKind::ContextLength | ModelErrorKind::Request) => {
                     Self::Refused(bounded(message))
                 }
-                // That says nothing about the step; a resumed run asks again.
+                // Such a failure says nothing about the step; a resumed run asks again.
                 Some(_) => Self::Over(ending.stop.clone()),
             },
             over => Self::Over(over.clone()),
         }
     }
 
-    /// Where the step's item stands, and what is told of it.
+    /// Returns the state of the step's item, and the text that reports it.
     pub(crate) fn handed_back(&self) -> (ItemState, String) {
         match self {
             Self::Done(summary) => (ItemState::Completed, told_of(summary)),
@@ -69,17 +69,17 @@ impl Attempt {
     }
 }
 
-/// A summary as far as it is recorded, and told to whoever watches.
+/// Returns the part of a summary that is recorded and reported to observers.
 pub(crate) fn told_of(summary: &str) -> String {
     excerpt(&lines(summary), TOLD_TOKENS, &Estimate).text
 }
 
-/// How often the model was asked step by step.
+/// Returns the number of requests in the step-by-step loop.
 fn steps(report: &Report) -> usize {
     report.trajectory.model_calls().filter(|call| call.purpose == Purpose::REACT).count()
 }
 
-/// How the last call of the model failed, if it did.
+/// Returns how the last request to the model failed, if it did.
 fn last_error(report: &Report) -> Option<ModelErrorKind> {
     let last = report.trajectory.model_calls().last()?;
     ModelErrorKind::from_name(&last.error.as_ref()?.kind)

@@ -1,4 +1,4 @@
-//! A flow while it goes on: one step after the other, until none is open.
+//! A running flow: one step after the other, until none is open.
 
 mod step_work;
 
@@ -19,35 +19,35 @@ use std::collections::BTreeMap;
 use std::fmt;
 use step_work::RefusedStep;
 
-/// A flow while it goes on.
+/// A running flow.
 pub(crate) struct Drive<'a> {
     settings: &'a FlowSettings,
     /// The run as it was given.
     whole: &'a StrategyRun<'a>,
-    /// The same within the bounds of the flow.
+    /// The same run within the limits of the flow.
     run: StrategyRun<'a>,
     executors: Vec<StepExecutor>,
-    /// The attempts that the model refused in earlier lives.
+    /// The attempts that the model refused in earlier processes.
     refused: Vec<RefusedStep>,
     requests: Requests<'a>,
     plan: TextPlan,
-    /// What came of the steps that are done, and why others are blocked.
+    /// The results of the steps that are done, and the reasons why others are blocked.
     results: Results,
     /// How often each step was tried.
     tries: BTreeMap<usize, u32>,
     replans: u32,
 }
 
-/// Why a flow does not go on.
+/// The reason why a flow does not continue.
 enum Halt {
-    /// It has come to an end that is not its own.
+    /// It was ended from outside.
     Over(Stop),
-    /// Something failed that no run can go on without.
+    /// Something failed without which no run can continue.
     Failed(AgentError),
 }
 
 impl<'a> Drive<'a> {
-    /// Goes through a flow. `run` is `whole` within the bounds of the flow.
+    /// Runs a flow. `run` is `whole` within the limits of the flow.
     pub(crate) async fn run(
         settings: &'a FlowSettings,
         whole: &'a StrategyRun<'a>,
@@ -92,7 +92,7 @@ impl<'a> Drive<'a> {
         self.sum_up(context, true).await
     }
 
-    /// Has the model make the plan, or makes a general one.
+    /// Has the model make the plan, or falls back to a general one.
     async fn make_plan(&mut self, context: &mut dyn ContextManager) -> Result<(), Halt> {
         let response = self.ask(Flow::PLAN, "plan", self.requests.plan()).await?;
         let (title, steps) = match response.as_ref().and_then(planned) {
@@ -102,10 +102,10 @@ impl<'a> Drive<'a> {
                     None => "the model made no plan".to_owned(),
                     Some((_, steps)) => {
                         let many = steps.len();
-                        format!("the plan has {many} steps, and at most {MAX_STEPS} are taken")
+                        format!("the plan has {many} steps, and at most {MAX_STEPS} are allowed")
                     }
                 };
-                self.note(format_args!("{why}; a general one takes its place"));
+                self.note(format_args!("{why}; a general plan is used instead"));
                 let general = ["Analyze request", "Execute task", "Verify results"];
                 (None, general.map(str::to_owned).into())
             }
@@ -116,7 +116,7 @@ impl<'a> Drive<'a> {
         self.record(context, &self.plan.to_string())
     }
 
-    /// Has the rest of the plan made anew behind a step that cannot be done, and says whether it was.
+    /// Has the rest of the plan after a step that cannot be done remade, and returns whether it was.
     async fn replan(
         &mut self,
         context: &mut dyn ContextManager,
@@ -124,9 +124,7 @@ impl<'a> Drive<'a> {
         reason: &str,
     ) -> Result<bool, Halt> {
         if self.replans >= self.settings.max_replans {
-            self.note(format_args!(
-                "step {at} is blocked, and the plan may not be made anew again"
-            ));
+            self.note(format_args!("step {at} is blocked, and the plan may not be remade again"));
             return Ok(false);
         }
         self.replans += 1;
@@ -135,7 +133,7 @@ impl<'a> Drive<'a> {
         self.take_rest(context, at, response.as_ref())
     }
 
-    /// Has the model look at the rest of the plan behind a step that is done, where that is wanted.
+    /// Has the model review the rest of the plan after a step that is done, if that is wanted.
     async fn look_again(
         &mut self,
         context: &mut dyn ContextManager,
@@ -149,8 +147,8 @@ impl<'a> Drive<'a> {
         Ok(true)
     }
 
-    /// Puts the steps that an answer plans in the place of those behind a step, and says whether there
-    /// were any.
+    /// Replaces the steps after a step with those that an answer plans, and returns whether there were
+    /// any.
     fn take_rest(
         &mut self,
         context: &mut dyn ContextManager,
@@ -162,7 +160,7 @@ impl<'a> Drive<'a> {
         let mut texts: Vec<String> = texts.take(at + 1).collect();
         texts.extend(behind(&texts, rest));
         if texts.len() > at + 1 + MAX_STEPS || texts.len() > 2 * MAX_STEPS {
-            self.note(format_args!("the rest of the plan has too many steps, and is not taken"));
+            self.note(format_args!("the rest of the plan has too many steps, and is not used"));
             return Ok(false);
         }
         self.plan.replace_steps(texts);
@@ -191,8 +189,8 @@ impl<'a> Drive<'a> {
         Ok(Ending { stop, answer: Some(answer) })
     }
 
-    /// Asks the model; `None` for an answer that cannot be read, which is one for good: a resumed run
-    /// finds it again.
+    /// Asks the model; `None` stands for an answer that cannot be read. Such an answer is final: a resumed
+    /// run finds it again.
     async fn ask(
         &self,
         purpose: Purpose,
@@ -208,19 +206,19 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The end of a flow. One that nobody else cancelled was cancelled because its time is over.
+    /// Returns the end of a flow. A cancellation that came from nobody else means that its time is over.
     fn over(&self, stop: Stop) -> Halt {
         let is_own = stop == Stop::Cancelled && !self.whole.task().cancelled.is_cancelled();
         Halt::Over(if is_own { Stop::Exhausted { resource: Resource::Time } } else { stop })
     }
 
-    /// The ending of a flow that was broken off: how far it came is told without asking anybody.
+    /// Returns the ending of a flow that was broken off: it reports the progress without a request.
     fn broken_off(&self, stop: Stop) -> Ending {
         let came_somewhere = stop != Stop::Cancelled && !self.results.is_empty();
         Ending { answer: came_somewhere.then(|| self.page()), stop }
     }
 
-    /// The plan, and what came of its steps.
+    /// Returns the plan and the results of its steps as text.
     fn page(&self) -> String {
         let results = self
             .results
@@ -229,7 +227,7 @@ impl<'a> Drive<'a> {
         format!("{}{}", self.plan, results.collect::<String>())
     }
 
-    /// Gives the context, and whoever watches, the plan as it stands.
+    /// Shows the current plan to the context and to observers.
     fn show(&self, context: &mut dyn ContextManager) -> Result<(), ContextError> {
         if let Some(planning) = &self.settings.planning {
             planning.show(&self.plan);
@@ -259,7 +257,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// Who works on steps: those of the settings, or the agent itself; all with the agent's journal.
+/// Returns the executors: those of the settings, or the agent itself; all with the agent's journal.
 fn executors(settings: &FlowSettings, agent: &Agent) -> Vec<StepExecutor> {
     let mut executors = settings.executors.clone();
     if let Some(journal) = agent.executor().journal() {
@@ -271,7 +269,7 @@ fn executors(settings: &FlowSettings, agent: &Agent) -> Vec<StepExecutor> {
     executors
 }
 
-/// What a model plans behind steps that stay. It may have written these once more.
+/// Returns what a model plans after the steps that stay. It may have repeated those.
 fn behind(staying: &[String], mut rest: Vec<String>) -> Vec<String> {
     let whole = staying.len();
     let done = whole.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Who works on a step.
+//! The executors of steps.
 
 use foldback_agent::{Agent, SettingError, Strategy};
 use std::sync::Arc;
@@ -7,39 +7,39 @@ use unicode_normalization::UnicodeNormalization;
 /// An agent that works on steps of a flow.
 #[derive(Clone, Debug)]
 pub struct StepExecutor {
-    /// The name by which steps call it, in brackets; upper and lower case are one.
+    /// The name by which steps call it, in brackets; case does not matter.
     pub name: String,
-    /// What it is good at, for whoever makes the plan.
+    /// What it is good at, as text for the planner.
     pub description: String,
     /// The agent. It works with the journal of the flow's agent.
     pub agent: Agent,
-    /// How it goes about a step; else as the flow's settings say.
+    /// How it works on a step; without one, as the flow's settings say.
     pub strategy: Option<Arc<dyn Strategy>>,
 }
 
 impl StepExecutor {
-    /// An agent with a name.
+    /// Creates an executor from an agent and a name.
     #[must_use]
     pub fn new(name: &str, description: &str, agent: Agent) -> Self {
         let (name, description) = (name.to_owned(), description.to_owned());
         Self { name, description, agent, strategy: None }
     }
 
-    /// Agents without names of their own: `agent_0`, `agent_1`, ..
+    /// Creates executors with default names: `agent_0`, `agent_1`, ..
     #[must_use]
     pub fn numbered(agents: impl IntoIterator<Item = Agent>) -> Vec<Self> {
         let numbered = agents.into_iter().enumerate();
         numbered.map(|(n, agent)| Self::new(&format!("agent_{n}"), "", agent)).collect()
     }
 
-    /// The name as a plan writes it.
+    /// Returns the name as a plan writes it.
     pub(crate) fn tag(&self) -> String {
         self.name.to_uppercase()
     }
 }
 
-/// Whom a step's text calls: the first name in brackets that one of them has. A step that calls nobody is
-/// the first one's.
+/// Returns the executor that a step's text calls: the first name in brackets that one of them has. A step that
+/// calls none goes to the first one.
 pub(crate) fn executor_of<'a>(
     step: &str,
     executors: &'a [StepExecutor],
@@ -47,7 +47,7 @@ pub(crate) fn executor_of<'a>(
     tags(step).find_map(|tag| named(tag, executors)).or_else(|| executors.first())
 }
 
-/// The name that a step's text begins with, where nobody has it, and who works on the step then.
+/// Returns the name that a step's text begins with, if no executor has it, and the executor of the step instead.
 pub(crate) fn unknown<'s, 'e>(
     step: &'s str,
     executors: &'e [StepExecutor],
@@ -57,24 +57,24 @@ pub(crate) fn unknown<'s, 'e>(
     tags(step).all(|tag| named(tag, executors).is_none()).then_some((tag.trim(), first))
 }
 
-/// Refuses names by which nobody could be called.
+/// Refuses names by which no executor could be called.
 pub(crate) fn check(executors: &[StepExecutor]) -> Result<(), SettingError> {
     for (at, StepExecutor { name, .. }) in executors.iter().enumerate() {
         let wrong = |expected| Err(SettingError::new("the name of an executor", name, expected));
         if name.trim().is_empty() || name.contains(char::is_control) {
-            return wrong("a word or a few on one line");
+            return wrong("a word or a few words on one line");
         }
         if name.contains(OPENING) || name.contains(CLOSING) {
             return wrong("a name without brackets");
         }
         if executors.iter().take(at).any(|other| is_named(other, name)) {
-            return wrong("a name that no other has");
+            return wrong("a name that no other executor has");
         }
     }
     Ok(())
 }
 
-/// Who has a name, in whatever width and case it is written.
+/// Returns the executor with a name, in whatever width and case it is written.
 fn named<'e>(tag: &str, executors: &'e [StepExecutor]) -> Option<&'e StepExecutor> {
     executors.iter().find(|executor| is_named(executor, tag))
 }
@@ -92,7 +92,7 @@ fn is_named(executor: &StepExecutor, name: &str) -> bool {
 const OPENING: [char; 3] = ['[', '【', '［'];
 const CLOSING: [char; 3] = [']', '】', '］'];
 
-/// What stands in brackets, in order.
+/// Returns the texts in brackets, in order.
 fn tags(text: &str) -> impl Iterator<Item = &str> {
     let openings = text.match_indices(OPENING);
     openings.filter_map(|(at, bracket)| {

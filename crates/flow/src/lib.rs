@@ -1,15 +1,15 @@
-//! Flow: a strategy by which a model makes a plan of texts, and each step is worked on by itself; and the
+//! Flow: a strategy in which a model makes a plan of texts and each step is worked on separately; and the
 //! tool by which a model keeps such plans.
 //!
 //! - A [`Flow`] goes through the steps in order. Each is worked on in a context of its own, by the
-//!   [executor](StepExecutor) that the step names and by any strategy; what fails is tried again, then
-//!   planned anew.
-//! - A [`TextPlan`] is a plan whose steps are texts. [`Plans`] are several, which change by a
-//!   [`PlanCommand`]; the [`PlanningTool`] lets a model of any strategy keep them.
+//!   [executor](StepExecutor) that the step names and by any strategy; a step that fails is retried, and
+//!   then the rest is replanned.
+//! - A [`TextPlan`] is a plan whose steps are texts. [`Plans`] is a set of them, which a [`PlanCommand`]
+//!   changes; the [`PlanningTool`] lets a model keep them under any strategy.
 //!
 //! It is **not** the planner of tool calls: plans whose steps are calls with arguments, which a program can
-//! check and run beside each other, are `foldback-planner`'s, and `OnePlan` in `foldback-agent` goes by
-//! them. It uses of the agent what any strategy from outside can use.
+//! check and run in parallel, are in `foldback-planner`, and `OnePlan` in `foldback-agent` follows them. The
+//! crate uses only what the agent offers to every external strategy.
 //!
 //! ```
 //! use foldback_agent::{Agent, Executor, Task};
@@ -22,7 +22,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A script stands in for the model: it plans, works on two steps, and answers from what came of them.
+//! // A script stands in for the model: it plans, works on two steps, and answers from their results.
 //! let plan = r#"{"command": "create", "plan_id": "trip", "title": "杭州", "steps": ["Find the weather", "Choose a day"]}"#;
 //! let model = ScriptedModel::new([
 //!     vec![ToolCall::new("c1", "planning", plan)].into(),
@@ -60,51 +60,51 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-/// A plan whose steps are texts, each worked on by itself.
+/// A strategy that follows a plan whose steps are texts, and works on each step separately.
 ///
-/// The model makes the plan by calling the planning tool; where it does not, a plan of three general
-/// steps takes its place. Then one step after the other is worked on, the first that is open, by the
-/// [executor](StepExecutor) that its text names (`[CODER] ..`), else by the first, in a context of its
-/// own: it sees the plan as it stands, its step and what came of the steps before it, and ends with a
-/// summary of what it accomplished. At the end the model answers the request from these.
+/// The model makes the plan by calling the planning tool; if it does not, a plan of three general steps
+/// is used. Then the open steps are worked on one after the other, each by the [executor](StepExecutor)
+/// that its text names (`[CODER] ..`), otherwise by the first, in a context of its own: the executor sees
+/// the current plan, its step and the results of the steps before it, and ends with a summary of what it
+/// accomplished. At the end the model answers the request from these summaries.
 ///
-/// A step that cannot be done is marked as blocked, with the reason, and tried again; when that does
-/// not help, the model makes the rest of the plan anew; and when that does not help, the run ends
-/// with [`Stop::Terminated`](foldback_agent::Stop::Terminated) and an answer that says how far it came. What
-/// only ran out of turns is not done.
+/// A step that cannot be done is marked as blocked, with the reason, and retried; if that does not help,
+/// the model remakes the rest of the plan; and if that does not help, the run ends with
+/// [`Stop::Terminated`](foldback_agent::Stop::Terminated) and an answer that reports the progress. A step
+/// that only ran out of turns is not done.
 ///
-/// The request, the plan, what came of each step and the answer are recorded in the context; in a
-/// [shared](StepContext::Shared) one everything that the steps did as well. The plan is its todo
-/// list. With a journal, a run of the same name resumes where it was killed.
+/// The request, the plan, the result of each step and the answer are recorded in the context, and in a
+/// [shared](StepContext::Shared) one also everything that the steps did. The plan is its todo list. With
+/// a journal, a run of the same name resumes where it was killed.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
     settings: FlowSettings,
 }
 
 impl Flow {
-    /// The name.
+    /// The name of the strategy.
     pub const NAME: StrategyName = StrategyName::new("flow");
 
-    /// What the model is asked for: the list of steps, or the rest of one made anew.
+    /// The purpose of a request for the list of steps, or for a new rest of it.
     pub const PLAN: Purpose = Purpose::named("flow");
 
-    /// What the model is asked for: the answer, from what came of the steps.
+    /// The purpose of the request for the answer, from the results of the steps.
     pub const SUMMARY: Purpose = Purpose::named("summary");
 
-    /// A flow with these settings.
+    /// Creates a flow with these settings.
     #[must_use]
     pub fn new(settings: FlowSettings) -> Self {
         Self { settings }
     }
 
-    /// The flow, cancelled when its time is over.
+    /// Runs the flow, and cancels it when its time is over.
     async fn within_its_time(
         &self,
         run: &StrategyRun<'_>,
         context: &mut dyn ContextManager,
     ) -> Result<Ending, AgentError> {
         let limits = self.settings.limits;
-        // A limit that lies beyond the end of time is none.
+        // A limit beyond the range of the clock is no limit.
         let end = limits.time.and_then(|time| Instant::now().checked_add(time));
         let bounded = run.within(limits)?;
         let over = bounded.task().cancelled.clone();

@@ -8,7 +8,7 @@ use foldback_core::{
     sub_tasks_of,
 };
 
-/// The todo of an attempt at a step: where it is worked on, and meanwhile the step's item in the list.
+/// Returns the todo of an attempt at a step: it is worked on there, and the step's item in the list names it.
 pub(crate) fn step_todo(run: &StrategyRun<'_>, at: usize, attempt: u32) -> TodoId {
     run.child_todo(&step_name(run.todo(), &run.task().run, at, attempt))
 }
@@ -20,8 +20,8 @@ fn step_name(todo: &TodoId, run: &str, at: usize, attempt: u32) -> String {
     format!("{run}step-{}{attempt}", at + 1)
 }
 
-/// The plan as a todo list, with what came of its steps. What is worked on waits for all that is done
-/// before it: so it may read what that returned.
+/// Returns the plan as a todo list, with the results of its steps. A step in progress depends on all that are
+/// done before it, so that it may read what they returned.
 pub(crate) fn todo_list(
     plan: &TextPlan,
     todo: impl Fn(usize) -> TodoId,
@@ -54,8 +54,8 @@ pub(crate) fn todo_list(
     })
 }
 
-/// Gives the context the list. One that a killed run left further on is not taken back; the run comes
-/// there again.
+/// Passes the list to the context. A list that a killed run left further along is not set back; the run
+/// reaches that point again.
 pub(crate) fn show(context: &mut dyn ContextManager, list: &TodoList) -> Result<(), ContextError> {
     let kept = sub_tasks_of(context)?;
     if list.check_change(&kept.todo_list()).is_ok() {
@@ -64,8 +64,8 @@ pub(crate) fn show(context: &mut dyn ContextManager, list: &TodoList) -> Result<
     Ok(())
 }
 
-/// Gives the context what an item came to, and says whether it keeps the reference. What a killed run
-/// left there is not taken back.
+/// Passes the result of an item to the context, and returns whether the context keeps the reference. A result
+/// that a killed run left there is not withdrawn.
 pub(crate) fn finish(
     context: &mut dyn ContextManager,
     item: &TodoItem,

@@ -1,4 +1,4 @@
-//! What a flow asks: for a plan, for the rest of one, for a step, for the answer.
+//! The requests of a flow: for a plan, for the rest of one, for a step, for the answer.
 
 use crate::executors::StepExecutor;
 use crate::settings::{FlowSettings, PlanShown};
@@ -13,21 +13,21 @@ use std::sync::Arc;
 const PLANNER: &str = include_str!("prompts/planner.md");
 const SUMMARY: &str = include_str!("prompts/summary.md");
 
-/// How many characters of a request stand in the title of a plan that nobody gave one.
+/// The most characters of a request in the title of a plan that has none of its own.
 const TITLE_CHARS: usize = 50;
 
-/// No result is cut to less than about this many tokens.
+/// The least number of tokens, roughly, to which a result is cut.
 const LEAST_TOKENS: usize = 40;
 
-/// What came of steps, by their numbers.
+/// The results of steps, by their numbers.
 pub(crate) type Results = BTreeMap<usize, StepResult>;
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepResult {
-    /// Its summary, or why it is not done.
+    /// Its summary, or the reason why it is not done.
     pub(crate) text: String,
-    /// What can be read of the work, where the steps after it may.
+    /// The block through which later steps can read the work, if they may.
     pub(crate) reference: Option<Reference>,
 }
 
@@ -60,13 +60,13 @@ impl<'a> Requests<'a> {
         Self { planner, writer, request, settings, session }
     }
 
-    /// A plan for the whole task.
+    /// Asks for a plan for the whole task.
     pub(crate) fn plan(&self) -> ChatRequest {
         let asked = self.planning(format!("Make a plan for this task: {}", self.request));
         asked.with_tool_choice(ToolChoice::Required)
     }
 
-    /// The rest of a plan of which a step cannot be done.
+    /// Asks for the rest of a plan of which a step cannot be done.
     pub(crate) fn replan(
         &self,
         plan: &TextPlan,
@@ -86,7 +86,7 @@ impl<'a> Requests<'a> {
         self.planning(text)
     }
 
-    /// The rest of a plan of which a step is done: whether it is still right.
+    /// Asks whether the rest of a plan is still right after a step that is done.
     pub(crate) fn review(&self, plan: &TextPlan, results: &Results, done: usize) -> ChatRequest {
         let mut text = self.so_far(plan, results);
         let _ = write!(
@@ -98,13 +98,13 @@ impl<'a> Requests<'a> {
         self.planning(text)
     }
 
-    /// The answer.
+    /// Asks for the answer.
     pub(crate) fn summary(&self, plan: &TextPlan, results: &Results) -> ChatRequest {
         let text = self.so_far(plan, results);
         self.of(&self.writer, text.trim_end()).with_tool_choice(ToolChoice::ReplyOnly)
     }
 
-    /// What whoever works on a step is asked.
+    /// Returns the request to the executor of a step.
     pub(crate) fn step(
         &self,
         plan: &TextPlan,
@@ -140,7 +140,7 @@ impl<'a> Requests<'a> {
         text
     }
 
-    /// The title of a plan that nobody gave one.
+    /// Returns a title for a plan that has none of its own.
     pub(crate) fn title(&self) -> String {
         let cut = self.request.char_indices().nth(TITLE_CHARS).map(|(at, _)| at);
         match cut.and_then(|at| self.request.get(..at)) {
@@ -167,12 +167,12 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// How an answer begins that says that a step cannot be done.
+/// The beginning of an answer that says that a step cannot be done.
 pub(crate) const BLOCKED: &str = "BLOCKED:";
 
-/// Why a step cannot be done, where its answer says so: at its beginning, or at that of its last line.
-/// Upper and lower case are one, and a dash is as good as the colon. That nothing is blocked (`Blocked: 0`,
-/// as in a list of what became of what) is no reason.
+/// Returns why a step cannot be done, if its answer says so at its beginning or at that of its last line.
+/// Case does not matter, and a dash is as good as the colon. A statement that nothing is blocked
+/// (`Blocked: 0`, as in a list of outcomes) is not a reason.
 pub(crate) fn blocked(answer: &str) -> Option<&str> {
     let answer = answer.trim();
     let last = answer.lines().next_back().unwrap_or_default();
@@ -188,7 +188,7 @@ fn blocked_here(text: &str) -> Option<&str> {
     let sign = rest.trim_start_matches(is_frame);
     let reason = match sign.strip_prefix([':', '：', '–', '—']) {
         Some(reason) => reason,
-        // A hyphen inside a word is none: `blocked-by`.
+        // A hyphen inside a word does not count: `blocked-by`.
         None => sign
             .strip_prefix('-')
             .filter(|reason| sign.len() < rest.len() || reason.starts_with(char::is_whitespace))?,
@@ -198,8 +198,8 @@ fn blocked_here(text: &str) -> Option<&str> {
     (!is_nothing(beginning)).then_some(reason)
 }
 
-/// Whether words say that there is nothing: `none.`, `0`, `0 tasks`, `0 of 3 tasks`. In a sentence about
-/// something else they do not: `0 bytes left`.
+/// Returns whether words say that there is nothing: `none.`, `0`, `0 tasks`, `0 of 3 tasks`. A sentence about
+/// something else does not: `0 bytes left`.
 fn is_nothing(words: &str) -> bool {
     let words: Vec<String> = words
         .split_whitespace()
@@ -219,11 +219,11 @@ fn is_work(word: &str) -> bool {
     matches!(word, "task" | "tasks" | "step" | "steps" | "item" | "items")
 }
 
-/// No plan has more steps; with what was done before it was made anew, twice as many.
+/// The most steps of a plan. With the steps before a replan, it may have twice as many.
 pub(crate) const MAX_STEPS: usize = 50;
 
-/// The title and the steps that an answer plans: those of its first call of the planning tool that has
-/// any, each on one line. Steps without words are none.
+/// Returns the title and the steps that an answer plans: those of its first call of the planning tool that
+/// has any, each on one line. Blank steps do not count.
 pub(crate) fn planned(response: &ChatResponse) -> Option<(Option<String>, Vec<String>)> {
     let calls = response.message.tool_calls().iter();
     let mut commands = calls
@@ -238,13 +238,13 @@ pub(crate) fn planned(response: &ChatResponse) -> Option<(Option<String>, Vec<St
     })
 }
 
-/// A text without white space around, and one space where more stands inside.
+/// Trims a text, and reduces each run of white space in it to one space.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text of several lines, whatever ends them there: at most one is empty between others, and white
-/// space inside a line is 40 characters wide at most.
+/// Normalises a text of several lines, whatever ends them: at most one empty line in a row stays, and white
+/// space inside a line is at most 40 characters wide.
 pub(crate) fn lines(text: &str) -> String {
     let ends_line =
         |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
@@ -268,10 +268,10 @@ pub(crate) fn lines(text: &str) -> String {
     out
 }
 
-/// No more white space stands beside each other inside a line.
+/// The widest run of white space inside a line.
 const MAX_BLANK: usize = 40;
 
-/// Who carries steps out, as whoever plans is told.
+/// Describes the executors to the planner.
 fn who(agent: &Agent, executors: &[StepExecutor]) -> String {
     let tools = |agent: &Agent| {
         let names: Vec<&str> = agent.executor().toolbox().specs().map(|tool| tool.name()).collect();
@@ -299,8 +299,8 @@ fn who(agent: &Agent, executors: &[StepExecutor]) -> String {
     }
 }
 
-/// What came of steps, in about `budget` tokens: what is short is shown whole, of what is long the
-/// beginning and the end. Where there are too many, those of long ago are counted only.
+/// Shows the results of steps in about `budget` tokens: short ones whole, long ones by their beginning and
+/// end. If there are too many, the earliest are only counted.
 fn told(results: &Results, budget: usize) -> String {
     if results.is_empty() {
         return String::new();
@@ -314,7 +314,7 @@ fn told(results: &Results, budget: usize) -> String {
         let _ = writeln!(text, "({left_out} earlier results are not shown)");
     }
     for ((at, result), share) in shown.into_iter().zip(fair_shares(&sizes, budget)) {
-        // Indented, no line of a result can pass for one of ours.
+        // An indented line of a result cannot pass for one of ours.
         let shown = excerpt(&result.text, share, &Estimate).text.replace('\n', "\n  ");
         let _ = write!(text, "Step {at}: {shown}");
         if let Some(reference) = &result.reference {

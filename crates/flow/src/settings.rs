@@ -1,4 +1,4 @@
-//! How a flow goes.
+//! The settings of a flow.
 
 use crate::PlanningTool;
 use crate::executors::{self, StepExecutor};
@@ -7,11 +7,11 @@ use foldback_llm::Sampling;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a flow goes.
+/// The settings of a flow.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FlowSettings {
-    /// Who works on steps; a step that names none is the first one's. Without any, the agent itself.
+    /// The executors of steps; a step that names none goes to the first one. Without any, the agent itself.
     pub executors: Vec<StepExecutor>,
     /// How a step is worked on.
     pub strategy: Arc<dyn Strategy>,
@@ -19,23 +19,22 @@ pub struct FlowSettings {
     pub context: StepContext,
     /// How much of the plan a step sees.
     pub shown: PlanShown,
-    /// How often a step that failed is tried again, before the rest of the plan is made anew.
+    /// How often a step that failed is retried before the rest of the plan is remade.
     pub max_retries: u32,
-    /// How often the rest of the plan is made anew because of a failure, in the whole run.
+    /// How often the rest of the plan is remade because of a failure, in the whole run.
     pub max_replans: u32,
-    /// Whether the model looks at the rest of the plan after each step that is done, and may change it.
+    /// Whether the model reviews the rest of the plan after each step that is done, and may change it.
     pub replan_after_each: bool,
-    /// About how many tokens of what came of the steps before it a step sees. What is left out is
-    /// marked.
+    /// About how many tokens of the results of earlier steps a step sees. Omissions are marked.
     pub results_tokens: usize,
-    /// The same for whoever writes the answer.
+    /// The same for the request for the answer.
     pub summary_tokens: usize,
-    /// The planning tool of those that work on steps: the flow shows its plan in it.
+    /// The planning tool of the executors, in which the flow shows its plan.
     pub planning: Option<Arc<PlanningTool>>,
-    /// What the run may spend, beside the bounds of its task. When its time is over, what goes on is
-    /// cancelled; a run that is gone on with has it once more.
+    /// What the run may spend, in addition to the limits of its task. When its time is over, the work in
+    /// progress is cancelled; a resumed run has the whole time again.
     pub limits: SpendLimits,
-    /// How plans and the answer are drawn.
+    /// How plans and the answer are sampled.
     pub sampling: Sampling,
 }
 
@@ -61,83 +60,83 @@ impl Default for FlowSettings {
 }
 
 impl FlowSettings {
-    /// The same, with these executors.
+    /// Sets the executors.
     #[must_use]
     pub fn with_executors(self, executors: Vec<StepExecutor>) -> Self {
         Self { executors, ..self }
     }
 
-    /// The same, with steps worked on by this strategy.
+    /// Sets the strategy for steps.
     #[must_use]
     pub fn with_strategy(self, strategy: Arc<dyn Strategy>) -> Self {
         Self { strategy, ..self }
     }
 
-    /// The same, with steps in such a context.
+    /// Sets the context in which steps are worked on.
     #[must_use]
     pub fn with_context(self, context: StepContext) -> Self {
         Self { context, ..self }
     }
 
-    /// The same, with this much of the plan in each step's request.
+    /// Sets how much of the plan each step's request shows.
     #[must_use]
     pub fn with_shown(self, shown: PlanShown) -> Self {
         Self { shown, ..self }
     }
 
-    /// The same, with this many tries after a step's first failure.
+    /// Sets how often a step is retried after its first failure.
     #[must_use]
     pub fn with_max_retries(self, max_retries: u32) -> Self {
         Self { max_retries, ..self }
     }
 
-    /// The same, with this many new plans after failures.
+    /// Sets how often the plan is remade after failures.
     #[must_use]
     pub fn with_max_replans(self, max_replans: u32) -> Self {
         Self { max_replans, ..self }
     }
 
-    /// The same, with a look at the rest of the plan after each step, or without.
+    /// Sets whether the rest of the plan is reviewed after each step.
     #[must_use]
     pub fn with_replan_after_each(self, replan_after_each: bool) -> Self {
         Self { replan_after_each, ..self }
     }
 
-    /// The same, with about this many tokens of earlier results in a step's request.
+    /// Sets about how many tokens of earlier results a step's request holds.
     #[must_use]
     pub fn with_results_tokens(self, results_tokens: usize) -> Self {
         Self { results_tokens, ..self }
     }
 
-    /// The same, with about this many tokens of results in the request for the answer.
+    /// Sets about how many tokens of results the request for the answer holds.
     #[must_use]
     pub fn with_summary_tokens(self, summary_tokens: usize) -> Self {
         Self { summary_tokens, ..self }
     }
 
-    /// The same, with its plan shown in this tool, which is among the tools of those that work on steps.
+    /// Sets the tool in which the plan is shown, which is among the tools of the executors.
     #[must_use]
     pub fn with_planning(self, planning: Arc<PlanningTool>) -> Self {
         Self { planning: Some(planning), ..self }
     }
 
-    /// The same, within these limits.
+    /// Sets what the run may spend.
     #[must_use]
     pub fn with_limits(self, limits: SpendLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same, with plans and the answer drawn in this way.
+    /// Sets how plans and the answer are sampled.
     #[must_use]
     pub fn with_sampling(self, sampling: Sampling) -> Self {
         Self { sampling, ..self }
     }
 
-    /// Refuses settings by which no step could be worked on, or nothing be told of it.
+    /// Refuses settings by which no step could be worked on, or no result be shown.
     ///
     /// # Errors
-    /// When nobody could be called by the name of an executor, two have one name, nothing may be told of
-    /// results, or answers cannot be drawn so.
+    /// When an executor could not be called by its name, two have the same name, results may have no tokens, or
+    /// the sampling is invalid.
     pub fn check(&self) -> Result<(), SettingError> {
         executors::check(&self.executors)?;
         SettingError::check_positive("results_tokens", self.results_tokens as u64)?;
@@ -149,11 +148,10 @@ impl FlowSettings {
 /// Where a step is worked on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepContext {
-    /// In a context of its own, below the flow's: nothing of what other steps did stands in it but what
-    /// came of them.
+    /// In a context of its own, below the flow's, which holds only the results of other steps.
     #[default]
     Isolated,
-    /// In the flow's context: everything that the steps before it did stands there.
+    /// In the flow's context, which holds everything that the steps before it did.
     Shared,
 }
 
@@ -163,6 +161,6 @@ pub enum PlanShown {
     /// All of it.
     #[default]
     Whole,
-    /// The steps up to its own: a model that sees what comes next may run ahead and do it.
+    /// The steps up to its own: a model that sees the next ones may run ahead and do them.
     UpToStep,
 }

@@ -1,4 +1,4 @@
-//! A tool that a sub-agent works with in the agent's place.
+//! A tool that a sub-agent uses on behalf of the agent.
 
 use foldback_agent::{ContextWindow, React, SubAgentTool, SubAgents};
 use foldback_llm::ChatModel;
@@ -6,31 +6,31 @@ use foldback_tool::Tool;
 use std::fmt;
 use std::sync::Arc;
 
-/// A tool that a sub-agent works with in the agent's place, as somebody uses a calculator: the sub-agent is
-/// given the arguments of a call and nothing of the agent's conversation, which grows by a short conclusion
-/// and nothing of the sub-agent's work.
+/// A tool that a sub-agent uses on behalf of the agent, much as one uses a calculator: the sub-agent is given
+/// the arguments of a call and nothing of the agent's conversation, which grows only by a short conclusion and
+/// not by the sub-agent's work.
 ///
-/// The agent sees the tool by its own name, description and arguments.
+/// The agent sees the tool under its own name, with its own description and arguments.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Calculator {
     /// The name of the tool.
     pub tool: String,
-    /// What the sub-agent is asked, with `{name}` for an argument and `{arguments}` for all of them.
+    /// The sub-agent's task, with `{name}` for an argument and `{arguments}` for all of them.
     pub task: Option<String>,
-    /// How many tokens the conclusion has at most.
+    /// The most tokens of the conclusion.
     pub conclusion_tokens: usize,
-    /// The model that it works with; else the agent's.
+    /// The model that it works with; without one, the agent's.
     pub model: Option<Arc<dyn ChatModel>>,
     /// The window of that model.
     pub window: ContextWindow,
 }
 
 impl Calculator {
-    /// How many tokens a conclusion has at most, unless told.
+    /// The most tokens of a conclusion by default.
     pub const CONCLUSION_TOKENS: usize = 400;
 
-    /// A sub-agent that works with this tool.
+    /// Creates a sub-agent that works with this tool.
     #[must_use]
     pub fn new(tool: &str) -> Self {
         Self {
@@ -42,25 +42,25 @@ impl Calculator {
         }
     }
 
-    /// The same, asked this.
+    /// Sets the sub-agent's task.
     #[must_use]
     pub fn with_task(self, task: &str) -> Self {
         Self { task: Some(task.to_owned()), ..self }
     }
 
-    /// The same with conclusions of at most so many tokens.
+    /// Limits the tokens of the conclusion.
     #[must_use]
     pub fn with_conclusion_tokens(self, conclusion_tokens: usize) -> Self {
         Self { conclusion_tokens, ..self }
     }
 
-    /// The same with a model of its own, whose window is this: requests are kept within it.
+    /// Sets a model of its own and the window of that model; requests are kept within the window.
     #[must_use]
     pub fn with_model(self, model: Arc<dyn ChatModel>, window: ContextWindow) -> Self {
         Self { model: Some(model), window, ..self }
     }
 
-    /// The tool that takes the place of `tool`, with which these sub-agents work.
+    /// Returns the tool that replaces `tool`, with which these sub-agents work.
     pub(crate) fn in_place_of(
         &self,
         tool: &Arc<dyn Tool>,
@@ -68,7 +68,7 @@ impl Calculator {
         react: React,
     ) -> Arc<dyn Tool> {
         let mut spec = tool.spec().clone();
-        // What it answers is a conclusion, and no longer the tool's own answer.
+        // The answer is a conclusion, no longer the tool's own answer.
         (spec.output, spec.answers_data, spec.global_context) = (None, false, false);
         let name = spec.name();
         let usual = || {

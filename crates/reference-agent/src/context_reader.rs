@@ -14,7 +14,7 @@ pub(crate) struct ContextReader {
 }
 
 impl ContextReader {
-    /// The tool, handed the context as `argument`.
+    /// Wraps a tool so that it is handed the context as `argument`.
     ///
     /// # Errors
     /// When it has no such argument.
@@ -27,7 +27,7 @@ impl ContextReader {
         let schema = serde_json::from_str::<Value>(&spec.definition.parameters);
         let mut schema = schema.map_err(|_| no_argument())?;
         let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-        // What is left keeps its order.
+        // The remaining properties keep their order.
         let taken = properties.and_then(|properties| properties.shift_remove(argument));
         if taken.is_none() {
             return Err(no_argument());
@@ -40,7 +40,7 @@ impl ContextReader {
         Ok(Self { spec, tool, argument: argument.to_owned() })
     }
 
-    /// The arguments with the context among them.
+    /// Returns the arguments with the context added.
     fn with_context(&self, arguments: &str, context: &CallContext) -> String {
         let written = serde_json::from_str::<Map<String, Value>>(arguments);
         let mut written = written.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Somebody who works on steps of a flow.
+//! An executor of steps of a flow.
 
 use crate::ReferenceAgentError;
 use crate::named_tool::no_tool;
@@ -9,27 +9,27 @@ use foldback_tool::Tool;
 use std::fmt;
 use std::sync::Arc;
 
-/// Somebody who works on steps of a flow: the agent with instructions, tools and a model of its own. A step
+/// An executor of steps of a flow: the agent with instructions, tools and a model of its own. A step
 /// calls it by its name in brackets, `[CODER] ..`.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct FlowExecutor {
     /// The name by which steps call it.
     pub name: String,
-    /// What it is good at, for the model that makes the plan.
+    /// What it is good at, as text for the model that makes the plan.
     pub description: String,
     /// Standing instructions that follow the agent's.
     pub instructions: String,
-    /// The tools of the agent that it has, by name, or by the beginning of a name and `*`; without any, all.
+    /// The agent's tools that it has, by name or by a prefix and `*`; if empty, all of them.
     pub tools: Vec<String>,
-    /// The model that it works with; else the agent's.
+    /// The model that it works with; without one, the agent's.
     pub model: Option<Arc<dyn ChatModel>>,
     /// The window of that model.
     pub window: ContextWindow,
 }
 
 impl FlowExecutor {
-    /// An executor of this name, which is the agent in everything else.
+    /// Creates an executor of this name, which is like the agent in everything else.
     #[must_use]
     pub fn new(name: &str, description: &str) -> Self {
         Self {
@@ -42,25 +42,25 @@ impl FlowExecutor {
         }
     }
 
-    /// The same with standing instructions.
+    /// Sets its standing instructions.
     #[must_use]
     pub fn with_instructions(self, instructions: &str) -> Self {
         Self { instructions: instructions.to_owned(), ..self }
     }
 
-    /// The same with these of the agent's tools.
+    /// Limits it to these of the agent's tools.
     #[must_use]
     pub fn with_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { tools: tools.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The same with a model of its own, whose window is this: requests are kept within it.
+    /// Sets a model of its own and the window of that model; requests are kept within the window.
     #[must_use]
     pub fn with_model(self, model: Arc<dyn ChatModel>, window: ContextWindow) -> Self {
         Self { model: Some(model), window, ..self }
     }
 
-    /// Its tools among those of the agent.
+    /// Returns its tools from those of the agent.
     pub(crate) fn tools_of(
         &self,
         tools: &[Arc<dyn Tool>],
@@ -76,12 +76,12 @@ impl FlowExecutor {
         Ok(tools.iter().filter(|tool| self.names(tool.spec().name())).cloned().collect())
     }
 
-    /// Whether it was said that it has this tool.
+    /// Returns whether its settings name this tool.
     pub(crate) fn names(&self, tool: &str) -> bool {
         self.tools.iter().any(|pattern| is_meant(pattern, tool))
     }
 
-    /// This one, made of the agent with its tools.
+    /// Creates this executor from the agent with its tools.
     pub(crate) fn made_of(&self, agent: Agent) -> StepExecutor {
         let agent = match self.instructions.trim() {
             "" => agent,
@@ -95,7 +95,7 @@ impl FlowExecutor {
     }
 }
 
-/// Whether a name is meant by another, or by a beginning of names and `*`.
+/// Returns whether a pattern, a name or a prefix and `*`, matches a name.
 fn is_meant(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),

@@ -1,16 +1,15 @@
-//! The agent of `foldback run`, for a program of one's own.
+//! The agent of `foldback run`, as a library for your own program.
 //!
-//! A [`ReferenceAgent`] puts an agent together: a model, tools for a workspace, a todo list, a person to ask,
-//! sub-agents, research in documents, and whatever tools are given to it, MCP servers' among them. What is
-//! built is a [`ReadyAgent`]: it works on a task by a strategy, in a context of any policy. `foldback run` is
-//! this agent with a terminal around it.
+//! A [`ReferenceAgent`] builds an agent from a model, tools for a workspace, a todo list, a person to ask,
+//! sub-agents, research in documents, and any tools that it is given, including those of MCP servers. The result
+//! is a [`ReadyAgent`], which works on a task by a strategy, in a context of any policy. `foldback run` is this
+//! agent with a terminal around it.
 //!
-//! It is not a loop of its own: that is `foldback-agent`. It has no terminal and prints nothing, and it
-//! reaches the network only through the model and the tools that it is given. A model that is asked over
-//! HTTP comes from `foldback-providers`, documents come from `foldback-documents`, tools of MCP servers
-//! from `foldback-mcp`.
+//! The loop itself is in `foldback-agent`. This crate has no terminal and prints nothing, and it reaches the
+//! network only through the model and the tools that it is given. Models over HTTP come from
+//! `foldback-providers`, documents from `foldback-documents`, and tools of MCP servers from `foldback-mcp`.
 //!
-//! What a program needs to use it can be reached from here: [`agent`], [`deep_search`], [`flow`],
+//! The crates that a program needs to use it are re-exported: [`agent`], [`deep_search`], [`flow`],
 //! [`foldback`], [`llm`], [`planner`], [`policies`], [`tool`] and [`tools`].
 //!
 //! ```

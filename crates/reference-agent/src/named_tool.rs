@@ -1,10 +1,10 @@
-//! A tool among others, by its name.
+//! A lookup of tools by name.
 
 use crate::ReferenceAgentError;
 use foldback_tool::Tool;
 use std::sync::Arc;
 
-/// Where the tool of a name stands.
+/// Returns the position of the tool with this name.
 pub(crate) fn position(name: &str, tools: &[Arc<dyn Tool>]) -> Result<usize, ReferenceAgentError> {
     let at = tools.iter().position(|tool| tool.spec().name() == name);
     at.ok_or_else(|| no_tool(name, tools))

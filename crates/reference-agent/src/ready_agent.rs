@@ -1,11 +1,11 @@
-//! An agent that was put together, and the strategy that it works by.
+//! An agent that is ready to run, with the strategy that it works by.
 
 use foldback_agent::{Agent, AgentError, Report, Strategy, Task};
 use foldback_core::ContextManager;
 use std::sync::Arc;
 
-/// An agent with its tools, and the strategy by which it works: what
-/// [`ReferenceAgent::build`](crate::ReferenceAgent::build) gives.
+/// An agent with its tools, and the strategy by which it works, as
+/// [`ReferenceAgent::build`](crate::ReferenceAgent::build) returns it.
 #[derive(Clone, Debug)]
 pub struct ReadyAgent {
     pub(crate) agent: Agent,
@@ -15,7 +15,7 @@ pub struct ReadyAgent {
 }
 
 impl ReadyAgent {
-    /// Works on a task in a context, such as a session of a memory. The task names who watches
+    /// Works on a task in a context, such as a session of a memory. The task sets who watches
     /// ([`Task::observer`]) and what may be spent ([`Task::spend`]).
     ///
     /// # Errors
@@ -28,19 +28,19 @@ impl ReadyAgent {
         self.agent.run(&*self.strategy, context, task).await
     }
 
-    /// The agent, to be run by another strategy.
+    /// Returns the agent, so that another strategy can run it.
     #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.agent
     }
 
-    /// Why it has no shell, where it was permitted one and no sandbox is available here.
+    /// Returns why it has no shell, if a shell was permitted but no sandbox is available here.
     #[must_use]
     pub fn no_shell(&self) -> Option<&str> {
         self.no_shell.as_deref()
     }
 
-    /// The tools that it would have, had it not been given some families of them only.
+    /// Returns the tools that were left out because only some families were chosen.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out

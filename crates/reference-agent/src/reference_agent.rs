@@ -1,4 +1,4 @@
-//! What an agent is put together from.
+//! The builder of an agent.
 
 use crate::context_reader::ContextReader;
 use crate::named_tool::position;
@@ -19,10 +19,10 @@ use foldback_tools::Permissions;
 use std::fmt;
 use std::sync::Arc;
 
-/// Puts an agent together. [`build`](Self::build) gives it; the [crate's page](crate) has an example.
+/// A builder of an agent. [`build`](Self::build) returns the agent; the [crate's page](crate) has an example.
 ///
-/// By itself it has `todo_write`, `think`, `ask_person` (which says that nobody is there), `delegate` and
-/// `memory_share`. Everything else is given to it.
+/// By default the agent has `todo_write`, `think`, `ask_person` (which says that nobody is there), `delegate`
+/// and `memory_share`. Everything else is given to it.
 #[derive(Clone)]
 #[must_use = "`build` gives the agent"]
 pub struct ReferenceAgent {
@@ -45,12 +45,12 @@ pub struct ReferenceAgent {
     flow: Option<FlowSettings>,
     executors: Vec<FlowExecutor>,
     calculators: Vec<Calculator>,
-    /// Tools that are handed the whole context, and the argument that it is.
+    /// The tools that are handed the whole context, each with the argument that takes it.
     readers: Vec<(String, String)>,
     strategy: Chosen,
 }
 
-/// A strategy as it was asked for.
+/// The strategy as it was asked for.
 #[derive(Clone, Debug)]
 enum Chosen {
     Named(String),
@@ -58,11 +58,11 @@ enum Chosen {
 }
 
 impl ReferenceAgent {
-    /// The part of what is left that a sub-agent may spend, unless another is set: a half, so that later ones
-    /// have something as well.
+    /// The default share of the remaining budget that a sub-agent may spend: a half, so that later ones have
+    /// something as well.
     pub const SUB_AGENT_SHARE: f64 = 0.5;
 
-    /// An agent that asks this model.
+    /// Creates a builder for an agent that uses this model.
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         let [default, ..] = &STRATEGIES;
         Self {
@@ -90,138 +90,138 @@ impl ReferenceAgent {
         }
     }
 
-    /// The same, asking its model again by this policy where a failure passes.
+    /// Sets the policy for retrying requests to its model after passing failures.
     pub fn with_retries(self, policy: RetryPolicy) -> Self {
         Self { model: Arc::new(Retrying::new(self.model, policy)), ..self }
     }
 
-    /// The same with standing instructions that follow the reference agent's own: who it works for, and how.
+    /// Sets standing instructions that follow the reference agent's own: who it works for, and how.
     pub fn with_instructions(self, instructions: &str) -> Self {
         Self { instructions: instructions.to_owned(), ..self }
     }
 
-    /// The same with tools for files, commands and pages, as far as they are permitted. Where commands are
-    /// permitted and no sandbox is available, it has no shell and [`ReadyAgent::no_shell`] says why.
+    /// Adds tools for files, commands and pages, as far as they are permitted. If commands are permitted but no
+    /// sandbox is available, the agent has no shell and [`ReadyAgent::no_shell`] says why.
     pub fn in_workspace(self, permissions: Permissions) -> Self {
         Self { permissions: Some(permissions), ..self }
     }
 
-    /// The same, with this tool in the shell's place where there is no shell.
+    /// Sets the tool that replaces the shell if no shell is available.
     pub fn with_shell_substitute(self, substitute: Arc<dyn Tool>) -> Self {
         Self { shell_substitute: Some(substitute), ..self }
     }
 
-    /// The same with somebody whom `ask_person` asks.
+    /// Sets the person whom `ask_person` asks.
     pub fn with_person(self, person: AskPerson) -> Self {
         Self { person: Some(Arc::new(person)), ..self }
     }
 
-    /// The same with further tools: those of the program, or of MCP servers.
+    /// Adds further tools: those of the program, or of MCP servers.
     pub fn with_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// The same with documents to search: it has the tool `research`, and can work by deep search.
+    /// Sets documents to search: the agent has the tool `research`, and can work by deep search.
     pub fn with_documents(self, documents: DeepSearch) -> Self {
         Self { documents: Some(documents), ..self }
     }
 
-    /// The same with a journal, from which a run of the same name resumes where it was left or killed.
+    /// Sets a journal, from which a run of the same name resumes where it was left or killed.
     pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
         Self { journal: Some(journal), ..self }
     }
 
-    /// The same, asking before calls that this approver says need it. Without one every call is made.
+    /// Sets the approver, which says which calls need approval. Without one, every call is made.
     pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
         Self { approver: Some(approver), ..self }
     }
 
-    /// The same with some of its tools only, and its sub-agents with them: those of these families (`file` for
-    /// `file_read` and the others) and those of these names.
+    /// Limits the tools of the agent and its sub-agents to those of these families (`file` for `file_read` and
+    /// its siblings) and those with these names.
     pub fn with_tool_families<'f>(self, families: impl IntoIterator<Item = &'f str>) -> Self {
         Self { families: Some(ToolFamilies::new(families, false)), ..self }
     }
 
-    /// The same with some of the built-in tools only. What was given to it stays: the program's tools, the
-    /// documents, the person, and what an executor of a flow names.
+    /// Limits the built-in tools to these families and names. Whatever was given to the agent stays: the program's
+    /// tools, the documents, the person, and the tools that an executor of a flow names.
     pub fn with_built_in_families<'f>(self, families: impl IntoIterator<Item = &'f str>) -> Self {
         Self { families: Some(ToolFamilies::new(families, true)), ..self }
     }
 
-    /// The same with short instructions of its own, for a model with a small window.
+    /// Shortens the agent's own instructions, for a model with a small window.
     pub fn with_short_instructions(self) -> Self {
         Self { is_short: true, ..self }
     }
 
-    /// The same with a model whose window is this: requests are kept within it.
+    /// Sets the window of the model; requests are kept within it.
     pub fn with_window(self, window: ContextWindow) -> Self {
         Self { window, ..self }
     }
 
-    /// The same, with sub-agents that may each spend this part, above 0 up to 1, of what is left when they
-    /// begin.
+    /// Sets the share, above 0 and at most 1, of the remaining budget that each sub-agent may spend when it
+    /// begins.
     pub fn with_sub_agent_share(self, share: f64) -> Self {
         Self { sub_agent_share: share, ..self }
     }
 
-    /// The same, with sub-agents that work by this strategy instead of [`Adaptive`].
+    /// Sets the strategy of sub-agents, instead of [`Adaptive`].
     pub fn with_sub_agent_strategy(self, strategy: Arc<dyn Strategy>) -> Self {
         Self { sub_agent_strategy: Some(strategy), ..self }
     }
 
-    /// The same, going step by step in this way, itself and its sub-agents, whatever the strategy. Which
-    /// tools may be called in which phase is said of the agent alone.
+    /// Sets how the agent and its sub-agents go step by step, whatever the strategy. The rule of which tools may
+    /// be called in which phase applies to the agent alone.
     pub fn with_react(self, settings: ReactSettings) -> Self {
         Self { react: settings, ..self }
     }
 
-    /// The same, planning in this way, itself and its sub-agents.
+    /// Sets how the agent and its sub-agents plan.
     pub fn with_one_plan(self, settings: OnePlanSettings) -> Self {
         Self { one_plan: settings, ..self }
     }
 
-    /// The same with settings for a flow, where that is the strategy. Its steps are worked on as these say.
+    /// Sets how a flow works on its steps, if flow is the strategy.
     pub fn with_flow(self, settings: FlowSettings) -> Self {
         Self { flow: Some(settings), ..self }
     }
 
-    /// The same with somebody who works on steps of a flow, where that is the strategy. A step that names
-    /// nobody is the first one's.
+    /// Adds an executor that works on steps of a flow, if flow is the strategy. A step that names no executor
+    /// goes to the first one.
     pub fn with_flow_executor(mut self, executor: FlowExecutor) -> Self {
         self.executors.push(executor);
         self
     }
 
-    /// The same, with a sub-agent that works with one of its tools in its place.
+    /// Adds a sub-agent that uses one of the agent's tools on its behalf.
     pub fn with_calculator(mut self, calculator: Calculator) -> Self {
         self.calculators.push(calculator);
         self
     }
 
-    /// The same, with one of its tools handed the whole context as this argument, which the model neither
-    /// sees nor writes. Such a tool never asks for a new plan.
+    /// Hands one of the tools the whole context as this argument, which the model neither sees nor writes. Such a
+    /// tool never causes a new plan.
     pub fn with_context_reader(mut self, tool: &str, argument: &str) -> Self {
         self.readers.push((tool.to_owned(), argument.to_owned()));
         self
     }
 
-    /// The same, working by the strategy of this name: one of [`STRATEGIES`], whose first it is unless set.
+    /// Sets the strategy by its name, one of [`STRATEGIES`]. The default is the first of them.
     pub fn with_strategy_named(self, name: &str) -> Self {
         Self { strategy: Chosen::Named(name.to_owned()), ..self }
     }
 
-    /// The same, working by this strategy.
+    /// Sets the strategy.
     pub fn with_strategy(self, strategy: Arc<dyn Strategy>) -> Self {
         Self { strategy: Chosen::Own(strategy), ..self }
     }
 
-    /// The agent.
+    /// Builds the agent.
     ///
     /// # Errors
-    /// When its permissions cannot be used, two tools have one name, the sub-agents' share is not above 0 and
-    /// at most 1, no strategy has the name that was given, a deep search has no documents, or a tool that
-    /// something was said of is none.
+    /// When its permissions cannot be used, two tools have the same name, the sub-agents' share is not above 0 and
+    /// at most 1, no strategy has the name that was given, a deep search has no documents, or a setting names a
+    /// tool that does not exist.
     pub fn build(self) -> Result<ReadyAgent, ReferenceAgentError> {
         if let Chosen::Named(name) = &self.strategy {
             strategy_name(name)?;
@@ -254,13 +254,13 @@ impl ReferenceAgent {
         Ok(ReadyAgent { agent: self.agent(&tools)?, strategy, no_shell, left_out })
     }
 
-    /// Takes out the tools that it is not to have.
+    /// Removes the tools that the agent is not to have.
     fn choose(&self, tools: &mut Vec<Arc<dyn Tool>>, left_out: &mut Vec<String>) {
         let Some(families) = &self.families else { return };
         let is_given = |name: &str| {
             let is_of_person =
                 self.person.as_ref().is_some_and(|person| person.spec().name() == name);
-            // There is research where there are documents.
+            // `research` is there only because documents were given.
             is_of_person
                 || name == "research"
                 || self.tools.iter().any(|tool| tool.spec().name() == name)
@@ -269,7 +269,7 @@ impl ReferenceAgent {
         families.choose(tools, is_given, left_out);
     }
 
-    /// The strategy of this name, going step by step and planning as the settings have it.
+    /// Creates the strategy of this name, with the settings for going step by step and for planning.
     fn strategy_named(
         &self,
         name: &str,
@@ -306,8 +306,8 @@ impl ReferenceAgent {
         self.sub_agent_strategy.clone().unwrap_or_else(own)
     }
 
-    /// How those who work for the agent go step by step: what the agent itself has to call is no matter of
-    /// theirs.
+    /// Returns how sub-agents and executors go step by step: the rules on what the agent itself has to call do
+    /// not apply to them.
     fn react_of_others(&self) -> ReactSettings {
         self.react.clone().with_tool_choice(ToolChoice::Auto).with_availability(None)
     }
@@ -320,7 +320,7 @@ impl ReferenceAgent {
         OnePlan::new(self.one_plan.clone()).with_react(self.react.clone())
     }
 
-    /// The agent as one of those who work on steps of a flow.
+    /// Makes the agent an executor of steps of a flow.
     fn step_executor(
         &self,
         executor: &FlowExecutor,
@@ -329,7 +329,7 @@ impl ReferenceAgent {
         Ok(executor.made_of(self.agent(&executor.tools_of(tools)?)?))
     }
 
-    /// Has the tools that were named handed the whole context.
+    /// Wraps the tools that are to be handed the whole context.
     fn hand_context(&self, tools: &mut [Arc<dyn Tool>]) -> Result<(), ReferenceAgentError> {
         for (name, argument) in &self.readers {
             let at = position(name, tools)?;
@@ -338,7 +338,7 @@ impl ReferenceAgent {
         Ok(())
     }
 
-    /// Puts sub-agents in the place of the tools that they work with.
+    /// Replaces tools with the sub-agents that use them.
     fn put_calculators(&self, tools: &mut [Arc<dyn Tool>]) -> Result<(), ReferenceAgentError> {
         let react = self.react_of_others();
         for calculator in &self.calculators {
@@ -356,7 +356,7 @@ impl ReferenceAgent {
         Ok(())
     }
 
-    /// An agent with these tools.
+    /// Creates an agent with these tools.
     fn agent(&self, tools: &[Arc<dyn Tool>]) -> Result<Agent, ReferenceAgentError> {
         let mut executor = Executor::new(Toolbox::new(tools.iter().cloned())?);
         if let Some(journal) = &self.journal {

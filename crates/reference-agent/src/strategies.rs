@@ -9,10 +9,10 @@ use foldback_flow::Flow;
 pub static STRATEGIES: [StrategyName; 5] =
     [Adaptive::NAME, React::NAME, OnePlan::NAME, Flow::NAME, DeepSearch::NAME];
 
-/// The strategy's name that is written so: one of [`STRATEGIES`].
+/// Returns the strategy name that is written this way: one of [`STRATEGIES`].
 ///
 /// # Errors
-/// When there is none; the error names those there are.
+/// When there is none; the error names those that exist.
 pub fn strategy_name(name: &str) -> Result<StrategyName, ReferenceAgentError> {
     let known = STRATEGIES.iter().find(|strategy| strategy.as_str() == name);
     known.cloned().ok_or_else(|| ReferenceAgentError::Strategy(name.to_owned()))

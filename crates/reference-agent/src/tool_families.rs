@@ -4,17 +4,17 @@ use crate::ReferenceAgentError;
 use foldback_tool::Tool;
 use std::sync::Arc;
 
-/// The tools that an agent is to have: those of some families (`file` for `file_read` and the others) and
-/// those of some names.
+/// The tools that an agent is to have: those of some families (`file` for `file_read` and its siblings) and
+/// those with some names.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolFamilies {
     names: Vec<String>,
-    /// Tools that somebody gave to the agent stay, whatever their names.
+    /// Whether tools that were given to the agent stay, whatever their names.
     keeps_given: bool,
 }
 
-/// The tools that a reference agent brings along, where they are permitted and there is something for them
-/// to work with.
+/// The built-in tools of a reference agent, which it has if they are permitted and have something to work
+/// with.
 pub(crate) const BUILT_IN: [&str; 13] = [
     "ask_person",
     "delegate",
@@ -31,11 +31,11 @@ pub(crate) const BUILT_IN: [&str; 13] = [
     "web_fetch",
 ];
 
-/// Looks whether tools can be chosen by these names of tools and families, from an agent that is given none.
-/// A built-in tool counts whether it is permitted or not.
+/// Checks that these names of tools and families can select tools of an agent that is given no others. A
+/// built-in tool counts whether it is permitted or not.
 ///
 /// # Errors
-/// When a name is that of no tool and no family; the error names the tools there are.
+/// When a name is neither that of a tool nor that of a family; the error names the tools that exist.
 pub fn check_tool_families<'n>(
     names: impl IntoIterator<Item = &'n str>,
 ) -> Result<(), ReferenceAgentError> {
@@ -48,7 +48,7 @@ impl ToolFamilies {
         Self { names, keeps_given }
     }
 
-    /// Refuses names that mean nothing, beside these tools and the built-in ones.
+    /// Refuses names that match neither these tools nor the built-in ones.
     pub(crate) fn check(&self, tools: &[Arc<dyn Tool>]) -> Result<(), ReferenceAgentError> {
         let mut known: Vec<&str> = tools.iter().map(|tool| tool.spec().name()).collect();
         known.extend(BUILT_IN);
@@ -64,7 +64,7 @@ impl ToolFamilies {
         }
     }
 
-    /// Takes out the tools that were not chosen, and notes their names in `left_out`.
+    /// Removes the tools that were not chosen, and records their names in `left_out`.
     pub(crate) fn choose(
         &self,
         tools: &mut Vec<Arc<dyn Tool>>,
@@ -80,7 +80,7 @@ impl ToolFamilies {
     }
 }
 
-/// Whether a tool has this name, or is of this family.
+/// Returns whether a tool has this name, or belongs to this family.
 fn is_of(name: &str, family: &str) -> bool {
     name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }

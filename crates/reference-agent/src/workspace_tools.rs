@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct WorkspaceTools {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
-    /// Why there is no shell among them, where there should be one.
+    /// Why there is no shell among them, if one was permitted.
     pub(crate) no_shell: Option<String>,
 }
 
@@ -16,7 +16,7 @@ pub(crate) struct WorkspaceTools {
 const SHELL: &str = "shell_run";
 
 impl WorkspaceTools {
-    /// Those that are permitted, with `substitute` in the shell's place where no shell can be had.
+    /// Opens those that are permitted, with `substitute` in place of a shell that is not available.
     pub(crate) fn open(
         permissions: &Permissions,
         substitute: Option<&Arc<dyn Tool>>,

@@ -1,4 +1,4 @@
-//! Asking work to stop.
+//! A token that asks work to stop.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::watch;
 
-/// Asks work to stop. Clones are one token; a [child](Self::child_token) is cancelled with its parent, and
-/// may be cancelled alone.
+/// A token that asks work to stop. Clones share one token; a [child](Self::child_token) is cancelled with its
+/// parent, and may be cancelled alone.
 ///
-/// It says no more than that: the work stops by itself, when it looks or waits.
+/// Cancelling is only a request: the work stops by itself when it checks the token or waits for it.
 #[derive(Clone)]
 pub struct CancellationToken(Arc<Node>);
 
@@ -21,13 +21,13 @@ struct Node {
 }
 
 impl CancellationToken {
-    /// A token that nothing has cancelled.
+    /// Creates a token that is not cancelled.
     #[must_use]
     pub fn new() -> Self {
         Self::below(None)
     }
 
-    /// A token that is cancelled with this one.
+    /// Creates a token that is cancelled with this one.
     #[must_use]
     pub fn child_token(&self) -> Self {
         Self::below(Some(self.clone()))
@@ -37,12 +37,12 @@ impl CancellationToken {
         Self(Arc::new(Node { cancelled: watch::Sender::new(false), parent }))
     }
 
-    /// Asks everything to stop that has this token, or one below it.
+    /// Asks everything that holds this token, or a child of it, to stop.
     pub fn cancel(&self) {
         self.0.cancelled.send_replace(true);
     }
 
-    /// Whether this token, or one above it, is cancelled.
+    /// Returns whether this token, or one above it, is cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.line().any(|node| *node.cancelled.borrow())
@@ -52,7 +52,7 @@ impl CancellationToken {
     pub async fn cancelled(&self) {
         let told = |node: &Node| {
             let mut cancelled = node.cancelled.subscribe();
-            // The sender stands in the node, which `self` keeps: there is no other end than this.
+            // The sender is in the node, which `self` keeps alive, so the wait ends only by a cancellation.
             Box::pin(async move { cancelled.wait_for(|is_cancelled| *is_cancelled).await.is_ok() })
         };
         let mut line: Vec<_> = self.line().map(told).collect();
@@ -63,8 +63,8 @@ impl CancellationToken {
         .await;
     }
 
-    /// What `work` comes to, or `None` when the token is cancelled first: `work` is dropped then, and not
-    /// begun where the token was cancelled before.
+    /// Returns the result of `work`, or `None` when the token is cancelled first: `work` is then dropped, and
+    /// does not begin if the token was cancelled before.
     pub async fn run_until_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         if self.is_cancelled() {
             return None;
@@ -77,7 +77,7 @@ impl CancellationToken {
         .await
     }
 
-    /// This token and those above it.
+    /// Iterates over this token and those above it.
     fn line(&self) -> impl Iterator<Item = &Node> {
         successors(Some(self), |token| token.0.parent.as_ref()).map(|token| &*token.0)
     }

@@ -1,10 +1,10 @@
-//! The one way to write a request: the same content gives the same bytes.
+//! The canonical form of a request: the same content gives the same bytes.
 //!
-//! A provider's cache serves a prompt as far as its bytes are those of the one before. Tools and
-//! schemas come from servers and maps that give their parts in any order, so they are put in one:
-//! the keys of objects by name, arrays that are sets (`required`) by their members, tools by name.
-//! Where order says something (`enum`, `oneOf`, `prefixItems`, any data), it is kept. Numbers keep
-//! their digits.
+//! A provider's cache serves a prompt as far as its bytes equal those of the one before. Tools and
+//! schemas come from servers and maps that list their parts in any order, so they are sorted: the
+//! keys of objects by name, arrays that are sets (`required`) by their members, tools by name.
+//! Where the order has a meaning (`enum`, `oneOf`, `prefixItems`, any data), it is kept. Numbers
+//! keep their digits.
 
 mod schema;
 
@@ -12,26 +12,26 @@ use foldback_core::{Escape, Object, ToolDefinition, decode_literal, escape_into}
 use schema::Place;
 use serde_json::value::RawValue;
 
-/// Deeper values are refused: nobody writes them, and a reader would run out of stack.
+/// The deepest nesting that is accepted: nobody writes deeper values, and a parser would overflow its stack.
 const DEEPEST: usize = 128;
 
-/// A text that cannot be put in order.
+/// An error for a text that has no canonical form.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CanonicalError {
     /// It is not JSON.
-    #[error("this is no JSON: {0}")]
+    #[error("this is not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// Its values are nested too deep.
     #[error("values are nested deeper than {DEEPEST}")]
     Depth,
 }
 
-/// JSON data in one form: keys sorted by their bytes, of a key that stands twice the last, no space
-/// between parts, strings with the fewest escapes, every array in its order, numbers as they stand.
+/// Returns JSON data in its canonical form: keys sorted by their bytes, the last value of a repeated key,
+/// no white space between parts, strings with the fewest escapes, every array in its order, numbers unchanged.
 ///
 /// # Errors
-/// When `json` is not JSON, or nested deeper than 128 values.
+/// When `json` is not JSON, or is nested deeper than 128 values.
 ///
 /// ```
 /// let data = foldback_tool::canonical_json(r#"{"b": [2, 1.50], "a": "caf\u00e9"}"#)?;
@@ -42,8 +42,8 @@ pub fn canonical_json(json: &str) -> Result<String, CanonicalError> {
     write(json, Place::Data)
 }
 
-/// A JSON schema in one form: as [`canonical_json`], and arrays that JSON Schema reads as sets
-/// (`required`, a list of `type`s, the lists of `dependentRequired`) sorted by their members.
+/// Returns a JSON schema in its canonical form: as [`canonical_json`], with arrays that JSON Schema reads as
+/// sets (`required`, a list of `type`s, the lists of `dependentRequired`) sorted by their members.
 ///
 /// # Errors
 /// As [`canonical_json`].
@@ -51,8 +51,8 @@ pub fn canonical_schema(json: &str) -> Result<String, CanonicalError> {
     write(json, Place::Schema)
 }
 
-/// Tools in one order, by name, with their schemas in one form. A schema that is not JSON stays as
-/// it is: whoever declared it is told so elsewhere.
+/// Returns the tools sorted by name, with their schemas in canonical form. A schema that is not JSON is left
+/// as it is: that fault is reported elsewhere.
 #[must_use]
 pub fn canonical_tools(tools: &[ToolDefinition]) -> Vec<ToolDefinition> {
     let one = |tool: &ToolDefinition| {
@@ -92,8 +92,8 @@ fn push(
         return Err(CanonicalError::Depth);
     }
     if let Some(object) = Object::of(value) {
-        // Keys with half of a surrogate pair read alike, and have no other form than the one they
-        // came in.
+        // Keys with half of a surrogate pair are equal once decoded, and have no other form than the
+        // one they came in.
         if object.0.iter().any(|(key, _)| key.contains(char::REPLACEMENT_CHARACTER)) {
             out.push_str(value.get());
             return Ok(());

@@ -14,42 +14,42 @@ use tokio::sync::{mpsc, oneshot};
 
 /// A tool's way to the context of the loop that calls it.
 ///
-/// The loop owns its context and lends it to nobody. While calls run it [serves](Requests::serve) what tools ask
-/// of it, one request after the other, so that tools that run at once cannot disturb each other.
+/// The loop owns its context and lends it to nobody. While calls run it [serves](Requests::serve) the requests of
+/// tools one after the other, so that tools that run at the same time cannot disturb each other.
 #[derive(Clone)]
 pub struct ContextHandle {
     todo: TodoId,
     requests: mpsc::UnboundedSender<Request>,
 }
 
-/// What a tool asks to be done with the context.
+/// An operation on the context that a tool asks for.
 type Request = Box<dyn FnOnce(&mut dyn ContextManager) + Send>;
 
-/// Where the requests of a handle's holders arrive: the loop's end of it.
+/// The loop's end of a handle, where the requests of its holders arrive.
 #[derive(Debug)]
 pub struct Requests(mpsc::UnboundedReceiver<Request>);
 
 impl ContextHandle {
-    /// A handle to the context of `todo`, and where its requests arrive.
+    /// Creates a handle to the context of `todo`, and the receiver of its requests.
     #[must_use]
     pub fn new(todo: TodoId) -> (Self, Requests) {
         let (requests, arriving) = mpsc::unbounded_channel();
         (Self { todo, requests }, Requests(arriving))
     }
 
-    /// The todo that the context belongs to.
+    /// Returns the todo that the context belongs to.
     #[must_use]
     pub fn todo(&self) -> &TodoId {
         &self.todo
     }
 
-    /// Whether both lead to the same loop.
+    /// Returns whether both handles lead to the same loop.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.requests.same_channel(&other.requests)
     }
 
-    /// A context of its own for a sub-task; see [`ContextManager::child`].
+    /// Creates a separate context for a sub-task; see [`ContextManager::child`].
     ///
     /// # Errors
     /// As there, and when the loop has ended.
@@ -57,7 +57,7 @@ impl ContextHandle {
         self.ask(move |context| context.child(todo)).await
     }
 
-    /// The todo list as it stands; see [`SubTasks::todo_list`](foldback_core::SubTasks::todo_list).
+    /// Returns the current todo list; see [`SubTasks::todo_list`](foldback_core::SubTasks::todo_list).
     ///
     /// # Errors
     /// When the loop has ended.
@@ -65,7 +65,7 @@ impl ContextHandle {
         self.ask(|context| Ok(sub_tasks_of(context)?.todo_list())).await
     }
 
-    /// Takes the todo list; see [`SubTasks::set_todo_list`](foldback_core::SubTasks::set_todo_list).
+    /// Replaces the todo list; see [`SubTasks::set_todo_list`](foldback_core::SubTasks::set_todo_list).
     ///
     /// # Errors
     /// As there, and when the loop has ended.
@@ -73,11 +73,11 @@ impl ContextHandle {
         self.ask(move |context| sub_tasks_of(context)?.set_todo_list(&list)).await
     }
 
-    /// Makes another list of the todo list as it stands, and takes that, in one step: nobody else's
-    /// change comes between. Gives the list as it was taken, or what `change` found wrong.
+    /// Changes the current todo list in one step, with no other change in between. Returns the new list, or
+    /// the error that `change` gave.
     ///
     /// # Errors
-    /// As [`set_todo_list`](Self::set_todo_list), and when `change` panics: the list is as it was then.
+    /// As [`set_todo_list`](Self::set_todo_list), and when `change` panics: the list is then unchanged.
     pub async fn change_todo_list<E: Send + 'static>(
         &self,
         change: impl FnOnce(TodoList) -> Result<TodoList, E> + Send + 'static,
@@ -100,7 +100,7 @@ impl ContextHandle {
         .await
     }
 
-    /// Takes what a sub-task handed back; see [`SubTasks::finish_item`](foldback_core::SubTasks::finish_item).
+    /// Records the result of a sub-task; see [`SubTasks::finish_item`](foldback_core::SubTasks::finish_item).
     ///
     /// # Errors
     /// As there, and when the loop has ended.
@@ -117,7 +117,7 @@ impl ContextHandle {
         .await
     }
 
-    /// Lets another todo read; see [`SubTasks::grant`](foldback_core::SubTasks::grant).
+    /// Grants another todo the right to read; see [`SubTasks::grant`](foldback_core::SubTasks::grant).
     ///
     /// # Errors
     /// As there, and when the loop has ended.
@@ -129,7 +129,7 @@ impl ContextHandle {
         self.ask(move |context| sub_tasks_of(context)?.grant(&to, &references)).await
     }
 
-    /// What hands tools the contents that references name, where the context stores any; see
+    /// Returns the way to hand tools the contents that references name, if the context stores any; see
     /// [`ContextManager::hand_over`].
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl ContextHandle {
         };
         let (answer, answered) = oneshot::channel();
         let request: Request = Box::new(move |context| {
-            // Whoever asked may have been stopped meanwhile.
+            // The caller may have been stopped meanwhile.
             let _ = answer.send(what(context));
         });
         self.requests.send(request).map_err(|_| gone())?;
@@ -172,7 +172,7 @@ impl fmt::Debug for ContextHandle {
 }
 
 impl Requests {
-    /// Waits for `work`, and meanwhile does with the context what holders of the handle ask for.
+    /// Waits for `work`, and meanwhile serves the requests of the handle's holders on the context.
     pub async fn serve<T>(
         &mut self,
         context: &mut dyn ContextManager,

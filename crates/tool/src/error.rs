@@ -1,31 +1,31 @@
-//! Why a tool failed.
+//! The error of a tool.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a tool failed.
+/// The error of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
     /// The kind, which says whether another attempt may help.
     pub kind: ToolErrorKind,
-    /// What happened and what to do next, for a model to read.
+    /// What happened and what to do next, as text for a model.
     pub message: String,
 }
 
 impl ToolError {
-    /// The same call may work later.
+    /// Creates an error for a call that may work later.
     #[must_use]
     pub fn transient(message: impl Into<String>) -> Self {
         Self { kind: ToolErrorKind::Transient, message: message.into() }
     }
 
-    /// Another attempt does not help.
+    /// Creates an error for a call that another attempt does not help.
     #[must_use]
     pub fn permanent(message: impl Into<String>) -> Self {
         Self { kind: ToolErrorKind::Permanent, message: message.into() }
     }
 
-    /// The arguments are wrong.
+    /// Creates an error for wrong arguments.
     #[must_use]
     pub fn arguments(message: impl Into<String>) -> Self {
         Self { kind: ToolErrorKind::Arguments, message: message.into() }
@@ -38,17 +38,17 @@ impl ToolError {
 pub enum ToolErrorKind {
     /// The same call may work later.
     Transient,
-    /// It will not.
+    /// Another attempt does not help.
     Permanent,
     /// The arguments are wrong.
     Arguments,
-    /// Another attempt does not help, and the kind of failure is known from elsewhere: from the record
-    /// of a run, say.
+    /// Another attempt does not help, and the kind of failure is known from elsewhere, such as the record
+    /// of a run.
     Known(FailureKind),
 }
 
 impl ToolErrorKind {
-    /// As the failure of the step, or the call, that ran the tool.
+    /// Returns the kind of failure of the step, or the call, that ran the tool.
     #[must_use]
     pub fn failure(self) -> FailureKind {
         match self {
@@ -63,7 +63,7 @@ impl ToolErrorKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The tool said so.
+    /// The tool reported an error.
     Tool,
     /// The tool's answer says `status=fail`.
     Status,
@@ -79,8 +79,8 @@ pub enum FailureKind {
     MissingPart,
     /// There is no such tool.
     UnknownTool,
-    /// The run was killed while the call was under way: nobody knows whether it took effect.
+    /// The run was killed while the call was in progress: it is unknown whether it took effect.
     UnknownOutcome,
-    /// A bound of the run was reached.
+    /// A limit of the run was reached.
     Quota,
 }

@@ -1,13 +1,13 @@
-//! What a caller lends to the tools that know it, by type.
+//! Values that a caller lends to its own tools, by type.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a caller lends to the tools that know it: at most one value of each type.
+/// Values that a caller lends to its own tools: at most one of each type.
 ///
-/// Whoever makes calls puts in what its own tools need; other tools never see it.
+/// The caller inserts what its own tools need; other tools, which do not know the types, never see it.
 ///
 /// ```
 /// use foldback_tool::Extensions;
@@ -26,12 +26,12 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// Puts a value in, in place of the one of its type.
+    /// Inserts a value, and replaces the one of the same type.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
         self.values.insert(TypeId::of::<T>(), Arc::new(value));
     }
 
-    /// The value of a type.
+    /// Returns the value of a type.
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.values.get(&TypeId::of::<T>())?.downcast_ref()

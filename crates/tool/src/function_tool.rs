@@ -14,7 +14,7 @@ pub struct FunctionTool {
 type Function = dyn Fn(String, CallContext) -> ToolFuture<'static> + Send + Sync;
 
 impl FunctionTool {
-    /// A tool that runs `function` with the arguments, as JSON text.
+    /// Creates a tool that runs `function` with the arguments as JSON text.
     pub fn new<F, A>(spec: ToolSpec, function: F) -> Self
     where
         F: Fn(String, CallContext) -> A + Send + Sync + 'static,
@@ -26,7 +26,7 @@ impl FunctionTool {
         Self { spec, timeout: None, function: Box::new(function) }
     }
 
-    /// The same with a bound on the time of an attempt.
+    /// Limits the time of an attempt.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);

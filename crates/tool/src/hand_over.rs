@@ -1,12 +1,12 @@
-//! What a call is handed by reference.
+//! Contents that are handed to a call by reference.
 
 use crate::{CallContext, ToolError};
 use foldback_core::{ContextError, HandOver, HandOverError};
 use std::sync::Arc;
 
 impl CallContext {
-    /// What hands this call the contents that references in its arguments name, so that a model can pass on
-    /// what it has not read. Reading blocks: it belongs in `tokio::task::spawn_blocking`.
+    /// Returns the way to hand this call the contents that references in its arguments name, so that a model can
+    /// pass on what it has not read. Reading blocks the thread: it belongs in `tokio::task::spawn_blocking`.
     ///
     /// # Errors
     /// When the call has no context, or one that stores nothing.
@@ -23,7 +23,7 @@ impl CallContext {
     }
 }
 
-/// What a reference names, in memory.
+/// Returns the content that a reference names, in memory.
 ///
 /// # Errors
 /// When it names nothing, or more than `most` bytes, or the store fails.

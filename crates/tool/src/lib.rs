@@ -1,12 +1,12 @@
-//! The port to a tool: what somebody needs who writes one, and nothing else.
+//! The interface between a tool and its caller: what the author of a tool needs, and nothing else.
 //!
-//! A [`Tool`] is something that a model can call. Its [`ToolSpec`] holds what a model is told, and what a
-//! caller has to know to run it. A call gets its arguments as JSON text and a [`CallContext`], and gives
+//! A [`Tool`] is something that a model can call. Its [`ToolSpec`] holds what a model reads about it, and what
+//! a caller has to know to run it. A call is given its arguments as JSON text and a [`CallContext`], and returns
 //! a [`ToolOutput`] or a [`ToolError`]. A [`Toolbox`] holds tools by name. [`canonical_tools`] and its
-//! siblings write what is declared in one form, so that the same tools give the same bytes.
+//! siblings write declarations in a canonical form, so that the same tools give the same bytes.
 //!
-//! It is not a set of tools (`foldback-tools` is one), and nothing here calls a tool: there is no model, no
-//! loop, no plan, no file, no network and no runtime.
+//! The crate is not a set of tools (`foldback-tools` is one), and nothing here calls a tool: there is no
+//! model, no loop, no plan, no file, no network and no runtime.
 //!
 //! ```
 //! use foldback_core::ToolDefinition;
@@ -32,7 +32,7 @@
 //!             }"#
 //!             .into(),
 //!         })
-//!         // It changes nothing in the world: it may be tried again, and beside other calls.
+//!         // It changes nothing in the world: it may be retried, and may run beside other calls.
 //!         .with_effect(Effect::ReadOnly);
 //!         Self { spec }
 //!     }
@@ -45,13 +45,13 @@
 //!
 //!     fn call<'a>(&'a self, arguments: &'a str, context: &'a CallContext) -> ToolFuture<'a> {
 //!         Box::pin(async move {
-//!             // What a model reads, and can act on.
+//!             // A message that a model reads and can act on.
 //!             let wrong = |error| ToolError::arguments(format!("the arguments are wrong: {error}"));
 //!             let arguments: serde_json::Value = serde_json::from_str(arguments).map_err(wrong)?;
 //!             let Some(text) = arguments["text"].as_str() else {
 //!                 return Err(ToolError::arguments("`text` is missing; a string was expected"));
 //!             };
-//!             // A long piece of work looks whether anybody still waits for it.
+//!             // Long work checks whether anybody still waits for it.
 //!             if context.cancelled.is_cancelled() {
 //!                 return Err(ToolError::permanent("the call was cancelled"));
 //!             }

@@ -1,24 +1,24 @@
-//! What a tool answers.
+//! The answer of a tool.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What a tool answers.
+/// The answer of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// What it brought.
+    /// The content of the answer.
     pub data: Data,
 }
 
 impl ToolOutput {
-    /// An answer in words.
+    /// Creates an answer of plain text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { data: Data { text: text.into(), structured: None } }
     }
 
-    /// An answer that is JSON text; a model reads it as it is, and references are resolved in it.
+    /// Creates an answer of JSON text; a model reads it as it is, and references are resolved in it.
     #[must_use]
     pub fn json(json: impl Into<String>) -> Self {
         let json = json.into();
@@ -26,20 +26,20 @@ impl ToolOutput {
     }
 }
 
-/// What a tool answered.
+/// The content of a tool's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Data {
-    /// As a model reads it.
+    /// The text as a model reads it.
     pub text: String,
-    /// The same as JSON text, where the tool gave it apart; references are resolved in it then.
+    /// The same as JSON text, if the tool gave it separately; references are then resolved in it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub structured: Option<String>,
 }
 
 impl Data {
-    /// What a tool answered as text, read by its output schema where that is known: an answer that
-    /// the schema calls a number, a truth value or null counts as JSON then, which a bare text never
-    /// does by itself.
+    /// Reads the text that a tool answered by its output schema, if that is known: an answer that the
+    /// schema calls a number, a boolean or null then counts as JSON, which bare text by itself never
+    /// does.
     #[must_use]
     pub fn of_text(text: String, output: Option<&str>) -> Self {
         let bare = text.trim();
@@ -55,7 +55,7 @@ impl Data {
     }
 }
 
-/// Whether the `type` of a schema names a kind, and no string could be meant.
+/// Returns whether the `type` of a schema names this kind and does not allow a string.
 fn declares(schema: &str, kind: &str, bare: &str) -> bool {
     let Ok(schema) = serde_json::from_str::<Value>(schema) else { return false };
     let types: Vec<&str> = match schema.get("type") {
@@ -68,7 +68,7 @@ fn declares(schema: &str, kind: &str, bare: &str) -> bool {
         && (types.contains(&kind) || (is_whole && types.contains(&"integer")))
 }
 
-/// Whether a text is a number of JSON.
+/// Returns whether a text is a JSON number.
 fn is_number(text: &str) -> bool {
     text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
         && serde_json::from_str::<&RawValue>(text).is_ok()

@@ -1,30 +1,30 @@
-//! What is known of a tool.
+//! The specification of a tool.
 
 use foldback_core::ToolDefinition;
 use std::collections::BTreeMap;
 
-/// What is known of a tool: what a model is told, and what a loop or a plan has to know to run it.
+/// The specification of a tool: what a model reads about it, and what a loop or a plan has to know to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolSpec {
-    /// The name, the description and the schema of the arguments, as a model is told.
+    /// The name, the description and the schema of the arguments, as a model reads them.
     pub definition: ToolDefinition,
-    /// The server it belongs to; `<server><tool>..</tool></server>` names it.
+    /// The server that it belongs to; `<server><tool>..</tool></server>` names it.
     pub server: Option<String>,
-    /// The JSON schema of what it answers, as text, where that is known.
+    /// The JSON schema of its answers, as text, if it is known.
     pub output: Option<String>,
     /// The argument that the body of `<tool>body</tool>` is for.
     pub primary: Option<String>,
     /// The languages of arguments that are code; values are inserted in the language's own form.
     pub languages: BTreeMap<String, Language>,
-    /// What running it does to the world.
+    /// The effect of running it on the world.
     pub effect: Effect,
     /// What may run beside it.
     pub concurrency: Concurrency,
-    /// Whether it is given the whole context; such a tool never asks for a new plan.
+    /// Whether it is given the whole context; such a tool never causes a new plan.
     pub global_context: bool,
-    /// Whether what it answers is data that somebody else wrote, a file or a page: then a `status=fail`
-    /// in it says nothing about the call.
+    /// Whether it answers with data that somebody else wrote, such as a file or a page: a `status=fail`
+    /// in it then says nothing about the call.
     pub answers_data: bool,
 }
 
@@ -43,14 +43,14 @@ pub enum Language {
     Raw,
 }
 
-/// What running a tool does to the world.
+/// The effect of running a tool on the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: it may be run early, again, or for nothing.
+    /// None: it may be run early, repeatedly, or without need.
     ReadOnly,
-    /// The same once or twice: it may be tried again.
+    /// The same whether it is run once or twice: it may be retried.
     Idempotent,
-    /// Something each time: it is never repeated by itself.
+    /// A new one each time: it is never repeated automatically.
     #[default]
     Effectful,
 }
@@ -58,7 +58,7 @@ pub enum Effect {
 /// What may run beside a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Concurrency {
-    /// Anything that says the same.
+    /// Every other tool that is also `Parallel`.
     #[default]
     Parallel,
     /// Nothing.
@@ -66,7 +66,7 @@ pub enum Concurrency {
 }
 
 impl ToolSpec {
-    /// A tool of which nothing else is known.
+    /// Creates a specification that holds only the definition.
     #[must_use]
     pub fn new(definition: ToolDefinition) -> Self {
         Self {
@@ -82,56 +82,56 @@ impl ToolSpec {
         }
     }
 
-    /// The name to call it by.
+    /// Returns the name to call it by.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.definition.name
     }
 
-    /// The same, of this server.
+    /// Sets the server that it belongs to.
     #[must_use]
     pub fn with_server(self, server: impl Into<String>) -> Self {
         Self { server: Some(server.into()), ..self }
     }
 
-    /// The same, with answers of this JSON schema.
+    /// Sets the JSON schema of its answers.
     #[must_use]
     pub fn with_output(self, output: impl Into<String>) -> Self {
         Self { output: Some(output.into()), ..self }
     }
 
-    /// The same, with this argument for the body of a `<tool>` block.
+    /// Sets the argument that the body of a `<tool>` block is for.
     #[must_use]
     pub fn with_primary(self, primary: impl Into<String>) -> Self {
         Self { primary: Some(primary.into()), ..self }
     }
 
-    /// The same, with code of this language in an argument.
+    /// Sets the language of an argument that is code.
     #[must_use]
     pub fn with_language(mut self, argument: &str, language: Language) -> Self {
         self.languages.insert(argument.to_owned(), language);
         self
     }
 
-    /// The same, with this effect on the world.
+    /// Sets its effect on the world.
     #[must_use]
     pub fn with_effect(self, effect: Effect) -> Self {
         Self { effect, ..self }
     }
 
-    /// The same, beside these calls.
+    /// Sets what may run beside it.
     #[must_use]
     pub fn with_concurrency(self, concurrency: Concurrency) -> Self {
         Self { concurrency, ..self }
     }
 
-    /// The same, given the whole context, or not.
+    /// Sets whether it is given the whole context.
     #[must_use]
     pub fn with_global_context(self, global_context: bool) -> Self {
         Self { global_context, ..self }
     }
 
-    /// The same, answering data that somebody else wrote, or not.
+    /// Sets whether it answers with data that somebody else wrote.
     #[must_use]
     pub fn with_answers_data(self, answers_data: bool) -> Self {
         Self { answers_data, ..self }

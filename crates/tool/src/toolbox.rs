@@ -11,16 +11,16 @@ pub struct Toolbox {
     tools: BTreeMap<String, Arc<dyn Tool>>,
 }
 
-/// Two tools have one name.
+/// The error for two tools with the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there are two tools named {0:?}; each name may be given once")]
 pub struct DuplicateTool(pub String);
 
 impl Toolbox {
-    /// A toolbox of these tools.
+    /// Creates a toolbox of these tools.
     ///
     /// # Errors
-    /// When two of them have one name.
+    /// When two of them have the same name.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, DuplicateTool> {
         let mut by_name = BTreeMap::new();
         for tool in tools {
@@ -32,19 +32,19 @@ impl Toolbox {
         Ok(Self { tools: by_name })
     }
 
-    /// The tool of a name.
+    /// Returns the tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.get(name)
     }
 
-    /// The tool of a server, as `<server><tool>..</tool></server>` names it.
+    /// Returns the tool of a server, as `<server><tool>..</tool></server>` names it.
     #[must_use]
     pub fn find(&self, server: &str, tool: &str) -> Option<&Arc<dyn Tool>> {
         self.get(tool).filter(|found| found.spec().server.as_deref() == Some(server))
     }
 
-    /// What is known of each tool, by name.
+    /// Iterates over the specifications of the tools, by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.values().map(|tool| tool.spec())
     }

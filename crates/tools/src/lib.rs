@@ -1,21 +1,20 @@
-//! Tools that an agent works with.
+//! Tools for an agent: files, a shell, web pages.
 //!
-//! Nothing is permitted until [`Permissions`] say so, and [`toolset`] gives the tools that they permit:
+//! Nothing is permitted until [`Permissions`] allow it, and [`toolset`] returns the tools that they permit:
 //!
 //! - `file_read`, `file_write`, `file_edit`, `file_list`, `file_grep` reach the folders that are named and
 //!   nothing else, whatever a path says.
-//! - `shell_run` runs a command in the sandbox of `foldback_sandbox`; where there is none, [`toolset`]
-//!   says so and no command is run.
-//! - `web_fetch` gets the text of a page, from the hosts that are named and from no private address.
+//! - `shell_run` runs a command in the sandbox of `foldback_sandbox`; if no sandbox is available, [`toolset`]
+//!   returns an error and no command is run.
+//! - `web_fetch` returns the text of a page, from the hosts that are named and from no private address.
 //!
-//! Beside them [`web_search`] asks a search engine, for deep searches.
+//! In addition, [`web_search`] queries a search engine, for deep searches.
 //!
-//! What a tool refuses, it says in words for a model: what was asked for, what is permitted, and what to
-//! do next.
+//! A refusal is worded for a model: what was asked for, what is permitted, and what to do next.
 //!
-//! It is not where a tool of one's own begins (`foldback-tool` is), and it knows no model and no loop. It
-//! asks nobody: whether a person is asked before a call is a matter of the executor. Tools of MCP servers
-//! come from `foldback-mcp`, folders for deep search from `foldback-documents`.
+//! To write a tool of your own, begin with `foldback-tool` instead. This crate knows no model and no loop, and
+//! asks nobody for approval: that is up to the executor. Tools of MCP servers come from `foldback-mcp`, folders
+//! for deep search from `foldback-documents`.
 //!
 //! ```
 //! use foldback_tool::{CallContext, Toolbox};
@@ -56,10 +55,10 @@ use std::sync::Arc;
 pub use web::web_search;
 use workspace::Workspace;
 
-/// The tools that these permissions allow, in the order of their names.
+/// Returns the tools that these permissions allow, in the order of their names.
 ///
 /// # Errors
-/// When a folder cannot be opened, a bound leaves nothing, or a tool that is permitted cannot be had.
+/// When a folder cannot be opened, a limit leaves nothing, or a tool that is permitted is not available.
 pub fn toolset(permissions: &Permissions) -> Result<Vec<Arc<dyn Tool>>, PermissionsError> {
     permissions.check()?;
     let workspace = Arc::new(Workspace::open(permissions)?);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What the tools may do: nothing, until it is said here.
+/// What the tools may do: nothing, unless it is permitted here.
 ///
 /// Folders are absolute, or relative to the [workspace](Self::workspace).
 ///
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Permissions {
-    /// The folder in which relative paths begin and commands run. By itself it permits nothing.
+    /// The folder that relative paths start from and commands run in. By itself it permits nothing.
     pub workspace: Option<PathBuf>,
     /// What `file_*` may do.
     pub files: FilePermissions,
@@ -34,15 +34,15 @@ pub struct Permissions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilePermissions {
-    /// The folders whose files may be read. Of folders in each other, the innermost decides on a file.
+    /// The folders whose files may be read. If folders are nested, the innermost one decides.
     pub read: Vec<PathBuf>,
     /// The folders whose files may be written, and read.
     pub write: Vec<PathBuf>,
-    /// How long a call may take, in seconds. What was found by then is answered.
+    /// How long a call may take, in seconds. It then answers with what it has found.
     pub time_s: u64,
-    /// How many bytes a call answers; a longer answer is cut and says how to read on.
+    /// The most bytes of an answer; a longer one is cut and says how to read on.
     pub output_bytes: usize,
-    /// How many bytes a file may have that is written or edited.
+    /// The most bytes of a file that is written or edited.
     pub file_bytes: u64,
 }
 
@@ -52,14 +52,14 @@ pub struct FilePermissions {
 pub struct ShellPermissions {
     /// Whether commands may be run at all.
     pub allow: bool,
-    /// The folders that commands may read, beside the system's programs and libraries.
+    /// The folders that commands may read, in addition to the system's programs and libraries.
     pub read: Vec<PathBuf>,
-    /// The folders that commands may write, and read: also what others run from there later, as git does
-    /// the programs in `.git/hooks`.
+    /// The folders that commands may write, and read. That includes programs that others run from there
+    /// later, such as those that git runs from `.git/hooks`.
     pub write: Vec<PathBuf>,
     /// Whether commands may reach the network.
     pub network: bool,
-    /// The environment variables that commands are given.
+    /// The environment variables that are passed to commands.
     pub environment: BTreeSet<String>,
     /// How long a command may take, in seconds.
     pub time_s: u64,
@@ -67,11 +67,11 @@ pub struct ShellPermissions {
     pub memory_mib: u64,
     /// How many processes and threads a command may run at once.
     pub processes: u32,
-    /// How large a file may become that a command writes, in MiB.
+    /// The largest size of a file that a command writes, in MiB.
     pub file_mib: u64,
-    /// How much room must be left on each disk that a command may write, in MiB; 0 is as little as any.
+    /// How much space must remain free on each disk that a command may write, in MiB; 0 sets no minimum.
     pub free_mib: u64,
-    /// How many bytes of output are kept: the beginning and the end of them.
+    /// How many bytes of output are kept, from its beginning and its end.
     pub output_bytes: usize,
 }
 
@@ -86,50 +86,50 @@ pub struct WebPermissions {
     pub private_addresses: bool,
     /// How long a call may take, in seconds.
     pub time_s: u64,
-    /// How many bytes are taken of a page.
+    /// The most bytes of a page that are read.
     pub output_bytes: usize,
 }
 
-/// A tool was asked for something that it may not do.
+/// The refusal of something that a tool was asked for and may not do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is not permitted; permitted: {permitted}")]
 pub struct Refused {
     /// What was asked for: "writing /etc/passwd".
     pub what: String,
-    /// What may be done instead.
+    /// What is permitted instead.
     pub permitted: String,
 }
 
-/// Permissions cannot be used as they stand.
+/// The reason why permissions cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PermissionsError {
-    /// A relative folder, and no workspace.
+    /// A folder is relative, and there is no workspace.
     #[error(
         "the folder {} is relative and no workspace is set; give an absolute folder, or a workspace",
         .0.display()
     )]
     Relative(PathBuf),
-    /// A folder that cannot be opened.
+    /// A folder cannot be opened.
     #[error("the folder {} cannot be opened; a folder was expected", path.display())]
     Folder {
-        /// Which one.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A bound that leaves nothing.
+    /// A limit leaves nothing to do.
     #[error("{0} is 0, which leaves nothing to do; give at least 1")]
     Zero(&'static str),
-    /// A host that is none.
+    /// An entry is not a host.
     #[error(
-        "{0:?} in web.hosts is no host; one like \"docs.rs\", \"*.example.org\" or \"*\" was expected"
+        "{0:?} in web.hosts is not a host; one like \"docs.rs\", \"*.example.org\" or \"*\" was expected"
     )]
     Host(String),
-    /// A tool that cannot be had.
-    #[error("the tool {tool} cannot be had: {reason}")]
+    /// A tool is not available.
+    #[error("tool {tool} is not available: {reason}")]
     Unavailable {
-        /// Its name.
+        /// The name of the tool.
         tool: &'static str,
         /// Why, and what would help.
         reason: String,
@@ -137,34 +137,34 @@ pub enum PermissionsError {
 }
 
 impl Permissions {
-    /// File tools read and write in this folder. Nothing else is permitted.
+    /// Creates permissions for file tools to read and write in this folder, and for nothing else.
     #[must_use]
     pub fn in_workspace(folder: impl Into<PathBuf>) -> Self {
         Self::default().workspace(folder).with_read(".").with_write(".")
     }
 
-    /// The same, relative paths beginning in this folder.
+    /// Sets the folder that relative paths start from.
     #[must_use]
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
         self
     }
 
-    /// The same, and file tools may read in this folder.
+    /// Permits file tools to read in this folder.
     #[must_use]
     pub fn with_read(mut self, folder: impl Into<PathBuf>) -> Self {
         self.files.read.push(folder.into());
         self
     }
 
-    /// The same, and file tools may read and write in this folder.
+    /// Permits file tools to read and write in this folder.
     #[must_use]
     pub fn with_write(mut self, folder: impl Into<PathBuf>) -> Self {
         self.files.write.push(folder.into());
         self
     }
 
-    /// The same, and commands may be run: they read and write what the file tools may so far.
+    /// Permits commands. They may read and write what the file tools may at this point.
     #[must_use]
     pub fn with_shell(mut self) -> Self {
         self.shell.allow = true;
@@ -173,14 +173,14 @@ impl Permissions {
         self
     }
 
-    /// The same, and pages of this host may be fetched.
+    /// Permits pages of this host to be fetched.
     #[must_use]
     pub fn with_host(mut self, host: impl Into<String>) -> Self {
         self.web.hosts.insert(host.into());
         self
     }
 
-    /// A folder that stands in these permissions, from the root of the file system.
+    /// Returns the absolute path of a folder that is named in these permissions.
     ///
     /// # Errors
     /// When it is relative and there is no workspace.
@@ -191,17 +191,17 @@ impl Permissions {
                 let workspace = std::path::absolute(workspace).map_err(|source| {
                     PermissionsError::Folder { path: workspace.clone(), source }
                 })?;
-                // The components of ".." are kept: only the file system knows where they lead.
+                // ".." components are kept: only the file system knows where they lead.
                 Ok(workspace.join(folder).components().collect())
             }
             None => Err(PermissionsError::Relative(folder.to_owned())),
         }
     }
 
-    /// Whether the bounds leave something to do, and hosts are hosts.
+    /// Checks that the limits leave something to do, and that the hosts are hosts.
     ///
     /// # Errors
-    /// Names the first bound that does not, or host that is none.
+    /// When one does not; the error names the first such limit or host.
     pub fn check(&self) -> Result<(), PermissionsError> {
         let (files, shell, web) = (&self.files, &self.shell, &self.web);
         let bounds = [
@@ -229,10 +229,10 @@ impl Permissions {
 }
 
 impl WebPermissions {
-    /// Whether pages of this host may be fetched.
+    /// Checks that pages of this host may be fetched.
     ///
     /// # Errors
-    /// Names the host, and those that are permitted.
+    /// When they may not; the error names the host, and the hosts that are permitted.
     pub fn permits(&self, host: &str) -> Result<(), Refused> {
         let asked = one_form(host);
         let fits = |pattern: &String| {
@@ -256,8 +256,8 @@ impl WebPermissions {
     }
 }
 
-/// A host in the one form that addresses of pages have it in: small letters, and those of other scripts
-/// written in ASCII. `None` where it is no host alone.
+/// Returns a host in the form that URLs have it in: lower case, with letters of other scripts written in
+/// ASCII. `None` if the text is not just a host.
 fn one_form(host: &str) -> Option<String> {
     let host = host.strip_suffix('.').unwrap_or(host);
     let is_other = |letter: char| letter.is_whitespace() || "*/\\?#@%".contains(letter);
@@ -271,7 +271,7 @@ fn one_form(host: &str) -> Option<String> {
 }
 
 impl Refused {
-    /// What is permitted, for a sentence.
+    /// Lists what is permitted, for a sentence.
     pub(crate) fn list(permitted: impl IntoIterator<Item = String>) -> String {
         let listed = permitted.into_iter().collect::<Vec<_>>().join(", ");
         if listed.is_empty() { "nothing of this kind".to_owned() } else { listed }
@@ -285,7 +285,7 @@ impl From<Refused> for ToolError {
 }
 
 impl Default for FilePermissions {
-    /// No folder; 20 seconds, 16 KiB an answer, which a context shows whole, files up to 16 MiB.
+    /// No folder; 20 seconds; 16 KiB per answer, which a context shows whole; files of up to 16 MiB.
     fn default() -> Self {
         Self {
             read: Vec::new(),
@@ -298,8 +298,9 @@ impl Default for FilePermissions {
 }
 
 impl Default for ShellPermissions {
-    /// No commands; two minutes, 4 GiB of memory, 256 processes and threads, files up to 1 GiB while
-    /// 256 MiB are left, 256 KiB of output, and of the environment what programs need to be found and to know their language.
+    /// No commands; two minutes, 4 GiB of memory, 256 processes and threads, files of up to 1 GiB while
+    /// 256 MiB are free, 256 KiB of output, and the environment variables that give programs their search path,
+    /// language, terminal and time zone.
     fn default() -> Self {
         Self {
             allow: false,
@@ -318,7 +319,7 @@ impl Default for ShellPermissions {
 }
 
 impl Default for WebPermissions {
-    /// No host; 30 seconds, 4 MiB a page.
+    /// No host; 30 seconds; 4 MiB per page.
     fn default() -> Self {
         Self { hosts: BTreeSet::new(), private_addresses: false, time_s: 30, output_bytes: 4 << 20 }
     }

@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a call may take beyond the command's own time: its processes are ended, its output is read.
+/// The time that a call may take beyond that of the command, to end its processes and to read its output.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// The tool, if commands are permitted.
+/// Returns the tool, if commands are permitted.
 ///
 /// # Errors
-/// When a folder cannot be found, or there is no sandbox here: then no command is run at all.
+/// When a folder cannot be found, or no sandbox is available here: then no command is run at all.
 pub(crate) fn tool(permissions: &Permissions) -> Result<Option<Arc<dyn Tool>>, PermissionsError> {
     let shell = &permissions.shell;
     if !shell.allow {
@@ -68,7 +68,7 @@ struct Shell {
     start: PathBuf,
     /// The folders that commands may read, free of links.
     folders: Vec<PathBuf>,
-    /// What a command may use; of the time less, where a call says so.
+    /// What a command may use; a call may ask for less time.
     limits: Limits,
 }
 
@@ -82,7 +82,7 @@ struct Arguments {
     files: Vec<String>,
 }
 
-/// The most files that one command is handed.
+/// The most files that are handed to one command.
 const MOST_FILES: usize = 32;
 
 fn spec(permissions: &Permissions) -> ToolSpec {
@@ -127,7 +127,7 @@ fn spec(permissions: &Permissions) -> ToolSpec {
     .with_concurrency(Concurrency::Exclusive)
 }
 
-/// The exit code is that of a shell: 128 and the signal, where one ended the command.
+/// The exit code is that of a shell: 128 plus the signal, if a signal ended the command.
 const OUTPUT: &str = r#"{"type":"object","properties":{"exit_code":{"type":"integer"},"output":{"type":"string"}},"required":["exit_code","output"]}"#;
 
 impl Tool for Shell {
@@ -152,7 +152,7 @@ impl Tool for Shell {
                 .map_err(|error| ToolError::transient(format!("no command can be run: {error}")))?;
             let handed = self.handed(&arguments.files, context).await?;
             let command = Command::new("/bin/sh")
-                // The files are $1 and so on; what stands before them is the name of the shell.
+                // The files are $1 and so on; the argument before them is the name of the shell.
                 .args(["-c", arguments.command.as_str(), "sh"])
                 .args(handed.iter().flat_map(|handed| &handed.paths))
                 .folder(self.folder(arguments.cwd.as_deref())?)
@@ -165,11 +165,11 @@ impl Tool for Shell {
                 Some(handed) => sandbox.read(handed.folder.path()),
                 None => sandbox,
             };
-            // The call may be given up at any moment, and the command with it.
+            // The call may be abandoned at any moment, and the command with it.
             let ends = EndsWithTheCall(stop);
             let mut running = tokio::task::spawn_blocking(move || {
                 let finished = sandbox.run(&command);
-                // They are there as long as the command.
+                // The files exist as long as the command runs.
                 drop(handed);
                 finished
             });
@@ -195,7 +195,7 @@ impl Shell {
         arguments.timeout_s.map_or(most, |asked| Duration::from_secs(asked).min(most))
     }
 
-    /// Files with what these references name, for a command to read.
+    /// Writes the contents that these references name to files for a command to read.
     async fn handed(
         &self,
         references: &[String],
@@ -217,7 +217,7 @@ impl Shell {
         Ok(Some(written.map_err(broke)??))
     }
 
-    /// The folder to run a command in.
+    /// Returns the folder to run a command in.
     fn folder(&self, asked: Option<&str>) -> Result<PathBuf, ToolError> {
         let Some(asked) = asked else { return Ok(self.start.clone()) };
         let folder = self.start.join(asked).canonicalize().map_err(|error| {
@@ -247,7 +247,7 @@ fn is_in(folder: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().any(|outer| folder.starts_with(outer))
 }
 
-/// What a model is told of a command that ran.
+/// Returns the report for a model on a command that ran.
 fn told(finished: &Finished, time: Duration) -> Result<ToolOutput, ToolError> {
     let output = finished.stdout.text();
     if let Some(by) = finished.killed_by {
@@ -279,7 +279,7 @@ fn killed(by: KilledBy, time: Duration, output: &str) -> String {
     format!("the command was ended: {by}{next}. What it had done by then stays done. {wrote}")
 }
 
-/// As a shell tells it.
+/// Returns the exit code as a shell reports it.
 fn exit_code(status: std::process::ExitStatus) -> i32 {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {

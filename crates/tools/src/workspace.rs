@@ -19,12 +19,12 @@ use unicode_normalization::UnicodeNormalization;
 
 /// The folders that file tools reach, held open.
 ///
-/// Whatever a path says, nothing outside of them is opened: links and `..` are followed first, the
-/// place they lead to is looked for in the folders, and then it is opened from the folder that is held,
-/// which refuses to be left, also when a link was put there meanwhile.
+/// Whatever a path says, nothing outside of them is opened: links and `..` are followed first, the place
+/// they lead to is located in one of the folders, and then it is opened from the handle of that folder. The
+/// handle allows no way out, even when a link was put there meanwhile.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// Where relative paths begin.
+    /// The folder that relative paths start from.
     base: Option<PathBuf>,
     roots: Vec<Root>,
     writing: Mutex<()>,
@@ -39,12 +39,12 @@ struct Root {
     is_writable: bool,
 }
 
-/// What is done with a place.
+/// The kind of access to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// It is read.
+    /// Reading.
     Read,
-    /// It is written.
+    /// Writing.
     Write,
 }
 
@@ -52,9 +52,9 @@ pub(crate) enum Access {
 #[derive(Clone, Debug)]
 pub(crate) struct Place<'a> {
     root: &'a Root,
-    /// The way from the folder, free of links; empty for the folder itself.
+    /// The path from the folder, free of links; empty for the folder itself.
     within: PathBuf,
-    /// As a model is told of it: from the workspace on where it is in there, else from the root.
+    /// The path as a model reads it: relative inside the workspace, otherwise absolute.
     pub(crate) shown: String,
 }
 
@@ -82,10 +82,10 @@ impl Workspace {
         Ok(Self { base, roots, writing: Mutex::new(()) })
     }
 
-    /// Where a path that a model gave leads.
+    /// Resolves a path that a model gave.
     ///
     /// # Errors
-    /// When it is no path, or leads out of the folders that may be read or written.
+    /// When it is not a path, or leads out of the folders that may be read or written.
     pub(crate) fn place(&self, asked: &str, access: Access) -> Result<Place<'_>, ToolError> {
         let path = self.absolute(asked)?;
         let mut is_led_out = false;
@@ -94,7 +94,7 @@ impl Workspace {
             match component {
                 Component::Prefix(_) | Component::RootDir => place.push(component),
                 Component::CurDir => {}
-                // What was gone through so far is free of links.
+                // The path so far is free of links.
                 Component::ParentDir => drop(place.pop()),
                 Component::Normal(name) => {
                     let next = place.join(name);
@@ -127,12 +127,12 @@ impl Workspace {
         Ok(Place { root, within, shown: self.shown(&place) })
     }
 
-    /// Takes the turn to write: between reading a file and writing it nobody else here writes.
+    /// Takes the lock for writing, so that nobody else here writes between reading a file and writing it.
     pub(crate) fn writing(&self) -> MutexGuard<'_, ()> {
         self.writing.lock()
     }
 
-    /// The path that was asked for, from the root of the file system on.
+    /// Returns the absolute form of the path that was asked for.
     fn absolute(&self, asked: &str) -> Result<PathBuf, ToolError> {
         let hint = if asked.is_empty() {
             "a path was expected, but it is empty; \".\" is the workspace"
@@ -155,7 +155,7 @@ impl Workspace {
         Err(ToolError::arguments(format!("{:?} cannot be used: {hint}", shortened(asked))))
     }
 
-    /// The innermost folder around a path, if it allows this. One that stands in both lists is written.
+    /// Returns the innermost folder around a path, if it allows this access. A folder in both lists is writable.
     fn root(&self, path: &Path, access: Access) -> Option<&Root> {
         let around = self.roots.iter().filter(|root| path.starts_with(&root.path));
         around
@@ -163,8 +163,8 @@ impl Workspace {
             .filter(|root| access == Access::Read || root.is_writable)
     }
 
-    /// The entry of a folder that has this name in another normal form of Unicode: an e with an
-    /// accent may be written as one character or as two.
+    /// Returns the entry of a folder that has this name in another Unicode normal form: an e with an
+    /// accent may be one character or two.
     fn same_name(&self, folder: &Path, name: &OsStr) -> Option<PathBuf> {
         let wanted = name.to_str().filter(|name| !name.is_ascii())?;
         let root = self.root(folder, Access::Read)?;
@@ -210,13 +210,13 @@ impl Workspace {
 }
 
 impl Place<'_> {
-    /// Whether there is something.
+    /// Returns whether something exists there.
     #[must_use]
     pub(crate) fn exists(&self) -> bool {
         self.within.as_os_str().is_empty() || self.root.dir.symlink_metadata(&self.within).is_ok()
     }
 
-    /// Whether it is a folder.
+    /// Returns whether it is a folder.
     #[must_use]
     pub(crate) fn is_folder(&self) -> bool {
         let within = &self.within;
@@ -224,7 +224,7 @@ impl Place<'_> {
             || self.root.dir.symlink_metadata(within).is_ok_and(|meta| meta.is_dir())
     }
 
-    /// Its path from the root of the file system on.
+    /// Returns its absolute path.
     #[must_use]
     pub(crate) fn path(&self) -> PathBuf {
         if self.within.as_os_str().is_empty() {
@@ -234,7 +234,7 @@ impl Place<'_> {
         }
     }
 
-    /// The folders from the one that may be used down to this place, each with its path.
+    /// Returns the folders from the one that may be used down to this place, each with its path.
     pub(crate) fn above(&self) -> Vec<(PathBuf, Dir)> {
         let mut folders = Vec::new();
         let mut path = self.root.path.clone();
@@ -250,15 +250,15 @@ impl Place<'_> {
     /// Opens the folder.
     ///
     /// # Errors
-    /// When it is none, or the system does not allow it.
+    /// When it is not a folder, or the system does not allow it.
     pub(crate) fn open_folder(&self) -> Result<Dir, ToolError> {
         open_folder(&self.root.dir, &self.within).map_err(|error| self.missing(&error))
     }
 
-    /// Opens the file to read it.
+    /// Opens the file for reading.
     ///
     /// # Errors
-    /// When there is none, when it is no file, or the system does not allow it.
+    /// When it does not exist, is not a file, or the system does not allow it.
     pub(crate) fn open_file(&self) -> Result<File, ToolError> {
         if self.is_folder() {
             return Err(ToolError::permanent(format!(
@@ -269,7 +269,7 @@ impl Place<'_> {
         open_file(&self.root.dir, &self.within).map_err(|error| self.missing(&error))
     }
 
-    /// What the system said when it was to be opened; where nothing is there, with what was likely meant.
+    /// Returns the error of a failed attempt to open it; if nothing is there, with the path that was likely meant.
     fn missing(&self, error: &io::Error) -> ToolError {
         let is_missing = error.kind() == ErrorKind::NotFound;
         match is_missing.then(|| self.likely()).flatten() {
@@ -282,8 +282,8 @@ impl Place<'_> {
         }
     }
 
-    /// Writes the file: the whole of it, or nothing, also when the machine stops meanwhile. Folders
-    /// that are missing are made, and the rights of a file that is replaced are kept.
+    /// Writes the file: all of it or nothing, even when the machine stops meanwhile. Missing folders are
+    /// made, and the permissions of a file that is replaced are kept.
     ///
     /// # Errors
     /// When the system does not allow it.
@@ -298,16 +298,16 @@ impl Place<'_> {
     }
 }
 
-/// Whether a path leads to what git keeps for itself: programs stand there that git runs for a person,
+/// Returns whether a path leads into git's own folder, which holds programs that git runs for a person,
 /// outside of any sandbox.
 fn is_of_git(within: &Path) -> bool {
     within.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
-/// The longest path that a Unix system takes, in bytes.
+/// The longest path that a Unix system accepts, in bytes.
 const LONGEST_PATH: usize = 4_096;
 
-/// A folder's path without links.
+/// Returns a folder's path without links.
 fn real(folder: &Path) -> Result<PathBuf, PermissionsError> {
     std::fs::canonicalize(folder)
         .map_err(|source| PermissionsError::Folder { path: folder.to_owned(), source })
@@ -317,7 +317,7 @@ fn open_folder(dir: &Dir, within: &Path) -> io::Result<Dir> {
     if within.as_os_str().is_empty() { dir.try_clone() } else { dir.open_dir(within) }
 }
 
-/// Opens a file to read it, and nothing but a file: a pipe would keep its reader waiting.
+/// Opens a regular file for reading and refuses anything else: a pipe would keep its reader waiting.
 pub(crate) fn open_file(dir: &Dir, within: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -334,13 +334,13 @@ pub(crate) fn open_file(dir: &Dir, within: &Path) -> io::Result<File> {
     Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
 }
 
-/// Puts a file with this content in the place of the one that is there.
+/// Replaces a file with one of this content.
 fn replace(dir: &Dir, within: &Path, content: &[u8]) -> io::Result<()> {
     let parent = within.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(parent) = parent {
         dir.create_dir_all(parent)?;
     }
-    // A name that nobody else has; if somebody has it even so, nothing of theirs is touched.
+    // A name that nobody else uses; if a file has it all the same, that file is not touched.
     let name = format!(".foldback-{:016x}.tmp", RandomState::new().hash_one(within));
     let temporary = parent.map_or_else(|| PathBuf::from(&name), |parent| parent.join(&name));
     let mut file = dir.open_with(&temporary, OpenOptions::new().write(true).create_new(true))?;
@@ -355,12 +355,12 @@ fn replace(dir: &Dir, within: &Path, content: &[u8]) -> io::Result<()> {
         dir.rename(&temporary, dir, within)
     };
     write().inspect_err(|_| {
-        // Nothing is left behind; the first error is the one to tell.
+        // No temporary file is left; the first error is the one to report.
         let _ = dir.remove_file(&temporary);
     })
 }
 
-/// What the system said of a path, and what to do next.
+/// Returns an error with what the system reported for a path, and what to do next.
 pub(crate) fn failed(shown: &str, error: &io::Error) -> ToolError {
     let shown = shortened(shown);
     let message = match error.kind() {
@@ -381,10 +381,10 @@ pub(crate) fn failed(shown: &str, error: &io::Error) -> ToolError {
     ToolError::permanent(message)
 }
 
-/// A path for a sentence: only as much of it as is needed to know it again.
+/// Shortens a path for a sentence to as much as is needed to recognise it.
 fn shortened(path: &str) -> Cow<'_, str> {
     beginning(path, LONGEST_SHOWN)
 }
 
-/// How many characters of a path stand in an error.
+/// The most characters of a path in an error.
 const LONGEST_SHOWN: usize = 200;

@@ -26,20 +26,20 @@ pub(super) struct Call {
     pub(super) arguments: String,
     pub(super) key: String,
     pub(super) tool: Arc<dyn Tool>,
-    /// The whole context, where the tool sees it.
+    /// The whole context, if the tool sees it.
     pub(super) global_context: Option<Arc<str>>,
 }
 
-/// What a call came to.
+/// A call that has ended.
 pub(super) struct Finished {
     pub(super) step: StepId,
     pub(super) attempts: u32,
     pub(super) result: StepResult,
-    /// The journal failed: the run must not go on.
+    /// The failure of the journal, if it failed: the run must not continue.
     pub(super) error: Option<JournalError>,
 }
 
-/// What all calls of a run share.
+/// The surroundings that all calls of a run share.
 pub(super) struct Surroundings {
     pub(super) shared: Arc<Shared>,
     pub(super) run: String,
@@ -48,15 +48,15 @@ pub(super) struct Surroundings {
     pub(super) global_context: Option<Arc<str>>,
     pub(super) context: Option<ContextHandle>,
     pub(super) log: RunLog,
-    /// The turn that the steps belong to, where they are emitted.
+    /// The turn that the steps belong to, if they are emitted.
     pub(super) turn: Option<u32>,
-    /// Tells the run of calls that wait for their next attempt.
+    /// Reports calls that wait for their next attempt to the run.
     pub(super) rests: mpsc::UnboundedSender<Rest>,
 }
 
 impl Call {
-    /// The span of the call. To be asked for where the run is driven, so that it stands inside the span
-    /// of whoever drives it.
+    /// Returns the span of the call. It must be created where the run is driven, so that its parent is the
+    /// span of the driver.
     pub(super) fn span(&self) -> Span {
         spans::execute_tool(self.tool.spec(), &self.key)
     }
@@ -77,25 +77,25 @@ impl Call {
             return (0, failure(FailureKind::Tool, message), Some(error));
         }
         if around.cancelled.is_cancelled() {
-            // The record says that it began: another one has to say that it was not made.
+            // The record says that it began, so another one has to say that it was not made.
             let message = "the run was cancelled before the call was made";
             let result = failure(FailureKind::Cancelled, message);
             let (result, error) = self.end(around, 0, result, Spending::default());
             return (0, result, error);
         }
-        // What is spent by way of the log that the call is lent, a resumed run has spent as well.
+        // What is spent through the log that the call is lent counts as spent in a resumed run, too.
         let spend = around.log.spend().counting();
         let log = around.log.with_spend(spend.clone());
         let (attempts, result) = self.attempts(around, &log).await;
         if has_kind(&result, FailureKind::Cancelled) {
-            // Without an end in the journal, a resumed run makes the call again if that does no harm.
+            // Without an end in the journal, a resumed run repeats the call if that does no harm.
             return (attempts, result, None);
         }
         let (result, error) = self.end(around, attempts, result, spend.spent());
         (attempts, result, error)
     }
 
-    /// Writes down what the call came to.
+    /// Records the outcome of the call.
     fn end(
         &self,
         around: &Surroundings,
@@ -110,7 +110,7 @@ impl Call {
         (result, error)
     }
 
-    /// Writes down that the call begins: durably where it does something to the world.
+    /// Records that the call begins; durably if it is effectful.
     async fn begin(&self, around: &Surroundings) -> Result<(), JournalError> {
         let Some(journal) = &around.shared.journal else { return Ok(()) };
         let (step, key) = (self.step, self.key.clone());
@@ -122,7 +122,7 @@ impl Call {
         Ok(())
     }
 
-    /// Tries until it works, or another attempt does not help. Answers the number of attempts, too.
+    /// Tries until it works or another attempt does not help. Returns the number of attempts, too.
     async fn attempts(&self, around: &Surroundings, log: &RunLog) -> (u32, StepResult) {
         let retry = around.shared.settings.retry;
         let may_repeat = self.tool.spec().effect != Effect::Effectful;
@@ -138,7 +138,7 @@ impl Call {
                 around.cancelled.run_until_cancelled(rest).await;
             }
             if may_repeat && around.cancelled.is_cancelled() {
-                // It was asked to stop, and did: that says nothing about the next run's attempt.
+                // It stopped because it was asked to: that says nothing about the next run's attempt.
                 let message = format!("the run was cancelled: {}", error.failure.message);
                 return (attempt, failure(FailureKind::Cancelled, message));
             }
@@ -153,8 +153,8 @@ impl Call {
         }
     }
 
-    /// Gives its place up for a while, and waits until it has one again. A run that is gone answers
-    /// nothing, and has dropped the call.
+    /// Gives up its place for a while, and waits until it has one again. A run that is gone does not
+    /// answer, and has dropped the call.
     async fn rest(&self, around: &Surroundings, time: Duration) {
         let _ = around.rests.send(Rest::Began(self.step));
         tokio::time::sleep(time).await;
@@ -183,7 +183,7 @@ impl Call {
             context: around.context.clone(),
             extensions,
         };
-        // The call itself is inside as well: a tool may panic before it answers a future.
+        // The call itself is inside as well: a tool may panic before it returns a future.
         let call = AssertUnwindSafe(async { self.tool.call(&self.arguments, &context).await });
         let limit = self.tool.timeout(&self.arguments).or(around.shared.settings.timeout);
         let outcome = match limit {
@@ -240,7 +240,7 @@ impl Surroundings {
     }
 }
 
-/// Why an attempt failed.
+/// The failure of an attempt.
 struct Failed {
     failure: Failure,
     is_transient: bool,
@@ -260,13 +260,13 @@ impl From<ToolError> for Failed {
     }
 }
 
-/// How many bytes an answer holds. One that is given as text and as the same JSON counts once.
+/// Returns the bytes of an answer. One that is given as text and as the same JSON counts once.
 fn size(data: &Data) -> usize {
     let structured = data.structured.as_ref().filter(|structured| **structured != data.text);
     data.text.len() + structured.map_or(0, String::len)
 }
 
-/// How many bytes a call has brought.
+/// Returns the bytes of a call's result.
 pub(super) fn bytes_of(result: &StepResult) -> usize {
     match result {
         StepResult::Success { data } => size(data),
@@ -275,8 +275,7 @@ pub(super) fn bytes_of(result: &StepResult) -> usize {
     }
 }
 
-/// What a tool says of its failure, as far as it may be long: of a longer text the beginning, which
-/// says so.
+/// Cuts a tool's error message to its greatest length; a cut message says so.
 fn bounded(message: String, around: &Surroundings) -> String {
     let limit = around.shared.settings.quota.output_bytes;
     if message.len() <= limit {
@@ -294,7 +293,7 @@ pub(crate) fn has_kind(result: &StepResult, kind: FailureKind) -> bool {
     matches!(result, StepResult::Error { failure } if failure.kind == kind)
 }
 
-/// What to add about a call that was stopped.
+/// Returns the addition to the message of a call that was stopped.
 pub(super) fn doubt(effect: Effect) -> &'static str {
     match effect {
         Effect::Effectful => "; it may have taken effect",

@@ -1,22 +1,23 @@
-//! The names of the runs that are going on.
+//! The names of running runs.
 
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The runs of this process that are going on: where their journal is (or, without one, their executor), and their name.
+/// The running runs of this process, by the address of their journal (or, without one, of their executor) and
+/// their name.
 static GOING_ON: Mutex<BTreeSet<(usize, String)>> = Mutex::new(BTreeSet::new());
 
-/// A run's name, until this is dropped: two runs under one name would each do everything.
+/// A claim to a run's name until it is dropped: two runs under one name would each do everything.
 pub(crate) struct Claim {
     name: (usize, String),
-    /// As long as it is held, no other has its address.
+    /// While it is held, nothing else can have its address.
     _place: Box<dyn Any + Send + Sync>,
 }
 
 impl Claim {
-    /// `None` when a run of that name is going on at this place.
+    /// Claims a name; `None` when a run of that name is running at this place.
     pub(super) fn new<P: ?Sized + Send + Sync + 'static>(
         place: &Arc<P>,
         run: &str,
@@ -26,7 +27,7 @@ impl Claim {
         is_free.then(|| Self { name, _place: Box::new(Arc::clone(place)) })
     }
 
-    /// Whether a run of that name is going on at this place.
+    /// Returns whether a run of that name is running at this place.
     pub(super) fn is_held<P: ?Sized>(place: &Arc<P>, run: &str) -> bool {
         GOING_ON.lock().contains(&Self::name(place, run))
     }

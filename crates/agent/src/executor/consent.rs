@@ -9,17 +9,17 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A call and whether it has to be asked about.
+/// A call, and whether it needs approval.
 pub(super) struct Candidate {
     pub(super) call: Call,
     pub(super) ask: bool,
 }
 
-/// A call and what was decided, where it was asked about.
+/// A call and the decision on it, if approval was asked for.
 pub(super) type Decided = (Call, Option<Decision>);
 
-/// Batches that wait for approval. One question is asked at a time; the batches that come meanwhile
-/// are asked about together in the next one.
+/// The batches that wait for approval. One question is asked at a time; batches that arrive meanwhile are
+/// combined in the next one.
 #[derive(Default)]
 pub(super) struct Consent {
     waiting: Vec<Candidate>,
@@ -31,7 +31,7 @@ impl Consent {
         self.waiting.extend(batch);
     }
 
-    /// Asks on behalf of a todo about what waits, unless a question is open; gives the calls that are
+    /// Asks on behalf of a todo about the waiting calls, unless a question is open; returns the calls that are
     /// asked about.
     pub(super) fn ask(
         &mut self,
@@ -53,7 +53,7 @@ impl Consent {
         self.asking.is_some()
     }
 
-    /// The answer to the open question; never, where none is open. Loses nothing when dropped.
+    /// Waits for the answer to the open question, for ever if none is open. Loses nothing when dropped.
     pub(super) async fn answer(&mut self) -> Vec<Decided> {
         let Some(asking) = &mut self.asking else { return std::future::pending().await };
         let decided = asking.await;
@@ -61,7 +61,7 @@ impl Consent {
         decided
     }
 
-    /// Forgets what waits, and the open question.
+    /// Forgets the waiting calls and the open question.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.asking = None;

@@ -1,33 +1,33 @@
-//! Why a run could not be started, given more steps, or ended.
+//! The errors of starting a run, giving it more steps, and ending it.
 
 use super::Outcome;
 use crate::JournalError;
 use foldback_planner::{LimitError, ScheduleError, StepId};
 use std::sync::Arc;
 
-/// Why a run could not be started, given more steps, or ended.
+/// The reason why a run could not be started, given more steps, or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The steps do not make a plan.
+    /// The steps do not form a plan.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
     /// The plan is too large.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// Too many runs stand inside each other.
+    /// Too many runs are nested.
     #[error(
         "this run would stand inside {depth} others; at most {limit} runs may stand inside each other"
     )]
     Depth {
-        /// How many runs stand around it.
+        /// The number of runs around it.
         depth: u32,
-        /// How many there may be, this one included.
+        /// The most nested runs, including this one.
         limit: u32,
     },
     /// The journal holds another plan under this run's name.
     #[error(
-        "the journal of run {run:?} holds another {step} than this plan; resume with the plan that was recorded, or give the run another name"
+        "the journal of run {run:?} holds a different {step} than this plan; resume with the plan that was recorded, or give the run another name"
     )]
     Changed {
         /// The run.
@@ -35,18 +35,18 @@ pub enum RunError {
         /// The step that differs.
         step: StepId,
     },
-    /// The run is going on already.
-    #[error("run {run:?} is going on already; wait for it to end, or give this run another name")]
+    /// The run is already running.
+    #[error("run {run:?} is already running; wait for it to end, or give this run another name")]
     InUse {
         /// The run.
         run: String,
     },
-    /// A run without a name would be mixed up with others in the journal.
-    #[error("a run with a journal needs a name of its own, and got an empty one")]
+    /// A run without a name could not be told apart from others in the journal.
+    #[error("a run with a journal needs a name of its own, but its name is empty")]
     Unnamed,
-    /// The run broke off while its plan was being written: what came of it may be half of something.
+    /// The run broke off while its plan was being written: the plan may be incomplete.
     #[error(
-        "the plan of run {run:?} had not been written to its end; open the run again and bring the plan anew"
+        "the plan of run {run:?} was not written to its end; open the run again and supply the plan again"
     )]
     Unfinished {
         /// The run.
@@ -61,11 +61,11 @@ pub enum RunError {
     /// The journal could not be read or written; nothing more was started.
     #[error("{error}")]
     Journal {
-        /// Why.
+        /// The cause.
         #[source]
         error: Arc<JournalError>,
-        /// What became of the run up to there, where it had begun and has been brought to its end. What
-        /// it holds may be in no journal.
+        /// The outcome of the run so far, if it had begun and was brought to its end. Its contents may be missing
+        /// from the journal.
         outcome: Option<Box<Outcome>>,
     },
 }

@@ -1,10 +1,10 @@
-//! What happens in a run, and the record of it.
+//! The events of an executor's run, and their trace.
 
 use foldback_planner::StepId;
 use std::fmt;
 use std::time::Duration;
 
-/// A thing that happens in a run.
+/// An event in an executor's run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -21,30 +21,30 @@ pub enum Event {
     Ended {
         /// The step.
         step: StepId,
-        /// Whether it went well.
+        /// Whether it succeeded.
         success: bool,
     },
     /// A step will not run because of another.
     Skipped {
         /// The step.
         step: StepId,
-        /// The step that failed, at the root of it; or the anchor that a new plan answered.
+        /// The step whose failure is the root cause, or the anchor that a new plan answered.
         because: StepId,
     },
-    /// Something happened that the plan did not foresee.
+    /// Something happened that may need a new plan.
     ReplanWanted {
         /// The step where it happened.
         step: StepId,
-        /// What it was.
+        /// What happened.
         trigger: Trigger,
     },
 }
 
-/// Why a plan should be made anew.
+/// The reason why a new plan should be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trigger {
-    /// An anchor's time has come.
+    /// An anchor was reached.
     Anchor,
     /// A call failed, took too long, or could not be made.
     Failure,
@@ -53,7 +53,7 @@ pub enum Trigger {
 }
 
 impl Event {
-    /// The step that it is about.
+    /// Returns the step that it is about.
     #[must_use]
     pub fn step(&self) -> StepId {
         match self {
@@ -64,7 +64,7 @@ impl Event {
         }
     }
 
-    /// What comes first of the things that happen to a step at one moment.
+    /// Returns the order of events of one step at the same moment.
     fn rank(&self) -> u8 {
         match self {
             Self::Started { .. } => 0,
@@ -99,10 +99,10 @@ impl fmt::Display for Trigger {
     }
 }
 
-/// Everything that happened in a run, with the time since its beginning.
+/// The events of a run, with the time since its beginning.
 ///
-/// What happened at one moment stands in the order of the steps, so that two runs with the same calls and the
-/// same latencies have equal traces, whatever form their plans were written in.
+/// Events of the same moment are in the order of the steps, so that two runs with the same calls and the same
+/// latencies have equal traces, whatever form their plans were written in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     events: Vec<(Duration, Event)>,
@@ -113,20 +113,20 @@ impl Trace {
         self.events.push((at, event));
     }
 
-    /// The same in its fixed order.
+    /// Puts the trace in its fixed order.
     pub(super) fn in_order(mut self) -> Self {
         self.events.sort_by_key(|(at, event)| (*at, event.step(), event.rank()));
         self
     }
 
-    /// All of it, in order.
+    /// Iterates over the events, in order.
     pub fn iter(&self) -> impl Iterator<Item = &(Duration, Event)> {
         self.events.iter()
     }
 }
 
 impl fmt::Display for Trace {
-    /// A line for each event.
+    /// Writes one line per event.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, event) in &self.events {
             writeln!(f, "{:>8.3} s  {event}", at.as_secs_f64())?;

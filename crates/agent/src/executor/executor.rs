@@ -13,11 +13,10 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Runs the steps of plans as soon as they may start.
+/// An executor that runs the steps of plans as soon as they may start.
 ///
-/// It waits for what happens and never looks whether something did: a step starts when the last one
-/// that it waits for has ended. A failing, hanging or panicking tool is a result of its step; its
-/// siblings go on.
+/// It is driven by events and never polls: a step starts when the last one that it waits for has ended. A
+/// failing, hanging or panicking tool is a result of its step; its siblings continue.
 ///
 /// ```
 /// use foldback_agent::{Executor, RunOptions};
@@ -57,7 +56,7 @@ pub struct Executor {
     shared: Arc<Shared>,
 }
 
-/// What all runs of an executor share.
+/// The parts that all runs of an executor share.
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) toolbox: Toolbox,
@@ -68,7 +67,7 @@ pub(super) struct Shared {
 }
 
 impl Executor {
-    /// An executor of these tools, with default settings, without a journal and asking nobody.
+    /// Creates an executor of these tools, with default settings, no journal and no approver.
     #[must_use]
     pub fn new(toolbox: Toolbox) -> Self {
         let settings = Settings::default();
@@ -77,45 +76,45 @@ impl Executor {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The same with other settings.
+    /// Sets the settings.
     #[must_use]
     pub fn with_settings(self, settings: Settings) -> Self {
         Self { shared: Arc::new(Shared { settings, ..Arc::unwrap_or_clone(self.shared) }) }
     }
 
-    /// The same with a journal: runs are written down, and resume from it.
+    /// Sets a journal, in which runs are recorded and from which they resume.
     #[must_use]
     pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
         let journal = Some(journal);
         Self { shared: Arc::new(Shared { journal, ..Arc::unwrap_or_clone(self.shared) }) }
     }
 
-    /// The same, asking before calls.
+    /// Sets an approver of calls.
     #[must_use]
     pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
         let approver = Some(approver);
         Self { shared: Arc::new(Shared { approver, ..Arc::unwrap_or_clone(self.shared) }) }
     }
 
-    /// The same with other tools.
+    /// Sets other tools.
     #[must_use]
     pub fn with_toolbox(self, toolbox: Toolbox) -> Self {
         let catalog = catalog_of(&toolbox);
         Self { shared: Arc::new(Shared { toolbox, catalog, ..Arc::unwrap_or_clone(self.shared) }) }
     }
 
-    /// The journal, where there is one.
+    /// Returns the journal, if there is one.
     #[must_use]
     pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
         self.shared.journal.as_ref()
     }
 
-    /// What the journal holds of a run; nothing without a journal.
+    /// Returns the journal's records of a run; none without a journal.
     pub(crate) fn records(&self, run: &str) -> Result<Vec<Record>, RunError> {
         Ok(self.journal().map_or(Ok(Vec::new()), |journal| journal.records(run))?)
     }
 
-    /// Whether a run of this name is going on with the journal, or without one with this executor.
+    /// Returns whether a run of this name is running with the journal or, without one, with this executor.
     pub(crate) fn is_running(&self, run: &str) -> bool {
         match self.journal() {
             Some(journal) => Claim::is_held(journal, run),
@@ -123,26 +122,26 @@ impl Executor {
         }
     }
 
-    /// The tools.
+    /// Returns the tools.
     #[must_use]
     pub fn toolbox(&self) -> &Toolbox {
         &self.shared.toolbox
     }
 
-    /// The tools, as plans see them.
+    /// Returns the tools, as plans see them.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.shared.catalog
     }
 
-    /// The settings.
+    /// Returns the settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 
-    /// Runs a plan to its end. Anchors in it are reached and not answered: their steps, and what
-    /// waits for them, are reported as cancelled.
+    /// Runs a plan to its end. Anchors in it are reached but not answered: they and the steps that wait for
+    /// them are reported as cancelled.
     ///
     /// # Errors
     /// When the plan cannot be run at all, or the journal fails.
@@ -150,13 +149,13 @@ impl Executor {
         self.start(plan, options)?.finish().await
     }
 
-    /// Starts a plan. Needs to be called inside a tokio runtime.
+    /// Starts a plan. It must be called inside a tokio runtime.
     ///
-    /// With a journal that knows the run, it goes on where it stood: what has a result keeps it.
+    /// With a journal that knows the run, it resumes where it was: steps with a result keep it.
     ///
     /// # Errors
-    /// When the plan is too large or no plan, when the journal knows another one under this name or
-    /// fails, or when a run of this name is going on with it.
+    /// When the plan is too large or not a plan, when the journal knows another one under this name or
+    /// fails, or when a run of this name is running with it.
     pub fn start(&self, plan: &Plan, options: RunOptions) -> Result<Run, RunError> {
         let mut run = self.begin(sealed(), options)?;
         run.expect_plan(&plan.steps)?;
@@ -164,16 +163,16 @@ impl Executor {
         Ok(run)
     }
 
-    /// Starts a run whose plan is still being written: [`Run::extend`] brings its steps, and
-    /// [`Run::seal`] ends it.
+    /// Starts a run whose plan is still being written: [`Run::extend`] adds its steps, and [`Run::seal`]
+    /// ends it.
     ///
     /// # Errors
-    /// When the journal fails, or too many runs stand around this one.
+    /// When the journal fails, or there are too many runs around this one.
     pub fn open(&self, options: RunOptions) -> Result<Run, RunError> {
         self.begin(Schedule::open(), options)
     }
 
-    /// The same for a run whose name is [held](Self::hold) by whoever opens it.
+    /// Opens a run whose name is [held](Self::hold) by the caller.
     pub(crate) fn open_held(&self, options: RunOptions) -> Result<Run, RunError> {
         let past = match &self.shared.journal {
             Some(journal) => Past::of(journal.records(&options.id)?),
@@ -182,8 +181,8 @@ impl Executor {
         Ok(self.run_of(Schedule::open(), options, past, None))
     }
 
-    /// Takes a run's name for as long as the claim is kept, and reads what the journal holds of it.
-    /// Without a journal a run needs no name; where it has one, it is in use with this executor.
+    /// Takes a run's name for as long as the claim is kept, and reads its records from the journal. Without
+    /// a journal a run needs no name; if it has one, the name is in use with this executor.
     pub(crate) fn hold(&self, run: &str, depth: u32) -> Result<Held, RunError> {
         self.check_depth(depth)?;
         let journal = self.shared.journal.clone();
@@ -198,10 +197,10 @@ impl Executor {
         Ok((Some(claim), journal, records))
     }
 
-    /// Goes on with a run that the journal holds, with the plans that it holds.
+    /// Resumes a run that the journal holds, with its recorded plans.
     ///
     /// # Errors
-    /// When the journal holds no such run, or its last plan had not been written to its end; and as
+    /// When the journal holds no such run, or its last plan was not written to its end; and as
     /// [`start`](Self::start).
     pub fn resume(&self, options: RunOptions) -> Result<Run, RunError> {
         let id = options.id.clone();
@@ -229,7 +228,7 @@ impl Executor {
                 let (claim, _, records) = self.hold(run, options.depth)?;
                 (Past::of(records), claim)
             }
-            // Runs beside each other may share a name that is written down nowhere.
+            // Concurrent runs may share a name that is not recorded anywhere.
             None => {
                 self.check_depth(options.depth)?;
                 (Past::default(), None)
@@ -251,7 +250,7 @@ impl Executor {
             shared: Arc::clone(&self.shared),
             run,
             depth: depth + 1,
-            // Its own token, so that a run that ends early does not cancel what stands around it.
+            // Its own token, so that a run that ends early does not cancel the runs around it.
             cancelled: cancelled.child_token(),
             global_context,
             turn,
@@ -268,18 +267,18 @@ impl Executor {
     }
 }
 
-/// The tools of a toolbox, as plans see them.
+/// Returns the tools of a toolbox, as plans see them.
 fn catalog_of(toolbox: &Toolbox) -> Catalog {
     toolbox.specs().cloned().collect()
 }
 
-/// A run's name, where it has one; the journal, where there is one; and the records of the run in it.
+/// The claim to a run's name, if it has one; the journal, if there is one; and the run's records in it.
 type Held = (Option<Claim>, Option<Arc<dyn Journal>>, Vec<Record>);
 
-/// A schedule that takes whole plans.
+/// Creates a schedule that takes whole plans.
 fn sealed() -> Schedule {
     let mut schedule = Schedule::open();
-    // There is nothing in it yet that could be wrong.
+    // It is still empty, so nothing can be wrong with it.
     let _ = schedule.seal();
     schedule
 }

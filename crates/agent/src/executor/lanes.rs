@@ -1,4 +1,4 @@
-//! Which calls may run beside each other.
+//! The queue of calls, which decides which may run at the same time.
 
 use super::call::Call;
 use foldback_planner::StepId;
@@ -6,32 +6,32 @@ use foldback_tool::Concurrency;
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
 
-/// What waits for its turn.
+/// A call that waits for its turn.
 pub(super) enum Turn {
     /// A call that has not been made.
     First(Call),
-    /// A call that is tried again.
+    /// A call that is retried.
     Again(Again),
 }
 
-/// A call that wants to be tried again, and is told when it may.
+/// A call that waits for its next attempt, and the way to start that.
 pub(super) struct Again {
     pub(super) step: StepId,
     pub(super) concurrency: Concurrency,
     pub(super) go: oneshot::Sender<()>,
 }
 
-/// A call that takes no place between two attempts.
+/// A call that occupies no place between two attempts.
 pub(super) enum Rest {
     Began(StepId),
     Over(Again),
 }
 
-/// The calls that wait for their turn, in the order they became ready.
+/// The calls that wait for their turn, in the order in which they became ready.
 ///
-/// The order is kept: an exclusive call waits until nothing runs, and what came after it waits for
-/// it. So neither kind starves, and calls that must not overlap run in the order of their numbers when
-/// they are ready together. Waiting takes no place from those that run.
+/// The order is kept: an exclusive call waits until nothing runs, and later calls wait for it. So neither
+/// kind starves, and calls that must not overlap run in the order of their numbers when they become ready
+/// together. Waiting calls take no place from those that run.
 #[derive(Default)]
 pub(super) struct Lanes {
     waiting: VecDeque<Turn>,
@@ -48,7 +48,7 @@ impl Lanes {
         self.waiting.push_back(Turn::Again(again));
     }
 
-    /// The next call that may start, while at most `most` run; it counts as running from here on.
+    /// Returns the next call that may start, with at most `most` running; it counts as running from now on.
     pub(super) fn start_next(&mut self, most: usize) -> Option<Turn> {
         let concurrency = match self.waiting.front()? {
             Turn::First(call) => call.tool.spec().concurrency,
@@ -66,7 +66,7 @@ impl Lanes {
         self.waiting.pop_front()
     }
 
-    /// A running call has ended, or rests.
+    /// Notes that a running call has ended, or rests.
     pub(super) fn end(&mut self) {
         self.running = self.running.saturating_sub(1);
         self.exclusive = false;

@@ -1,4 +1,4 @@
-//! Runs the steps of plans: together where they may, once each, within bounds.
+//! The executor, which runs the steps of plans: in parallel if they may, once each, within limits.
 
 mod call;
 mod claim;

@@ -1,24 +1,24 @@
-//! What became of a run.
+//! The outcome of a run.
 
 use super::event::Trace;
 use foldback_planner::{StepId, StepResult};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What became of each step, by number; each has exactly one result.
+    /// The results of the steps, by number; each step has exactly one.
     pub results: BTreeMap<StepId, StepResult>,
-    /// How each call went, for the steps that came so far.
+    /// The reports on the calls that were made, by the number of the step.
     pub calls: BTreeMap<StepId, CallReport>,
-    /// What happened, in order.
+    /// The events, in order.
     pub trace: Trace,
-    /// From the beginning of the run to its end.
+    /// The time from the beginning of the run to its end.
     pub elapsed: Duration,
 }
 
-/// How a call went.
+/// The report on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallReport {
     /// The tool.
@@ -27,12 +27,12 @@ pub struct CallReport {
     pub arguments: String,
     /// The idempotency key of the call.
     pub key: String,
-    /// How many attempts were made.
+    /// The number of attempts.
     pub attempts: u32,
-    /// When it started, since the beginning of the run.
+    /// When it started, from the beginning of the run.
     pub started: Duration,
-    /// When it ended, since the beginning of the run.
+    /// When it ended, from the beginning of the run.
     pub ended: Duration,
-    /// Whether the result is an earlier run's, from the journal: nothing was called.
+    /// Whether the result is an earlier run's, from the journal, so that nothing was called.
     pub from_journal: bool,
 }

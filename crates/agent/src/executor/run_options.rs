@@ -1,39 +1,40 @@
-//! One run among others.
+//! The options of a run.
 
 use crate::RunLog;
 use foldback_tool::{CallContext, CancellationToken, ContextHandle};
 use std::sync::Arc;
 
-/// One run among others.
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// Its name: unique in the journal, and the same when a run is resumed. Idempotency keys are
-    /// derived from it, so two runs that share a name share the keys of equal calls. With a journal it
-    /// must not be empty.
+    /// Its name: unique in the journal, and the same when the run is resumed. Idempotency keys are derived
+    /// from it, so two runs that share a name share the keys of equal calls. With a journal it must not be
+    /// empty.
     pub id: String,
-    /// Cancels the run.
+    /// The token that cancels the run.
     pub cancelled: CancellationToken,
-    /// The whole context as text, for tools that are flagged to see it.
+    /// The whole context as text, for tools with `global_context`.
     pub global_context: Option<Arc<str>>,
-    /// How many runs stand around this one.
+    /// The number of runs around this one.
     pub depth: u32,
-    /// The way to the context of the loop that runs it: lent to the tools.
+    /// The handle to the context of the loop that runs it, which is lent to the tools.
     pub context: Option<ContextHandle>,
-    /// What stands around it otherwise: lent to the tools.
+    /// The log of the run, which is lent to the tools.
     pub log: RunLog,
-    /// The turn that its steps belong to, as the log says; without one they are not emitted.
+    /// The turn of the log that its steps belong to; without one they are not emitted.
     pub turn: Option<u32>,
 }
 
 impl RunOptions {
-    /// A run of this name, everything else as usual.
+    /// Creates the default options for a run of this name.
     #[must_use]
     pub fn new(id: &str) -> Self {
         Self { id: id.to_owned(), ..Self::default() }
     }
 
-    /// A run that a tool makes for a call: named after it, cancelled with it, seeing what it sees.
+    /// Creates the options for a run that a tool makes during a call: named after the call, cancelled with it, and
+    /// with the same context.
     #[must_use]
     pub fn inside(call: &CallContext) -> Self {
         Self {
@@ -47,37 +48,37 @@ impl RunOptions {
         }
     }
 
-    /// The same, cancelled by this token.
+    /// Sets the token that cancels the run.
     #[must_use]
     pub fn with_cancelled(self, cancelled: CancellationToken) -> Self {
         Self { cancelled, ..self }
     }
 
-    /// The same, with this text for tools that see the whole context.
+    /// Sets the text for tools that see the whole context.
     #[must_use]
     pub fn with_global_context(self, global_context: impl Into<Arc<str>>) -> Self {
         Self { global_context: Some(global_context.into()), ..self }
     }
 
-    /// The same, inside this many runs.
+    /// Sets the number of runs around this one.
     #[must_use]
     pub fn with_depth(self, depth: u32) -> Self {
         Self { depth, ..self }
     }
 
-    /// The same, lending this context to the tools.
+    /// Sets the handle to the context, which is lent to the tools.
     #[must_use]
     pub fn with_context(self, context: ContextHandle) -> Self {
         Self { context: Some(context), ..self }
     }
 
-    /// The same, telling this log.
+    /// Sets the log.
     #[must_use]
     pub fn with_log(self, log: RunLog) -> Self {
         Self { log, ..self }
     }
 
-    /// The same, with steps that belong to this turn of the log.
+    /// Sets the turn of the log that the steps belong to.
     #[must_use]
     pub fn with_turn(self, turn: impl Into<Option<u32>>) -> Self {
         Self { turn: turn.into(), ..self }

@@ -1,11 +1,11 @@
-//! Recognises an answer that says of itself that it failed.
+//! Recognises an answer that reports a failure.
 
 use foldback_tool::Data;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Whether an answer says `status=fail`: a JSON object whose `status` is the word `fail`, or a text
-/// that begins with `status=fail`. Any case of letters is meant; `failed` and `failure` are other words.
+/// Returns whether an answer says `status=fail`: a JSON object whose `status` is the word `fail`, or a text
+/// that begins with `status=fail`. Case does not matter; `failed` and `failure` are different words.
 pub(super) fn says_fail(data: &Data) -> bool {
     let text = data.structured.as_deref().unwrap_or(&data.text).trim_start();
     if text.starts_with('{') {

@@ -13,56 +13,56 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The version of what is below.
+/// The version of the format below.
 const VERSION: u32 = 1;
 
-/// How much of a file is looked at that may not be a journal.
+/// The most bytes that are read of a file that may not be a journal.
 const FOUND_BYTES: u64 = 400;
 
-/// An append-only file of JSON Lines, for one process at a time.
+/// A journal in an append-only file of JSON Lines, for one process at a time.
 ///
 /// The first line names the version. Each other line is one record, with its number and a checksum
-/// over both. A line without an end was being written when the process or the machine died: it is cut
-/// off when the journal is opened. Anything else that is wrong is an error.
+/// over both. An incomplete last line was being written when the process or the machine died: it is
+/// removed when the journal is opened. Any other damage is an error.
 #[derive(Debug)]
 pub struct FileJournal {
     path: PathBuf,
     file: Arc<Locked>,
     state: Arc<Mutex<State>>,
-    /// How many records are durable. Held while the file is synced, so that calls that wait for a
-    /// sync share one.
+    /// The number of durable records. It is locked while the file is synced, so that calls that wait for
+    /// a sync share one.
     synced: tokio::sync::Mutex<u64>,
-    /// What becomes of a record's text.
+    /// The change that is made to a record's text.
     change: Option<Change>,
 }
 
-/// What becomes of a text before it is written.
+/// A change to a text before it is written.
 type Change = for<'t> fn(&'t str) -> Cow<'t, str>;
 
 #[derive(Debug)]
 struct State {
-    /// How many records there are.
+    /// The number of records.
     records: u64,
-    /// How many bytes they and the first line take.
+    /// The bytes that they and the first line take.
     bytes: u64,
-    /// Where each run's records stand.
+    /// The places of each run's records.
     runs: BTreeMap<String, Vec<Place>>,
-    /// A write or a sync failed: nobody knows what the file ends with.
+    /// Whether a write or a sync failed, so that the end of the file is unknown.
     broken: bool,
 }
 
-/// Where a record stands.
+/// The place of a record.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// Its number.
     n: u64,
-    /// Where its line begins, in bytes, and how long that is with its end.
+    /// The offset of its line, in bytes, and the length with its line break.
     at: u64,
     length: usize,
 }
 
 impl State {
-    /// One more record, of `length` bytes.
+    /// Adds a record of `length` bytes.
     fn add(&mut self, run: &str, length: usize) {
         let place = Place { n: self.records, at: self.bytes, length };
         match self.runs.get_mut(run) {
@@ -82,7 +82,7 @@ struct Header {
     journal: u32,
 }
 
-/// Each other line.
+/// Any other line.
 #[derive(Serialize, Deserialize)]
 struct Line<'a> {
     n: u64,
@@ -101,10 +101,10 @@ struct Entry<'a> {
 }
 
 impl FileJournal {
-    /// Opens the journal at `path`, or makes a new one. Its folder must exist.
+    /// Opens the journal at `path`, or creates a new one. Its folder must exist.
     ///
     /// # Errors
-    /// When the file cannot be opened, is in use, is damaged before its end, or is something else.
+    /// When the file cannot be opened, is in use, is damaged before its end, or is not a journal.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, JournalError> {
         let path = path.into();
         let io = |action| {
@@ -152,8 +152,8 @@ impl FileJournal {
         })
     }
 
-    /// The same, with `change` of the JSON of each record written in its place, for a journal that must not hold
-    /// everything that happens. What is read again is what was written.
+    /// Applies `change` to the JSON of each record before it is written, for a journal that must not hold
+    /// everything. Later reads return what was written.
     #[must_use]
     pub fn with_change(mut self, change: for<'t> fn(&'t str) -> Cow<'t, str>) -> Self {
         self.change = Some(change);
@@ -170,13 +170,13 @@ impl FileJournal {
     }
 }
 
-/// A file that is locked until this is dropped.
+/// A file that stays locked until this value is dropped.
 #[derive(Debug)]
 struct Locked(File);
 
 impl Drop for Locked {
-    /// Gives the lock back at once. Closing the file alone would leave it with a child process that is
-    /// just being started, until that has become another program.
+    /// Releases the lock at once. If the file were only closed, a child process that is just being started
+    /// would keep the lock until it has become another program.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
@@ -224,8 +224,8 @@ impl Journal for FileJournal {
             let (file, state) = (Arc::clone(&self.file), Arc::clone(&self.state));
             let sync = move || {
                 let done = file.0.sync_data();
-                // What a failed sync has left on the disk is unknown, also to a second one. Noted in
-                // here: whoever waits for the sync may be gone by now.
+                // After a failed sync the state of the disk is unknown, also to a second sync. It is noted
+                // here because the caller that waits for the sync may be gone by now.
                 state.lock().broken |= done.is_err();
                 done
             };
@@ -246,7 +246,7 @@ impl Journal for FileJournal {
         let mut reader = BufReader::new(File::open(&self.path).map_err(io)?);
         let (mut line, mut position) = (Vec::new(), 0_u64);
         let record = |Place { n, at, length }: Place| {
-            // Lines near each other are read from one buffer.
+            // Neighbouring lines are read from one buffer.
             reader.seek_relative(at.cast_signed() - position.cast_signed()).map_err(io)?;
             line.resize(length, 0);
             reader.read_exact(&mut line).map_err(io)?;
@@ -259,7 +259,7 @@ impl Journal for FileJournal {
     }
 }
 
-/// Reads a journal as far as it is whole.
+/// Reads the intact part of a journal.
 fn read(path: &Path) -> Result<State, JournalError> {
     let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
     let mut reader = BufReader::new(File::open(path).map_err(io)?);
@@ -294,8 +294,8 @@ fn check_header(path: &Path, line: &[u8]) -> Result<(), JournalError> {
     }
 }
 
-/// Whether a file without a single line end is empty, or holds the beginning of a journal's first
-/// line. Anything else is somebody else's.
+/// Checks that a file without a line break is empty, or holds the beginning of a journal's first line.
+/// Anything else is a foreign file.
 fn check_is_torn_header(path: &Path, header: &[u8]) -> Result<(), JournalError> {
     let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
     let mut beginning = Vec::new();
@@ -309,7 +309,7 @@ fn not_a_journal(path: &Path, beginning: &[u8]) -> JournalError {
     JournalError::Version { path: path.to_owned(), expected: VERSION, found }
 }
 
-/// Gives the run and the record of a line, as JSON text, to `take`.
+/// Passes the run and the record of a line, as JSON text, to `take`.
 fn read_line<T>(
     line: &[u8],
     expected: u64,
@@ -328,7 +328,7 @@ fn read_line<T>(
     take(&entry.run, entry.record.get()).map_err(words)
 }
 
-/// The checksum of a record: half of a BLAKE3 hash is plenty against accidents.
+/// Returns the checksum of a record: half of a BLAKE3 hash is plenty against accidents.
 fn check(n: u64, entry: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&n.to_be_bytes());

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
-/// A journal in memory: a run that was cancelled can go on in the same process.
+/// A journal in memory: a run that was cancelled can resume in the same process.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
     runs: Mutex<BTreeMap<String, Vec<Record>>>,

@@ -1,5 +1,5 @@
-//! What was done, written down before and after, so that a killed run goes on without doing anything
-//! twice.
+//! The journal: each call is recorded before and after it is made, so that a killed run resumes without
+//! doing anything twice.
 
 mod file;
 mod memory;
@@ -15,40 +15,40 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Where a run is written down.
+/// A journal of runs.
 ///
-/// A record that was appended survives the end of the process; one that was synced survives the end of
-/// the machine. An executor syncs before each effectful call and at the end of a run, so a power cut
-/// may make an outcome unknown, and never makes an unknown call look like none. Calls of read-only and
-/// idempotent tools since the last sync may be lost with it and made again; where one of them was given
-/// what another such call brought, that may differ now, and the idempotency key with it.
+/// A record that was appended survives the end of the process; one that was synced survives a power cut.
+/// An executor syncs before each effectful call and at the end of a run, so a power cut may make an
+/// outcome unknown, but never hides a call that was made. Calls of read-only and idempotent tools since
+/// the last sync may be lost and repeated; if one of them was given the result of another such call, that
+/// may differ now, and the idempotency key with it.
 pub trait Journal: Send + Sync {
-    /// Adds a record to a run's.
+    /// Appends a record to those of a run.
     ///
     /// # Errors
     /// When it cannot be written.
     fn append(&self, run: &str, record: &Record) -> Result<(), JournalError>;
 
-    /// Makes everything that was appended durable.
+    /// Makes all appended records durable.
     fn sync(&self) -> BoxFuture<'_, Result<(), JournalError>>;
 
-    /// The records of a run so far, in the order they were appended.
+    /// Returns the records of a run so far, in the order in which they were appended.
     ///
     /// # Errors
     /// When they cannot be read.
     fn records(&self, run: &str) -> Result<Vec<Record>, JournalError>;
 }
 
-/// A thing that happened in a run.
+/// An event in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Record {
-    /// The run was given steps: its plan, a part of it, or what a new plan added.
+    /// The run was given steps: its plan, a part of it, or the additions of a new plan.
     Steps {
         /// The steps, as they were given.
         steps: Vec<Step>,
-        /// Whether the plan they belong to was still being written.
+        /// Whether the plan that they belong to was still being written.
         open: bool,
     },
     /// An anchor was answered by a new plan.
@@ -62,7 +62,7 @@ pub enum Record {
         step: StepId,
         /// The call's idempotency key.
         key: String,
-        /// What was decided.
+        /// The decision.
         #[serde(flatten)]
         decision: Decision,
     },
@@ -74,7 +74,7 @@ pub enum Record {
         key: String,
         /// The tool.
         function: String,
-        /// The arguments it is called with.
+        /// The arguments.
         arguments: String,
     },
     /// A call has ended.
@@ -83,35 +83,35 @@ pub enum Record {
         step: StepId,
         /// The call's idempotency key.
         key: String,
-        /// How many attempts were made; none where the run was cancelled before the call was made.
+        /// The number of attempts; 0 if the run was cancelled before the call was made.
         attempts: u32,
-        /// What became of it.
+        /// The result.
         result: StepResult,
-        /// What was spent by way of the [host](crate::Host) that it was lent, where it was anything.
+        /// What was spent through the [log](crate::RunLog) that it was lent, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<Spending>,
     },
-    /// Something that whoever drives the run wants to find again, such as a model's answer.
+    /// A note that the driver of the run wants to find again, such as a model's answer.
     Note {
-        /// What it is, in one word: `planner`.
+        /// Its kind, in one word: `planner`.
         kind: String,
         /// Its text.
         body: String,
     },
 }
 
-/// Why a journal could not be used.
+/// The reason why a journal could not be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// The file system refused.
     #[error("cannot {action} the journal {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The action.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: std::io::Error,
     },
     /// Another process, or another part of this one, has it open.
@@ -125,38 +125,38 @@ pub enum JournalError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The line, from 1 on.
+        /// The line, counted from 1.
         line: u64,
         /// What is wrong with it.
         why: String,
     },
-    /// It is not a journal, or one of another version.
+    /// The file is not a journal, or is one of another version.
     #[error("{path} is not a journal of version {expected}: its first line is {found:?}")]
     Version {
         /// The file.
         path: PathBuf,
         /// The version that is read here.
         expected: u32,
-        /// What the first line says.
+        /// The first line.
         found: String,
     },
-    /// It failed before; what it holds since then is not known.
-    #[error("the journal {path} failed to be written before, and takes no more records")]
+    /// It failed before; its contents since then are unknown.
+    #[error("an earlier write to the journal {path} failed, so it accepts no more records")]
     Broken {
         /// The file.
         path: PathBuf,
     },
-    /// What a run noted for itself is not as this version writes it.
-    #[error("what run {run:?} noted as {kind} cannot be read: {why}; begin a run of another name")]
+    /// A note of a run is not in this version's form.
+    #[error("the {kind} note of run {run:?} cannot be read: {why}; begin a run under another name")]
     Note {
         /// The run.
         run: String,
-        /// What it was noted as.
+        /// The kind of the note.
         kind: &'static str,
         /// What is wrong with it.
         why: String,
     },
-    /// A record could not be put into words.
+    /// A record could not be serialised.
     #[error("a record cannot be written: {0}")]
     Record(#[from] serde_json::Error),
 }

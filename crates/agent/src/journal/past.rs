@@ -1,4 +1,4 @@
-//! What a journal says of a run so far.
+//! The past of a run, as its journal holds it.
 
 use super::Record;
 use crate::executor::has_kind;
@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The records of a run, by step.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    /// What the driver noted, in order: kind and body.
+    /// The driver's notes, in order: kind and body.
     pub(crate) notes: Vec<(String, String)>,
-    /// The plans it had, and the anchors that were answered between them, in order.
+    /// The plans that it had, and the anchors that were answered between them, in order.
     pub(crate) plans: Vec<PastPlan>,
     /// Whether the last of the plans was still being written.
     pub(crate) is_unfinished: bool,
@@ -22,29 +22,29 @@ pub(crate) struct Past {
     calls: BTreeMap<StepId, PastCall>,
 }
 
-/// A plan of a run, or what led to the next one.
+/// A plan of a run, or the cause of the next one.
 #[derive(Clone, Debug)]
 pub(crate) enum PastPlan {
-    /// Steps that came as one plan.
+    /// Steps that were one plan.
     Steps(Vec<Step>),
-    /// The anchor that was answered by what follows.
+    /// The anchor that the following steps answered.
     Replanned(StepId),
 }
 
-/// What is known of a step's call.
+/// What is known about a step's call.
 #[derive(Debug, Default)]
 pub(crate) struct PastCall {
     /// Its idempotency key.
     pub(crate) key: String,
     /// The number of its last record.
     pub(crate) at: usize,
-    /// What was decided, and on the call of which key: with changed arguments it is another call.
+    /// The decision, and the key of the call that it applies to: changed arguments make another call.
     pub(crate) decision: Option<(String, Decision)>,
-    /// What it called, with which arguments, if it began.
+    /// The tool and the arguments, if it began.
     pub(crate) began: Option<(String, String)>,
-    /// How many attempts it took, and what became of it.
+    /// The number of attempts and the result, if it ended.
     pub(crate) ended: Option<(u32, StepResult)>,
-    /// What was spent by what it called.
+    /// What was spent by the call.
     pub(crate) spent: Option<Spending>,
 }
 
@@ -77,7 +77,7 @@ impl Past {
                 Record::Ended { step, key, attempts, result, spent } => {
                     let call = past.calls.entry(step).or_default();
                     if attempts == 0 && has_kind(&result, FailureKind::Cancelled) {
-                        // It was called off before it was made.
+                        // It was cancelled before it was made.
                         call.began = None;
                     } else {
                         call.ended = Some((attempts, result));
@@ -95,7 +95,7 @@ impl Past {
         past
     }
 
-    /// The steps of the first plan, if there was one.
+    /// Returns the steps of the first plan, if there was one.
     pub(crate) fn first_plan(&self) -> Option<&[Step]> {
         match self.plans.first()? {
             PastPlan::Steps(steps) => Some(steps),
@@ -103,27 +103,27 @@ impl Past {
         }
     }
 
-    /// The step of a number, if the run had one.
+    /// Returns the step with this number, if the run had one.
     pub(crate) fn step(&self, id: StepId) -> Option<&Step> {
         self.steps.get(&id).map(|(_, step)| step)
     }
 
-    /// The number of the record that brought a step.
+    /// Returns the number of the record that added a step.
     pub(crate) fn brought_at(&self, id: StepId) -> Option<usize> {
         self.steps.get(&id).map(|(at, _)| *at)
     }
 
-    /// Whether an anchor was answered by a new plan.
+    /// Returns whether an anchor was answered by a new plan.
     pub(crate) fn was_replanned(&self, anchor: StepId) -> bool {
         self.replanned.contains(&anchor)
     }
 
-    /// What is known of a step's call.
+    /// Returns what is known about a step's call.
     pub(crate) fn call(&self, step: StepId) -> Option<&PastCall> {
         self.calls.get(&step)
     }
 
-    /// Takes out what is known of a step's call.
+    /// Takes out what is known about a step's call.
     pub(crate) fn take_call(&mut self, step: StepId) -> Option<PastCall> {
         self.calls.remove(&step)
     }

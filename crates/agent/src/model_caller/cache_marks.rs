@@ -1,15 +1,15 @@
-//! Where the cached prefixes of a request end.
+//! The ends of the cached prefixes of a request.
 
 use foldback_llm::{CACHE_BREAKPOINT, Capabilities, ChatRequest, MarkLimits, place_cache_marks};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Marks that serve every provider: as many as the strictest takes, and each end of a prefix marked,
-/// whether or not the provider looks for it by itself.
+/// Marks that serve every provider: as many as the strictest accepts, with each end of a prefix marked,
+/// whether or not the provider finds it by itself.
 const MARKS: MarkLimits = MarkLimits::OPENAI;
 
-/// The request with its cache marks: those of whoever wrote it first, and of the others as many as the
-/// provider takes. Where it takes none, the marks stay as they are.
+/// Returns the request with its cache marks: first those of its author, then as many others as the provider
+/// accepts. If it accepts none, the marks stay as they are.
 pub(super) fn marked(request: &ChatRequest, offered: Capabilities) -> ChatRequest {
     let unmarked = request.clone().with_cache_marks(Vec::new());
     let mut placed = place_cache_marks(unmarked, MARKS);
@@ -32,8 +32,8 @@ pub(super) fn marked(request: &ChatRequest, offered: Capabilities) -> ChatReques
     placed
 }
 
-/// The marks that a request has, where its messages stand once the instructions are cut at the marks in
-/// their text.
+/// Returns the request's own marks, at the positions of its messages after the instructions were cut at the
+/// marks in their text.
 fn moved(request: &ChatRequest) -> Vec<usize> {
     let mut ends = Vec::with_capacity(request.messages.len());
     let mut end: usize = 0;

@@ -1,4 +1,4 @@
-//! Asking a model on behalf of a run.
+//! Requests to a model on behalf of a run.
 
 mod cache_marks;
 mod recorded_answers;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-/// Asks a model on behalf of a run. What the journal holds is not asked again; what is asked is emitted
-/// to the run's log.
+/// Asks a model on behalf of a run. A question whose answer the journal holds is not asked again; every
+/// question is emitted to the run's log.
 #[derive(Clone)]
 pub(crate) struct ModelCaller {
     run: String,
@@ -30,71 +30,71 @@ pub(crate) struct ModelCaller {
     log: RunLog,
 }
 
-/// What comes of a question.
+/// The outcome of a question.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is an answer nearly always")]
 pub enum Reply {
     /// The model's answer.
     Answer(ChatResponse),
-    /// There is none, or one that cannot be read.
+    /// There is no answer, or one that cannot be read.
     Failed(ModelError),
     /// The run was cancelled meanwhile.
     Cancelled,
-    /// Nobody was asked: this may not be spent any more.
+    /// No request was made: this resource may not be spent any more.
     Exhausted(Resource),
 }
 
-/// Takes an answer's text as it is written; gone once the text is whole.
+/// A receiver of an answer's text as it is written; it is dropped once the text is complete.
 pub(crate) type OnText<'a> = Box<dyn FnMut(Written<'_>) + Send + 'a>;
 
-/// What is written of an answer's text while the model writes it.
+/// A part of an answer's text while the model writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written<'a> {
     /// More of the text.
     Text(&'a str),
-    /// The answer broke off, and is asked for again: what came of it so far is void.
+    /// The answer broke off and is requested again: its text so far is void.
     Again,
 }
 
 /// A piece of an answer, while the model writes it.
 ///
-/// It is for observers alone: neither the journal nor the trajectory has it, and a run that goes on after it was
-/// killed does not say it again. What holds is the whole answer, which follows as an event
-/// ([`AgentEvent::Answered`](crate::AgentEvent::Answered)) where there is one; a second question of the same key
-/// voids what came. An answer that comes whole is one piece.
+/// It is for observers alone: neither the journal nor the trajectory holds it, and a run that resumes after a
+/// kill does not repeat it. The complete answer counts, which follows as an event
+/// ([`AgentEvent::Answered`](crate::AgentEvent::Answered)) if there is one; a second question with the same key
+/// voids earlier pieces. An answer that arrives whole is one piece.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Piece<'a> {
-    /// What the model was asked for.
+    /// The purpose of the request.
     pub purpose: &'a Purpose,
     /// The name of the question among those of its purpose that are open.
     pub key: &'a str,
-    /// What it writes.
+    /// The part of the answer.
     pub written: Written<'a>,
 }
 
 impl<'a> Piece<'a> {
-    /// What is written for a question.
+    /// Creates a piece of the answer to a question.
     #[must_use]
     pub fn new(purpose: &'a Purpose, key: &'a str, written: Written<'a>) -> Self {
         Self { purpose, key, written }
     }
 }
 
-/// What is asked.
+/// A question to a model.
 pub(crate) struct Question<'a> {
-    /// What for.
+    /// The purpose.
     pub(crate) purpose: Purpose,
-    /// Unique among the questions of a purpose in the run, and the same when the run is resumed.
+    /// A key that is unique among the questions of a purpose in the run, and the same when the run is resumed.
     pub(crate) key: &'a str,
-    /// Why, for a resumed run to find: JSON.
+    /// The reason, as JSON, for a resumed run to find.
     pub(crate) reason: Option<Box<RawValue>>,
     /// The request.
     pub(crate) request: ChatRequest,
 }
 
 impl ModelCaller {
-    /// Takes what the journal holds of a task's run, whose name is held.
+    /// Creates a caller for a task's run, whose name is held, with the answers in its journal.
     pub(crate) fn open(agent: &Agent, task: &Task, log: &RunLog) -> Result<Self, AgentError> {
         let records = agent.executor.records(&task.run)?;
         let answers = RecordedAnswers::of(&task.run, &records).map_err(RunError::from)?;
@@ -107,13 +107,13 @@ impl ModelCaller {
         })
     }
 
-    /// The same for a task within narrower limits: what it takes is charged to this log.
+    /// Returns the same caller for a task within narrower limits, which is charged to this log.
     pub(crate) fn within(&self, task: &Task, log: &RunLog) -> Self {
         Self { cancelled: task.cancelled.clone(), log: log.clone(), ..self.clone() }
     }
 
-    /// Asks. `key` is unique among the asks of one purpose in the run, and the same when the run is
-    /// resumed ("3", "query-2"); asks may run beside each other.
+    /// Asks the model. `key` is unique among the questions of one purpose in the run, and the same when the
+    /// run is resumed ("3", "query-2"); questions may be asked in parallel.
     pub(crate) async fn ask(
         &self,
         model: &dyn ChatModel,
@@ -124,8 +124,8 @@ impl ModelCaller {
         self.put(model, Question { purpose, key, reason: None, request }, None).await
     }
 
-    /// Asks, with a reason that a resumed run finds again, and with the text as it is being written for
-    /// `on_text`. The journal has the answer before this returns.
+    /// Asks the model, with a reason that a resumed run finds again, and passes the text to `on_text` as it is
+    /// written. The journal has the answer before this returns.
     pub(crate) async fn put(
         &self,
         model: &dyn ChatModel,
@@ -156,7 +156,7 @@ impl ModelCaller {
         };
         request.id = Some(format!("{}/{}/{key}", self.run, purpose.name()));
         let mut on_text = on_text;
-        // What takes the text is gone with the answer, also while that is still noted.
+        // The receiver of the text is dropped with the answer, before that is noted.
         let hear = move |written: Written<'_>| {
             self.log.emit(RunEvent::Wrote { piece: Piece::new(purpose, key, written) });
             if let Some(on_text) = &mut on_text {
@@ -181,16 +181,16 @@ impl ModelCaller {
             request_hash: Some(&request_hash),
             span: &span,
         });
-        // From here on its tokens count, and not the estimate of them.
+        // From here on its actual tokens count instead of the estimate.
         drop(begun);
         if let Some(journal) = noted? {
-            // What the context is about to record has to be found again after a power cut, too.
+            // The answer that the context is about to record has to be found after a power cut, too.
             journal.sync().await.map_err(RunError::from)?;
         }
         Ok(Reply::of(answer))
     }
 
-    /// Writes an answer down; gives the journal that has to be synced for it, if there is one.
+    /// Records an answer; returns the journal that has to be synced for it, if there is one.
     fn note(
         &self,
         purpose: &Purpose,
@@ -206,12 +206,12 @@ impl ModelCaller {
         Ok(Some(journal))
     }
 
-    /// Whether the journal holds the answer.
+    /// Returns whether the journal holds the answer.
     pub(crate) fn holds(&self, purpose: &Purpose, key: &str) -> bool {
         self.answers.lock().holds(purpose, key)
     }
 
-    /// What the next answer that the journal holds was asked for, and why.
+    /// Returns the purpose of the next answer that the journal holds, and why it was asked for.
     pub(crate) fn next_noted(&self) -> Option<(Purpose, Option<Box<RawValue>>)> {
         let answers = self.answers.lock();
         answers.next().map(|(purpose, reason)| (purpose, reason.map(ToOwned::to_owned)))
@@ -219,7 +219,7 @@ impl ModelCaller {
 }
 
 impl Reply {
-    /// The answer; or why a run ends that cannot do without it.
+    /// Returns the answer, or the reason why a run that needs it ends.
     ///
     /// # Errors
     /// When there is no answer.
@@ -240,7 +240,7 @@ impl Reply {
     }
 }
 
-/// Ends at a moment; never, where there is none.
+/// Waits until a moment, for ever if there is none.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
@@ -248,7 +248,7 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-/// The model's answer, whose text is heard as it is written.
+/// Returns the model's answer, and passes on its text as it is written.
 async fn answered(
     model: &dyn ChatModel,
     request: &ChatRequest,
@@ -268,7 +268,7 @@ async fn answered(
     Err(ModelError::new(ModelErrorKind::Response, message))
 }
 
-/// The estimated tokens of a request.
+/// Returns the estimated tokens of a request.
 pub(crate) fn estimated(request: &ChatRequest) -> Estimated {
     let messages = request.messages.iter().map(|message| message_tokens(&Estimate, message));
     let tool = |tool: &ToolDefinition| -> usize {

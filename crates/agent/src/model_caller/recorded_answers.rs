@@ -1,4 +1,4 @@
-//! The model's answers in a run: written down, and found again when the run is resumed.
+//! The model's answers in a run: recorded, and found again when the run is resumed.
 
 use crate::json_line::compact;
 use crate::trajectory::Purpose;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a model's answers are noted as.
+/// The kind under which a model's answers are noted.
 const KIND: &str = "model";
 
-/// The answers that an earlier run of the same name was given, in order.
+/// The answers that an earlier run of the same name received, in order.
 #[derive(Debug, Default)]
 pub(super) struct RecordedAnswers {
     noted: VecDeque<KnownAnswer>,
@@ -36,19 +36,19 @@ struct AnswerNote {
     /// Its name among the answers of a purpose; without one, it is the next of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// Why it was asked for, as whoever asked wants to find it.
+    /// Why it was asked for, in the form in which the caller wants to find it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<Box<RawValue>>,
-    /// The hash of the request that was answered: the context shows another prompt when the run goes on.
+    /// The hash of the request that was answered: the context shows another prompt when the run resumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request: Option<String>,
     answer: RecordedAnswer,
 }
 
-/// An answer, and the hash of its request where that was written down.
+/// An answer, and the hash of its request if that was recorded.
 type Taken = (Result<ChatResponse, ModelError>, Option<String>);
 
-/// What the model told.
+/// The model's answer or failure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RecordedAnswer {
@@ -57,10 +57,10 @@ enum RecordedAnswer {
 }
 
 impl RecordedAnswers {
-    /// Those among the records of a run.
+    /// Reads the answers from the records of a run.
     ///
     /// # Errors
-    /// When one of them cannot be read: without it the run would be another one.
+    /// When one of them cannot be read: without it the run would take another course.
     pub(super) fn of(run: &str, records: &[Record]) -> Result<Self, JournalError> {
         let mut counts: BTreeMap<Purpose, u32> = BTreeMap::new();
         let bodies = records.iter().filter_map(|record| match record {
@@ -82,7 +82,7 @@ impl RecordedAnswers {
         Ok(Self { noted: noted? })
     }
 
-    /// What the next answer was asked for, and why.
+    /// Returns the purpose of the next answer, and why it was asked for.
     pub(super) fn next(&self) -> Option<(Purpose, Option<&RawValue>)> {
         self.noted.front().map(|noted| (noted.purpose.clone(), noted.reason.as_deref()))
     }
@@ -115,8 +115,8 @@ impl RecordedAnswer {
     }
 }
 
-/// An answer as it is written down, with the reason why it was asked for and the hash of its request. One that cannot be read is an answer; any other error is none, and a
-/// resumed run asks again.
+/// Returns an answer as it is recorded, with the reason why it was asked for and the hash of its request. An
+/// answer that cannot be read is recorded, too; any other error is not, and a resumed run asks again.
 pub(super) fn record(
     purpose: Purpose,
     key: &str,
@@ -159,7 +159,7 @@ mod tests {
         Some(answer?.0.unwrap().message.text().into_owned())
     }
 
-    /// R12: answers are found by purpose and key, in whatever order they came, and once each.
+    /// R12: answers are found by purpose and key, in whatever order they were recorded, and once each.
     #[test]
     fn r12_answers_are_found_by_their_key() {
         let records = [
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(text(answers.take(&Purpose::REACT, "3")), None);
     }
 
-    /// R12: what could not be read is an answer; a model that could not be asked gave none.
+    /// R12: an unreadable answer is recorded; a failure to reach the model is not.
     #[test]
     fn r12_only_answers_are_noted() {
         let failed = |kind| Err(ModelError::new(kind, "why"));
@@ -224,10 +224,7 @@ mod tests {
         for bad in [r#"{"purpose":"react"}"#, without_role.as_str(), "半"] {
             let error =
                 RecordedAnswers::of("run", &[whole.clone(), of(bad)]).unwrap_err().to_string();
-            assert!(
-                error.starts_with("what run \"run\" noted as model cannot be read: "),
-                "{error}"
-            );
+            assert!(error.starts_with("the model note of run \"run\" cannot be read: "), "{error}");
         }
     }
 }

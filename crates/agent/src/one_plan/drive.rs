@@ -1,4 +1,4 @@
-//! A planned run: the executor and the model, each told what the other brought.
+//! A planned run, which passes results of the executor to the model and plans of the model to the executor.
 
 mod answer;
 mod due;
@@ -25,9 +25,9 @@ use std::sync::Arc;
 /// All plans of a run are one turn.
 const TURN: u32 = 0;
 
-/// A run while it is going on.
+/// A running planned run.
 pub(super) struct Drive<'a> {
-    /// The run of the strategy, in which that of the executor stands.
+    /// The run of the strategy, inside which the executor's run is.
     whole: &'a StrategyRun<'a>,
     settings: &'a OnePlanSettings,
     agent: &'a Agent,
@@ -36,33 +36,33 @@ pub(super) struct Drive<'a> {
     log: RunLog,
     run: Run,
     rounds: Vec<Round>,
-    /// Whether the request follows on a conversation.
+    /// Whether the request follows a conversation.
     follows: bool,
     /// How often the model was asked for each purpose.
     asked: BTreeMap<Purpose, u32>,
     question: Option<Question<'a>>,
     replans: Replans,
-    /// Failed and refused steps that a planner was told of.
+    /// Failed and refused steps that a planner was told about.
     told: BTreeSet<StepId>,
     /// Decisions that were asked for, and that no plan has made.
     undecided: BTreeSet<StepId>,
-    /// Why no more plans are made.
+    /// The reason why no more plans are made.
     closed: Option<Closed>,
-    /// The steps that began while the plan was still being written.
+    /// The steps that started while the plan was still being written.
     early: Plan,
-    /// Whether something happened since it was last looked whether a new plan is due.
+    /// Whether something happened since the last check for a due plan.
     is_news: bool,
-    /// Nothing is under way in the executor.
+    /// Whether nothing is in progress in the executor.
     is_idle: bool,
 }
 
-/// How planning and running ended.
+/// The end of planning and running.
 pub(super) enum Finish {
     Ended(Ending),
     StepByStep(Degraded),
 }
 
-/// What a run leaves.
+/// The results of a run.
 pub(super) struct Done {
     pub(super) rounds: Vec<Round>,
     pub(super) outcome: Outcome,
@@ -70,7 +70,7 @@ pub(super) struct Done {
     pub(super) undecided: BTreeSet<StepId>,
 }
 
-/// Why no more plans are made; what is under way goes on to its end.
+/// The reason why no more plans are made; work in progress continues to its end.
 enum Closed {
     Degraded(Degraded),
     Ended(Stop),
@@ -116,7 +116,7 @@ impl<'a> Drive<'a> {
         })
     }
 
-    /// Plans, runs, plans anew where it has to, and has the answer written.
+    /// Plans, runs, replans if needed, and has the answer written.
     pub(super) async fn carry_out(&mut self) -> Result<Finish, AgentError> {
         self.begin_planning()?;
         self.go().await?;
@@ -130,11 +130,11 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Ends the run; what has not started never will.
+    /// Ends the run; steps that have not started never will.
     pub(super) async fn end(self) -> Result<Done, AgentError> {
         let Self { run, mut rounds, log, undecided, early, .. } = self;
         if rounds.iter().all(|round| round.steps.is_empty()) && !early.steps.is_empty() {
-            // The plan never came, and they ran.
+            // The plan never arrived, but these steps ran.
             rounds.push(began_early(&early));
         }
         let outcome = run.finish().await?;
@@ -142,8 +142,8 @@ impl<'a> Drive<'a> {
         Ok(Done { rounds, outcome, undecided })
     }
 
-    /// Asks for the first plan. Where an earlier run was killed while the model still wrote it, what had
-    /// begun by then is a fact, and what is still to do is planned beside it.
+    /// Asks for the first plan. If an earlier run was killed while the model was still writing it, the steps
+    /// that had started by then are facts, and the remaining work is planned beside them.
     fn begin_planning(&mut self) -> Result<(), AgentError> {
         let broke_off = match self.next_noted() {
             Some((_, reason)) => reason.broken_off,
@@ -157,7 +157,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Has planned what is still to do beside the steps that began before their plan broke off.
+    /// Has the remaining work planned beside the steps that started before their plan broke off.
     fn plan_the_rest(&mut self) -> Result<(), AgentError> {
         self.run.seal()?;
         self.rounds.push(began_early(&self.early));
@@ -168,19 +168,19 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// The plan broke off, and its model begins it anew. Where steps of it have begun, the new one could mean
-    /// others by their numbers: it is not waited for.
+    /// Handles a plan that broke off and that its model begins again. If steps of it have started, the new plan
+    /// could give their numbers to other steps, so it is not waited for.
     fn broke_off(&mut self) -> Result<(), AgentError> {
         if self.early.steps.is_empty() {
             return Ok(());
         }
         self.question = None;
-        // It has no answer, so that the next question is the first, as after a kill.
+        // The question has no answer, so that the next one is the first, as after a kill.
         self.asked.remove(&Purpose::PLANNER);
         self.plan_the_rest()
     }
 
-    /// Takes over the steps that an earlier run began while the plan was being written, if there are any.
+    /// Takes over the steps that an earlier run started while the plan was being written, if there are any.
     fn recall_early(&mut self) -> Result<bool, AgentError> {
         let Some(PastPlan::Steps(steps)) = self.run.past_plans().into_iter().next() else {
             return Ok(false);
@@ -192,7 +192,7 @@ impl<'a> Drive<'a> {
         Ok(!self.early.steps.is_empty())
     }
 
-    /// Lets the executor and the model go on, each as soon as it can, until neither can.
+    /// Lets the executor and the model proceed, each as soon as it can, until neither can.
     async fn go(&mut self) -> Result<(), AgentError> {
         let cancelled = self.task.cancelled.clone();
         loop {
@@ -216,7 +216,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The executor tells something; `None` says that nothing is under way in it.
+    /// Handles an event of the executor; `None` says that nothing is in progress in it.
     fn happened(&mut self, event: Option<Event>) {
         match event {
             Some(Event::Started { step, function, arguments }) => {
@@ -229,7 +229,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Puts a question to the model, or finds the answer that it gave before the run was killed.
+    /// Asks the model a question, or finds the answer that it gave before the run was killed.
     fn ask(&mut self, purpose: Purpose, reason: Reason, request: ChatRequest) {
         let count = self.asked.entry(purpose.clone()).or_default();
         *count += 1;
@@ -240,14 +240,14 @@ impl<'a> Drive<'a> {
         self.question = Some(question);
     }
 
-    /// What the next answer that the journal holds was asked for, and why.
+    /// Returns the purpose of the next answer that the journal holds, and why it was asked for.
     fn next_noted(&self) -> Option<(Purpose, Reason)> {
         let (purpose, reason) = self.whole.model_caller.next_noted()?;
         Some((purpose, Reason::of(reason.as_deref())))
     }
 
-    /// Starts steps of a plan that is still being written: those that are sound by themselves and may
-    /// run although the plan may turn out not to be, once all that they wait for is there.
+    /// Starts steps of a plan that is still being written: those that are sound by themselves and may run
+    /// even if the plan turns out not to be, once all the steps that they wait for are there.
     fn start_early(&mut self, steps: Vec<Step>) -> Result<(), AgentError> {
         for mut step in steps {
             let errors = self.agent.validator().step(&self.early, &mut step).has_errors();
@@ -274,7 +274,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Where the run stands, as a model is told.
+    /// Returns the state of the run, for a model.
     fn state(&self, progress: &Progress, deciding: Option<StepId>) -> State {
         let budget = self.settings.results_tokens;
         let facts = facts(progress, self.run.calls(), budget, deciding);
@@ -282,18 +282,18 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// The round of a plan of which no more is known than the steps that began while it was being written.
+/// Returns the round of a plan of which only the steps are known that started while it was being written.
 fn began_early(early: &Plan) -> Round {
     Round { text: String::new(), steps: early.steps.clone(), findings: Vec::new() }
 }
 
-/// Lets the next answer be longer, where there is a bound.
+/// Lets the next answer be longer, if there is a limit.
 fn longer(request: &mut ChatRequest) {
     let bound = &mut request.sampling.max_tokens;
     *bound = bound.map(|tokens| tokens.saturating_mul(2));
 }
 
-/// What is heard of a question, where there is one.
+/// Waits for the next news of a question, if there is one.
 async fn heard(question: &mut Option<Question<'_>>) -> Option<Heard> {
     match question {
         Some(question) => Some(question.reply().await),
@@ -301,7 +301,7 @@ async fn heard(question: &mut Option<Question<'_>>) -> Option<Heard> {
     }
 }
 
-/// Why a run ends that was given no answer.
+/// Returns why a run that received no answer ends.
 fn stop_of(reply: Reply) -> Stop {
     reply.answer().err().unwrap_or(Stop::Answered)
 }

@@ -1,4 +1,4 @@
-//! What a model is told when the work goes on step by step.
+//! The message to a model when the work continues step by step.
 
 use super::history::Round;
 use crate::Outcome;
@@ -10,20 +10,20 @@ use foldback_tool::FailureKind;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// How much is told of why.
+/// The most tokens of the reason.
 const DETAIL_TOKENS: usize = 500;
 
-/// How much is told of the decisions that are open.
+/// The most tokens of the open decisions.
 const DECISIONS_TOKENS: usize = 2_000;
 
-/// Why plans are over, what is still to be decided, and what went wrong, as one message.
+/// Returns one message that says why there are no more plans, what is still to be decided, and what went wrong.
 pub(super) fn handover(
     degraded: &Degraded,
     undecided: &BTreeSet<StepId>,
     rounds: &[Round],
     outcome: &Outcome,
 ) -> String {
-    // What was wrong with a plan does not help a model that makes none, and it would be imitated.
+    // The faults of a plan do not help a model that makes none, and would be imitated.
     let why = match degraded.because {
         DegradeReason::InvalidPlan => sentence(reason(degraded).to_owned()),
         _ => sentence(why(degraded)),
@@ -47,7 +47,7 @@ pub(super) fn handover(
     text
 }
 
-/// Why plans are over.
+/// Returns why there are no more plans.
 pub(super) fn why(degraded: &Degraded) -> String {
     let why = reason(degraded);
     match excerpt(degraded.detail.trim(), DETAIL_TOKENS, &Estimate).text {
@@ -56,7 +56,7 @@ pub(super) fn why(degraded: &Degraded) -> String {
     }
 }
 
-/// The same without what there is to say about it.
+/// Returns the reason without its detail.
 fn reason(degraded: &Degraded) -> &'static str {
     match degraded.because {
         DegradeReason::Declared => "The steps of this task cannot be planned ahead",
@@ -66,13 +66,13 @@ fn reason(degraded: &Degraded) -> &'static str {
     }
 }
 
-/// The words with a full stop, unless they end as a sentence.
+/// Adds a full stop, unless the words already end as a sentence.
 fn sentence(words: String) -> String {
     let ends = ['.', '!', '?', '。', '！', '？'];
     if words.ends_with(ends) { words } else { words + "." }
 }
 
-/// The decisions that no plan has made, one a line.
+/// Lists the decisions that no plan has made, one per line.
 fn decisions(undecided: &BTreeSet<StepId>, rounds: &[Round], outcome: &Outcome) -> String {
     let mut text = String::new();
     for step in rounds.iter().flat_map(|round| &round.steps) {
@@ -85,7 +85,7 @@ fn decisions(undecided: &BTreeSet<StepId>, rounds: &[Round], outcome: &Outcome) 
     text
 }
 
-/// The steps that ended with a failure of some kinds, ascending.
+/// Returns the steps that ended with a failure of certain kinds, ascending.
 fn ended(outcome: &Outcome, of: impl Fn(FailureKind) -> bool) -> Vec<StepId> {
     let failed = outcome.results.iter().filter_map(|(step, result)| match result {
         StepResult::Error { failure } if of(failure.kind) => Some(*step),

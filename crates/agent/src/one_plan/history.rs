@@ -1,4 +1,4 @@
-//! A planned run as a conversation tells it: each plan is a message with the calls that came of it.
+//! A planned run as a conversation: each plan is a message with its calls.
 
 use super::request::unsound;
 use crate::Outcome;
@@ -13,14 +13,14 @@ use foldback_tool::FailureKind;
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub(super) text: String,
-    /// The steps that it brought.
+    /// Its steps.
     pub(super) steps: Vec<Step>,
-    /// What kept it, or the rest of it, from being run.
+    /// The reasons why it, or the rest of it, could not be run.
     pub(super) findings: Vec<String>,
 }
 
-/// Records what a run did: every call of every plan with what became of it, also of those that failed
-/// before they were made, were refused or skipped. Anchors stand in the text of their plan.
+/// Records a run: every call of every plan with its result, including calls that failed before they were
+/// made, were refused or skipped. Anchors are in the text of their plan.
 pub(super) fn record(
     context: &mut dyn ContextManager,
     rounds: &[Round],
@@ -31,7 +31,7 @@ pub(super) fn record(
         let catalog = run.agent().executor.catalog();
         let made = round.steps.iter().filter_map(|step| told(step, rounds, outcome, catalog));
         let (calls, results): (Vec<ToolCall>, Vec<CallTold>) = made.unzip();
-        // A plan that could not be run, and what was said of it, would only be imitated.
+        // A plan that could not be run, with the reply to it, would only be imitated.
         let has_failed = round.steps.is_empty() && !round.findings.is_empty();
         if has_failed || calls.is_empty() && round.text.trim().is_empty() {
             continue;
@@ -49,8 +49,8 @@ pub(super) fn record(
     Ok(())
 }
 
-/// The first plans of a run, as far as nothing of what became of their steps can change any more: a
-/// resumed run makes the calls that were cancelled, or kept back for a bound of the run.
+/// Returns the first plans of a run whose results are all final: a resumed run makes the calls that were
+/// cancelled, or held back by a limit of the run.
 pub(super) fn ended<'a>(rounds: &'a [Round], outcome: &Outcome) -> &'a [Round] {
     let is_open = |step: &Step| match outcome.results.get(&step.id) {
         Some(StepResult::Error { failure }) => {
@@ -62,7 +62,7 @@ pub(super) fn ended<'a>(rounds: &'a [Round], outcome: &Outcome) -> &'a [Round] {
     rounds.get(..ended).unwrap_or_default()
 }
 
-/// A step's call, with references unfilled where they never were filled, and what became of it.
+/// Returns a step's call, with references unfilled if they never were filled, and its result.
 fn told(
     step: &Step,
     rounds: &[Round],

@@ -1,5 +1,5 @@
-//! One plan for a whole request: made once, carried out by the executor, made anew only where it says
-//! so or where something failed.
+//! One plan for a whole request: made once, carried out by the executor, and remade only if it says so or
+//! if something failed.
 
 mod drive;
 mod handover;
@@ -27,22 +27,22 @@ use handover::{handover, why};
 use request::Requests;
 use std::sync::Arc;
 
-/// One plan for all of a task.
+/// The strategy of one plan for a whole task.
 ///
-/// The model is asked for a plan, with the agent's instructions, the request and the tools, and
-/// nothing of the history; then for the answer, with what the steps brought. It is asked for a new
-/// plan only when an anchor's time has come (what does not depend on it goes on meanwhile), or when
-/// a call failed, took too long or answered `status=fail` (once everything else that could go on
-/// has ended). Steps that ran are never run again.
+/// The model is asked for a plan, with the agent's instructions, the request and the tools, and nothing of
+/// the history; then for the answer, with the results of the steps. It is asked for a new plan only when
+/// an anchor is reached (steps that do not depend on it continue meanwhile), or when a call failed, took
+/// too long or answered `status=fail` (once everything else that could proceed has ended). Steps that ran
+/// are never run again.
 ///
-/// The run goes on step by step, as [`React`], when the planner says that the task is open-ended, when the
-/// first plan has no steps, when neither a plan nor the repair of it is sound, and when a decision is open
-/// after the last replan. Other than that, what follows the last replan is the answer.
+/// The run continues step by step, as [`React`], when the planner says that the task is open-ended, when the
+/// first plan has no steps, when neither a plan nor its repair is sound, and when a decision is open after
+/// the last replan. In all other cases, the answer follows the last replan.
 ///
 /// Request, calls, results and answer are recorded in the context at the end of the run, or when it
-/// goes on step by step. With a journal, a run of the same name goes on where it was killed or stopped:
-/// calls with a result and answers of the model are not asked for again, and a plan of which not every
-/// call has come to its end is recorded then.
+/// continues step by step. With a journal, a run of the same name resumes where it was killed or stopped:
+/// calls with a result and answers of the model are not requested again, and a plan with unfinished calls
+/// is recorded when they have ended.
 #[derive(Clone, Debug, Default)]
 pub struct OnePlan {
     settings: OnePlanSettings,
@@ -50,29 +50,29 @@ pub struct OnePlan {
 }
 
 impl OnePlan {
-    /// The name.
+    /// The name of the strategy.
     pub const NAME: StrategyName = StrategyName::new("one-plan");
 
-    /// One plan, made with these settings.
+    /// Creates the strategy with these settings.
     #[must_use]
     pub fn new(settings: OnePlanSettings) -> Self {
         Self { settings, react: React::default() }
     }
 
-    /// The same with other settings for going on step by step.
+    /// Sets how the run continues step by step.
     #[must_use]
     pub fn with_react(self, react: ReactSettings) -> Self {
         Self { react: React::new(react), ..self }
     }
 
-    /// The estimated tokens of the request for a plan.
+    /// Returns the estimated tokens of the request for a plan.
     pub(crate) fn request_tokens(&self, run: &StrategyRun<'_>) -> usize {
         let session = run.todo().as_str();
         let requests = Requests::new(&self.settings, run.agent(), &run.task().request, session);
         estimated(&requests.plan(false)).all
     }
 
-    /// Plans and carries out; the request `follows` on a conversation, or stands by itself.
+    /// Plans and carries out; `follows` says whether the request follows a conversation.
     pub(crate) async fn plan_and_run(
         &self,
         run: &StrategyRun<'_>,
@@ -89,7 +89,7 @@ impl OnePlan {
             Finish::Ended(ending) => AgentState::after(&ending.stop) == AgentState::Finished,
             Finish::StepByStep(_) => true,
         };
-        // A run that can go on records what changes no more; the rest when it has come to its end.
+        // A run that can resume records what is final now, and the rest when it has ended.
         let stays = is_over || agent.executor.journal().is_none();
         let rounds = if stays { &done.rounds } else { history::ended(&done.rounds, &done.outcome) };
         if stays {
@@ -115,7 +115,7 @@ impl OnePlan {
         }
     }
 
-    /// What tools that see the whole context are told beside the steps, if there are any: the agent's
+    /// Returns the context for tools that see all of it, if there are any, without the steps: the agent's
     /// instructions, the conversation so far, and the request.
     fn global_context(
         &self,

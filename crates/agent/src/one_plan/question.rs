@@ -1,4 +1,4 @@
-//! A question that is with the model while the executor goes on.
+//! An open question to the model while the executor continues.
 
 use super::request::Reason;
 use crate::agent::AgentError;
@@ -11,12 +11,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// A question that is with the model.
+/// An open question to the model.
 pub(super) struct Question<'a> {
     pub(super) purpose: Purpose,
     pub(super) reason: Reason,
     pub(super) request: ChatRequest,
-    /// Whether an earlier run has asked it.
+    /// Whether an earlier run asked it.
     pub(super) was_noted: bool,
     answer: BoxFuture<'a, Result<Reply, AgentError>>,
     written: Option<BeingWritten>,
@@ -24,18 +24,18 @@ pub(super) struct Question<'a> {
 
 /// A plan that is being written.
 struct BeingWritten {
-    /// Its text; `None` where it broke off, and begins anew.
+    /// Its text; `None` when it broke off and begins again.
     pieces: UnboundedReceiver<Option<String>>,
     reader: OnePlanReader,
 }
 
-/// What is heard of a question.
+/// News of a question.
 pub(super) enum Heard {
-    /// These steps of the plan are written; there will be more.
+    /// These steps of the plan are written; more will follow.
     Steps(Vec<Step>),
-    /// The plan broke off, and is asked for again: its steps so far may not be in it.
+    /// The plan broke off and is requested again: it may not have its steps so far.
     Again,
-    /// All of the answer.
+    /// The complete answer.
     Whole(Box<Result<Reply, AgentError>>),
 }
 
@@ -64,7 +64,7 @@ impl<'a> Question<'a> {
                     Written::Text(text) => Some(text.to_owned()),
                     Written::Again => None,
                 };
-                // Nobody listens any more when the run is over; the answer does not matter then.
+                // Nobody listens any more when the run is over, and then the answer does not matter.
                 drop(sender.send(text));
             };
             let on_text = streamed.then(|| Box::new(on_text) as OnText<'_>);
@@ -73,8 +73,8 @@ impl<'a> Question<'a> {
         Self { purpose, reason, request, was_noted, answer: answer.boxed(), written }
     }
 
-    /// What comes next. Loses nothing when it is dropped; must not be asked again behind the whole
-    /// answer.
+    /// Waits for the next news. Loses nothing when it is dropped; must not be called again after the
+    /// complete answer.
     pub(super) async fn reply(&mut self) -> Heard {
         let Some(written) = &mut self.written else {
             return Heard::Whole(Box::new((&mut self.answer).await));
@@ -82,7 +82,7 @@ impl<'a> Question<'a> {
         loop {
             tokio::select! {
                 biased;
-                // A plan that came at once is whole before any of its steps could start early.
+                // A plan that arrives at once is complete before any of its steps could start early.
                 answer = &mut self.answer => return Heard::Whole(Box::new(answer)),
                 Some(text) = written.pieces.recv() => {
                     let Some(text) = text else {
@@ -90,7 +90,7 @@ impl<'a> Question<'a> {
                         return Heard::Again;
                     };
                     let steps = written.steps(&text);
-                    // Of a text that is whole the plan is taken.
+                    // Once the text is complete, the whole plan is used.
                     if !steps.is_empty() && !written.pieces.is_closed() {
                         return Heard::Steps(steps);
                     }
@@ -101,7 +101,7 @@ impl<'a> Question<'a> {
 }
 
 impl BeingWritten {
-    /// The steps that more of the text brings.
+    /// Returns the steps in a further part of the text.
     fn steps(&mut self, text: &str) -> Vec<Step> {
         let events = self.reader.push(text).into_iter();
         let steps = events.filter_map(|event| match event {

@@ -1,18 +1,18 @@
-//! What a planner's answer says.
+//! The reading of a planner's answer.
 
 use foldback_planner::{
     Finding, FindingKind, Form, Intent, Plan, Position, Progress, StepId, Validator, parse_one_plan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a planner's answer says.
+/// The reading of a planner's answer.
 pub(super) enum Reading {
-    /// A plan that may run beside what there is; what is there already is not in it.
+    /// A plan that may run beside the existing steps, which are not in it.
     Plan(Plan),
     /// The task is open-ended, for this reason.
     StepByStep(String),
-    /// Nothing that may run: what there is of a plan, everything that is wrong with it, and the steps
-    /// that are to blame, as they were written.
+    /// Nothing that may run: the plan as far as it goes, all its faults, and the faulty steps as they
+    /// were written.
     Unsound { plan: Plan, findings: Vec<String>, faulty: Vec<String> },
 }
 
@@ -30,12 +30,12 @@ pub(super) fn read(text: &str, progress: &Progress, validator: &Validator<'_>) -
         Intent::Plan(plan) => plan,
         Intent::React { reason } => return Reading::StepByStep(reason),
     };
-    // Nothing (more) to do is an answer as well, where nothing else is wrong with it.
+    // "Nothing (more) to do" is a valid answer, if nothing else is wrong with it.
     let mut errors = read.findings.errors().map(|finding| finding.kind);
     if errors.next() == Some(FindingKind::EmptyPlan) && errors.next().is_none() {
         return Reading::Plan(plan);
     }
-    // All that is wrong is told at once, with the form and with the meaning.
+    // All faults are reported at once, those of form and those of meaning.
     let merged = progress.merge(plan, validator);
     let places = merged.places(&read.places);
     let meaning = merged.findings.placed(&places);
@@ -49,7 +49,7 @@ pub(super) fn read(text: &str, progress: &Progress, validator: &Validator<'_>) -
     Reading::Unsound { plan: merged.plan, findings, faulty }
 }
 
-/// The text of each step in which something was found, from its key to the next one's.
+/// Returns the text of each faulty step, from its key to that of the next one.
 fn faulty(text: &str, errors: &[&Finding], places: &BTreeMap<StepId, Position>) -> Vec<String> {
     let mut starts: Vec<usize> = places.values().map(|place| place.offset).collect();
     starts.sort_unstable();

@@ -1,4 +1,4 @@
-//! What the planner is asked, and whoever writes the answer.
+//! The requests for plans and for the answer.
 
 use super::settings::OnePlanSettings;
 use crate::agent::Agent;
@@ -16,58 +16,58 @@ use std::sync::Arc;
 const PLANNER: &str = include_str!("../prompts/planner.md");
 const ANSWER: &str = include_str!("../prompts/answer.md");
 
-/// What is said of a conversation that the planner does not see.
+/// The note on a conversation that the planner does not see.
 const UNSEEN: &str = "[A conversation stands before this request, and you do not see it. If the request \
      cannot be understood without it, answer {\"mode\": \"react\", \"reason\": \"...\"}.]";
 
-/// A plan up to this many bytes is shown whole to whoever repairs it.
+/// The largest plan, in bytes, that is shown whole for a repair.
 const WHOLE_BYTES: usize = 1 << 16;
 
-/// Of a longer one, this much of its beginning and end, beside the steps that are to blame.
+/// The tokens of the beginning and end of a longer one, in addition to the faulty steps.
 const AROUND_TOKENS: usize = 2_000;
 
-/// How much is told of what is wrong with a plan.
+/// The most tokens of the faults of a plan.
 const FINDINGS_TOKENS: usize = 3_000;
 
-/// Where a run stands, as a model is told.
+/// The state of a run, for a model.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    /// One line a step.
+    /// One line per step.
     pub(crate) facts: String,
     /// The number of the next new step.
     pub(crate) next: StepId,
 }
 
-/// Why the planner is asked again.
+/// The reason why the planner is asked again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reason {
     /// A decision that is due.
     pub(crate) anchor: Option<StepId>,
-    /// Steps that failed and that the planner was not told of.
+    /// Failed steps that the planner was not told about.
     pub(crate) failed: Vec<StepId>,
-    /// The same of steps that somebody refused.
+    /// Refused steps that the planner was not told about.
     #[serde(default)]
     pub(crate) refused: Vec<StepId>,
-    /// The plan broke off, or the run was killed while it was being written.
+    /// Whether the plan broke off, or the run was killed while it was being written.
     #[serde(default)]
     pub(crate) broken_off: bool,
-    /// What was wrong with a plan of which some steps had been run already.
+    /// The faults of a plan of which some steps had already run.
     pub(crate) unsound: Vec<String>,
 }
 
 impl Reason {
-    /// As it is written down; nothing, where there is none.
+    /// Returns it as it is noted; nothing if there is no reason.
     pub(super) fn noted(&self) -> Option<Box<RawValue>> {
         if *self == Self::default() { None } else { to_raw_value(self).ok() }
     }
 
-    /// As it was written down.
+    /// Reads it as it was noted.
     pub(super) fn of(noted: Option<&RawValue>) -> Self {
         noted.and_then(|noted| serde_json::from_str(noted.get()).ok()).unwrap_or_default()
     }
 }
 
-/// Writes requests of one run. All that ask for a plan begin with the same bytes.
+/// A writer of the requests of one run. All requests for a plan begin with the same bytes.
 #[derive(Debug)]
 pub(crate) struct Requests<'a> {
     planner: Arc<Message>,
@@ -100,8 +100,8 @@ impl<'a> Requests<'a> {
         Self { planner, writer, request, session, sampling: &settings.sampling, example }
     }
 
-    /// The first plan: instructions, tools and the request, nothing of any history; only, where the
-    /// request `follows` on a conversation, that there is one.
+    /// Asks for the first plan: instructions, tools and the request, without any history; if the request
+    /// `follows` a conversation, only the fact that there is one.
     pub(crate) fn plan(&self, follows: bool) -> ChatRequest {
         let told = if follows {
             Message::user(&format!("{}\n\n{UNSEEN}", self.request))
@@ -111,7 +111,7 @@ impl<'a> Requests<'a> {
         self.of(vec![Arc::clone(&self.planner), Arc::new(told)])
     }
 
-    /// What follows, from what is known now.
+    /// Asks for the steps that follow, from what is known now.
     pub(crate) fn replan(&self, state: &State, reason: &Reason, is_last: bool) -> ChatRequest {
         let mut text = self.with_steps(state);
         if let Some(anchor) = reason.anchor {
@@ -146,8 +146,8 @@ impl<'a> Requests<'a> {
         self.of(vec![Arc::clone(&self.planner), Arc::new(Message::user(text.trim_end()))])
     }
 
-    /// The same question again, with all that was wrong with the answer; of a very long one with the
-    /// steps that are to blame.
+    /// Asks the same question again, with all the faults of the answer; of a very long answer, only the
+    /// faulty steps are shown in full.
     pub(crate) fn repair(
         &self,
         mut asked: ChatRequest,
@@ -183,7 +183,7 @@ impl<'a> Requests<'a> {
         asked
     }
 
-    /// The answer, from what the steps brought.
+    /// Asks for the answer, from the results of the steps.
     pub(crate) fn answer(&self, state: &State) -> ChatRequest {
         let text = self.with_steps(state);
         self.of(vec![Arc::clone(&self.writer), Arc::new(Message::user(text.trim_end()))])
@@ -207,9 +207,8 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// A plan of one step that can be run as it stands: of a tool that there is, with values in place of which
-/// others belong. Of all tools the one that needs the fewest arguments, and changes nothing where there is
-/// one that changes nothing.
+/// Returns an example of a valid plan of one step, with an existing tool and placeholder values. The tool is
+/// the one that needs the fewest arguments, chosen from those that change nothing if there are any.
 fn example(agent: &Agent) -> Option<String> {
     let catalog = agent.executor.catalog();
     let filled = agent.executor.toolbox().specs().filter_map(|tool| {
@@ -226,7 +225,7 @@ fn example(agent: &Agent) -> Option<String> {
     ))
 }
 
-/// The arguments that a schema requires, each with a value of its kind.
+/// Returns the arguments that a schema requires, each with a value of its kind.
 fn least_arguments(schema: &str) -> Option<Map<String, Value>> {
     let schema: Value = serde_json::from_str(schema).ok()?;
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -251,7 +250,7 @@ fn least_arguments(schema: &str) -> Option<Map<String, Value>> {
     required.iter().map(value).collect()
 }
 
-/// A tool as a planner is told: one JSON object on a line.
+/// Returns a tool as a planner reads it: one JSON object on a line.
 pub(crate) fn tool_line(tool: &ToolSpec) -> String {
     let definition = &tool.definition;
     let mut line = format!(
@@ -283,12 +282,12 @@ pub(crate) fn tool_line(tool: &ToolSpec) -> String {
     line
 }
 
-/// A schema in one form: two texts of one schema read the same.
+/// Returns a schema in canonical form: two texts of one schema become equal.
 fn schema(text: &str) -> String {
     canonical_schema(text).unwrap_or_else(|_| quoted(text))
 }
 
-/// The language of an argument into which values are inserted in a form of their own.
+/// Returns the name of an argument's language, if values are inserted in a form of that language.
 fn language_name(language: Language) -> Option<&'static str> {
     match language {
         Language::Python => Some("python"),
@@ -299,12 +298,12 @@ fn language_name(language: Language) -> Option<&'static str> {
     }
 }
 
-/// What is said of a plan that cannot be run.
+/// Returns the report on a plan that cannot be run.
 pub(super) fn unsound(findings: &[String]) -> String {
     format!("This plan cannot be run:\n{}", list(findings)).trim_end().to_owned()
 }
 
-/// One line a finding, and how many more there are.
+/// Lists findings, one per line, and how many more there are.
 fn list(findings: &[String]) -> String {
     let mut text = String::new();
     let mut left = FINDINGS_TOKENS;

@@ -1,22 +1,21 @@
-//! How a run is planned.
+//! The settings of planning.
 
 use crate::SettingError;
 use foldback_llm::Sampling;
 
-/// How a run is planned.
+/// The settings of planning.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OnePlanSettings {
-    /// How often the plan may be made anew in one run.
+    /// How often the plan may be remade in one run.
     pub max_replans: u32,
-    /// Whether steps start while the first plan is still being written, where the model gives it piece by
-    /// piece. Which ones may is the executor's setting: only those that do nothing to the world, unless it
-    /// says otherwise.
+    /// Whether steps start while the first plan is still being written, if the model streams it. Which steps
+    /// may is the executor's setting: only those without effect on the world, unless it says otherwise.
     pub stream: bool,
-    /// About how many tokens the steps take together, with arguments, tasks and results, when the model
-    /// is asked again or writes the answer. What is left out is marked, and stays whole in the run.
+    /// About how many tokens the steps take together, with arguments, tasks and results, when the model is
+    /// asked again or writes the answer. Omissions are marked; the run keeps everything.
     pub results_tokens: usize,
-    /// How answers are drawn.
+    /// How answers are sampled.
     pub sampling: Sampling,
 }
 
@@ -28,34 +27,34 @@ impl Default for OnePlanSettings {
 }
 
 impl OnePlanSettings {
-    /// Refuses settings by which nothing could be told of steps, or no answer be drawn.
+    /// Refuses settings by which no step could be shown, or no answer be sampled.
     ///
     /// # Errors
-    /// When that is so.
+    /// When a setting is invalid.
     pub fn check(&self) -> Result<(), SettingError> {
         SettingError::check_positive("results_tokens", self.results_tokens as u64)?;
         SettingError::check_sampling(&self.sampling)
     }
 
-    /// The same, with at most this many new plans in one run.
+    /// Sets the most new plans in one run.
     #[must_use]
     pub fn with_max_replans(self, max_replans: u32) -> Self {
         Self { max_replans, ..self }
     }
 
-    /// The same, starting steps while the plan is being written, or not.
+    /// Sets whether steps start while the plan is being written.
     #[must_use]
     pub fn with_stream(self, stream: bool) -> Self {
         Self { stream, ..self }
     }
 
-    /// The same, with about this many tokens of steps in a request.
+    /// Sets about how many tokens the steps in a request take.
     #[must_use]
     pub fn with_results_tokens(self, results_tokens: usize) -> Self {
         Self { results_tokens, ..self }
     }
 
-    /// The same, with answers drawn in this way.
+    /// Sets how answers are sampled.
     #[must_use]
     pub fn with_sampling(self, sampling: Sampling) -> Self {
         Self { sampling, ..self }

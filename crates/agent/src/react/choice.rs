@@ -1,10 +1,10 @@
-//! Which tools the model may call at this step, while the declared ones stay the same.
+//! The choice of tools that the model may call at a step, while the declared ones stay the same.
 
 use super::ReactSettings;
 use foldback_core::ToolDefinition;
 use foldback_llm::{AvailabilityError, ToolAvailability, ToolChoice};
 
-/// Which tools the model may call: the same throughout, or by the state of the run.
+/// The tools that the model may call: the same throughout, or by the state of the run.
 #[derive(Debug)]
 pub(crate) enum Choice {
     Fixed(ToolChoice),
@@ -12,10 +12,10 @@ pub(crate) enum Choice {
 }
 
 impl Choice {
-    /// The choice at the beginning of a run that declares these tools.
+    /// Returns the choice at the beginning of a run that declares these tools.
     ///
     /// # Errors
-    /// With everything about the table of states that does not fit the tools.
+    /// When the table of states does not fit the tools; the error lists all faults.
     pub(crate) fn new(
         settings: &ReactSettings,
         tools: Vec<ToolDefinition>,
@@ -27,7 +27,7 @@ impl Choice {
         let is_tool = |event: &String| tools.iter().any(|tool| tool.name == *event);
         let problems: Vec<String> = events
             .filter(|event| !is_tool(event))
-            .map(|event| format!("the event {event:?} is the name of no declared tool"))
+            .map(|event| format!("the event {event:?} does not name a declared tool"))
             .collect();
         if !problems.is_empty() {
             return Err(AvailabilityError { problems });
@@ -35,9 +35,9 @@ impl Choice {
         Ok(Self::ByState(Box::new(ToolAvailability::new(table, tools)?)))
     }
 
-    /// The choice that a request states which declares these tools: the policy of a context may declare its
-    /// own later, and providers refuse a choice that names what is not declared. Where no tool is left to be
-    /// called, the model answers in words.
+    /// Returns the choice for a request that declares these tools: the policy of a context may declare its own
+    /// later, and providers refuse a choice that names undeclared tools. If no tool is left to be called, the
+    /// model answers in words.
     pub(crate) fn stated(
         &self,
         policy: &[ToolDefinition],
@@ -53,7 +53,7 @@ impl Choice {
         };
         let is_none_meant = allowed.names.is_empty();
         match self {
-            // A name that no tool has is for the provider to refuse.
+            // The provider refuses a name that no tool has.
             Self::Fixed(_) => {
                 allowed.names.retain(|name| has(declared, name) || !has(policy, name));
             }
@@ -70,7 +70,7 @@ impl Choice {
         ToolChoice::Allowed(allowed)
     }
 
-    /// The choice among the tools that there were at the beginning.
+    /// Returns the choice among the tools that were there at the beginning.
     fn now(&self) -> ToolChoice {
         match self {
             Self::Fixed(choice) => choice.clone(),
@@ -78,7 +78,7 @@ impl Choice {
         }
     }
 
-    /// Whether the model may call a tool now, be it declared yet or not.
+    /// Returns whether the model may call a tool now, whether it is declared yet or not.
     pub(crate) fn may_call(&self, name: &str) -> bool {
         match self {
             Self::Fixed(ToolChoice::Auto | ToolChoice::Required) => true,
@@ -90,7 +90,7 @@ impl Choice {
         }
     }
 
-    /// A call of this tool succeeded. Where no state waits for it, nothing changes.
+    /// Notes that a call of this tool succeeded. If no state waits for that, nothing changes.
     pub(crate) fn succeeded(&mut self, name: &str) {
         if let Self::ByState(state) = self {
             let _ = state.fire(name);

@@ -1,4 +1,4 @@
-//! A turn whose calls stand in the model's message, as an `<execute_tools>` block.
+//! A turn whose calls are an `<execute_tools>` block in the model's message.
 
 use super::react_loop::ReactLoop;
 use crate::agent::{Agent, AgentError};
@@ -12,7 +12,7 @@ use foldback_planner::{
 
 const INSTRUCTIONS: &str = include_str!("../prompts/execute_tools.md");
 
-/// The instructions of a run whose calls are written as blocks, with the tools.
+/// Returns the instructions of a run whose calls are written as blocks, with the tools.
 pub(crate) fn instructions(agent: &Agent) -> String {
     let mut text = agent.system_prompt_with(INSTRUCTIONS);
     for tool in agent.executor.toolbox().specs() {
@@ -21,19 +21,19 @@ pub(crate) fn instructions(agent: &Agent) -> String {
     text.trim_end().to_owned()
 }
 
-/// What comes of a message that may have a block.
+/// The handling of a message that may have a block.
 pub(crate) enum Taken {
-    /// It has none, or only shows one.
+    /// It has none, or only quotes one.
     NoBlock,
-    /// One that stands where a quotation would: it was not run.
+    /// Its block is where a quotation would be, and was not run.
     Misplaced,
-    /// What the model is told: one list of results, or everything that was wrong.
+    /// The text for the model: one list of results, or all faults.
     Observation(String),
-    /// The run was cancelled, and a resumed one makes the calls that are left before anything is told.
+    /// The run was cancelled, and a resumed one makes the remaining calls before the model is told anything.
     LeftOpen,
 }
 
-/// Runs the block of a message, all of it or, where anything is wrong with it, nothing.
+/// Runs the block of a message: all of it, or nothing if anything is wrong with it.
 pub(crate) async fn run(
     react: &mut ReactLoop<'_>,
     context: &mut dyn ContextManager,
@@ -70,28 +70,28 @@ pub(crate) async fn run(
     Ok(Taken::Observation(render_tool_results(outcome.results.values())))
 }
 
-/// Whether a message has a block, run or not.
+/// Returns whether a message has a block, run or not.
 pub(crate) fn has_block(text: &str) -> bool {
     !matches!(OwnWords::of(text).read(&Catalog::default()), Err(Taken::NoBlock))
 }
 
-/// Whether a message has a block where one is run, whatever is in it.
+/// Returns whether a message has a block in a place where blocks are run, whatever is in it.
 pub(crate) fn begins_block(text: &str) -> bool {
     OwnWords::of(text).read(&Catalog::default()).is_ok()
 }
 
-/// A message without the tags in it that are somebody else's words, or thoughts. What the model repeats
-/// mostly stands where a quotation does: behind other words on a line, or in a code fence.
+/// A message without the tags that are somebody else's words, or thoughts. Text that the model repeats is
+/// mostly where a quotation would be: after other words on a line, or in a code fence.
 struct OwnWords {
-    /// The message, everything else at its place.
+    /// The message, with everything else in its place.
     text: String,
-    /// Whether a tag that was left out may have been meant: it is not between quotation marks.
+    /// Whether a tag that was left out may have been intended: it is not between quotation marks.
     is_unsure: bool,
 }
 
 impl OwnWords {
-    /// Leaves out what stands before the first tag that begins a line. What stands behind may belong to
-    /// its block, whose texts are data.
+    /// Leaves out the tags before the first one that begins a line. Later ones may belong to its block, whose
+    /// texts are data.
     fn of(text: &str) -> Self {
         let mut own = Self { text: without_thoughts(text), is_unsure: false };
         let from = own.openings().find(|at| own.begins_line(*at)).unwrap_or(own.text.len());
@@ -109,7 +109,7 @@ impl OwnWords {
         own
     }
 
-    /// The block, or why it cannot be read; an error where there is none to be run.
+    /// Returns the block, or why it cannot be read; an error if there is none to be run.
     fn read(&self, catalog: &Catalog) -> Result<Result<ExecuteTools, ParseError>, Taken> {
         match parse_execute_tools(&self.text, catalog) {
             Err(ParseError::NoPlan { .. }) if self.is_unsure => Err(Taken::Misplaced),
@@ -123,7 +123,7 @@ impl OwnWords {
         self.text.match_indices("<execute_tools").map(|(at, _)| at)
     }
 
-    /// Whether nothing stands before a place on its line, and the line is no code: neither indented like
+    /// Returns whether nothing precedes a place on its line, and the line is not code: neither indented like
     /// it nor in a fence.
     fn begins_line(&self, at: usize) -> bool {
         let line = line_before(&self.text, at);
@@ -135,7 +135,7 @@ impl OwnWords {
     }
 }
 
-/// How many columns of white space make a line code.
+/// The columns of white space that make a line code.
 const CODE: usize = 4;
 
 fn indentation(line: &str) -> usize {
@@ -143,13 +143,13 @@ fn indentation(line: &str) -> usize {
     blank.fold(0, |column, c| if c == '\t' { column / CODE * CODE + CODE } else { column + 1 })
 }
 
-/// What may stand before a fence that belongs to an item of a list, or to a quotation.
+/// Returns whether a character may precede a fence that belongs to a list item or a quotation.
 fn is_marker(c: char) -> bool {
     c.is_whitespace() || c.is_ascii_digit() || "-*+>.)".contains(c)
 }
 
-/// Whether a code fence is open behind these lines; `begins` says what a line that can be one begins
-/// with. One is closed by its own character only, at least as often, with nothing behind it.
+/// Returns whether a code fence is open after these lines; `begins` returns the beginning of a line that can
+/// be a fence. A fence is closed only by its own character, at least as often, with nothing after it.
 fn is_fenced(before: &str, begins: impl Fn(&str) -> Option<&str>) -> bool {
     let mut open: Option<(char, usize)> = None;
     for line in before.lines() {
@@ -171,13 +171,13 @@ fn is_fenced(before: &str, begins: impl Fn(&str) -> Option<&str>) -> bool {
     open.is_some()
 }
 
-/// What stands before a place on its line.
+/// Returns the text before a place on its line.
 fn line_before(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
     before.rsplit('\n').next().unwrap_or_default()
 }
 
-/// Whether what follows stands between quotation marks or backticks, or in a quoted line.
+/// Returns whether the text that follows is between quotation marks or backticks, or in a quoted line.
 fn is_quoted(before: &str) -> bool {
     const PAIRS: [(char, char); 5] =
         [('“', '”'), ('‘', '’'), ('「', '」'), ('『', '』'), ('«', '»')];
@@ -188,7 +188,7 @@ fn is_quoted(before: &str) -> bool {
         || PAIRS.iter().any(|(open, close)| count(*open) > count(*close))
 }
 
-/// A message whose thoughts, `<think>` .. `</think>` at its beginning, are left out but for the ends of their lines.
+/// Removes the thoughts, `<think>` .. `</think>` at the beginning of a message, except for their line breaks.
 fn without_thoughts(text: &str) -> String {
     if !text.trim_start().starts_with("<think>") {
         return text.to_owned();
@@ -199,7 +199,7 @@ fn without_thoughts(text: &str) -> String {
     lines.chain(said.chars()).collect()
 }
 
-/// What keeps a block from being run, each thing once.
+/// Returns the reasons why a block cannot be run, each once.
 fn messages(findings: [&Findings; 2]) -> Vec<String> {
     let errors = findings.into_iter().flat_map(Findings::errors);
     let mut messages: Vec<String> = errors.map(Finding::to_string).collect();

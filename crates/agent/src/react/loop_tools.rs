@@ -1,4 +1,4 @@
-//! The tools of the loop itself: ending the run, and reading on in a long result.
+//! The tools of the loop itself: ending the run, and reading the rest of a long result.
 
 use super::ReactSettings;
 use crate::trajectory::TerminateStatus;
@@ -9,23 +9,23 @@ use std::collections::BTreeMap;
 const TERMINATE: &str = "terminate";
 const READ: &str = "observation_read";
 
-/// The tools that the loop gives to the model, as its settings say, and the results of which the model
-/// was shown a part.
+/// The tools that the loop gives to the model, according to its settings, and the results of which the model
+/// was shown only a part.
 #[derive(Debug)]
 pub(crate) struct LoopTools {
     pub(crate) definitions: Vec<ToolDefinition>,
-    /// How many characters of a result are shown.
+    /// The most characters of a result that are shown.
     most: Option<usize>,
     /// Long results by name.
     observations: BTreeMap<String, String>,
 }
 
-/// What a call of one of them comes to.
+/// The answer to a call of one of them.
 #[derive(Debug)]
 pub(crate) struct LoopAnswer {
     pub(crate) text: String,
     pub(crate) is_error: bool,
-    /// The run ends behind this turn.
+    /// Whether, and how, the run ends after this turn.
     pub(crate) terminates: Option<TerminateStatus>,
 }
 
@@ -44,9 +44,9 @@ struct Read {
 }
 
 impl LoopTools {
-    /// The tools beside a context's own. They are the same for the whole run.
+    /// Creates the tools beside a context's own. They are the same for the whole run.
     pub(crate) fn new(settings: &ReactSettings, context: &dyn ContextManager) -> Self {
-        // A policy with tools brings back what it does not show.
+        // A policy with tools can bring back what it does not show.
         let most =
             settings.max_observe.filter(|_| context.tools().is_empty()).map(|most| most.max(1));
         let definition = |name: &str, description: &str, parameters: &str| ToolDefinition {
@@ -82,7 +82,7 @@ impl LoopTools {
         answer.unwrap_or_else(|text| LoopAnswer { text, is_error: true, terminates: None })
     }
 
-    /// A result as the model is shown it: whole, where it is not too long, else its beginning and its
+    /// Returns a result as the model is shown it: whole if it is not too long, otherwise its beginning and its
     /// end around a mark that says how to read the rest, which is kept under this name.
     pub(crate) fn shown(&mut self, name: &str, text: String) -> String {
         let Some(most) = self.most else { return text };
@@ -138,7 +138,7 @@ fn arguments<'a, T: Deserialize<'a>>(call: &'a ToolCall) -> Result<T, String> {
     })
 }
 
-/// A stretch of a text, in characters.
+/// Returns a stretch of a text, in characters.
 fn characters_of(text: &str, from: usize, count: usize) -> &str {
     let at = |nth: usize| text.char_indices().nth(nth).map_or(text.len(), |(at, _)| at);
     let rest = &text[at(from)..];

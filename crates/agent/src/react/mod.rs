@@ -1,5 +1,4 @@
-//! Step by step: the model is asked, its calls run together, and it is asked again with what they
-//! brought.
+//! Step by step: the model is asked, its calls run together, and it is asked again with their results.
 
 mod choice;
 mod execute_tools;
@@ -20,30 +19,30 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use react_loop::ReactLoop;
 
-/// Step by step, until the model answers in words.
+/// The strategy of going step by step, until the model answers in words.
 ///
-/// Everything that happens is recorded in the context, in order, and nothing is taken back: a failed call
-/// stays with its error. What the model does wrong (an unknown tool, arguments that are no JSON, a block
-/// that breaks off) is told to it and costs a step.
+/// Everything that happens is recorded in the context, in order, and nothing is withdrawn: a failed call stays
+/// with its error. Mistakes of the model (an unknown tool, arguments that are not JSON, a block that breaks
+/// off) are reported to it, and cost a step.
 ///
-/// With a journal, a run of the same name goes on where it was killed: calls with a result and answers of
-/// the model are not asked for again.
+/// With a journal, a run of the same name resumes where it was killed: calls with a result and answers of the
+/// model are not requested again.
 #[derive(Clone, Debug, Default)]
 pub struct React {
     pub(crate) settings: ReactSettings,
 }
 
 impl React {
-    /// The name.
+    /// The name of the strategy.
     pub const NAME: StrategyName = StrategyName::new("react");
 
-    /// Step by step, with these settings.
+    /// Creates the strategy with these settings.
     #[must_use]
     pub fn new(settings: ReactSettings) -> Self {
         Self { settings }
     }
 
-    /// Goes step by step from where a conversation stands.
+    /// Continues a conversation step by step.
     pub(crate) async fn go_on(
         &self,
         run: &StrategyRun<'_>,

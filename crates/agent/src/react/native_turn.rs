@@ -1,4 +1,4 @@
-//! A turn whose calls are those of the chat API: they run together, and each has its own result.
+//! A turn whose calls are tool calls of the chat API: they run together, and each has its own result.
 
 use super::loop_tools::LoopAnswer;
 use super::react_loop::ReactLoop;
@@ -13,25 +13,25 @@ use foldback_planner::{
 use foldback_tool::{FailureKind, ToolSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a turn came to, beside its results.
+/// The outcome of a turn, besides its results.
 #[derive(Debug, Default)]
 pub(crate) struct Ran {
-    /// The model ended the run.
+    /// Whether, and how, the model ended the run.
     pub(crate) terminates: Option<TerminateStatus>,
-    /// None of its calls may be made.
+    /// Whether none of its calls may be made.
     pub(crate) is_refused: bool,
-    /// Some of its calls have no result yet: a resumed run makes them.
+    /// Whether some of its calls have no result yet: a resumed run makes them.
     pub(crate) is_left_open: bool,
 }
 
-/// Runs the calls of a message that is recorded already, and records their results in its order: those
-/// of the policy's own tools first, one after the other, then the agent's, together, then the loop's.
+/// Runs the calls of a message that is already recorded, and records their results in its order: first those
+/// of the policy's own tools, one after the other, then the agent's, together, then the loop's.
 ///
-/// A call that cannot be made (arguments that are no JSON, or too large) has an error for its result;
-/// the others run all the same. When the policy or the journal fails, or the run is cancelled, it ends.
-/// With a journal, calls that a resumed run makes stay without a result until then, and so do those
-/// behind them: what is told of a call is what came of it. Without one, what is not known is told as
-/// that, so that no call stays without a result.
+/// A call that cannot be made (arguments that are not JSON, or too large) has an error as its result; the
+/// others still run. The turn ends when the policy or the journal fails, or the run is cancelled. With a
+/// journal, calls that a resumed run makes stay without a result until then, and so do the calls after
+/// them: only actual results are recorded. Without one, unknown results are recorded as unknown, so that no
+/// call stays without a result.
 pub(crate) async fn run(
     react: &mut ReactLoop<'_>,
     context: &mut dyn ContextManager,
@@ -56,7 +56,7 @@ pub(crate) async fn run(
     ran
 }
 
-/// Who answers a call.
+/// The owner of a called tool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
     Policy,
@@ -72,16 +72,16 @@ struct NativeTurn<'c> {
     calls: Vec<(StepId, &'c ToolCall, Whose)>,
     /// The calls of the agent's tools.
     own: Plan,
-    /// What was found wrong with the calls as they are written, and with those of the agent's tools.
+    /// The faults of the calls as they are written, and of those of the agent's tools.
     findings: [Findings; 2],
-    /// The result of each step as the model is shown it, as far as it is known.
+    /// The known results of the steps, as the model is shown them.
     results: BTreeMap<StepId, CallTold>,
-    /// The steps whose calls were made and brought something.
+    /// The steps whose calls succeeded.
     succeeded: BTreeSet<StepId>,
 }
 
 impl<'c> NativeTurn<'c> {
-    /// Finds out whose the calls are, and what is wrong with them.
+    /// Determines the owners of the calls, and their faults.
     fn plan(react: &ReactLoop<'_>, context: &dyn ContextManager, calls: &'c [ToolCall]) -> Self {
         let number = react.log.next_turn();
         let lowered = lower_calls(calls);
@@ -100,7 +100,7 @@ impl<'c> NativeTurn<'c> {
         Self { number, calls, own, findings, results: BTreeMap::new(), succeeded: BTreeSet::new() }
     }
 
-    /// Runs the calls. The results that are known by then are kept where it fails.
+    /// Runs the calls. If that fails, the results so far are kept.
     async fn carry_out(
         &mut self,
         react: &mut ReactLoop<'_>,
@@ -139,13 +139,13 @@ impl<'c> NativeTurn<'c> {
             if !is_error {
                 self.succeeded.insert(step);
             }
-            // The policy knows its own answers by their words.
+            // The policy recognises its own answers by their text.
             self.results.insert(step, answer.into());
         }
         Ok(())
     }
 
-    /// Refuses the calls that cannot be made, and those that may not be.
+    /// Refuses the calls that cannot or may not be made.
     fn refuse(&mut self, react: &ReactLoop<'_>, context: &dyn ContextManager) {
         let denied =
             || Failure { kind: FailureKind::Denied, message: observation::NOT_ALLOWED.to_owned() };
@@ -189,13 +189,13 @@ impl<'c> NativeTurn<'c> {
         Ok(())
     }
 
-    /// The tool that a step calls.
+    /// Returns the tool that a step calls.
     fn tool<'r>(&self, react: &'r ReactLoop<'_>, step: StepId) -> Option<&'r ToolSpec> {
         let (_, call, _) = self.calls.iter().find(|(id, ..)| *id == step)?;
         react.agent.executor.catalog().get(&call.name)
     }
 
-    /// Makes the calls of the loop's own tools; says how the run went where one of them ends it.
+    /// Makes the calls of the loop's own tools; returns how the run went if one of them ends it.
     fn call_loop(&mut self, react: &ReactLoop<'_>) -> Option<TerminateStatus> {
         let (log, turn, owner) = (&react.log, self.number, ToolOwner::Loop);
         let mut ends = None;
@@ -213,7 +213,7 @@ impl<'c> NativeTurn<'c> {
     }
 }
 
-/// The calls with their numbers, and whose they are.
+/// Returns the calls with their numbers and owners.
 fn sorted<'c>(
     react: &ReactLoop<'_>,
     context: &dyn ContextManager,
@@ -227,7 +227,7 @@ fn sorted<'c>(
         } else if react.agent.executor.catalog().get(&call.name).is_some() {
             Whose::Agent
         } else {
-            // The agent's validator says that there is no such tool.
+            // The agent's validator reports that there is no such tool.
             return Whose::Agent;
         };
         if react.choice.may_call(&call.name) { owner } else { Whose::Nobody }
@@ -235,8 +235,8 @@ fn sorted<'c>(
     (1..).map(StepId).zip(calls).map(|(id, call)| (id, call, whose(call))).collect()
 }
 
-/// What is said of a call of a tool that there is not, with all that may be called: the memory's tools are
-/// not among the agent's.
+/// Returns the message on a call of an unknown tool, with all that may be called: the memory's tools are not
+/// among the agent's.
 fn unknown_tool(react: &ReactLoop<'_>, context: &dyn ContextManager, call: &ToolCall) -> String {
     let catalog = react.agent.executor.catalog();
     let nearest = catalog.nearest(&call.name).map(str::to_owned);
@@ -254,7 +254,7 @@ fn unknown_tool(react: &ReactLoop<'_>, context: &dyn ContextManager, call: &Tool
     }
 }
 
-/// Why a call cannot be made: everything that was found about it, or about the turn as a whole.
+/// Returns why a call cannot be made: all faults of the call, or of the turn as a whole.
 fn failure(id: StepId, findings: &[Findings]) -> Option<Failure> {
     let concerns = |kind: FindingKind, step: Option<StepId>| match step {
         Some(step) => step == id,
@@ -271,7 +271,7 @@ fn failure(id: StepId, findings: &[Findings]) -> Option<Failure> {
     Some(Failure { kind, message: joined(&messages) })
 }
 
-/// Sentences one after the other; with what all of them begin with, up to a colon, at the beginning only.
+/// Joins sentences; a beginning that all of them share, up to a colon, is written only once.
 fn joined(messages: &[String]) -> String {
     let Some((first, others)) = messages.split_first() else { return String::new() };
     let alike = |other: &String| {

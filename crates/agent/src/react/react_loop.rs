@@ -24,7 +24,7 @@ use foldback_planner::{Plan, StepId, StepResult};
 use foldback_tool::FailureKind;
 use std::sync::Arc;
 
-/// A run, step by step.
+/// A run that goes step by step.
 pub(crate) struct ReactLoop<'a> {
     run: &'a StrategyRun<'a>,
     settings: &'a ReactSettings,
@@ -32,46 +32,46 @@ pub(crate) struct ReactLoop<'a> {
     pub(crate) log: RunLog,
     /// The loop's own tools.
     pub(crate) own: LoopTools,
-    /// Which tools the model may call.
+    /// The tools that the model may call.
     pub(crate) choice: Choice,
-    /// Whether the model was told to call one.
+    /// Whether the model was told to call a tool.
     must_call: bool,
     /// The agent's instructions.
     system: Option<Arc<Message>>,
-    /// The agent's tools, where they are declared to the chat API, and the loop's.
+    /// The agent's tools, if they are declared to the chat API, and the loop's.
     tools: Vec<ToolDefinition>,
-    /// The tokens of what the agent sends in front of a prompt, as the context was told last.
+    /// The tokens that the agent sends before a prompt, as the context was last told.
     front: Option<usize>,
     /// How often the model was asked.
     asked: u32,
     stuck: Stuck,
-    /// Whether the last answer is one that the journal held.
+    /// Whether the last answer came from the journal.
     is_known: bool,
-    /// Whether the last answer was empty, and the model was told.
+    /// Whether the last answer was empty, and the model was told so.
     was_empty: bool,
 }
 
-/// What a message of the model comes to.
+/// What follows from a message of the model.
 enum Next {
     /// It asked for something, or is to be asked again.
     Again,
-    /// It cannot be used, and is to be asked again a few times.
+    /// It cannot be used, and the model is to be asked again a few times.
     Unusable(String),
-    /// It cannot be used, and asking again would bring the same.
+    /// It cannot be used, and asking again would give the same.
     Endless(String),
     Answered(String),
-    /// It ended the run, maybe with last words.
+    /// It ended the run, perhaps with last words.
     Terminated(TerminateStatus, Option<String>),
-    /// It repeats itself, and did not stop when it was told.
+    /// The model repeats itself, and did not stop when it was told.
     Stuck,
 }
 
 impl<'a> ReactLoop<'a> {
-    /// A run that goes on from where it has come to.
+    /// Creates a run that continues from its current state.
     ///
     /// # Errors
-    /// When a tool of the loop and one of the agent or of the context's policy have one name, and when the
-    /// table of the tools' availability does not fit them.
+    /// When a tool of the loop has the name of one of the agent or of the context's policy, and when the table
+    /// of tool availability does not fit the tools.
     pub(crate) fn new(
         settings: &'a ReactSettings,
         system_prompt: &str,
@@ -134,7 +134,7 @@ impl<'a> ReactLoop<'a> {
                 Reply::Cancelled => return ended(Stop::Cancelled),
                 Reply::Exhausted(resource) => return ended(Stop::Exhausted { resource }),
             };
-            // What the model has said before the run was cancelled is said.
+            // What the model said before the run was cancelled counts.
             if task.cancelled.is_cancelled() {
                 return ended(Stop::Cancelled);
             }
@@ -159,11 +159,11 @@ impl<'a> ReactLoop<'a> {
         ended(Stop::MaxSteps)
     }
 
-    /// The next request: what the context shows, the agent's tools, then those of its policy.
+    /// Returns the next request: what the context shows, the agent's tools, then those of its policy.
     fn request(&mut self, context: &mut dyn ContextManager) -> ChatRequest {
         let (mut prompt, front) = self.prompt(context);
         if self.front != Some(front) {
-            // Behind that many tokens the context may plan another prompt.
+            // After this many tokens the context may plan a different prompt.
             context.set_front_tokens(front as u64);
             self.front = Some(front);
             (prompt, _) = self.prompt(context);
@@ -177,8 +177,8 @@ impl<'a> ReactLoop<'a> {
         request
     }
 
-    /// What the context shows, below the agent's instructions: a conversation that did not begin with
-    /// them does not hold them. They and the agent's tools take their part of the bound; the second value is
+    /// Returns what the context shows, after the agent's instructions: a conversation that did not begin with
+    /// them does not hold them. They and the agent's tools take their part of the budget; the second value is
     /// the number of tokens that they take.
     fn prompt(&self, context: &dyn ContextManager) -> (Prompt, usize) {
         let tools =
@@ -202,7 +202,7 @@ impl<'a> ReactLoop<'a> {
         (prompt, front)
     }
 
-    /// Records a message of the model and does what it asks for.
+    /// Records a message of the model, and does what it asks for.
     async fn take(
         &mut self,
         context: &mut dyn ContextManager,
@@ -211,7 +211,7 @@ impl<'a> ReactLoop<'a> {
         let message = self.run.with_own_ids(response.message);
         let repetition = self.stuck.take(&message);
         let next = self.carry_out(context, message, &response.stop).await?;
-        // What cannot be used is told about already, and ends the run by itself.
+        // An unusable answer was already reported, and ends the run by itself.
         let is_cancelled = self.run.task().cancelled.is_cancelled();
         if !matches!(next, Next::Again) || is_cancelled {
             return Ok(next);
@@ -222,7 +222,7 @@ impl<'a> ReactLoop<'a> {
                 self.log.emit(RunEvent::Stuck);
                 self.tell(context, observation::STUCK)?;
             }
-            // What a journal holds has been gone on from.
+            // The run has already continued from an answer that the journal holds.
             Repetition::Known(times) => {
                 let most = self.settings.max_repetitions.filter(|_| !self.is_known);
                 if most.is_some_and(|most| times >= most) {
@@ -265,8 +265,8 @@ impl<'a> ReactLoop<'a> {
             });
         }
         if text.trim().is_empty() {
-            // There is nothing to keep: chat APIs refuse an empty message. Saying it again would only make
-            // the conversation longer.
+            // There is nothing to record: chat APIs refuse an empty message. Repeating the note would only
+            // make the conversation longer.
             if !std::mem::replace(&mut self.was_empty, true) {
                 self.tell(context, observation::EMPTY_ANSWER)?;
             }
@@ -311,8 +311,8 @@ impl<'a> ReactLoop<'a> {
         Ok(Next::Answered(text))
     }
 
-    /// What becomes of an answer that repeats itself until it is cut off. A run that is resumed behind
-    /// it asks again.
+    /// Returns what follows from an answer that repeats itself until it is cut off. A run that is resumed
+    /// after it asks again.
     fn endless(&self, stop: &StopReason, text: &str) -> Option<Next> {
         if *stop != StopReason::Length || self.is_known {
             return None;
@@ -322,19 +322,19 @@ impl<'a> ReactLoop<'a> {
         Some(Next::Endless(format!("{why}: {}", quoted(&beginning(&repeated)))))
     }
 
-    /// Tells the model something on the user's side, where no person said it.
+    /// Tells the model something in the user's role that no person said.
     fn tell(&mut self, context: &mut dyn ContextManager, text: &str) -> Result<(), AgentError> {
         context.record(Message::observation(text))?;
         Ok(())
     }
 
-    /// Says that a turn's steps are planned, out of this many calls.
+    /// Emits that a turn's steps are planned, out of this many calls.
     pub(crate) fn planned(&self, turn: u32, plan: &Plan, calls: usize, findings: &[String]) {
         let purpose = &Purpose::REACT;
         self.log.emit(RunEvent::Planned { turn, purpose, plan, calls, findings });
     }
 
-    /// Runs the steps of a turn; meanwhile the tools may ask for things of the context.
+    /// Runs the steps of a turn; meanwhile the tools may send requests to the context.
     pub(crate) async fn run_steps(
         &mut self,
         context: &mut dyn ContextManager,
@@ -346,12 +346,12 @@ impl<'a> ReactLoop<'a> {
         self.run.run_turn(context, turn, plan, global_context).await
     }
 
-    /// Whether a journal holds the run, so that it can go on.
+    /// Returns whether a journal holds the run, so that it can resume.
     pub(crate) fn is_resumable(&self) -> bool {
         self.agent.executor.journal().is_some()
     }
 
-    /// Whether the run was cancelled before a step had come to its end, and a resumed one goes on with it.
+    /// Returns whether the run was cancelled before a step had ended, and a resumed one continues it.
     pub(crate) fn is_open(&self, result: &StepResult) -> bool {
         let has_ended = match result {
             StepResult::Success { .. } => true,
@@ -361,19 +361,19 @@ impl<'a> ReactLoop<'a> {
         !has_ended && self.is_resumable() && self.run.task().cancelled.is_cancelled()
     }
 
-    /// What the model is shown of a step's result.
+    /// Returns the part of a step's result that the model is shown.
     pub(crate) fn shown(&mut self, turn: u32, step: StepId, text: String) -> String {
         self.own.shown(&format!("{turn}.{}", step.0), text)
     }
 
-    /// The conversation as text, for tools that see it.
+    /// Returns the conversation as text, for tools that see it.
     fn global_context(&self, context: &dyn ContextManager) -> String {
         conversation(&self.prompt(context).0.messages)
     }
 }
 
-/// Whether instructions hold the agent's own, as lines of their own: what is a part of another sentence
-/// may say something else there.
+/// Returns whether instructions contain the agent's own as whole lines: inside another sentence they may mean
+/// something else.
 fn holds(instructions: &str, own: &str) -> bool {
     let own = own.trim();
     instructions.match_indices(own).any(|(at, _)| {
@@ -384,7 +384,7 @@ fn holds(instructions: &str, own: &str) -> bool {
     })
 }
 
-/// A bound with `taken` tokens less.
+/// Returns a budget reduced by `taken` tokens.
 fn less(bound: Budget, taken: usize) -> Budget {
     Budget { tokens: bound.tokens.map(|tokens| tokens.saturating_sub(taken)) }
 }

@@ -1,19 +1,19 @@
-//! Words that go round and round.
+//! Detection of a text that repeats itself.
 
-/// So much of the end of a text is looked at, in characters.
+/// The length of the end of a text that is examined, in characters.
 const LOOKED_AT: usize = 2_000;
 
-/// A longer passage that stands there again is no loop.
+/// The longest repeated passage, in characters, that counts as a loop.
 const LONGEST: usize = 400;
 
-/// How often a passage stands there at least, one behind the other.
+/// The fewest repetitions in a row.
 const TIMES: usize = 4;
 
-/// How much all of them are together at least, in characters: a line of dashes is no loop.
+/// The shortest total length of the repetitions, in characters: a line of dashes is not a loop.
 const LEAST: usize = 400;
 
-/// The passage that a text says again and again, where it does: the shortest. It fills most of the text, or
-/// all of its end as far as that is looked at. What only ends in a row of zeros or blanks goes on somewhere.
+/// Returns the shortest passage that a text repeats, if it does. The repetitions fill most of the text, or all
+/// of its examined end. A text that only ends in a row of zeros or blanks may still continue sensibly.
 pub(crate) fn repetition(text: &str) -> Option<String> {
     let text = text.trim_end();
     let mut end: Vec<char> = text.chars().rev().take(LOOKED_AT).collect();
@@ -55,7 +55,7 @@ mod tests {
         for text in [table.as_str(), "", "一", &"-".repeat(80), &"Three times. ".repeat(3)] {
             assert_eq!(repetition(text), None, "{text}");
         }
-        // Data that is being written, and is cut in a row of one value.
+        // Data that was cut in a row of equal values while being written.
         let row = |value: &str| format!("{table}let row = [{}", value.repeat(400 / value.len()));
         for text in ["0, ", "A", " "].map(row) {
             assert_eq!(repetition(&text), None, "{text}");

@@ -1,26 +1,26 @@
-//! Seeing that a model repeats itself.
+//! Detection of a model that repeats itself.
 
 use foldback_core::Message;
 use std::collections::HashMap;
 
-/// What a model said and called in a run, and whether it does so again and again.
+/// A model's texts and calls in a run, and how often it repeats them.
 #[derive(Debug)]
 pub(crate) struct Stuck {
-    /// How often the same may have been there before.
+    /// How often a message may have occurred before.
     most: Option<u32>,
     seen: HashMap<blake3::Hash, u32>,
-    /// How many messages in a row were there before so often, the last one included.
+    /// The number of such repetitions in a row, including the last message.
     in_a_row: u32,
 }
 
-/// What is to be done about a message.
+/// The verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repetition {
-    /// Nothing: it says something else.
+    /// It is not a repetition.
     None,
-    /// The model has to be told: it repeats itself, and was not told yet.
+    /// The model repeats itself and was not told yet, so it has to be told.
     News,
-    /// It repeats itself so many times in a row by now, and knows.
+    /// The model knows that it repeats itself, by now this many times in a row.
     Known(u32),
 }
 
@@ -29,13 +29,13 @@ impl Stuck {
         Self { most, seen: HashMap::new(), in_a_row: 0 }
     }
 
-    /// Begins to count anew how often in a row it happened: a run goes on that ended for that.
+    /// Resets the count of repetitions in a row, for a run that ended because of it and resumes.
     pub(crate) fn goes_on(&mut self) {
         self.in_a_row = self.in_a_row.min(1);
     }
 
-    /// Takes the next message, and says whether it repeats others: that is news once, until the model does
-    /// something else. The ids of calls are nothing that a model means.
+    /// Takes the next message, and returns whether it repeats others: that is news once, until the model does
+    /// something else. The ids of calls are ignored.
     pub(crate) fn take(&mut self, message: &Message) -> Repetition {
         let Some(most) = self.most else { return Repetition::None };
         let mut hasher = blake3::Hasher::new();
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use foldback_core::ToolCall;
 
-    /// What was news among messages with these texts and calls.
+    /// Returns which of the messages with these texts and calls were news.
     fn news(messages: &[(&str, &str)]) -> Vec<bool> {
         let mut stuck = Stuck::new(Some(2));
         let call = |at: usize, (text, arguments): (&str, &str)| {
@@ -75,7 +75,7 @@ mod tests {
         messages.map(|message| stuck.take(&message) == Repetition::News).collect()
     }
 
-    /// OM15: the third of the same is news, what follows is not, until something else was done.
+    /// OM15: the third of the same is news, later ones are not, until something else is done.
     #[test]
     fn om15_each_episode_is_news_once() {
         let (a, b, c) = (("再读一次", "{}"), ("再读一次", r#"{"n":1}"#), ("then", "{}"));
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(news(&[a, b, c, a, b, c]), [false; 6], "twice is no more than twice");
     }
 
-    /// OM15: what words and calls share out differently is not the same.
+    /// OM15: the same content split differently between text and calls is not the same.
     #[test]
     fn om15_words_and_calls_are_told_apart() {
         let mut stuck = Stuck::new(Some(0));
@@ -102,7 +102,7 @@ mod tests {
         assert!((0..9).all(|_| off.take(&Message::assistant("a")) == Repetition::None));
     }
 
-    /// OM15: how long it lasts is counted until something else is done, and anew where a run goes on.
+    /// OM15: the length of an episode is counted until something else is done, and again from 0 when a run resumes.
     #[test]
     fn om15_an_episode_has_a_length() {
         let mut stuck = Stuck::new(Some(1));

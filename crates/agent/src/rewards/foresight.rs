@@ -1,4 +1,4 @@
-//! Turns that one plan would have spared.
+//! Turns that one plan would have saved.
 
 use super::known::{Known, is_conditional};
 use crate::trajectory::{ToolCallRecord, ToolRecord, Trajectory, TurnClass};
@@ -14,26 +14,26 @@ pub struct PlannableTurns {
 }
 
 impl PlannableTurns {
-    /// How many turns one plan would have spared.
+    /// Returns how many turns one plan would have saved.
     #[must_use]
     pub fn spared(&self) -> usize {
         self.turns.len().saturating_sub(1)
     }
 }
 
-/// Consecutive turns of a single call whose arguments took nothing from the results between them that
-/// could not be foreseen.
+/// Finds consecutive turns of a single call whose arguments took nothing unforeseeable from the results
+/// between them.
 ///
-/// What an argument holds could be foreseen where it stands in the instructions, the request, the
-/// tool's own description, a result before those turns or an argument of one of them; where it is a
-/// result as a whole (`$$step1.result$$`); or a part of a result that the tool's output schema
-/// declares. In an argument that is code, the model's own words are its own, unless a result has
-/// them. Everything else counts as drawn from what was seen, a choice between the values of an `enum`
-/// or between true and false as well, so that looking is never blamed where it may have been needed:
+/// The content of an argument was foreseeable if it is in the instructions, the request, the tool's own
+/// description, a result before those turns or an argument of one of them; if it is a whole result
+/// (`$$step1.result$$`); or if it is a part of a result that the tool's output schema declares. In an
+/// argument that is code, the model's own words are foreseeable unless a result has them. Everything else
+/// counts as taken from what was seen, also a choice between the values of an `enum` or between true and
+/// false, so that looking is never blamed if it may have been needed:
 ///
-/// - a call behind a failed one reacts to the failure;
-/// - where the request has a condition (`if`, 如果), which tool is called may depend on a result, and
-///   no turn is blamed.
+/// - a call after a failed one reacts to the failure;
+/// - if the request has a condition (`if`, 如果), the choice of the tool may depend on a result, and no
+///   turn is blamed.
 #[must_use]
 pub fn could_have_planned_once(record: &Trajectory) -> Vec<PlannableTurns> {
     let mut found = Vec::new();
@@ -82,7 +82,7 @@ impl<'r> Single<'r> {
     }
 }
 
-/// Ends a run, and keeps it where a plan would have spared something.
+/// Ends a run of turns, and keeps it if a plan would have saved something.
 fn close(run: &mut Vec<Single<'_>>, found: &mut Vec<PlannableTurns>) {
     let turns: Vec<u32> = run.drain(..).map(|single| single.turn).collect();
     if turns.len() > 1 {
@@ -90,7 +90,7 @@ fn close(run: &mut Vec<Single<'_>>, found: &mut Vec<PlannableTurns>) {
     }
 }
 
-/// Whether a plan that has the steps of `run` could have had `next` as well.
+/// Returns whether a plan with the steps of `run` could also have had `next`.
 fn extends(record: &Trajectory, run: &[Single<'_>], next: &Single<'_>) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
     let Ok(arguments) = serde_json::from_str::<Value>(&next.call.arguments) else { return false };
@@ -133,7 +133,7 @@ fn extends(record: &Trajectory, run: &[Single<'_>], next: &Single<'_>) -> bool {
     })
 }
 
-/// Goes through the parts of a result that its schema declares, texts and numbers alike.
+/// Visits the parts of a result that its schema declares, both texts and numbers.
 fn declared(value: &Value, schema: &Value, found: &mut impl FnMut(&str)) {
     match value {
         Value::Object(members) => {
@@ -154,12 +154,12 @@ fn declared(value: &Value, schema: &Value, found: &mut impl FnMut(&str)) {
     }
 }
 
-/// A schema without the values that it leaves to choose from: of one value there is no choice.
+/// Removes from a schema the values that it offers as a choice; a single value is not a choice.
 fn leave_choices_out(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             let is_choice = |value: &Value| value.as_array().is_some_and(|of| of.len() > 1);
-            // A word that stands for all booleans says nothing of one of them.
+            // A schema for all booleans says nothing about one of them.
             members.retain(|_, value| !value.is_boolean());
             members.retain(|key, value| key != "enum" || !is_choice(value));
             members.values_mut().for_each(leave_choices_out);
@@ -169,22 +169,22 @@ fn leave_choices_out(schema: &mut Value) {
     }
 }
 
-/// What a schema says of a member.
+/// Returns the schema of a member.
 fn member<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     schema.get("properties")?.get(key)
 }
 
-/// What a schema says of the part at the end of a path, where it declares all of the path.
+/// Returns the schema of the part at the end of a path, if the whole path is declared.
 pub(super) fn part_of<'s>(schema: &'s Value, path: &[PathSegment]) -> Option<&'s Value> {
     path.iter().try_fold(schema, |schema, segment| match segment {
-        // In an array, a key of digits is a place.
+        // In an array, a key of digits is an index.
         PathSegment::Key(key) => member(schema, key)
             .or_else(|| key.parse::<usize>().ok().and_then(|_| schema.get("items"))),
         PathSegment::Index(_) => schema.get("items"),
     })
 }
 
-/// Whether `holds` is true of every value of the arguments that says something. `key` is the argument's name.
+/// Returns whether `holds` is true of every meaningful value of the arguments. `key` is the argument's name.
 fn leaves(
     value: &Value,
     key: Option<&str>,

@@ -1,10 +1,10 @@
-//! What a model could know before it saw a result.
+//! The knowledge of a model before it saw a result.
 
 use foldback_core::script::{is_ideograph, is_of_cjk_blocks, is_thai_or_lao};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
-/// Texts that were there to be read, values that could be referred to, and what was seen besides.
+/// Texts that could be read, values that could be referred to, and results that were seen in between.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     words: HashSet<String>,
@@ -13,36 +13,36 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// `text` was there before.
+    /// Adds a text that was there before.
     pub(super) fn learn(&mut self, text: &str) {
         self.words.extend(words(text));
     }
 
-    /// A plan could name `value` by a reference.
+    /// Adds a value that a plan could name by a reference.
     pub(super) fn foresee(&mut self, value: &str) {
         if !value.is_empty() {
-            // The longest first: a value may be part of another.
+            // The longest first, because a value may be part of another.
             self.foreseen.insert((Reverse(value.len()), value.to_lowercase()));
         }
     }
 
-    /// `text` is a result that came in between.
+    /// Adds a result that came in between.
     pub(super) fn seen(&mut self, text: &str) {
         self.seen.extend(words(text));
     }
 
-    /// Whether `text` is made of what was known and what could be referred to.
+    /// Returns whether `text` consists of what was known and what could be referred to.
     pub(super) fn covers(&self, text: &str) -> bool {
         words(&self.without_foreseen(text)).all(|word| self.words.contains(&word))
     }
 
-    /// The same of code: there a model's own words are allowed, as long as no result has them.
+    /// Returns the same for code, in which a model's own words are allowed as long as no result has them.
     pub(super) fn covers_code(&self, text: &str) -> bool {
         words(&self.without_foreseen(text))
             .all(|word| self.words.contains(&word) || !self.seen.contains(&word))
     }
 
-    /// `text` without the values that a reference could have brought.
+    /// Returns `text` without the values that a reference could have supplied.
     fn without_foreseen(&self, text: &str) -> String {
         let mut rest = text.to_lowercase();
         for (_, value) in &self.foreseen {
@@ -52,7 +52,7 @@ impl Known {
     }
 }
 
-/// Whether a request says that what is to be done depends on something.
+/// Returns whether a request makes the work depend on something.
 pub(super) fn is_conditional(request: &str) -> bool {
     const WORDS: [&str; 7] = ["if", "when", "unless", "otherwise", "else", "depending", "whether"];
     const PARTS: [&str; 13] = [
@@ -75,7 +75,7 @@ pub(super) fn is_conditional(request: &str) -> bool {
     words.any(|word| WORDS.contains(&word)) || PARTS.iter().any(|part| request.contains(part))
 }
 
-/// `text` without the occurrences of `value` that are no part of a longer word or number.
+/// Returns `text` without the occurrences of `value` that are not part of a longer word or number.
 fn remove_whole(text: &str, value: &str) -> String {
     let joins = |outside: Option<char>, inside: Option<char>| {
         let joined = |c: char| c.is_alphanumeric() && !is_unspaced(c);
@@ -101,8 +101,8 @@ fn remove_whole(text: &str, value: &str) -> String {
     out
 }
 
-/// The words of a text in lower case: runs of letters and digits; of scripts that are written
-/// without spaces, each pair of neighbours (a single character where it stands alone).
+/// Returns the words of a text in lower case: runs of letters and digits; in scripts that are written
+/// without spaces, each pair of neighbours (or a single isolated character).
 fn words(text: &str) -> impl Iterator<Item = String> {
     let mut found = Vec::new();
     let lower = text.to_lowercase();
@@ -130,7 +130,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     found.into_iter()
 }
 
-/// Whether a character belongs to a script that is written without spaces.
+/// Returns whether a character belongs to a script that is written without spaces.
 fn is_unspaced(c: char) -> bool {
     is_of_cjk_blocks(c) || is_ideograph(c) || is_thai_or_lao(c)
 }

@@ -1,4 +1,4 @@
-//! What can happen in a run.
+//! The events of a run.
 
 use crate::executor::CallReport;
 use crate::model_caller::Piece;
@@ -10,15 +10,15 @@ use foldback_planner::{Plan, Step, StepId, StepResult};
 use std::fmt;
 use tracing::Span;
 
-/// A thing that happens in a run, as it is [emitted](crate::RunLog::emit).
+/// An event in a run, as it is [emitted](crate::RunLog::emit).
 ///
-/// It borrows what it is about, so that nothing is put together for a subscriber that is not there.
+/// It borrows its content, so that nothing is built for a subscriber that does not exist.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum RunEvent<'a> {
     /// The run began, or an earlier run of the same name was resumed.
     Began {
-        /// What is asked.
+        /// The request.
         request: &'a str,
         /// The strategy.
         strategy: &'a StrategyName,
@@ -29,19 +29,19 @@ pub enum RunEvent<'a> {
     Chose {
         /// The strategy.
         strategy: &'a StrategyName,
-        /// Why.
+        /// The reason.
         because: &'a str,
     },
     /// A planned run continues step by step.
     Degraded {
-        /// Why, for the record.
+        /// The reason, for the record.
         degraded: &'a Degraded,
-        /// Why, in words.
+        /// The reason, in words.
         because: &'a str,
     },
     /// The model is asked.
     Asked {
-        /// What for.
+        /// The purpose of the request.
         purpose: &'a Purpose,
         /// The name of the question among those of its purpose that are open.
         key: &'a str,
@@ -50,44 +50,44 @@ pub enum RunEvent<'a> {
         /// The estimated tokens of the request.
         tokens: u64,
     },
-    /// The model writes: only the observer hears of it.
+    /// The model writes: only the observer receives this.
     Wrote {
-        /// What it writes, and for which question.
+        /// The piece, with the question that it answers.
         piece: Piece<'a>,
     },
-    /// The model has answered, or could not.
+    /// The model answered or failed.
     Answered {
-        /// What it was asked for.
+        /// The purpose of the request.
         purpose: &'a Purpose,
         /// The name of the question.
         key: &'a str,
-        /// What came of it.
+        /// The answer or the failure.
         answer: &'a Result<ChatResponse, ModelError>,
-        /// Whether the answer is an earlier run's, from the journal: the model was not asked.
+        /// Whether the answer is an earlier run's, from the journal, so that no request was made.
         from_journal: bool,
-        /// The [hash](crate::trajectory::ModelCall::request) of the request, where the journal holds it.
+        /// The [hash](crate::trajectory::ModelCall::request) of the request, if the journal holds it.
         request_hash: Option<&'a str>,
         /// The span of the call.
         span: &'a Span,
     },
-    /// The context's policy has asked a model for its own ends.
+    /// The context's policy has asked a model for its own purposes.
     PolicyAsked {
         /// The tokens that it took.
         usage: Usage,
-        /// What they cost, where that is known and not what the run's model would have cost.
+        /// Their cost, if it is known and differs from that of the run's model.
         cost: Option<f64>,
     },
     /// Steps were planned.
     Planned {
         /// The turn that they belong to.
         turn: u32,
-        /// What the plan was asked for.
+        /// The purpose of the plan.
         purpose: &'a Purpose,
         /// The steps.
         plan: &'a Plan,
-        /// How many calls the model planned; of some there may be no step.
+        /// The number of calls that the model planned; some may have no step.
         calls: usize,
-        /// What keeps the plan from being run; nothing, where it is run.
+        /// The reasons why the plan is not run; empty if it is run.
         findings: &'a [String],
     },
     /// The call of a step takes its place in the record. Without this, the calls of a turn take their
@@ -121,9 +121,9 @@ pub enum RunEvent<'a> {
         step: StepId,
         /// The tool; an anchor has none.
         tool: Option<&'a str>,
-        /// What became of it.
+        /// The result.
         result: &'a StepResult,
-        /// How its call went, where one was made.
+        /// The report on its call, if one was made.
         call: Option<&'a CallReport>,
     },
     /// A step is not run because of another.
@@ -135,7 +135,7 @@ pub enum RunEvent<'a> {
         /// The step because of which it is not run.
         because: StepId,
     },
-    /// A step was refused before it came to the executor.
+    /// A step was refused before it reached the executor.
     StepRefused {
         /// Its turn.
         turn: u32,
@@ -143,14 +143,14 @@ pub enum RunEvent<'a> {
         step: StepId,
         /// The call as the model wrote it.
         call: &'a ToolCall,
-        /// Why.
+        /// The result, which says why.
         result: &'a StepResult,
     },
     /// The executor has ended a turn's steps.
     StepsRan {
         /// The turn.
         turn: u32,
-        /// What became of all of them.
+        /// The outcome of all of them.
         outcome: &'a Outcome,
     },
     /// A tool that does not go through the executor is called.
@@ -170,21 +170,21 @@ pub enum RunEvent<'a> {
         step: StepId,
         /// The call.
         call: &'a ToolCall,
-        /// Whose tool it is.
+        /// The owner of the tool.
         owner: ToolOwner,
         /// The answer.
         text: &'a str,
         /// Whether the answer is an error.
         is_error: bool,
     },
-    /// A call waits until somebody decides whether it may be made.
+    /// A call waits for approval.
     ApprovalAsked {
         /// Its turn.
         turn: u32,
         /// The call.
         request: &'a ApprovalRequest,
     },
-    /// Somebody has decided whether a call may be made.
+    /// The approval of a call was decided.
     ApprovalDecided {
         /// Its turn.
         turn: u32,
@@ -195,23 +195,23 @@ pub enum RunEvent<'a> {
     },
     /// The journal holds a call that an earlier process made.
     CallRestored {
-        /// How many attempts it took.
+        /// The number of attempts.
         attempts: u32,
-        /// What the call has spent by itself.
+        /// What the call itself spent.
         spent: Option<&'a Spending>,
     },
     /// A tool is about to be called, in this span.
     ToolCalled {
         /// The span of the call.
         span: &'a Span,
-        /// The arguments, where spans may hold them.
+        /// The arguments, if spans may hold them.
         arguments: Option<&'a str>,
     },
     /// A tool has answered.
     ToolAnswered {
         /// The span of the call.
         span: &'a Span,
-        /// What came of the call.
+        /// The result of the call.
         result: &'a StepResult,
         /// Whether spans may hold the answer.
         shows_content: bool,
@@ -232,7 +232,7 @@ pub enum RunEvent<'a> {
     Delegated {
         /// The item's todo.
         item: &'a TodoId,
-        /// What it is asked.
+        /// The request to the sub-agent.
         request: &'a str,
     },
     /// A sub-agent hands its item back.
@@ -241,17 +241,17 @@ pub enum RunEvent<'a> {
         item: &'a TodoId,
         /// The state of the item.
         state: ItemState,
-        /// What came out.
+        /// The result.
         result: &'a str,
     },
-    /// The run of a sub-agent has ended; after a kill, what an earlier process wrote down of it.
+    /// The run of a sub-agent has ended; after a kill, this is from an earlier process's record.
     SubAgentEnded {
         /// The idempotency key of the call that it worked for.
         call: &'a str,
         /// Its record.
         trajectory: &'a Trajectory,
     },
-    /// A step starts while the plan that it stands in is still being written.
+    /// A step starts while its plan is still being written.
     StartedEarly {
         /// The turn.
         turn: u32,
@@ -260,21 +260,21 @@ pub enum RunEvent<'a> {
     },
     /// The model repeats itself, and was told to try another way.
     Stuck,
-    /// Something worth a line that has no event of its own.
+    /// A note on something that has no event of its own.
     Noted {
-        /// The line.
+        /// The text of the note.
         text: fmt::Arguments<'a>,
     },
     /// The run ended.
     Ended {
-        /// Why.
+        /// The reason.
         stop: &'a Stop,
         /// The answer, if there is one.
         answer: Option<&'a str>,
     },
 }
 
-/// Whose tool answers a call that does not go through the executor.
+/// The owner of a tool that does not go through the executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolOwner {
     /// The context's policy: the model looks back by it.

@@ -1,4 +1,4 @@
-//! What happens in a run, said once.
+//! The log of a run, to which each event is emitted once.
 
 mod event;
 
@@ -12,37 +12,36 @@ use foldback_tool::CallContext;
 use std::fmt;
 use std::sync::Arc;
 
-/// The one place where a run says what happens in it.
+/// The log of a run: the one place to which its events are emitted.
 ///
-/// Each [`RunEvent`] is emitted once. What follows the run hears of it in a fixed order: the spending,
-/// the record (the trajectory), the spans, the observer. All of these are derived: what has to be
-/// durable before it has an effect is in the journal before it is emitted.
+/// Each [`RunEvent`] is emitted once. Its subscribers receive it in a fixed order: the spending, the record
+/// (the trajectory), the spans, the observer. All of these are derived data: whatever has to be durable
+/// before it has an effect is in the journal before it is emitted.
 ///
-/// Clones are the same log. The default is that of a run without an agent: it has no record, and nobody
-/// observes it.
+/// Clones share one log. The default is that of a run without an agent: it has no record and no observer.
 #[derive(Clone, Default)]
 pub struct RunLog {
     spend: SpendTracker,
     agent: Option<AgentRun>,
 }
 
-/// What follows the run of an agent.
+/// The subscribers to the run of an agent.
 #[derive(Clone)]
 struct AgentRun {
     todo: Arc<TodoId>,
-    /// Where a strategy works, its record.
+    /// The record, if a strategy is working.
     recorder: Option<Recorder>,
     observer: Option<Arc<dyn Observer>>,
 }
 
 impl RunLog {
-    /// The log of the run that makes a call.
+    /// Returns the log of the run that makes a call.
     #[must_use]
     pub fn of(call: &CallContext) -> Self {
         call.extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
-    /// The log of an agent's run that belongs to this todo.
+    /// Creates the log of an agent's run that belongs to this todo.
     pub(crate) fn new(
         todo: &TodoId,
         spend: SpendTracker,
@@ -52,19 +51,19 @@ impl RunLog {
         Self { spend, agent: Some(AgentRun { todo, recorder: None, observer }) }
     }
 
-    /// The same with this record.
+    /// Returns the same log with this record.
     pub(crate) fn with_recorder(&self, recorder: &Recorder) -> Self {
         let recorder = Some(recorder.clone());
         let agent = self.agent.clone().map(|agent| AgentRun { recorder, ..agent });
         Self { agent, ..self.clone() }
     }
 
-    /// The same, counting what is spent with another tracker.
+    /// Returns the same log with another tracker of spending.
     pub(crate) fn with_spend(&self, spend: SpendTracker) -> Self {
         Self { spend, ..self.clone() }
     }
 
-    /// Says that something happened.
+    /// Emits an event.
     pub fn emit(&self, event: RunEvent<'_>) {
         self.spend.hear(&event);
         if let Some(AgentRun { recorder: Some(recorder), .. }) = &self.agent {
@@ -76,12 +75,12 @@ impl RunLog {
         }
     }
 
-    /// Says something that is worth a line and has no event of its own.
+    /// Emits a note on something that has no event of its own.
     pub fn note(&self, text: fmt::Arguments<'_>) {
         self.emit(RunEvent::Noted { text });
     }
 
-    /// Takes the calls of a model that a context's policy has made for its own ends.
+    /// Takes over the calls of a model that a context's policy made for its own purposes.
     pub(crate) fn side_calls(&self, context: &mut dyn ContextManager) {
         for call in context.take_side_calls() {
             let (input, output) = (call.input_tokens as u64, call.output_tokens as u64);
@@ -90,30 +89,30 @@ impl RunLog {
         }
     }
 
-    /// Whether somebody watches the run. What is costly to put together need not be where nobody does.
+    /// Returns whether the run has an observer. Without one, costly details need not be built.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.observer().is_some()
     }
 
-    /// The observer, where there is one.
+    /// Returns the observer, if there is one.
     pub(crate) fn observer(&self) -> Option<&Arc<dyn Observer>> {
         self.agent.as_ref()?.observer.as_ref()
     }
 
-    /// What the run has spent, and may spend.
+    /// Returns the tracker of what the run has spent, and may spend.
     #[must_use]
     pub fn spend(&self) -> &SpendTracker {
         &self.spend
     }
 
-    /// The number of the next turn with tool calls.
+    /// Returns the number of the next turn with tool calls.
     #[must_use]
     pub fn next_turn(&self) -> u32 {
         self.recorder().map_or(0, Recorder::next_turn)
     }
 
-    /// The record of the run, where it has one.
+    /// Returns the record of the run, if it has one.
     pub(crate) fn recorder(&self) -> Option<&Recorder> {
         self.agent.as_ref()?.recorder.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Ways of working on a task: the trait, and what an implementation is given.
+//! Strategies: the trait, and the run that an implementation is given.
 
 mod strategy_name;
 mod strategy_run;
@@ -13,7 +13,7 @@ use foldback_core::ContextManager;
 use futures::future::BoxFuture;
 use std::fmt;
 
-/// A way of working on a task. [`Agent::run`] runs one; what its settings are is its own matter.
+/// A way of working on a task. [`Agent::run`] runs one; its settings are its own.
 ///
 /// ```
 /// use foldback_agent::{
@@ -67,10 +67,10 @@ use std::fmt;
 /// # }
 /// ```
 pub trait Strategy: Send + Sync {
-    /// Its name, always the same: journals and trajectories hold it, and a run that goes on has to have it.
+    /// Returns its name, which never changes: journals and trajectories hold it, and a resumed run must have it.
     fn name(&self) -> StrategyName;
 
-    /// Refuses settings that make no sense, before a run asks or calls anybody.
+    /// Refuses invalid settings before a run makes any request or call.
     ///
     /// # Errors
     /// When one of them cannot be used.
@@ -78,20 +78,20 @@ pub trait Strategy: Send + Sync {
         Ok(())
     }
 
-    /// The system prompt of a conversation that begins with this strategy: the agent's, unless the strategy
-    /// adds to it.
+    /// Returns the system prompt of a conversation that begins with this strategy: the agent's, unless the
+    /// strategy adds to it.
     fn system_prompt(&self, agent: &Agent) -> String {
         agent.system_prompt().to_owned()
     }
 
     /// Works on the task of a run, in its context, until there is an answer or a reason to stop.
     ///
-    /// With a journal, a run of the same name goes on where it was killed: this is called again, with a run
-    /// that knows what the model answered and which calls ended, and a context that passes over what it
-    /// holds already. So the same questions are asked under the same keys, and the same messages are
-    /// recorded, until the run is where it was.
+    /// With a journal, a run of the same name resumes where it was killed: this is called again, with a run
+    /// that knows the model's answers and the calls that ended, and a context that skips what it already
+    /// holds. So it has to ask the same questions under the same keys, and record the same messages, until the
+    /// run is where it was.
     ///
-    /// What the model does wrong is no error: it is told to the model, or ends the run with a
+    /// A mistake of the model is not an error: it is reported to the model, or it ends the run with a
     /// [`Stop`](crate::Stop).
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use std::fmt;
 pub struct StrategyName(Cow<'static, str>);
 
 impl StrategyName {
-    /// A strategy of this name. It stands in journals and trajectories, so it stays the same from version
+    /// Creates the name of a strategy. Journals and trajectories hold it, so it must stay the same from version
     /// to version.
     ///
     /// ```
@@ -26,13 +26,13 @@ impl StrategyName {
         Self(Cow::Borrowed(name))
     }
 
-    /// The name, as commands write it: `one-plan`.
+    /// Returns the name as commands write it: `one-plan`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name, as a record writes it: `one_plan`.
+    /// Returns the name as a record writes it: `one_plan`.
     pub(crate) fn recorded(&self) -> String {
         self.0.replace('-', "_")
     }

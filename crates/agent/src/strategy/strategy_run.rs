@@ -1,4 +1,4 @@
-//! A run in the hands of a strategy.
+//! A run, as a strategy is given it.
 
 use super::{Strategy, StrategyName};
 use crate::agent::{Agent, AgentError, Report, Task};
@@ -19,12 +19,12 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tracing::{Instrument, Span};
 
-/// A run in the hands of a [`Strategy`]: the agent and the task, and the ways to ask the model, run tools,
-/// spend, and keep what the run has to know when it goes on.
+/// A run, as a [`Strategy`] is given it: the agent and the task, and the ways to ask the model, run tools,
+/// spend, and keep what the run has to know when it resumes.
 ///
-/// The context comes beside it, so that a strategy can ask several questions at once. Whatever is asked and
-/// called by way of this is written to the journal, charged to the task, told to its observer, and stands
-/// in the [trajectory](crate::Trajectory); clones are the same run.
+/// The context is passed separately, so that a strategy can ask several questions at once. All questions and
+/// calls through this value are written to the journal, charged to the task, reported to its observer, and
+/// recorded in the [trajectory](crate::Trajectory). Clones share one run.
 #[derive(Clone)]
 pub struct StrategyRun<'a> {
     agent: &'a Agent,
@@ -35,13 +35,13 @@ pub struct StrategyRun<'a> {
     notes: Notes,
     span: Span,
     ids: Arc<Mutex<CallIds>>,
-    /// The way to the context that tools are lent, and what they ask of it.
+    /// The handle to the context that tools are lent, and the receiver of their requests.
     handle: ContextHandle,
     requests: Arc<tokio::sync::Mutex<Requests>>,
 }
 
 impl<'a> StrategyRun<'a> {
-    /// Works on a task by a strategy, in a context that knows what it holds of the run.
+    /// Works on a task by a strategy, in a context that knows how much of the run it holds.
     pub(crate) async fn work(
         agent: &'a Agent,
         strategy: &dyn Strategy,
@@ -75,32 +75,32 @@ impl<'a> StrategyRun<'a> {
         Ok(report)
     }
 
-    /// The agent: its model, its executor and its system prompt.
+    /// Returns the agent: its model, its executor and its system prompt.
     #[must_use]
     pub fn agent(&self) -> &'a Agent {
         self.agent
     }
 
-    /// The task: the request, the name of the run, whether it was cancelled, and what it may spend.
+    /// Returns the task: the request, the name of the run, whether it was cancelled, and what it may spend.
     #[must_use]
     pub fn task(&self) -> &Task {
         &self.task
     }
 
-    /// The todo that the context belongs to.
+    /// Returns the todo that the context belongs to.
     #[must_use]
     pub fn todo(&self) -> &TodoId {
         &self.todo
     }
 
-    /// The todo of a part of the run that has a context of its own
+    /// Returns the todo of a part of the run that has a context of its own
     /// ([`ContextManager::child`]); always the same for one name.
     #[must_use]
     pub fn child_todo(&self, name: &str) -> TodoId {
         child_id(&self.todo, name)
     }
 
-    /// Records the system prompt where the conversation has not begun, and the request.
+    /// Records the system prompt, if the conversation has not begun, and the request.
     ///
     /// # Errors
     /// When the context fails.
@@ -118,8 +118,8 @@ impl<'a> StrategyRun<'a> {
         Ok(())
     }
 
-    /// A message of the model with ids that no call of the conversation has yet: chat APIs refuse two calls
-    /// with one id. For a run that is [open](Self::open).
+    /// Returns a message of the model with ids that no call of the conversation has yet: chat APIs refuse
+    /// duplicate ids. The run has to be [open](Self::open).
     #[must_use]
     pub fn with_own_ids(&self, message: Message) -> Message {
         self.ids.lock().own(message)
@@ -127,9 +127,9 @@ impl<'a> StrategyRun<'a> {
 
     /// Asks the agent's model.
     ///
-    /// `key` is unique among the questions of one purpose in the run, and the same when the run goes on
-    /// (`3`, `query-2`): by it the answer is found that the journal holds, and nobody is asked again.
-    /// Questions may be asked beside each other.
+    /// `key` is unique among the questions of one purpose in the run, and the same when the run resumes
+    /// (`3`, `query-2`): it identifies the answer that the journal holds, so that the model is not asked
+    /// again. Questions may be asked in parallel.
     ///
     /// # Errors
     /// When the journal fails.
@@ -142,7 +142,7 @@ impl<'a> StrategyRun<'a> {
         self.ask_model(&*self.agent.model, purpose, key, request).await
     }
 
-    /// The same with another model than the agent's.
+    /// Asks another model than the agent's.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -156,9 +156,8 @@ impl<'a> StrategyRun<'a> {
         self.model_caller.ask(model, purpose, key, request).await
     }
 
-    /// Waits for `work`, and meanwhile does with the context what tools ask of it. Tools that were begun may
-    /// still ask for something while the model answers, so a strategy with tools waits for everything by way
-    /// of this.
+    /// Waits for `work`, and meanwhile serves the tools' requests to the context. Tools that were started may
+    /// still send requests while the model answers, so a strategy with tools has to use this for every wait.
     pub async fn serve<T>(
         &self,
         context: &mut dyn ContextManager,
@@ -168,16 +167,15 @@ impl<'a> StrategyRun<'a> {
         requests.serve(context, work).await
     }
 
-    /// Runs the steps of a plan as the next turn of the run, and gives what became of each. Tools may ask
-    /// for something of the context meanwhile, and those that see all of a conversation are told what it
-    /// shows.
+    /// Runs the steps of a plan as the next turn of the run, and returns their results. Tools may send requests
+    /// to the context meanwhile, and those that see all of a conversation are given what it shows.
     ///
-    /// Nothing of it is recorded: what the model sees of the results is the strategy's own matter. A run
-    /// that was cancelled meanwhile makes the calls that had not ended when it goes on, so it ends with
-    /// [`Stop::Cancelled`](crate::Stop) before it says anything of them.
+    /// Nothing is recorded: the strategy decides what the model sees of the results. A run that was cancelled
+    /// meanwhile makes the unfinished calls when it resumes, so it has to end with
+    /// [`Stop::Cancelled`](crate::Stop) before it records anything about them.
     ///
     /// # Errors
-    /// When the steps make no plan, and when the context or the journal fails.
+    /// When the steps do not form a plan, and when the context or the journal fails.
     pub async fn run_plan(
         &self,
         context: &mut dyn ContextManager,
@@ -190,7 +188,7 @@ impl<'a> StrategyRun<'a> {
         self.run_turn(context, turn, plan, global_context).await
     }
 
-    /// Whether a tool of the plan sees all of a conversation.
+    /// Returns whether a tool of the plan sees all of a conversation.
     pub(crate) fn sees_all(&self, plan: &Plan) -> bool {
         let catalog = self.agent.executor.catalog();
         plan.steps.iter().any(|step| match &step.action {
@@ -216,7 +214,7 @@ impl<'a> StrategyRun<'a> {
         Ok(outcome)
     }
 
-    /// Says that the steps of a plan are the next turn of the run, and gives its number.
+    /// Makes the steps of a plan the next turn of the run, and returns its number.
     pub fn begin_turn(&self, purpose: Purpose, plan: &Plan) -> u32 {
         let turn = self.log.next_turn();
         let (purpose, calls, findings) = (&purpose, plan.steps.len(), &[]);
@@ -224,12 +222,12 @@ impl<'a> StrategyRun<'a> {
         turn
     }
 
-    /// Runs steps of a turn by an executor, beside whatever else goes on. `name` is theirs in the journal:
-    /// unique in the run, and the same when it goes on. A call that was not made for a limit of the run is
-    /// made then.
+    /// Runs steps of a turn by an executor, in parallel with other work. `name` names them in the journal: it is
+    /// unique in the run, and the same when the run resumes. A call that was not made because of a limit of the
+    /// run is made then.
     ///
     /// # Errors
-    /// When the steps make no plan, and when the journal fails.
+    /// When the steps do not form a plan, and when the journal fails.
     pub async fn run_steps(
         &self,
         executor: &Executor,
@@ -262,24 +260,24 @@ impl<'a> StrategyRun<'a> {
         Ok(outcome)
     }
 
-    /// Says that a call of a turn's step begins now, where its place in the record matters: calls beside
-    /// each other stand there in the order in which they began.
+    /// Emits that a call of a turn's step begins now, if its place in the record matters: concurrent calls are
+    /// recorded in the order in which they began.
     pub fn step_began(&self, turn: u32, step: StepId, function: &str, arguments: &str) {
         self.log.emit(RunEvent::StepPlaced { turn, step, tool: function, arguments });
     }
 
-    /// The way to the context that the tools of the run are lent.
+    /// Returns the handle to the context that the tools of the run are lent.
     pub(crate) fn handle(&self) -> ContextHandle {
         self.handle.clone()
     }
 
-    /// What earlier processes of this run [noted](Self::note) of a kind, in order.
+    /// Returns the [notes](Self::note) of a kind from earlier processes of this run, in order.
     pub fn noted<T: DeserializeOwned>(&self, kind: &str) -> Vec<T> {
         self.notes.past(kind).collect()
     }
 
-    /// Writes something into the run's journal, for the process to find that goes on with the run. Without
-    /// a journal nothing is written. `kind` is a word of the strategy's own: `best_of.choice`.
+    /// Writes a note into the run's journal, for the process that resumes the run. Without a journal nothing is
+    /// written. `kind` is a word of the strategy's own: `best_of.choice`.
     ///
     /// # Errors
     /// When the journal fails.
@@ -287,24 +285,24 @@ impl<'a> StrategyRun<'a> {
         self.notes.note(kind, what)
     }
 
-    /// Where the run says what happens in it.
+    /// Returns the log of the run.
     #[must_use]
     pub fn log(&self) -> &RunLog {
         &self.log
     }
 
-    /// Says that the run goes on by another strategy, and why: the record has it as the one that was
-    /// chosen. It is run by its own [`run`](Strategy::run), with this run.
+    /// Notes that the run continues by another strategy, and why: the record names that one as chosen. Run it by
+    /// its own [`run`](Strategy::run), with this run.
     pub fn choose(&self, strategy: StrategyName, because: &str) {
         spans::rename_agent(&self.span, &strategy.recorded());
         self.log.emit(RunEvent::Chose { strategy: &strategy, because });
     }
 
-    /// The same run within narrower limits, and with a cancellation of its own, which the task's brings with
-    /// it.
+    /// Returns the same run within narrower limits, and with a cancellation of its own, which the task's
+    /// cancellation includes.
     ///
     /// # Errors
-    /// When a limit makes no sense.
+    /// When a limit is invalid.
     pub fn within(&self, limits: SpendLimits) -> Result<Self, AgentError> {
         let task = Task {
             spend: self.task.spend.share(limits)?,
@@ -317,9 +315,9 @@ impl<'a> StrategyRun<'a> {
     }
 
     /// Works on a part of the run by a strategy, in the same context. The part has a name of its own in the
-    /// journal: that of `task`. What it did stands in no record yet; see [`absorb`](Self::absorb).
+    /// journal: that of `task`. It is not yet in the run's record; see [`absorb`](Self::absorb).
     ///
-    /// For a part with a context of its own there is [`Agent::run`], and [`ContextManager::child`].
+    /// For a part with a context of its own use [`Agent::run`] and [`ContextManager::child`].
     ///
     /// # Errors
     /// As [`Agent::run`].
@@ -335,14 +333,14 @@ impl<'a> StrategyRun<'a> {
         StrategyRun::work(agent, strategy, context, (task, notes), &log).await
     }
 
-    /// Takes what a part of the run did into its record: its turns follow on those that there are.
+    /// Adds a part of the run to its record: the part's turns follow the existing ones.
     pub fn absorb(&self, part: Report) {
         if let Some(recorder) = self.log.recorder() {
             recorder.absorb(part);
         }
     }
 
-    /// Names tools of others that work in this run, for the record: those of the agent are known.
+    /// Adds the tools of other agents that work in this run to the record; those of the agent are already known.
     pub fn know_tools<'t>(&self, tools: impl IntoIterator<Item = &'t ToolSpec>) {
         if let Some(recorder) = self.log.recorder() {
             recorder.know_tools(tools.into_iter().map(ToolRecord::from));

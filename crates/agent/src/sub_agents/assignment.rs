@@ -1,4 +1,4 @@
-//! One item in the hands of a sub-agent.
+//! The assignment of one item to a sub-agent.
 
 use crate::RunError;
 use crate::agent::{Agent, AgentError, Report};
@@ -16,24 +16,24 @@ const TITLE: usize = 80;
 pub(super) struct Assignment {
     /// What the sub-agent is to do.
     pub(super) task: String,
-    /// What the model calls the item, where ids cannot hold that.
+    /// The model's name for the item, if ids cannot hold it.
     pub(super) given_name: Option<String>,
     /// Parts of the caller's conversation that it may read.
     pub(super) references: Vec<Reference>,
-    /// What its conclusion names that leads nowhere.
+    /// References in its conclusion that lead nowhere.
     pub(super) unreadable: Vec<Reference>,
-    /// Names and families of the tools that it needs; all, where none are given.
+    /// Names and families of the tools that it needs; all if none are given.
     pub(super) tools: Option<Vec<String>>,
     /// The name of its run.
     pub(super) run: String,
-    /// Whether the item was worked on before, so that its conversation goes on.
+    /// Whether the item was worked on before, so that its conversation continues.
     pub(super) was_begun: bool,
-    /// Who works on it, and the conversation; both go to the work when that begins. An item that an
+    /// The sub-agent and the conversation, both of which are taken when the work begins. An item that an
     /// earlier run has ended needs none.
     pub(super) worker: Option<(Agent, Box<dyn ContextManager>)>,
 }
 
-/// A few words for the list.
+/// Returns a few words for the list.
 pub(super) fn title(given: Option<&str>, task: &str) -> String {
     let given = given.map(str::trim).filter(|title| !title.is_empty());
     let line = given.or_else(|| task.lines().map(str::trim).find(|line| !line.is_empty()));
@@ -43,7 +43,7 @@ pub(super) fn title(given: Option<&str>, task: &str) -> String {
 }
 
 impl Assignment {
-    /// What the sub-agent is asked: its task, what the items before it brought, and what it may read.
+    /// Returns the request to the sub-agent: its task, the results of the items before it, and what it may read.
     pub(super) fn request(&self, parent: &TodoId, item: &TodoItem, list: &TodoList) -> String {
         let mut request = self.task.trim().to_owned();
         let before = item.depends_on.iter().filter_map(|id| list.item(id));
@@ -71,11 +71,11 @@ fn joined(references: &[Reference]) -> String {
     references.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What a run of a sub-agent came to: whether it did what it was asked, and its words; of one that did
-/// not, why, and the words that there are.
+/// Returns the outcome of a sub-agent's run: whether it did its task, and its words; if it did not, the
+/// reason and any words there are.
 ///
 /// # Errors
-/// When the store or the journal failed: that says nothing of the work, which goes on with the caller's
+/// When the store or the journal failed: that says nothing about the work, which resumes with the caller's
 /// run.
 pub(super) fn ended(report: Result<Report, AgentError>) -> Result<(ItemState, String), ToolError> {
     let report = match report {
@@ -93,7 +93,7 @@ pub(super) fn ended(report: Result<Report, AgentError>) -> Result<(ItemState, St
         (Stop::Answered | Stop::Terminated { status: TerminateStatus::Success }, false) => {
             (ItemState::Completed, answer)
         }
-        // It was said to be a success, in so many words.
+        // The sub-agent declared it a success.
         (Stop::Terminated { status: TerminateStatus::Success }, true) => {
             (ItemState::Completed, format!("{stop}, without words"))
         }

@@ -1,17 +1,17 @@
-//! What is handed on of a sub-agent's last message: a short conclusion, and the references it names.
+//! The parts of a sub-agent's last message that are passed on: a short conclusion, and the references it names.
 
 use foldback_core::{Estimate, PayloadRef, Reference, TodoId, TodoList, excerpt};
 
 /// The most references that are taken from one conclusion.
 const MOST_REFERENCES: usize = 32;
 
-/// The text in about `tokens` tokens, and no more characters than a todo list's item keeps: whole where
-/// it fits, else its beginning and its end.
+/// Returns the text in about `tokens` tokens, and no more characters than a todo list's item keeps: whole if
+/// it fits, otherwise its beginning and its end.
 pub(super) fn conclusion(text: &str, mut tokens: usize) -> String {
     let text = text.trim();
     loop {
         let shown = excerpt(text, tokens, &Estimate).text;
-        // Few characters can be many tokens, and the other way round.
+        // Few characters can be many tokens, and vice versa.
         if shown.chars().count() <= TodoList::MAX_RESULT || tokens == 0 {
             return shown;
         }
@@ -19,13 +19,13 @@ pub(super) fn conclusion(text: &str, mut tokens: usize) -> String {
     }
 }
 
-/// The blocks and payloads of `own` that a text names, each once, in order. Whether there is such a one
-/// is not looked up.
+/// Returns the blocks and payloads of `own` that a text names, each once, in order. Whether they exist is not
+/// checked.
 pub(super) fn named(own: &TodoId, text: &str) -> Vec<Reference> {
     let mut found = Vec::new();
     let is_part = |c: char| c.is_ascii_alphanumeric() || "._:/-".contains(c);
     for word in text.split(|c: char| !is_part(c)) {
-        // The end of a sentence is none of a name.
+        // The end of a sentence is not part of a name.
         let word = word.trim_end_matches(['.', ':', '-', '/']);
         if !word.starts_with("b_") && !word.starts_with(PayloadRef::SCHEME) {
             continue;
@@ -61,7 +61,7 @@ mod tests {
         assert!(conclusion(&"=".repeat(100_000), 2_000).chars().count() <= TodoList::MAX_RESULT);
     }
 
-    /// TD4: what a sub-agent names is found wherever it stands in its words; what is another's is not.
+    /// TD4: references that a sub-agent names are found anywhere in its words; those of others are not.
     #[test]
     fn td4_references_are_found_in_words() {
         let own = TodoId::new("task.read").unwrap();

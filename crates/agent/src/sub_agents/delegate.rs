@@ -84,7 +84,7 @@ struct Arguments {
     items: Vec<Ordered>,
 }
 
-/// An item as the model gives it away.
+/// An item as the model delegates it.
 #[derive(Deserialize)]
 pub(super) struct Ordered {
     pub(super) id: String,
@@ -101,15 +101,15 @@ pub(super) struct Ordered {
 pub(super) struct Delegate {
     spec: ToolSpec,
     sub_agents: SubAgents,
-    /// The items that are being worked on, in all calls, each with the context whose list it is of: one
-    /// agent may work in several stores, and for several runs.
+    /// The items in progress, in all calls, each with the context that its list belongs to: one agent may
+    /// work in several stores, and for several runs.
     working: Mutex<Vec<(ContextHandle, TodoId)>>,
 }
 
 impl Delegate {
     pub(super) fn new(sub_agents: SubAgents) -> Self {
         let spec = spec(NAME, DESCRIPTION, PARAMETERS)
-            // What a sub-agent does to the world stands in the journal of its own run.
+            // The effects of a sub-agent are in the journal of its own run.
             .with_effect(Effect::Idempotent)
             .with_output(OUTPUT);
         Self { spec, sub_agents, working: Mutex::default() }
@@ -124,7 +124,7 @@ impl Delegate {
         delegation.run().await
     }
 
-    /// Keeps these items from being given to two sub-agents at once.
+    /// Prevents these items from being given to two sub-agents at once.
     fn claim(&self, context: &ContextHandle, ids: Vec<TodoId>) -> Result<Claim<'_>, ToolError> {
         let mut working = self.working.lock();
         let is_worked_on =
@@ -142,7 +142,7 @@ impl Delegate {
     }
 }
 
-/// Items that are being worked on as long as it lives.
+/// Items that count as in progress as long as this value exists.
 struct Claim<'d> {
     delegate: &'d Delegate,
     context: ContextHandle,
@@ -161,7 +161,7 @@ impl Tool for Delegate {
         &self.spec
     }
 
-    /// As long as the sub-agents take: they have bounds of their own.
+    /// Returns an unlimited time: the sub-agents have limits of their own.
     fn timeout(&self, _arguments: &str) -> Option<Duration> {
         Some(Duration::MAX)
     }

@@ -1,5 +1,5 @@
-//! One call of `delegate`: what may start does, what waited in vain is called off, and each item is handed
-//! back as soon as it has ended.
+//! One call of `delegate`: items start as soon as they may, those that wait for a failed one are cancelled,
+//! and each is handed back as soon as it has ended.
 
 mod plan;
 
@@ -19,30 +19,30 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use std::panic::AssertUnwindSafe;
 
-/// The items of a call, and where they stand.
+/// The items of a call, and their states.
 pub(super) struct Delegation<'a> {
     sub_agents: &'a SubAgents,
     call: &'a CallContext,
     context: &'a ContextHandle,
     assignments: Vec<Assignment>,
-    /// The items of the assignments, in their order, as they stand now.
+    /// The items of the assignments, in their order and current state.
     items: Vec<TodoItem>,
 }
 
-/// The sub-agents that work.
+/// The working sub-agents.
 type Working<'a> = FuturesUnordered<BoxFuture<'a, Worked>>;
 
-/// A sub-agent that has ended: its place among the items, its conversation, and what became of it.
+/// A sub-agent that has ended: its place among the items, its conversation, and its outcome.
 type Worked = (usize, Box<dyn ContextManager>, Option<Result<Report, AgentError>>);
 
 impl<'a> Delegation<'a> {
-    /// The items that sub-agents will work on.
+    /// Returns the items that sub-agents will work on.
     pub(super) fn ids(&self) -> Vec<TodoId> {
         self.items.iter().map(|item| item.id.clone()).collect()
     }
 
-    /// Opens each item's conversation, and lets it read what it is given. Where an item cannot be worked
-    /// on, nothing is begun.
+    /// Opens each item's conversation, and grants it the references that it is given. If an item cannot be
+    /// worked on, nothing is begun.
     pub(super) async fn prepare(&mut self) -> Result<(), ToolError> {
         let (sub_agents, context) = (self.sub_agents, self.context);
         let waiting = self.items.iter().zip(&mut self.assignments);
@@ -73,7 +73,7 @@ impl<'a> Delegation<'a> {
             let granted = child.sub_tasks().map_or(Ok(Vec::new()), |kept| kept.granted());
             let granted = granted.map_err(|error| failed(context, &error))?;
             for reference in granted {
-                // What items return is told beside their words.
+                // References that items return are listed beside their words.
                 if reference.todo() == context.todo() && !assignment.references.contains(&reference)
                 {
                     assignment.references.push(reference);
@@ -83,7 +83,7 @@ impl<'a> Delegation<'a> {
         Ok(())
     }
 
-    /// Has all items worked on, and tells what came of them.
+    /// Has all items worked on, and reports their results.
     pub(super) async fn run(mut self) -> Result<ToolOutput, ToolError> {
         self.set_list().await?;
         let mut working = FuturesUnordered::new();
@@ -93,11 +93,11 @@ impl<'a> Delegation<'a> {
                 broken = self.start(&mut working).await.err();
             }
             let Some((at, child, report)) = working.next().await else { break };
-            // Those that still work were told to stop by the same token.
+            // Sub-agents that are still working were asked to stop by the same token.
             if self.call.cancelled.is_cancelled() {
                 continue;
             }
-            // A store that fails one item is no reason to lose what the others bring.
+            // A store that fails for one item is no reason to lose the results of the others.
             if let Err(error) = self.hand_back(at, child, report).await {
                 let name = self.items.get(at).map(|item| self.name(&item.id));
                 broken.get_or_insert(in_item(&name.unwrap_or_default(), error));
@@ -112,7 +112,7 @@ impl<'a> Delegation<'a> {
         }
     }
 
-    /// Begins what may be begun now.
+    /// Begins the items that may begin now.
     async fn start(&mut self, working: &mut Working<'a>) -> Result<(), ToolError> {
         self.call_off().await?;
         while working.len() < self.sub_agents.max_parallel
@@ -123,11 +123,11 @@ impl<'a> Delegation<'a> {
         Ok(())
     }
 
-    /// The first item that nobody has begun and that waits for nothing any more.
+    /// Returns the first item that has not begun and no longer waits for anything.
     fn ready(&self) -> Option<usize> {
         let is_over = |id: &TodoId| {
             let on = self.items.iter().find(|item| item.id == *id);
-            // What is not in this call was over before it.
+            // An item outside this call was finished before it.
             on.is_none_or(|on| on.state == ItemState::Completed)
         };
         self.items.iter().position(|item| {
@@ -135,7 +135,7 @@ impl<'a> Delegation<'a> {
         })
     }
 
-    /// Lets the items fail that wait for one that failed, and those that wait for them.
+    /// Fails the items that wait for a failed one, and those that wait for them.
     async fn call_off(&mut self) -> Result<(), ToolError> {
         let has_failed = |items: &[TodoItem], id: &TodoId| {
             items.iter().any(|item| item.id == *id && item.state == ItemState::Failed)
@@ -151,7 +151,7 @@ impl<'a> Delegation<'a> {
         }
     }
 
-    /// Begins the work on an item; it goes on when what is given is polled.
+    /// Begins the work on an item, which proceeds when the returned future is polled.
     async fn begin(&mut self, at: usize) -> Result<Option<BoxFuture<'a, Worked>>, ToolError> {
         if let Some(item) = self.items.get_mut(at) {
             item.state = ItemState::InProgress;
@@ -169,14 +169,14 @@ impl<'a> Delegation<'a> {
         let run = assignment.run.clone();
         let worked = async move {
             let work = sub_agents.work(&agent, call, child.as_mut(), (run, request));
-            // One that panics must not take its siblings along.
+            // A panic must not affect its siblings.
             let report = AssertUnwindSafe(work).catch_unwind().await.ok();
             (at, child, report)
         };
         Ok(Some(worked.boxed()))
     }
 
-    /// Takes back an item whose sub-agent has ended.
+    /// Takes back an item from a sub-agent that has ended.
     async fn hand_back(
         &mut self,
         at: usize,
@@ -193,13 +193,13 @@ impl<'a> Delegation<'a> {
                 references.push(reference);
             }
         }
-        // Whoever was waiting for its turn may write to the todo from now on.
+        // Others that wait for their turn may write to the todo from now on.
         drop(child);
         let result = conclusion(&words, self.sub_agents.conclusion_tokens);
         self.settle(at, state, result, references).await
     }
 
-    /// Records what an item came to, and tells whoever watches.
+    /// Records the result of an item, and reports it to observers.
     async fn settle(
         &mut self,
         at: usize,
@@ -214,8 +214,8 @@ impl<'a> Delegation<'a> {
         let mut kept = context.finish_item(id.clone(), state, words(), references.clone()).await;
         let mut returned = references;
         if kept.is_err() && !returned.is_empty() {
-            // A reference that leads nowhere is none. Each is tried by itself, before the end: an item
-            // that has ended has returned all that it will. A store that fails tells it with the words.
+            // A reference that leads nowhere does not count. Each is tried separately, before the end: an
+            // item that has ended returns nothing more. A failure of the store is reported with the words.
             let (mut sound, mut unreadable) = (Vec::new(), Vec::new());
             for reference in returned {
                 let one = vec![reference.clone()];
@@ -245,7 +245,7 @@ impl<'a> Delegation<'a> {
         self.emit_list().await
     }
 
-    /// Writes where the items stand into the todo list, and gives that.
+    /// Writes the states of the items into the todo list, and returns the list.
     async fn set_list(&mut self) -> Result<TodoList, ToolError> {
         let items = self.items.clone();
         let changed = self.context.change_todo_list(move |list| merged(&list, &items)).await;
@@ -255,7 +255,7 @@ impl<'a> Delegation<'a> {
         Ok(list)
     }
 
-    /// Emits what the context made of the todo list.
+    /// Emits the todo list as the context holds it.
     async fn emit_list(&mut self) -> Result<(), ToolError> {
         let list = self.context.todo_list().await.map_err(|error| failed(self.context, &error))?;
         if !list.items().is_empty() {
@@ -264,7 +264,7 @@ impl<'a> Delegation<'a> {
         Ok(())
     }
 
-    /// What the model calls an item.
+    /// Returns the model's name for an item.
     fn name(&self, id: &TodoId) -> String {
         let mut items = self.items.iter().zip(&self.assignments);
         let assignment = items.find(|(item, _)| item.id == *id).map(|(_, assignment)| assignment);
@@ -272,14 +272,14 @@ impl<'a> Delegation<'a> {
         called(given, short_name(self.context.todo(), id))
     }
 
-    /// A list that makes no sense, as the model's mistake.
+    /// Returns the error for an invalid list, as the model's mistake.
     fn wrong(&self, error: &TodoListError) -> ToolError {
         ToolError::arguments(as_told(self.context.todo(), &error.to_string()))
     }
 }
 
-/// The list with these items as they stand; what it does not have is added at its end. What an item has
-/// returned is the list's own.
+/// Returns the list with these items in their current state; items that it lacks are added at its end. What
+/// an item has returned is kept from the list.
 fn merged(list: &TodoList, items: &[TodoItem]) -> Result<TodoList, TodoListError> {
     let mut all = list.items().to_vec();
     for item in items {
@@ -296,12 +296,12 @@ fn merged(list: &TodoList, items: &[TodoItem]) -> Result<TodoList, TodoListError
     Ok(merged)
 }
 
-/// An item by the name that the model gave it, and by the one that it has, where that is another.
+/// Returns the model's name for an item, with its actual name if that differs.
 fn called(given: Option<&str>, short: &str) -> String {
     given.map_or_else(|| short.to_owned(), |given| format!("{given} ({short})"))
 }
 
-/// A failure that concerns one item.
+/// Adds the item's name to a failure.
 fn in_item(name: &str, error: ToolError) -> ToolError {
     ToolError { message: format!("item {name}: {}", error.message), ..error }
 }

@@ -1,4 +1,4 @@
-//! Agents that work for an agent: on items of its todo list, or as a tool.
+//! Sub-agents: agents that work for an agent, on items of its todo list or as a tool.
 
 mod assignment;
 mod conclusion;
@@ -21,14 +21,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// What every sub-agent is told beside the standing instructions of its template.
+/// The instructions of every sub-agent, in addition to those of its template.
 const INSTRUCTIONS: &str = include_str!("../prompts/sub_agent.md");
 
-/// How agents that work for an agent are made: from a template, each with a context, a budget and a run
-/// of its own.
+/// A factory of sub-agents: each is made from a template, with a context, a budget and a run of its own.
 ///
 /// [`delegate`](Self::delegate) is the tool by which a model gives them items of its todo list. A
-/// [`SubAgentTool`] is one that answers a call and knows nothing but its arguments.
+/// [`SubAgentTool`] is a sub-agent that answers a call and knows only its arguments.
 ///
 /// ```
 /// use foldback_agent::{Agent, Executor, SpendLimits, SubAgents, todo_write};
@@ -58,11 +57,11 @@ pub struct SubAgents {
     reported: Option<Arc<Reported>>,
 }
 
-/// Who is given the report of each sub-agent.
+/// A receiver of the reports of sub-agents.
 type Reported = dyn Fn(&TodoId, &Report) + Send + Sync;
 
 impl SubAgents {
-    /// Sub-agents with the model, the tools, the instructions and the settings of `template`. A tool
+    /// Creates sub-agents with the model, the tools, the instructions and the settings of `template`. A tool
     /// named `delegate` is not among theirs; see [`with_levels`](Self::with_levels).
     #[must_use]
     pub fn new(template: Agent) -> Self {
@@ -80,72 +79,72 @@ impl SubAgents {
         }
     }
 
-    /// The same, going about their work otherwise than by [`Adaptive`].
+    /// Sets their strategy, instead of [`Adaptive`].
     #[must_use]
     pub fn with_strategy(self, strategy: Arc<dyn Strategy>) -> Self {
         Self { strategy, ..self }
     }
 
-    /// The same with a bound on what each of them may spend. It is spent from whoever calls, too.
+    /// Limits what each of them may spend. It is charged to the caller, too.
     #[must_use]
     pub fn with_limits(self, limits: SpendLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same, each spending at most this part, above 0 up to 1, of what its caller has left when it begins:
-    /// with 0.5, none of them takes more than half. All of it, unless told.
+    /// Limits what each of them may spend to a share, above 0 and at most 1, of its caller's remaining budget when
+    /// it begins: with 0.5, none of them takes more than half. The default is all of it.
     ///
     /// # Errors
-    /// When it is no such part.
+    /// When it is not such a share.
     pub fn with_share(self, share: f64) -> Result<Self, SettingError> {
         if share > 0.0 && share <= 1.0 {
             return Ok(Self { share, ..self });
         }
-        Err(SettingError::new("share", share, "a part above 0, up to 1"))
+        Err(SettingError::new("share", share, "a number above 0 and at most 1"))
     }
 
-    /// The same, so many of one call working at once, and not 4.
+    /// Sets how many sub-agents of one call work at once. The default is 4.
     #[must_use]
     pub fn with_max_parallel(self, max_parallel: usize) -> Self {
         Self { max_parallel: max_parallel.max(1), ..self }
     }
 
-    /// The same in so many levels below the agent: with 2, sub-agents can delegate, and theirs cannot.
-    /// One, unless told.
+    /// Sets the levels of sub-agents below the agent: with 2, sub-agents can delegate, and theirs cannot. The
+    /// default is 1.
     #[must_use]
     pub fn with_levels(self, levels: u32) -> Self {
         Self { levels: levels.max(1), ..self }
     }
 
-    /// The same with a conclusion of so many tokens, and not 400: what the caller's conversation grows
-    /// by. A longer one is cut in its middle, and says so.
+    /// Sets the most tokens of a conclusion, by which the caller's conversation grows. The default is 400. A
+    /// longer one is cut in its middle, and says so.
     #[must_use]
     pub fn with_conclusion_tokens(self, conclusion_tokens: usize) -> Self {
         Self { conclusion_tokens, ..self }
     }
 
-    /// The same, telling `reported` what became of each sub-agent and where its conversation is.
+    /// Passes the report of each sub-agent, and the todo of its conversation, to `reported`.
     #[must_use]
     pub fn with_reports(self, reported: impl Fn(&TodoId, &Report) + Send + Sync + 'static) -> Self {
         Self { reported: Some(Arc::new(reported)), ..self }
     }
 
-    /// The tool `delegate`: gives items of the caller's todo list to sub-agents.
+    /// Creates the tool `delegate`, which gives items of the caller's todo list to sub-agents.
     ///
     /// Each item is worked on in its own todo, a child of the caller's, with its own conversation and
-    /// budget. Those that wait for nothing work beside each other; one that waits for others is told
-    /// what those brought, and one that waits for a failed one fails without being begun. The caller
-    /// is told a short conclusion of each; what else a sub-agent wrote stays in its todo, and can be
-    /// read by the references that come with the conclusion.
+    /// budget. Items that wait for nothing are worked on in parallel; one that waits for others is given their
+    /// results, and one that waits for a failed item fails without being begun. The caller receives a short
+    /// conclusion of each; everything else that a sub-agent wrote stays in its todo, and can be read by the
+    /// references that come with the conclusion.
     ///
-    /// With a journal, a call that was killed goes on: what an item came to is not worked on again, and
-    /// what was being worked on goes on where it stood.
+    /// With a journal, a call that was killed resumes: finished items are not worked on again, and items in
+    /// progress continue where they were.
     #[must_use]
     pub fn delegate(self) -> Arc<dyn Tool> {
         Arc::new(Delegate::new(self))
     }
 
-    /// The tools that sub-agents have, before anything is left out.
+    /// Returns the tools that sub-agents have, before any are left out.
     fn toolbox(&self) -> impl Iterator<Item = Arc<dyn Tool>> {
         let own = self.template.executor.toolbox();
         let own = own.specs().filter(|spec| spec.name() != delegate::NAME);
@@ -155,11 +154,11 @@ impl SubAgents {
         own.chain(below)
     }
 
-    /// A sub-agent with the tools of these names and families (`file_`), or with all of them where none
-    /// are named. Those of the context's policy it has whatever is named.
+    /// Creates a sub-agent with the tools of these names and families (`file_`), or with all of them if none are
+    /// named. It always has those of the context's policy.
     ///
     /// # Errors
-    /// With the first name that no tool and no family has.
+    /// When a name is neither that of a tool nor that of a family; the error has the first such name.
     fn agent(&self, tools: Option<&[String]>, policy: &[ToolDefinition]) -> Result<Agent, String> {
         let all: Vec<Arc<dyn Tool>> = self.toolbox().collect();
         let chosen: Vec<Arc<dyn Tool>> = match tools.filter(|names| !names.is_empty()) {
@@ -218,7 +217,7 @@ impl SubAgents {
     }
 }
 
-/// That there is no such tool, and which there are.
+/// Returns the message that there is no such tool, with those that exist.
 fn no_tool(name: &str, all: &[Arc<dyn Tool>]) -> String {
     let names: BTreeSet<&str> = all.iter().map(|tool| tool.spec().name()).collect();
     let names = names.into_iter().collect::<Vec<_>>().join(", ");

@@ -1,14 +1,14 @@
-//! The records of sub-agents in the journal, by the call that they worked for: one that has ended does not
-//! work again when the call does, and the run that goes on has it in its own record all the same.
+//! The records of sub-agents in the journal, by the call that they worked for: one that has ended does not work
+//! again when the call is repeated, and the resumed run still has it in its own record.
 
 use crate::agent::AgentError;
 use crate::trajectory::Trajectory;
 use crate::{Journal, JournalError, Record, RunError};
 
-/// What a record is written down as.
+/// The kind under which a record is noted.
 const KIND: &str = "sub_agent";
 
-/// Writes down what a sub-agent did for the call of this idempotency key.
+/// Notes the record of a sub-agent for the call with this idempotency key.
 pub(super) fn note_run(
     journal: &dyn Journal,
     call: &str,
@@ -19,8 +19,8 @@ pub(super) fn note_run(
     Ok(journal.append(call, &note).map_err(RunError::from)?)
 }
 
-/// What sub-agents did for the call of this idempotency key, in the order in which they ended. One that
-/// cannot be read is left out: nothing of the work depends on it.
+/// Returns the records of sub-agents for the call with this idempotency key, in the order in which they ended.
+/// A record that cannot be read is left out: the work does not depend on it.
 pub(crate) fn noted_runs(
     journal: &dyn Journal,
     call: &str,

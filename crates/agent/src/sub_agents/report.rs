@@ -1,4 +1,4 @@
-//! What `delegate` answers: each item with what came of it.
+//! The answer of `delegate`: each item with its result.
 
 use super::assignment::Assignment;
 use crate::todo::short_name;
@@ -6,13 +6,13 @@ use foldback_core::{ItemState, TodoId, TodoItem, quoted};
 use foldback_tool::{ToolError, ToolOutput};
 use serde::Serialize;
 
-/// Said where there are no references.
+/// Said if there are no references.
 const WORDS_ONLY: &str =
     "These words are all there is: nothing of the sub-agents' work is kept that could be read.";
 
 #[derive(Serialize)]
 struct ItemsReport<'a> {
-    /// Ahead of the words, which may be too many to be shown whole.
+    /// The states come before the words, which may be too long to be shown whole.
     states: String,
     items: Vec<ItemReport<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,12 +28,12 @@ struct ItemReport<'a> {
     result: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     references: Vec<String>,
-    /// What the result names that leads nowhere.
+    /// References in the result that lead nowhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<String>,
 }
 
-/// The items with what came of them, as JSON. Where none was completed, the call has failed.
+/// Returns the items with their results, as JSON. If none was completed, the call has failed.
 pub(super) fn report(
     parent: &TodoId,
     items: &[TodoItem],

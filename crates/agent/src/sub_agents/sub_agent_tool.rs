@@ -1,4 +1,4 @@
-//! A sub-agent as a tool: it is given arguments, and answers a result.
+//! A sub-agent as a tool: it receives arguments, and returns a result.
 
 use super::SubAgents;
 use super::assignment::ended;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What stands in a template for all arguments, as JSON.
+/// The name that a template uses for all arguments, as JSON.
 const ALL: &str = "arguments";
 
 const OUTPUT: &str = r#"{
@@ -27,11 +27,11 @@ const OUTPUT: &str = r#"{
 }"#;
 
 /// A sub-agent as a tool, like a calculator: it sees its arguments and nothing of the caller's
-/// conversation, and the caller's conversation grows by a short conclusion and nothing of its work:
+/// conversation, which grows only by a short conclusion and not by the sub-agent's work:
 /// `{"step": "<tool>", "args": {..}, "result": ".."}`.
 ///
-/// Each call has a todo of its own, a child of the caller's, where its work can be looked at later. With
-/// a journal, a call that was killed goes on where it stood.
+/// Each call has a todo of its own, a child of the caller's, where its work can be inspected later. With a
+/// journal, a call that was killed resumes where it was.
 #[derive(Debug)]
 pub struct SubAgentTool {
     spec: ToolSpec,
@@ -40,11 +40,11 @@ pub struct SubAgentTool {
 }
 
 impl SubAgentTool {
-    /// A tool that has one of `sub_agents` work on `template`, in which `{name}` stands for the argument
-    /// of that name (a text as it is, anything else as JSON) and `{arguments}` for all of them as JSON.
+    /// Creates a tool that has one of `sub_agents` work on `template`, in which `{name}` is replaced by the
+    /// argument of that name (a text as it is, anything else as JSON) and `{arguments}` by all of them as JSON.
     ///
-    /// A spec that is effectful is taken as [`Effect::Idempotent`]: a call that was killed is made again,
-    /// and what the sub-agent has done stands in the journal of its own run.
+    /// An effectful spec is treated as [`Effect::Idempotent`]: a call that was killed is repeated, and the
+    /// journal of the sub-agent's own run holds what it has done.
     #[must_use]
     pub fn new(spec: ToolSpec, sub_agents: SubAgents, template: &str) -> Self {
         let effect = match spec.effect {
@@ -85,7 +85,7 @@ impl Tool for SubAgentTool {
         &self.spec
     }
 
-    /// As long as the sub-agent takes: it has bounds of its own.
+    /// Returns an unlimited time: the sub-agent has limits of its own.
     fn timeout(&self, _arguments: &str) -> Option<Duration> {
         Some(Duration::MAX)
     }
@@ -99,10 +99,10 @@ impl Tool for SubAgentTool {
     }
 }
 
-/// Arguments by their names, as they are written.
+/// Arguments by name, as they are written.
 type Values = BTreeMap<String, Box<RawValue>>;
 
-/// The template with arguments in the place of their names; what is filled in is not looked at again.
+/// Fills a template with arguments; inserted text is not filled again.
 fn filled(template: &str, arguments: &str, values: &Values) -> String {
     let mut out = String::with_capacity(template.len() + arguments.len());
     let mut rest = template;
@@ -138,7 +138,7 @@ fn filled(template: &str, arguments: &str, values: &Values) -> String {
 mod tests {
     use super::*;
 
-    /// CX7: a request is made of the arguments alone.
+    /// CX7: a request is made from the arguments alone.
     #[test]
     fn cx7_a_template_is_filled_once() {
         #[track_caller]

@@ -1,35 +1,34 @@
-//! The names of a todo list's items: a short one for the model, and the todo that it stands for.
+//! The names of a todo list's items: a short one for the model, and the todo that it means.
 
 use foldback_core::{TodoId, TodoList};
 
-/// What stands between a todo and the name of one of its items. No name has it inside, so two todos
-/// never have items of one id.
+/// The separator between a todo and the name of one of its items. No name contains it, so two todos never
+/// have items with the same id.
 const SEPARATOR: char = '.';
 
-/// What stands for [`SEPARATOR`] in a name that a model gives.
+/// The replacement for [`SEPARATOR`] in a name that a model gives.
 const IN_NAMES: &str = ":";
 
-/// The todo of the item that a model calls `name` in the list of `parent`: `<parent>.<name>`. It may be
-/// called by its whole id as well. A name that ids cannot hold (`读取`) becomes one that they can, always
-/// the same.
+/// Returns the todo of the item that a model calls `name` in the list of `parent`: `<parent>.<name>`. The whole
+/// id may be used as well. A name that ids cannot hold (`读取`) becomes one that they can, always the same.
 pub(crate) fn item_id(parent: &TodoId, list: &TodoList, name: &str) -> TodoId {
     let name = name.trim();
     let known = list.items().iter().find(|item| item.id.as_str() == name);
     known.map_or_else(|| child_id(parent, own_part(parent, name)), |item| item.id.clone())
 }
 
-/// The todo of something that `parent` calls `name`.
+/// Returns the todo of something that `parent` calls `name`.
 pub(crate) fn child_id(parent: &TodoId, name: &str) -> TodoId {
     let name = TodoId::from_foreign(&name.replace(SEPARATOR, IN_NAMES));
     TodoId::from_foreign(&format!("{parent}{SEPARATOR}{name}"))
 }
 
-/// What a model calls an item of the list of `parent`.
+/// Returns the name by which a model calls an item of the list of `parent`.
 pub(crate) fn short_name<'i>(parent: &TodoId, id: &'i TodoId) -> &'i str {
     own_part(parent, id.as_str())
 }
 
-/// A text for the model, with items called by their short names. References keep theirs.
+/// Returns a text for the model, with the short names of items. References keep theirs.
 pub(crate) fn as_told(parent: &TodoId, text: &str) -> String {
     let prefix = format!("{parent}{SEPARATOR}");
     let is_part = |c: char| c.is_ascii_alphanumeric() || "._:-/".contains(c);
@@ -63,7 +62,7 @@ mod tests {
         item_id(&id(parent), &TodoList::default(), name).to_string()
     }
 
-    /// TD4: an item has a todo of its own, by a name that can be read.
+    /// TD4: an item has a todo of its own, with a readable name.
     #[test]
     fn td4_an_item_is_named_after_its_list() {
         assert_eq!(of("report", "read"), "report.read");
@@ -76,7 +75,7 @@ mod tests {
         assert_eq!(short_name(&id("report"), &id("draft.read")), "draft.read");
     }
 
-    /// TD4: a model is told the names that it gave, and nothing else of a text changes.
+    /// TD4: a model is shown the names that it gave, and nothing else in a text changes.
     #[test]
     fn td4_texts_name_items_as_the_model_does() {
         let told = |text: &str| as_told(&id("a"), text);
@@ -86,7 +85,7 @@ mod tests {
         assert_eq!(told("store://a.read/1-abcd"), "store://a.read/1-abcd");
     }
 
-    /// TD4: any name is taken, in any language, and different ones stay different.
+    /// TD4: any name is accepted, in any language, and different ones stay different.
     #[test]
     fn td4_foreign_names_become_ids() {
         let names = ["读取报告", "读取", "e\u{301}tude", "étude", "👩‍👩‍👧", "a/b", "..", "."];
@@ -103,7 +102,7 @@ mod tests {
         assert_eq!(ids.len(), names.len());
     }
 
-    /// TD4: ids stay within their length however deep the lists stand, and are found again by it.
+    /// TD4: ids stay within their length however deep the lists are nested, and are found again.
     #[test]
     fn td4_deep_lists_have_ids_as_well() {
         let mut parent = id("task");

@@ -33,9 +33,9 @@ struct Arguments {
     references: Vec<String>,
 }
 
-/// The tool by which a model lets an item of its todo list read blocks and payloads of its own
-/// conversation. Nothing else can be shared: neither another todo's, nor with a todo that is no item of
-/// the list.
+/// Creates the tool by which a model lets an item of its todo list read blocks and payloads of its own
+/// conversation. Nothing of another todo can be shared, and nothing with a todo that is not an item of the
+/// list.
 #[must_use]
 pub fn memory_share() -> Arc<dyn Tool> {
     let spec = spec("memory_share", DESCRIPTION, PARAMETERS).with_effect(Effect::Idempotent);
@@ -54,7 +54,7 @@ async fn share(arguments: &str, call: &CallContext) -> Result<ToolOutput, ToolEr
         return Err(ToolError::arguments(no_item(context.todo(), &list, &to)));
     }
     let references = own_references(context.todo(), &references)?;
-    // An item that was not begun has no todo yet.
+    // An item that has not begun has no todo yet.
     let child = context.child(item.clone()).await.map_err(|error| failed(context, &error))?;
     drop(child);
     let names: Vec<String> = references.iter().map(ToString::to_string).collect();
@@ -66,7 +66,7 @@ async fn share(arguments: &str, call: &CallContext) -> Result<ToolOutput, ToolEr
     Ok(ToolOutput::text(format!("{} may read {} now.", to.trim(), names.join(", "))))
 }
 
-/// Lets a todo read what is this one's own; says whether the policy keeps such a thing.
+/// Grants a todo the right to read something of this one; returns whether the policy keeps such grants.
 pub(crate) async fn grant(
     context: &ContextHandle,
     to: TodoId,
@@ -80,7 +80,7 @@ pub(crate) async fn grant(
     })
 }
 
-/// What names stand for, all of it of the todo `own`.
+/// Resolves names to references, all of them of the todo `own`.
 pub(crate) fn own_references(own: &TodoId, names: &[String]) -> Result<Vec<Reference>, ToolError> {
     let mut references = Vec::with_capacity(names.len());
     for name in names {
@@ -99,7 +99,7 @@ pub(crate) fn own_references(own: &TodoId, names: &[String]) -> Result<Vec<Refer
     Ok(references)
 }
 
-/// That there is no such item, and which there are.
+/// Returns the message that there is no such item, with those that exist.
 fn no_item(parent: &TodoId, list: &TodoList, name: &str) -> String {
     let names: Vec<&str> = list.items().iter().map(|item| short_name(parent, &item.id)).collect();
     if names.is_empty() {

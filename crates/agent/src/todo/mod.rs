@@ -12,7 +12,7 @@ pub use todo_write::todo_write;
 use foldback_core::ContextError;
 use foldback_tool::{ContextHandle, ToolError};
 
-/// A context that failed, as a tool's failure.
+/// Converts a failure of the context to one of a tool.
 pub(crate) fn failed(context: &ContextHandle, error: &ContextError) -> ToolError {
     ToolError::permanent(as_told(context.todo(), &error.message))
 }

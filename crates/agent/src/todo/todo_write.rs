@@ -59,16 +59,16 @@ struct Written {
     result: Option<String>,
 }
 
-/// The tool by which a model writes its todo list.
+/// Creates the tool by which a model writes its todo list.
 ///
-/// The list goes to the context (`SubTasks::set_todo_list`) and to whoever watches. What it leaves
-/// out of a known item stays, and so does what the item has returned. A list that makes no sense, or does
-/// not follow from the one before, changes nothing, and the answer tells what was expected.
+/// The list is passed to the context (`SubTasks::set_todo_list`) and to observers. Parts of a known item that
+/// it leaves out stay, and so does what the item has returned. A list that is invalid, or does not follow from
+/// the one before, changes nothing, and the answer says what was expected.
 #[must_use]
 pub fn todo_write() -> Arc<dyn Tool> {
     let spec = spec("todo_write", DESCRIPTION, PARAMETERS)
         .with_effect(Effect::Idempotent)
-        // Nothing else may change the list meanwhile.
+        // Nothing else may change the list in the meantime.
         .with_concurrency(Concurrency::Exclusive);
     Arc::new(FunctionTool::new(
         spec,
@@ -92,7 +92,7 @@ async fn write(arguments: &str, call: &CallContext) -> Result<ToolOutput, ToolEr
     Ok(ToolOutput::text(told))
 }
 
-/// The list as the model writes it, with what it leaves out as it was.
+/// Returns the list as the model writes it; parts that it leaves out stay as they were.
 fn rewritten(
     parent: &TodoId,
     before: &TodoList,
@@ -109,7 +109,7 @@ fn rewritten(
         if let Some(names) = written.depends_on {
             item.depends_on = names.iter().map(|name| id(name)).collect();
         }
-        // Why it failed is no longer true of an item that is taken up again.
+        // The reason why an item failed no longer applies when it is reopened.
         let known = item.result.filter(|_| !before.is_reopened_by(item.state));
         item.result = written.result.or(known);
         item
@@ -119,7 +119,7 @@ fn rewritten(
     Ok(list)
 }
 
-/// How many items stand where, and what items are called whose names are not taken as they are.
+/// Reports how many items are in which state, and the actual names of items whose given names were changed.
 fn told(parent: &TodoId, list: &TodoList, names: &[String]) -> String {
     let states = [
         ItemState::Completed,

@@ -1,58 +1,58 @@
-//! How a run ended.
+//! The ending of a run.
 
 use crate::Resource;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a run ended.
+/// The ending of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
-    /// Why it ended.
+    /// The reason why it ended.
     pub stop: Stop,
     /// The final answer, if the run produced one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stop {
     /// The model answered.
     Answered,
-    /// The greatest number of turns was reached.
+    /// The maximum number of turns was reached.
     MaxSteps,
-    /// The model said and called the same again and again, also after it was told.
+    /// The model repeated the same text and calls, even after it was told.
     Stuck,
-    /// Something may not be spent any more.
+    /// A resource may not be spent any more.
     Exhausted {
-        /// What.
+        /// The resource.
         resource: Resource,
     },
-    /// The model could not be asked, or went on answering what cannot be used.
+    /// The model could not be asked, or kept giving unusable answers.
     ModelFailed {
-        /// Why.
+        /// The cause.
         message: String,
     },
-    /// The model's answer was cut off at its greatest length, again when it was asked once more; what
-    /// there is of it is the answer.
+    /// The model's answer was cut off at its maximum length, and so was that to a second request; the part
+    /// that exists is the answer.
     CutOff,
     /// The model ended the run by calling `terminate`.
     Terminated {
-        /// How it went, by its own word.
+        /// How it went, according to the model.
         status: TerminateStatus,
     },
-    /// The caller gave up.
+    /// The caller cancelled the run.
     Cancelled,
     /// The context or the journal failed. Such a run has no record.
     Failed {
-        /// Why.
+        /// The cause.
         message: String,
     },
 }
 
-/// How a run went, by the word of the model that ended it.
+/// How a run went, according to the model that ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TerminateStatus {
@@ -95,13 +95,13 @@ impl fmt::Display for Stop {
 }
 
 impl Ending {
-    /// The ending of a run that came to an answer.
+    /// Creates the ending of a run with an answer.
     #[must_use]
     pub fn answered(answer: impl Into<String>) -> Self {
         Self { stop: Stop::Answered, answer: Some(answer.into()) }
     }
 
-    /// What the caller receives: the answer, or why there is none.
+    /// Returns what the caller receives: the answer, or the reason why there is none.
     #[must_use]
     pub fn told(&self) -> String {
         self.answer.clone().unwrap_or_else(|| self.stop.to_string())
@@ -109,7 +109,7 @@ impl Ending {
 }
 
 impl From<Stop> for Ending {
-    /// The ending of a run that came to no answer.
+    /// Creates the ending of a run without an answer.
     fn from(stop: Stop) -> Self {
         Self { stop, answer: None }
     }

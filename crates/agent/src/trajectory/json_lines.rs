@@ -1,4 +1,4 @@
-//! Records as JSON Lines: one run a line.
+//! Records as JSON Lines: one run per line.
 
 use super::{TRAJECTORY_VERSION, Trajectory};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ pub fn write_trajectory(record: &Trajectory, mut out: impl Write) -> io::Result<
     out.write_all(b"\n")
 }
 
-/// Reads records, one a line; empty lines are passed over.
+/// Reads records, one per line; empty lines are skipped.
 pub fn read_trajectories(
     lines: impl BufRead,
 ) -> impl Iterator<Item = Result<Trajectory, TrajectoryError>> {
@@ -27,7 +27,7 @@ pub fn read_trajectories(
 }
 
 fn read(text: &str, line: usize) -> Result<Trajectory, TrajectoryError> {
-    // Of a version that is unknown here, nothing but the number is sure to be readable.
+    // Of an unknown version, only the version number is certain to be readable.
     let version = serde_json::from_str::<Version>(text)
         .map_err(|source| TrajectoryError::Shape { line, source })?
         .situation
@@ -48,24 +48,24 @@ struct VersionOf {
     version: u32,
 }
 
-/// A line that is no record.
+/// The error for a line that is not a record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrajectoryError {
     /// The line cannot be read.
     #[error("line {line} of the trajectories cannot be read: {source}")]
     Read {
-        /// Its number, from 1 on.
+        /// Its number, counted from 1.
         line: usize,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The line is no trajectory.
-    #[error("line {line} is no trajectory: {source}")]
+    /// The line is not a trajectory.
+    #[error("line {line} is not a trajectory: {source}")]
     Shape {
-        /// Its number, from 1 on.
+        /// Its number, counted from 1.
         line: usize,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
     /// The record is newer than this reader.
@@ -73,7 +73,7 @@ pub enum TrajectoryError {
         "line {line} is a trajectory of version {version}; this reader knows versions up to {TRAJECTORY_VERSION}"
     )]
     Version {
-        /// Its number, from 1 on.
+        /// Its number, counted from 1.
         line: usize,
         /// The version it states.
         version: u32,

@@ -1,4 +1,4 @@
-//! What happened in a run, as one record: to be read, judged, replayed and learned from.
+//! The record of a run: to be read, judged, replayed and learned from.
 
 mod ending;
 mod json_lines;
@@ -25,37 +25,37 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The version of the record's shape. A reader refuses a greater one.
+/// The version of the record's format. A reader refuses a higher one.
 pub const TRAJECTORY_VERSION: u32 = 1;
 
-/// One run, whole. Its keys are fixed.
+/// The record of a whole run. Its keys are fixed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trajectory {
-    /// What was asked, and what there was to do it with.
+    /// The request, and the means to work on it.
     pub situation: Situation,
-    /// How the run went about it.
+    /// How the run worked on it.
     pub strategy: StrategyRecord,
     /// The plans that were made, in order; a turn with tool calls is a plan as well.
     pub plan: Vec<PlanRecord>,
     /// The calls of the model and of tools, in the order in which they began.
     pub calls: Vec<CallRecord>,
-    /// What became of each step, by turn and number.
+    /// The results of the steps, by turn and number.
     pub results: Vec<ResultRecord>,
     /// When each call began and ended.
     pub timing: Timing,
-    /// The model's calls and tokens, by what they were for.
+    /// The model's calls and tokens, by purpose.
     pub tokens: BTreeMap<Purpose, Spent>,
-    /// What judges made of it, by name; see [`judge`](crate::rewards::judge).
+    /// The rewards that judges gave, by name; see [`judge`](crate::rewards::judge).
     pub rewards: BTreeMap<String, f64>,
     /// How it ended.
     pub outcome: Ending,
 }
 
-/// What was asked, and what there was to do it with.
+/// The request, and the means to work on it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Situation {
-    /// [`TRAJECTORY_VERSION`] of whoever wrote it.
+    /// The writer's [`TRAJECTORY_VERSION`].
     pub version: u32,
     /// The standing instructions.
     #[serde(rename = "head")]
@@ -66,16 +66,16 @@ pub struct Situation {
     pub model: String,
     /// The tools, by name.
     pub tools: Vec<ToolRecord>,
-    /// The todo that keeps what was said.
+    /// The todo that holds the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub todo: Option<TodoId>,
-    /// The call that a sub-agent worked for, where its record stands by itself; see
+    /// The call that a sub-agent worked for, if its record is separate; see
     /// [`flattened`](Trajectory::flattened).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentCall>,
 }
 
-/// A call that had sub-agents work.
+/// A call for which sub-agents worked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentCall {
     /// The todo of the run that made it.
@@ -87,23 +87,23 @@ pub struct ParentCall {
     pub step: StepId,
 }
 
-/// How a run went about its request.
+/// How a run worked on its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyRecord {
-    /// How it began.
+    /// The strategy that it began with.
     pub chosen: StrategyName,
-    /// Why it began so, where that was chosen for the request.
+    /// Why it began with that, if it was chosen for the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// Why it went on step by step, where it did.
+    /// Why it continued step by step, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<Degraded>,
-    /// What each turn with tool calls was: one class a turn, in order. A planned run is one turn; a block
-    /// that was refused is a turn, too.
+    /// The class of each turn with tool calls, in order. A planned run is one turn; a block that was refused
+    /// is a turn, too.
     pub turns: Vec<TurnRecord>,
 }
 
-/// Why a run that began with one plan went on step by step.
+/// Why a run that began with one plan continued step by step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Degraded {
     /// The kind of reason.
@@ -112,7 +112,7 @@ pub struct Degraded {
     pub detail: String,
 }
 
-/// The reasons to go on step by step.
+/// The reasons to continue step by step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -123,33 +123,33 @@ pub enum DegradeReason {
     InvalidPlan,
     /// A decision is open, and no replan is left to make it.
     ReplansSpent,
-    /// The plan has no steps: what there is to say takes the conversation, or its memory.
+    /// The plan has no steps: the answer needs the conversation, or its memory.
     NoSteps,
 }
 
 /// A turn of the model that called tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnRecord {
-    /// Its number, from 0 on.
+    /// Its number, counted from 0.
     pub turn: u32,
-    /// What it was.
+    /// Its class.
     pub class: TurnClass,
-    /// How many calls it planned.
+    /// The number of calls that it planned.
     pub calls: u32,
 }
 
-/// What a turn decided: to plan several steps at once, or to make one and look.
+/// The decision of a turn: to plan several steps at once, or to take one and look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnClass {
     /// Several steps at once.
     PlanOnce,
-    /// A single step, to see what it brings.
+    /// A single step, to see its result.
     StepObserve,
 }
 
 impl TurnClass {
-    /// Its name, as a record writes it.
+    /// Returns its name, as a record writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -158,7 +158,7 @@ impl TurnClass {
         }
     }
 
-    /// The class of a turn by the number of its calls.
+    /// Returns the class of a turn by the number of its calls.
     #[must_use]
     pub fn of(calls: usize) -> Self {
         if calls > 1 { Self::PlanOnce } else { Self::StepObserve }
@@ -168,14 +168,14 @@ impl TurnClass {
 /// A plan as it was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanRecord {
-    /// The turn it belongs to. All plans of a one-plan run are one turn.
+    /// The turn that it belongs to. All plans of a one-plan run are one turn.
     pub turn: u32,
-    /// The form it was written in.
+    /// The form in which it was written.
     #[serde(with = "FormRecord")]
     pub form: Form,
-    /// Why it was made.
+    /// The purpose of the request for it.
     pub purpose: Purpose,
-    /// What was wrong with it; nothing ran then.
+    /// Its faults; if there are any, nothing ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// Its steps, references unfilled.
@@ -201,28 +201,27 @@ pub enum CallRecord {
     Tool(ToolCallRecord),
 }
 
-/// What the model was asked for, and what it answered.
+/// A request to the model, and its answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ModelCall {
-    /// What it was asked for.
+    /// The purpose of the request.
     pub purpose: Purpose,
-    /// A hash of the request: its messages, its tools, and which of them might be called. Runs whose
-    /// requests are alike have the same hashes, see
-    /// [`asked_otherwise`](Trajectory::asked_otherwise).
+    /// A hash of the request: its messages, its tools, and which of them might be called. Runs with equal
+    /// requests have equal hashes, see [`asked_otherwise`](Trajectory::asked_otherwise).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// Its message as chat-completions JSON; `None` where it gave none.
+    /// Its message as chat-completions JSON; `None` if it gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Box<RawValue>>,
     /// Why the message ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopReason>,
-    /// The tokens it took.
+    /// The tokens that it took.
     pub usage: Usage,
-    /// Why there is no message.
+    /// The reason why there is no message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ModelFailure>,
-    /// Whether an earlier process was given it, and the journal held it: it took no time now.
+    /// Whether an earlier process received it and the journal held it, so that it took no time now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_journal: bool,
 }
@@ -230,7 +229,7 @@ pub struct ModelCall {
 /// A call of the model that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelFailure {
-    /// The kind, as the provider's door names it.
+    /// The kind, as the provider's client names it.
     pub kind: String,
     /// What happened.
     pub message: String,
@@ -247,27 +246,27 @@ pub struct ToolCallRecord {
     pub function: String,
     /// The arguments as JSON text, references filled in.
     pub arguments: String,
-    /// The runs of the sub-agents that worked for it, by their todos. What the model answered in them is
-    /// not among the calls of this record, nor in its tokens.
+    /// The runs of the sub-agents that worked for it, by their todos. Their calls of the model are not among
+    /// the calls of this record, nor in its tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sub_agents: Vec<Trajectory>,
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultRecord {
     /// Its turn.
     pub turn: u32,
     /// Its number.
     pub step: StepId,
-    /// What became of it.
+    /// The result.
     pub result: StepResult,
 }
 
-/// When things happened, in microseconds from the beginning of the run.
+/// Times, in microseconds from the beginning of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
-    /// How long all of it took.
+    /// How long the whole run took.
     pub total_us: u64,
     /// When each of the calls began and ended, in the order of `calls`.
     pub calls: Vec<CallTime>,
@@ -285,14 +284,14 @@ pub struct CallTime {
 /// The model's calls of one purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
-    /// How many.
+    /// The number of calls.
     pub calls: u64,
     /// Their tokens.
     pub usage: Usage,
 }
 
 impl CallTime {
-    /// How long it took.
+    /// Returns how long it took.
     #[must_use]
     pub fn took(self) -> Duration {
         Duration::from_micros(self.end_us.saturating_sub(self.start_us))
@@ -300,7 +299,7 @@ impl CallTime {
 }
 
 impl Trajectory {
-    /// The model's calls, in order.
+    /// Iterates over the model's calls, in order.
     pub fn model_calls(&self) -> impl Iterator<Item = &ModelCall> {
         self.calls.iter().filter_map(|call| match call {
             CallRecord::Model(call) => Some(call),
@@ -308,8 +307,8 @@ impl Trajectory {
         })
     }
 
-    /// Where the model was asked otherwise than in another run: the places of these calls among
-    /// [`model_calls`](Self::model_calls), ascending. A call that only one of them has counts; one
+    /// Returns the calls whose requests differ from those of another run: their places among
+    /// [`model_calls`](Self::model_calls), ascending. A call that only one of the runs has counts; a call
     /// whose request was not recorded does not.
     #[must_use]
     pub fn asked_otherwise(&self, other: &Self) -> Vec<usize> {
@@ -325,8 +324,8 @@ impl Trajectory {
         (0..own.len().max(other.len())).filter(differ).collect()
     }
 
-    /// The tools' calls, in the order in which they began; those of the context's own tools are among
-    /// them.
+    /// Iterates over the calls of tools, in the order in which they began, including those of the context's
+    /// own tools.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCallRecord> {
         self.calls.iter().filter_map(|call| match call {
             CallRecord::Tool(call) => Some(call),
@@ -334,14 +333,14 @@ impl Trajectory {
         })
     }
 
-    /// What became of a step.
+    /// Returns the result of a step.
     #[must_use]
     pub fn result(&self, turn: u32, step: StepId) -> Option<&StepResult> {
         let found = self.results.iter().find(|result| (result.turn, result.step) == (turn, step));
         found.map(|found| &found.result)
     }
 
-    /// The model's calls and tokens in sum.
+    /// Returns the totals of the model's calls and tokens.
     #[must_use]
     pub fn spent(&self) -> Spent {
         self.tokens.values().fold(Spent::default(), |mut sum, spent| {

@@ -1,11 +1,11 @@
-//! What a model is asked for.
+//! The purposes of requests to a model.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// What a model is asked for, by a name: `planner`. A strategy may ask for purposes of its own.
+/// The purpose of a request to a model, by a name: `planner`. A strategy may have purposes of its own.
 ///
 /// ```
 /// use foldback_agent::Purpose;
@@ -22,37 +22,37 @@ pub struct Purpose(Cow<'static, str>);
 impl Purpose {
     /// The first plan.
     pub const PLANNER: Self = Self::named("planner");
-    /// A plan in the place of one that was not sound.
+    /// A plan to replace one that was not sound.
     pub const REPAIR: Self = Self::named("repair");
     /// The steps that follow, from what is known now.
     pub const REPLAN: Self = Self::named("replan");
-    /// The answer, from what was found out.
+    /// The answer, from the findings.
     pub const ANSWER: Self = Self::named("answer");
     /// The next turn, step by step.
     pub const REACT: Self = Self::named("react");
 
-    /// A purpose of this name: lower-case words, joined by `_`. It stands in journals and trajectories, so
-    /// it stays the same from version to version.
+    /// Creates a purpose with this name: lower-case words, joined by `_`. Journals and trajectories hold it,
+    /// so it must stay the same from version to version.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 
-    /// Its name, as a record writes it.
+    /// Returns its name, as a record writes it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0
     }
 
-    /// Its place in a record, and its name where it has no place of its own.
+    /// Returns its place in a record, and its name if it has no fixed place.
     fn rank(&self) -> (usize, &str) {
         let place = FIRST.iter().position(|name| *name == self.name());
         (place.unwrap_or(FIRST.len()), self.name())
     }
 }
 
-/// The purposes that stand first in a record, in this order; others follow by name. Records kept this order
-/// when purposes were a closed list, and two records of one run are the same bytes.
+/// The purposes that come first in a record, in this order; others follow by name. Records had this order
+/// when purposes were a closed list, and two records of one run must have the same bytes.
 const FIRST: [&str; 10] = [
     "planner",
     "repair",
@@ -88,7 +88,7 @@ impl fmt::Display for Purpose {
 mod tests {
     use super::*;
 
-    /// ET16: the keys of a record stand in the order that they always had.
+    /// ET16: the keys of a record are in the order that they always had.
     #[test]
     fn et16_purposes_keep_their_order() {
         let mut purposes: Vec<Purpose> = FIRST.iter().rev().copied().map(Purpose::named).collect();

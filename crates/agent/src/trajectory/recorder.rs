@@ -1,4 +1,4 @@
-//! A record as it grows beside a run.
+//! The recorder, which builds a record during a run.
 
 mod absorb;
 
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Writes down what happens, as it happens. Clones write into the same record.
+/// A recorder of events as they happen. Clones write into the same record.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     record: Arc<Mutex<Growing>>,
@@ -45,8 +45,8 @@ struct Growing {
     traces: Vec<(u32, Option<StepId>, Trace)>,
     /// The places of the tools' calls that have ended, by their idempotency keys.
     keys: HashMap<String, usize>,
-    /// The runs of sub-agents, by the idempotency key of the call that each worked for, and its todo: one
-    /// that went on takes the place of what it was.
+    /// The runs of sub-agents, by the idempotency key of the call that each worked for, and its todo: a
+    /// resumed run replaces its earlier record.
     sub_agents: BTreeMap<(String, Option<TodoId>), Trajectory>,
 }
 
@@ -55,7 +55,7 @@ impl Recorder {
         Self { record: Arc::new(Mutex::new(Growing::new(situation, chosen))) }
     }
 
-    /// Tools that are there beside those of the agent, each name once.
+    /// Adds tools besides those of the agent, each name once.
     pub(crate) fn know_tools(&self, others: impl IntoIterator<Item = ToolRecord>) {
         let tools = &mut self.record.lock().situation.tools;
         for other in others {
@@ -66,7 +66,7 @@ impl Recorder {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
-    /// Writes an event down, as far as it belongs into the record.
+    /// Records an event, as far as it belongs in the record.
     pub(crate) fn hear(&self, event: &RunEvent<'_>) {
         match *event {
             RunEvent::Chose { strategy, because } => {
@@ -90,7 +90,7 @@ impl Recorder {
             }
             RunEvent::Planned { turn, purpose, plan, calls, findings } => {
                 let record = &mut *self.record.lock();
-                // A plan that cannot be run is no turn; a block that was refused is one.
+                // A plan that cannot be run is not a turn; a block that was refused is one.
                 if findings.is_empty() || plan.form != Form::OnePlan {
                     record.classify(turn, plan.form, calls);
                 }
@@ -124,7 +124,7 @@ impl Recorder {
         }
     }
 
-    /// The number of the next turn with tool calls.
+    /// Returns the number of the next turn with tool calls.
     pub(crate) fn next_turn(&self) -> u32 {
         let record = self.record.lock();
         let planned = record.plan.last().map(|plan| plan.turn);
@@ -132,7 +132,7 @@ impl Recorder {
         planned.max(done).map_or(0, |last| last + 1)
     }
 
-    /// The record, with the run at its end. What clones of this write afterwards is in no record.
+    /// Returns the record of the run, which has ended. What clones write afterwards is not recorded.
     pub(crate) fn finish(&self, outcome: Ending) -> Report {
         let mut record = self.record.lock();
         let (situation, chosen) = (record.situation.clone(), record.strategy.chosen.clone());
@@ -160,7 +160,7 @@ impl Growing {
         }
     }
 
-    /// The record with the run at its end.
+    /// Returns the record of the run, which has ended.
     fn end_with(mut self, outcome: Ending) -> Report {
         let total_us = self.now();
         for ((key, _), run) in std::mem::take(&mut self.sub_agents) {
@@ -172,7 +172,7 @@ impl Growing {
         let results = self.results.into_iter();
         let results = results.map(|((turn, step), result)| ResultRecord { turn, step, result });
         let mut traces = self.traces;
-        // Runs beside each other end in any order.
+        // Concurrent runs end in any order.
         traces.sort_by_key(|(turn, step, _)| (*turn, *step));
         let trajectory = Trajectory {
             situation: self.situation,
@@ -188,7 +188,7 @@ impl Growing {
         Report { trajectory, traces: traces.into_iter().map(|(_, _, trace)| trace).collect() }
     }
 
-    /// A call of the model begins, or is found in the journal.
+    /// Records that a call of the model begins, or is found in the journal.
     fn ask(&mut self, purpose: &Purpose, key: &str, request: Option<String>, from_journal: bool) {
         let place = self.start(CallRecord::Model(ModelCall {
             purpose: purpose.clone(),
@@ -199,12 +199,12 @@ impl Growing {
             error: None,
             from_journal,
         }));
-        // One that was given up may be asked again under its name.
+        // A question that was abandoned may be asked again under its name.
         self.asked.retain(|(other, name, _)| (other, name.as_str()) != (purpose, key));
         self.asked.push((purpose.clone(), key.to_owned(), place));
     }
 
-    /// It has ended.
+    /// Records that the call has ended.
     fn answered(
         &mut self,
         purpose: &Purpose,
@@ -233,8 +233,8 @@ impl Growing {
         }
     }
 
-    /// A turn's calls are known, so is its class. A planned run is one turn, whose later plans add their
-    /// calls; whatever its number of calls, all of them were planned at once.
+    /// Classifies a turn, whose calls are known. A planned run is one turn, to which later plans add their
+    /// calls; whatever their number, all of them were planned at once.
     fn classify(&mut self, turn: u32, form: Form, calls: usize) {
         let class = match form {
             Form::OnePlan => TurnClass::PlanOnce,
@@ -250,7 +250,7 @@ impl Growing {
         }
     }
 
-    /// The executor has ended a turn's steps: what each came to, and when its call was made.
+    /// Records that the executor has ended a turn's steps: their results, and the times of their calls.
     fn ran(&mut self, turn: u32, outcome: &Outcome) {
         let began = self.now().saturating_sub(micros(outcome.elapsed));
         for (step, call) in &outcome.calls {
@@ -274,7 +274,7 @@ impl Growing {
         self.traces.push((turn, first, outcome.trace.clone()));
     }
 
-    /// A tool's call begins.
+    /// Records that a tool's call begins.
     fn begin_step(&mut self, turn: u32, step: StepId, function: &str, arguments: &str) {
         let place = self.tool_call(turn, step, function, arguments);
         self.running.insert((turn, step), place);
@@ -317,7 +317,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What became of a step that a tool beside the executor has answered.
+/// Returns the result of a step that a tool outside the executor has answered.
 fn result_of(text: &str, is_error: bool) -> StepResult {
     let text = text.to_owned();
     if is_error {
@@ -327,12 +327,12 @@ fn result_of(text: &str, is_error: bool) -> StepResult {
     }
 }
 
-/// A message's exact JSON on one line, so that a record is one line.
+/// Returns a message's exact JSON on one line, so that a record is one line.
 fn one_line(message: &Message) -> Box<RawValue> {
     RawValue::from_string(compact(message.json())).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// What a request says, as a number: messages, tools and which of them may be called.
+/// Returns the hash of a request: its messages, its tools, and which of them may be called.
 pub(crate) fn hash_of(request: &ChatRequest) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut part = |text: &str| {

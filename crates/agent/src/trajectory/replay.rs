@@ -1,5 +1,5 @@
-//! A run once more, from its record alone: the model's answers and the tools' results are those that
-//! were recorded, and take as long.
+//! The replay of a run from its record alone: the model's answers and the tools' results are the recorded
+//! ones, and take as long.
 
 use super::{CallRecord, ModelCall, ToolCallRecord, Trajectory};
 use foldback_core::Message;
@@ -15,22 +15,22 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What stands in the places of model and tools when a run is done once more. By tokio's clock it
-/// takes as long as it took: on a paused one, no time at all.
+/// The replacements for model and tools in a replay. By tokio's clock a replay takes as long as the run
+/// took: on a paused clock, no time at all.
 ///
-/// With the settings of the recorded run, and a context of the same policy, an agent of these comes to
-/// the same results with the same trace; [`Trajectory::asked_otherwise`] says whether it asked the
-/// model the same. Calls of the policy's own tools are made again. A plan that was streamed comes in one piece. A result that took several attempts comes with
-/// the first, after the time of all.
+/// With the settings of the recorded run, and a context of the same policy, an agent made of these has the
+/// same results with the same trace; [`Trajectory::asked_otherwise`] shows whether its requests to the
+/// model were the same. Calls of the policy's own tools are made again. A plan that was streamed arrives
+/// in one piece. A result that took several attempts arrives with the first, after the time of all.
 pub struct Replay {
-    /// Gives the recorded answers, in order.
+    /// A model that gives the recorded answers, in order.
     pub model: ScriptedModel,
-    /// Tools by the recorded names, which give the recorded results.
+    /// Tools with the recorded names, which give the recorded results.
     pub toolbox: Toolbox,
 }
 
 impl Replay {
-    /// What stands in for the model and the tools of a recorded run.
+    /// Creates the replacements for the model and the tools of a recorded run.
     ///
     /// # Errors
     /// When the record names a tool twice.
@@ -71,7 +71,7 @@ fn answer(call: &ModelCall, model: &str) -> Answer {
             ChatResponse { message, usage: call.usage, stop, model: model.to_owned() }.into()
         }
         (None, Some(failure)) => {
-            // A name that is unknown here stands for an answer that cannot be read.
+            // An unknown name counts as an answer that cannot be read.
             let kind = ModelErrorKind::from_name(&failure.kind);
             let kind = kind.unwrap_or(ModelErrorKind::Response);
             ModelError::new(kind, failure.message.clone()).into()
@@ -80,19 +80,18 @@ fn answer(call: &ModelCall, model: &str) -> Answer {
     }
 }
 
-/// A tool that gives results it gave before: of the calls with the same arguments, the first that is
-/// left.
+/// A tool that gives recorded results: for a call, the first remaining one with the same arguments.
 struct RecordedTool {
     spec: ToolSpec,
     calls: Mutex<VecDeque<Taken>>,
 }
 
-/// A result that a call was given.
+/// A recorded result.
 struct Taken {
     arguments: String,
     took: Duration,
     result: Result<ToolOutput, ToolError>,
-    /// It was given up for taking too long.
+    /// Whether it was abandoned for taking too long.
     is_late: bool,
 }
 
@@ -103,7 +102,7 @@ impl Taken {
             StepResult::Error { failure } if failure.kind == FailureKind::Timeout => {
                 (Err(ToolError::permanent(failure.message.clone())), true)
             }
-            // An answer that says of itself that it failed is an answer.
+            // An answer that reports a failure is still an answer.
             StepResult::Error { failure } if failure.kind == FailureKind::Status => {
                 let structured = Some(r#"{"status":"fail"}"#.to_owned());
                 let data = Data { text: failure.message.clone(), structured };
@@ -124,7 +123,7 @@ impl Tool for RecordedTool {
         &self.spec
     }
 
-    /// The time after which the recorded call was given up; a little more for those that were not.
+    /// Returns the time after which the recorded call was abandoned; a little more for those that were not.
     fn timeout(&self, arguments: &str) -> Option<Duration> {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let call = calls.iter().find(|call| call.arguments == arguments)?;

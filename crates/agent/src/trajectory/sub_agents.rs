@@ -3,7 +3,8 @@
 use super::{CallRecord, ParentCall, Trajectory};
 
 impl Trajectory {
-    /// The runs of the sub-agents that worked for this one, in the order of the calls that had them work.
+    /// Iterates over the runs of the sub-agents that worked for this one, in the order of the calls that they
+    /// worked for.
     pub fn sub_agents(&self) -> impl Iterator<Item = &Self> {
         self.calls.iter().flat_map(|call| match call {
             CallRecord::Tool(call) => call.sub_agents.as_slice(),
@@ -11,7 +12,7 @@ impl Trajectory {
         })
     }
 
-    /// The same, to be changed.
+    /// Iterates over the same runs, for changes.
     pub fn sub_agents_mut(&mut self) -> impl Iterator<Item = &mut Self> {
         self.calls.iter_mut().flat_map(|call| match call {
             CallRecord::Tool(call) => call.sub_agents.as_mut_slice(),
@@ -19,8 +20,8 @@ impl Trajectory {
         })
     }
 
-    /// The run and all runs of sub-agents below it as records of their own, for a reader that takes one
-    /// after the other: each before those that worked for it, and those with the call in
+    /// Returns the run and all runs of sub-agents below it as separate records, for a reader that takes one
+    /// after the other: each comes before those that worked for it, which have the call in
     /// [`Situation::parent`](super::Situation::parent).
     #[must_use]
     pub fn flattened(mut self) -> Vec<Self> {

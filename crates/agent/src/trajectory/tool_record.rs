@@ -1,11 +1,11 @@
-//! A tool as a record tells it.
+//! A tool as a record holds it.
 
 use foldback_core::ToolDefinition;
 use foldback_tool::{Concurrency, Effect, Language, ToolSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A tool, with all that plans know of it.
+/// A tool, with all that plans know about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRecord {
     /// The name to call it by.
@@ -14,10 +14,10 @@ pub struct ToolRecord {
     pub description: String,
     /// The JSON schema of its arguments, as text.
     pub parameters: String,
-    /// The JSON schema of what it answers, as text, where that is known.
+    /// The JSON schema of its answers, as text, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// The server it belongs to.
+    /// The server that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The argument that a bare text is for.
@@ -26,7 +26,7 @@ pub struct ToolRecord {
     /// The languages of arguments that are code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub languages: BTreeMap<String, LanguageRecord>,
-    /// What running it does to the world.
+    /// The effect of running it on the world.
     #[serde(with = "EffectRecord")]
     pub effect: Effect,
     /// What may run beside it.

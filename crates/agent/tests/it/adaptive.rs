@@ -1,4 +1,4 @@
-//! One plan where that can be made, step by step where it cannot.
+//! The choice between one plan and going step by step.
 
 use crate::keeping::Watching;
 use crate::script::{agent, asked, conversation, full, model, running, says, task};
@@ -18,7 +18,7 @@ fn look() -> Answer {
     ToolCall::new("c", "look", "{}").into()
 }
 
-/// Works on a request; gives the report, what was asked, and each strategy that was chosen with its reason.
+/// Works on a request; returns the report, the requests, and each strategy that was chosen with its reason.
 async fn adapt(
     context: &mut dyn ContextManager,
     request: &str,
@@ -54,8 +54,8 @@ async fn op18_a_new_conversation_is_planned() {
     assert_eq!(asked(&model.requests()[0]), "How is it?", "the planner sees the request alone");
 }
 
-/// OP18: behind a conversation, a request that points back to it is not planned; one that stands by itself
-/// is, and the planner is told that there is something that it does not see, and may decline.
+/// OP18: after a conversation, a request that points back to it is not planned; one that is self-contained
+/// is, and the planner is told that there is a conversation that it does not see, and may decline.
 #[tokio::test(start_paused = true)]
 async fn op18_a_request_that_points_back_is_not_planned() {
     let mut context = full();
@@ -87,7 +87,7 @@ async fn op18_a_request_that_points_back_is_not_planned() {
     conversation(context.as_ref());
 }
 
-/// OP14, OP19: each way in which a plan turns out not to do is told to whoever watches, and is in the record
+/// OP14, OP19: each way in which a plan turns out not to work is reported to observers, and is in the record
 /// beside the choice.
 #[tokio::test(start_paused = true)]
 async fn op14_every_degradation_is_told() {
@@ -123,7 +123,7 @@ async fn op18_without_tools_nothing_is_planned() {
     assert_eq!(report.trajectory.strategy.chosen, React::NAME);
 }
 
-/// R12: what was chosen stays chosen when the run goes on, although the context holds a conversation by then.
+/// R12: the choice stays the same when the run resumes, although the context holds a conversation by then.
 #[tokio::test(start_paused = true)]
 async fn r12_a_choice_outlives_the_process() {
     let journal = Arc::new(MemoryJournal::default());

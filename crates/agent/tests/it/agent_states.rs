@@ -1,4 +1,4 @@
-//! Where a run stands: idle, running, finished, error; and how the model ends it.
+//! The states of a run: idle, running, finished, error; and how the model ends it.
 
 use crate::script::{
     Remembering, agent, conversation, full, model, running, says, task, walk, walk_by,
@@ -31,8 +31,8 @@ fn with_journal(
     running(model, Executor::new(Toolbox::new(tools).unwrap()).with_journal(journal.clone()))
 }
 
-/// OM12: a run is idle before it begins, running while it goes on and finished behind it; it begins from
-/// idle only.
+/// OM12: a run is idle before it begins, running until it ends, and finished afterwards; it begins only from
+/// idle.
 #[tokio::test(start_paused = true)]
 async fn om12_a_run_begins_from_idle_only() {
     for journal in [None, Some(Arc::new(MemoryJournal::default()) as Arc<dyn Journal>)] {
@@ -66,14 +66,14 @@ async fn om12_a_run_begins_from_idle_only() {
         assert_eq!(state, AgentState::Running);
         let AgentError::Run(RunError::InUse { run }) = again else { panic!("{again:?}") };
         assert_eq!(run, "run");
-        // What is written down nowhere is over with its run.
+        // Without a journal, the state ends with the run.
         let behind = if journal.is_some() { AgentState::Finished } else { AgentState::Idle };
         assert_eq!(agent.state("run").unwrap(), behind);
         assert_eq!(agent.state("another").unwrap(), AgentState::Idle);
     }
 }
 
-/// OM12: what is finished is not run again: it gives the same answer, and asks nobody.
+/// OM12: a finished run is not run again: it gives the same answer without a request.
 #[tokio::test(start_paused = true)]
 async fn om12_a_finished_run_is_not_run_again() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
@@ -86,7 +86,7 @@ async fn om12_a_finished_run_is_not_run_again() {
     }
 }
 
-/// OM12: asking a finished run for its answer writes nothing more down.
+/// OM12: asking a finished run for its answer records nothing.
 #[tokio::test(start_paused = true)]
 async fn om12_a_finished_run_stays_as_it_was_noted() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
@@ -102,7 +102,7 @@ async fn om12_a_finished_run_stays_as_it_was_noted() {
     assert_eq!(records, [1, 1, 1]);
 }
 
-/// OM12: of runs that begin under one name at the same moment one goes on; another leaves nothing in its
+/// OM12: of runs that begin under one name at the same moment one proceeds; the others leave nothing in its
 /// journal.
 #[test]
 fn om12_a_name_is_taken_once() {
@@ -134,7 +134,7 @@ fn om12_a_name_is_taken_once() {
     }
 }
 
-/// OM12: a run that was failed says so, and can be tried again.
+/// OM12: a failed run says so, and can be tried again.
 #[tokio::test(start_paused = true)]
 async fn om12_a_failed_run_can_be_tried_again() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
@@ -149,7 +149,7 @@ async fn om12_a_failed_run_can_be_tried_again() {
     );
 }
 
-/// OM12: out of steps, a run ends in these words, and is idle: with more steps it goes on.
+/// OM12: out of steps, a run ends with these words, and is idle: with more steps it resumes.
 #[tokio::test(start_paused = true)]
 async fn om12_a_run_out_of_steps_says_so() {
     assert_eq!(ReactSettings::default().max_steps, None);
@@ -165,8 +165,8 @@ async fn om12_a_run_out_of_steps_says_so() {
     assert_eq!((report.trajectory.outcome.told().as_str(), script.calls()), ("done", 2));
 }
 
-/// OM12: `terminate` ends the run by the model's word; what stands beside it in the message runs first,
-/// and every call has its result.
+/// OM12: `terminate` ends the run with the model's status; other calls in the message run first, and every
+/// call has its result.
 #[tokio::test(start_paused = true)]
 async fn om12_terminate_ends_the_run() {
     for (status, expected) in
@@ -186,7 +186,7 @@ async fn om12_terminate_ends_the_run() {
     }
 }
 
-/// OM12: without words, the ending says how it went; a status that there is not ends nothing.
+/// OM12: without words, the ending says how it went; an unknown status ends nothing.
 #[tokio::test(start_paused = true)]
 async fn om12_a_status_that_there_is_not_is_told() {
     let script = model([terminate("c1", "完成").into(), terminate("c2", "failure").into()]);
@@ -199,7 +199,7 @@ async fn om12_a_status_that_there_is_not_is_told() {
     assert!(matches!(report.trajectory.result(0, StepId(1)), Some(StepResult::Error { .. })));
 }
 
-/// OM12: it is offered by a setting alone; without, it is an unknown tool.
+/// OM12: it is offered only by a setting; without that, it is an unknown tool.
 #[tokio::test(start_paused = true)]
 async fn om12_terminate_is_offered_by_a_setting() {
     let names = |script: &ScriptedModel| -> Vec<String> {
@@ -214,7 +214,7 @@ async fn om12_terminate_is_offered_by_a_setting() {
     assert_eq!(names(&script), ["read", "terminate"]);
 }
 
-/// OM12: two tools of that name are refused, whosever they are.
+/// OM12: two tools of that name are refused, whoever owns them.
 #[tokio::test(start_paused = true)]
 async fn om12_nobody_else_has_a_tool_of_that_name() {
     let agent_ = agent(&model([]), vec![says("terminate", 1, "")]);

@@ -1,4 +1,4 @@
-//! Asking before calls are made.
+//! Approval of calls before they are made.
 
 use crate::toolkit::{
     Counter, answer, call, executor, failure, ms, object, options, pause, plan, result, settings,
@@ -63,7 +63,7 @@ fn paying() -> (Executor, Counter) {
     (executor([wait(), pay]), paid)
 }
 
-/// N7: nothing of a batch runs before the answer, the calls that need no approval included; then each
+/// N7: nothing of a batch runs before the answer, including the calls that need no approval; then each
 /// approved call runs once.
 #[tokio::test(start_paused = true)]
 async fn n7_the_whole_batch_waits() {
@@ -79,8 +79,8 @@ async fn n7_the_whole_batch_waits() {
     assert_eq!(paid.get(), 3);
 }
 
-/// N7: batches that need no approval go on while a question is open; those that need it are asked
-/// about together in the next one.
+/// N7: batches that need no approval proceed while a question is open; those that need it are asked about
+/// together in the next one.
 #[tokio::test(start_paused = true)]
 async fn n7_other_batches_go_on() {
     let (executor, _) = paying();
@@ -118,8 +118,8 @@ async fn n7_a_refused_call_is_not_executed() {
     assert_eq!(paid.get(), 1);
 }
 
-/// N7: arguments may be changed; what was called is recorded, and what does not fit the tool is not
-/// called.
+/// N7: arguments may be changed; the actual call is recorded, and arguments that do not fit the tool are
+/// not called.
 #[tokio::test(start_paused = true)]
 async fn n7_arguments_may_be_changed() {
     let (executor, paid) = paying();
@@ -155,7 +155,7 @@ async fn n7_arguments_may_be_changed() {
     assert_eq!(called, [r#"{"amount":5}"#]);
 }
 
-/// N7: a question that nobody answers expires; so does one whose answer is no answer.
+/// N7: a question that nobody answers expires; so does one whose answer is unusable.
 #[tokio::test(start_paused = true)]
 async fn n7_questions_expire() {
     struct Odd;
@@ -182,8 +182,8 @@ async fn n7_questions_expire() {
     assert_eq!(paid.get(), 0);
 }
 
-/// N7, R12: a run that is killed while it waits asks again; what was decided before is not asked
-/// again, and runs once.
+/// N7, R12: a run that is killed while it waits asks again; earlier decisions are not asked for again, and
+/// their calls run once.
 #[tokio::test(start_paused = true)]
 async fn n7_a_killed_run_asks_again_and_runs_once() {
     let (executor, paid) = paying();
@@ -211,7 +211,7 @@ async fn n7_a_killed_run_asks_again_and_runs_once() {
     assert_eq!(answer(&outcome, 4), "{}");
 }
 
-/// N7, R12: what was approved and had not begun when the run was killed begins without a question.
+/// N7, R12: a call that was approved but had not begun when the run was killed begins without a question.
 #[tokio::test(start_paused = true)]
 async fn n7_an_approval_outlives_the_run() {
     let (executor, paid) = paying();
@@ -230,7 +230,7 @@ async fn n7_an_approval_outlives_the_run() {
     assert_eq!((paid.get(), answer(&outcome, 2)), (1, "{}"));
 }
 
-/// N7: who is asked may decide by the arguments what needs asking.
+/// N7: the approver may decide by the arguments which calls need approval.
 #[tokio::test(start_paused = true)]
 async fn n7_what_needs_asking_may_depend_on_the_arguments() {
     struct Careful(Person);
@@ -258,8 +258,8 @@ async fn n7_what_needs_asking_may_depend_on_the_arguments() {
     assert_eq!(failure(&outcome, 2).0, FailureKind::Denied);
 }
 
-/// N7, OP16: a refused `fail_fast` step calls off what was approved beside it: nothing is called after
-/// it was reported as skipped.
+/// N7, OP16: a refused `fail_fast` step cancels the calls that were approved beside it: nothing is called
+/// after it was reported as skipped.
 #[tokio::test(start_paused = true)]
 async fn n7_a_refusal_may_call_off_its_batch() {
     let (executor, paid) = paying();
@@ -317,7 +317,7 @@ async fn n7_changed_arguments_have_their_own_key() {
     assert_ne!(five, change(r#"{"amount":6}"#).await);
 }
 
-/// N7, OP8: what was approved is not asked about again because the plan is being written once more.
+/// N7, OP8: an approved call is not asked about again when the plan is written once more.
 #[tokio::test(start_paused = true)]
 async fn n7_an_approval_outlives_a_streamed_run() {
     let (executor, paid) = paying();
@@ -335,7 +335,7 @@ async fn n7_an_approval_outlives_a_streamed_run() {
     assert_eq!((person.asked(), paid.get()), (vec![vec![2]], 1));
 }
 
-/// N7: a refusal is no reason for a new plan, which would only go round it.
+/// N7: a refusal is no reason for a new plan, which would only circumvent it.
 #[tokio::test(start_paused = true)]
 async fn n7_a_refusal_wants_no_new_plan() {
     let (executor, _) = paying();
@@ -345,7 +345,7 @@ async fn n7_a_refusal_wants_no_new_plan() {
     assert_eq!(outcome.trace.to_string(), "   0.010 s  step1 failed\n");
 }
 
-/// N7, B3: whoever panics when asked whether to be asked is asked.
+/// N7, B3: an approver that panics at the question whether a call needs approval is asked to approve it.
 #[tokio::test(start_paused = true)]
 async fn n7_a_panic_is_a_question() {
     struct Odd(Person);

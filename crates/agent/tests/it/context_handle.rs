@@ -1,4 +1,4 @@
-//! The way of a tool to the context of the loop that calls it.
+//! The handle of a tool to the context of the loop that calls it.
 
 use crate::keeping::Keeping;
 use crate::script::{agent, full, model, task, texts};
@@ -29,7 +29,7 @@ fn adding(name: &'static str, items: usize) -> Arc<dyn Tool> {
     })
 }
 
-/// TD4: tools that run at once both use the context of their loop, and disturb each other in nothing.
+/// TD4: tools that run at the same time both use the context of their loop, without disturbing each other.
 #[tokio::test(start_paused = true)]
 async fn td4_tools_beside_each_other_share_the_context_of_their_loop() {
     let calls = vec![ToolCall::new("c1", "left", "{}"), ToolCall::new("c2", "right", "{}")];
@@ -80,7 +80,7 @@ async fn td4_a_handle_that_outlives_its_loop_is_an_error() {
     assert!(error.to_string().contains("has ended"), "{error}");
 }
 
-/// TD4: what a tool began goes on between the turns of its loop.
+/// TD4: work that a tool began continues between the turns of its loop.
 #[tokio::test(start_paused = true)]
 async fn td4_a_handle_is_good_between_turns() {
     let begin = tool(spec("begin", Effect::ReadOnly), |_, call| async move {
@@ -101,7 +101,8 @@ async fn td4_a_handle_is_good_between_turns() {
     assert_eq!(context.todo().as_str(), "task");
 }
 
-/// TD4: a tool whose change of the list panics is told so; its loop goes on, and the list is as it was.
+/// TD4: a tool whose change of the list panics receives an error; its loop continues, and the list is
+/// unchanged.
 #[tokio::test(start_paused = true)]
 async fn td4_a_change_that_panics_is_an_error() {
     let change = tool(spec("change", Effect::ReadOnly), |_, call| async move {

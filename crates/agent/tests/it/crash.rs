@@ -1,4 +1,4 @@
-//! A process that is killed by the system, and another one that goes on with its run.
+//! A process that is killed by the system, and another one that resumes its run.
 
 use crate::resume::{SHAPES, ended, fifty, step_of};
 use crate::toolkit::{Counter, executor, milliseconds, ms, options, plan, settings, spec, tool};
@@ -22,12 +22,12 @@ const STUCK: &str = "FOLDBACK_TEST_STUCK";
 /// How many calls run at once.
 const WORKERS: usize = 4;
 
-/// From which of its calls on a process gets no further: those wait until it is killed.
+/// The first of its calls that a process does not complete: from there on calls wait until it is killed.
 const STUCK_FROM: [usize; 4] = [8, 13, 18, 23];
 
-/// R12: a process that runs 50 calls is killed again and again, each time while calls are under way.
-/// No call with a recorded result is made a second time; effects whose outcome is unknown are never
-/// repeated, and are one a worker at most.
+/// R12: a process that runs 50 calls is killed repeatedly, each time while calls are in progress. No call
+/// with a recorded result is made a second time; effects whose outcome is unknown are never repeated, and
+/// there is at most one per worker.
 #[test]
 fn r12_a_killed_process_repeats_nothing() {
     for shape in SHAPES {
@@ -127,7 +127,7 @@ fn spawn(shape: &str, effect: Effect, folder: &Path, stuck_from: usize) -> Child
         .unwrap()
 }
 
-/// Runs the plan, or goes on with it. Does something only as a child.
+/// Runs the plan, or resumes it. Does something only as a child.
 #[tokio::test]
 async fn worker() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };

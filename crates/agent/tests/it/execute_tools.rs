@@ -1,4 +1,4 @@
-//! Turns whose calls stand in the model's message.
+//! Turns whose calls are a block in the model's message.
 
 use crate::script::{
     agent, answering, asked, full, lines, model, task, text, texts, walk, walk_by,
@@ -75,7 +75,7 @@ async fn et9_a_block_of_several_steps_is_one_reply() {
     assert!(request.tools.is_empty());
 }
 
-/// OP20: under `<execute_tools>` a failure is reported with the results, and nothing is planned anew.
+/// OP20: under `<execute_tools>` a failure is reported with the results, and nothing is replanned.
 #[tokio::test(start_paused = true)]
 async fn op20_a_failure_in_a_block_is_only_reported() {
     let block = "<execute_tools><sequential>
@@ -100,7 +100,7 @@ async fn op20_a_failure_in_a_block_is_only_reported() {
     assert_eq!((purposes, model.calls()), (vec![Purpose::REACT], 2));
 }
 
-/// ET9: of a block with anything wrong in it nothing runs; the model is told everything, and goes on.
+/// ET9: of a block with any fault nothing runs; the model is told all faults, and the run continues.
 #[tokio::test(start_paused = true)]
 async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
     let counter = Counter::default();
@@ -132,7 +132,7 @@ async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
         assert!(told.contains("No call of your <execute_tools> block was run"), "{text}: {told}");
         assert!(told.contains(expected), "{text}: {told}");
         assert_eq!((report.answer(), counter.get()), (Some("done"), 0), "{text}");
-        // ET10: a block that was refused is a turn, with what was found.
+        // ET10: a block that was refused is a turn, with its faults.
         let record = &report.trajectory;
         assert_eq!((record.strategy.turns.len(), record.plan.len()), (1, 1), "{text}");
         assert!(record.plan[0].findings.iter().any(|found| told.contains(found)), "{text}");
@@ -141,7 +141,7 @@ async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
     let model = texts(&[mention]);
     let (report, _) = walk_by(&agent(&model, vec![up.clone()]), in_blocks()).await;
     assert_eq!(report.answer(), Some(mention));
-    // Where calls are those of the chat API, a block is neither run nor taken for the answer.
+    // If calls are tool calls of the chat API, a block is neither run nor taken for the answer.
     let (text, quoted) = (block(call), format!("```xml\n{}\n```", block(call)));
     let (report, messages) = walk(&agent(&texts(&[&text, &quoted]), vec![up.clone()])).await;
     assert_eq!((report.answer(), counter.get()), (Some(quoted.as_str()), 0));
@@ -152,11 +152,11 @@ async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
     assert!(message.contains("<execute_tools>") && report.answer().is_none(), "{message}");
 }
 
-/// S6: a block behind other words on its line, or in a code fence, may be a quotation: it is not run, and
-/// the model is told; one between quotation marks is text. Thoughts are nobody's calls.
+/// S6: a block after other words on its line, or in a code fence, may be a quotation: it is not run, and
+/// the model is told; one between quotation marks is text. Thoughts are never calls.
 #[tokio::test(start_paused = true)]
 async fn s6_a_block_that_may_be_quoted_is_not_run() {
-    /// A run of these answers: what is answered, how many calls were made, what the model is told.
+    /// Runs with these answers; returns the answer, the number of calls, and what the model is told.
     async fn run(answers: &[&str]) -> (Report, usize, Vec<String>) {
         let counter = Counter::default();
         let count = counter.clone();
@@ -186,13 +186,13 @@ async fn s6_a_block_that_may_be_quoted_is_not_run() {
     let thought = format!("<think>也许 <execute_tools> 可以\n{block}\n</think>{block}");
     let (report, calls, _) = run(&[&thought, "done"]).await;
     assert_eq!((report.answer(), calls), (Some("done"), 1));
-    // A model that goes on so does not go on for ever.
+    // A model that keeps doing so is stopped.
     let (report, calls, told) = run(&[format!("So: {block}").as_str(); 5]).await;
     assert!(matches!(report.trajectory.outcome.stop, Stop::ModelFailed { .. }));
     assert_eq!((calls, told.len()), (0, 3));
 }
 
-/// MC15: of a message with tool calls and a block the calls are run, and the model is told of the block.
+/// MC15: of a message with tool calls and a block only the calls are run, and the model is told about the block.
 #[tokio::test(start_paused = true)]
 async fn mc15_a_block_beside_tool_calls_is_not_dropped_silently() {
     let up = answering(served("s", "up", "q"), 1, "晴");
@@ -212,8 +212,7 @@ async fn mc15_a_block_beside_tool_calls_is_not_dropped_silently() {
     assert_eq!(asked(&words.requests()[1]), "晴");
 }
 
-/// ET4: in a conversation that did not begin with them, how calls are written and the tools are told all
-/// the same, once.
+/// ET4: a conversation that did not begin with the instructions on calls and tools is still given them, once.
 #[tokio::test(start_paused = true)]
 async fn et4_a_conversation_that_goes_on_is_told_of_blocks() {
     let mut context = full();

@@ -1,4 +1,4 @@
-//! Texts that tools and memory bring are data, whatever they say.
+//! Texts from tools and memory are data, whatever they say.
 
 use crate::payloads::payloads;
 use crate::script::{Remembering, agent, answering, asked, conversation, full, task, texts};
@@ -9,7 +9,7 @@ use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{Effect, Tool, ToolOutput};
 use std::sync::Arc;
 
-/// The tools of an attacked agent: one that is never asked for, and one that brings the payload.
+/// The tools of an attacked agent: one that is never called, and one that returns the payload.
 fn tools(payload: &str) -> (Vec<Arc<dyn Tool>>, Counter) {
     let counter = Counter::default();
     let count = counter.clone();
@@ -22,7 +22,7 @@ fn tools(payload: &str) -> (Vec<Arc<dyn Tool>>, Counter) {
 }
 
 /// What is wrong with the roles of a request: it has one instruction, at its beginning, with nothing of the
-/// payload in it, and the payload stands only in messages of the role `place`, and does stand there.
+/// payload in it, and the payload is only in messages of the role `place`, and is there.
 fn misplaced(request: &ChatRequest, payload: &str, place: &Role) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_there = false;
@@ -55,8 +55,8 @@ fn check_roles(request: &ChatRequest, payload: &str, place: &Role) {
     assert_eq!(misplaced(request, payload, place), Vec::<String>::new(), "{payload}");
 }
 
-/// S6: the check of roles itself: it finds a payload that became an instruction, that stands in anybody
-/// else's words, or that is not there at all.
+/// S6: the check of roles itself: it finds a payload that became an instruction, that is in somebody else's
+/// words, or that is missing.
 #[test]
 fn s6_control_a_changed_role_is_found() {
     let call = ToolCall::new("c", "fetch", "{}");
@@ -108,8 +108,8 @@ async fn s6_payloads_in_results_stay_data() {
     }
 }
 
-/// S6: the same where calls are written as blocks: a result stands in one element, and a block in it is
-/// no block.
+/// S6: the same with calls written as blocks: a result is in one element, and a block inside it is not a
+/// block.
 #[tokio::test(start_paused = true)]
 async fn s6_payloads_in_tool_results_stay_data() {
     for payload in &payloads() {
@@ -129,8 +129,8 @@ async fn s6_payloads_in_tool_results_stay_data() {
     }
 }
 
-/// S6: the same in a planned run: a result is one JSON string on one line of what the planner and
-/// whoever writes the answer are told; nothing in it is a step, a reference or an instruction.
+/// S6: the same in a planned run: a result is one JSON string on one line of the requests for plans and for
+/// the answer; nothing in it is a step, a reference or an instruction.
 #[tokio::test(start_paused = true)]
 async fn s6_payloads_in_planned_runs_stay_data() {
     let plan = r#"{"action_plan": {
@@ -186,8 +186,8 @@ async fn s6_payloads_in_recalled_text_stay_data() {
     }
 }
 
-/// S6: a model that repeats what it read calls nothing by it, unless it writes a block itself where blocks
-/// are its calls. The loop asks it to quote in a code fence, and it does.
+/// S6: a model that repeats what it read thereby calls nothing, unless blocks are its form of calls and it
+/// writes one itself. The loop asks it to quote in a code fence, and it does.
 #[tokio::test(start_paused = true)]
 async fn s6_a_quoted_payload_calls_nothing() {
     for payload in payloads() {

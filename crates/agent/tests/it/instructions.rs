@@ -4,8 +4,8 @@ use crate::script::{agent, full, task, texts};
 use foldback_agent::React;
 use foldback_core::{Message, Role};
 
-/// OM12: an agent's instructions stand in each request: they are not added where the conversation began with
-/// them, among others too; a sentence that merely contains them says something else.
+/// OM12: an agent's instructions are in each request: they are not added if the conversation began with them,
+/// even among others; a sentence that merely contains them means something else.
 #[tokio::test]
 async fn om12_an_agent_has_its_instructions_in_any_conversation() {
     let system_prompt = "Answer in Chinese.\n只说中文。";

@@ -71,7 +71,7 @@ fn r12_records_come_back() {
     assert_eq!(journal.records("run").unwrap(), records());
     assert_eq!(journal.records("另一个").unwrap(), records());
     assert_eq!(journal.records("none").unwrap(), []);
-    // It goes on where it stood.
+    // It continues where it was.
     journal.append("run", &records()[0]).unwrap();
     assert_eq!(journal.records("run").unwrap().len(), records().len() + 1);
 
@@ -83,7 +83,7 @@ fn r12_records_come_back() {
     assert_eq!(memory.records("none").unwrap(), []);
 }
 
-/// R12: cut anywhere, a journal opens with the records that are whole, and goes on.
+/// R12: cut anywhere, a journal opens with the intact records, and accepts more.
 #[test]
 fn r12_a_torn_end_is_cut_off() {
     let dir = tempdir().unwrap();
@@ -100,7 +100,7 @@ fn r12_a_torn_end_is_cut_off() {
     for length in (0..whole.len()).filter(|length| length % 17 == 0 || near_an_end(length)) {
         fs::write(&path, &whole[..length]).unwrap();
         let journal = FileJournal::open(&path).unwrap();
-        // The first line is no record.
+        // The first line is not a record.
         let kept = line_ends.iter().filter(|end| **end <= length).count().saturating_sub(1);
         assert_eq!(journal.records("run").unwrap(), records()[..kept], "cut at {length}");
         journal.append("run", &records()[kept]).unwrap();
@@ -174,7 +174,7 @@ fn r12_another_file_is_refused_and_left_alone() {
     }
 }
 
-/// R12: two runs of a program cannot share a journal; the second is told at once.
+/// R12: two runs of a program cannot share a journal; the second fails at once.
 #[test]
 fn r12_a_journal_is_locked() {
     let dir = tempdir().unwrap();
@@ -186,7 +186,7 @@ fn r12_a_journal_is_locked() {
     FileJournal::open(&path).unwrap();
 }
 
-/// R12: what cannot be opened is said with its path.
+/// R12: the error for a file that cannot be opened has its path.
 #[test]
 fn r12_a_journal_that_cannot_be_made_names_its_path() {
     let path = PathBuf::from("/nonexistent/日志.jsonl");
@@ -205,7 +205,7 @@ fn r12_a_journal_is_for_its_owner_alone() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// R12: calls that want to be durable at once share a sync, and all of them get one.
+/// R12: calls that need durability at the same time share a sync, and all of them are covered.
 #[tokio::test]
 async fn r12_syncs_are_shared() {
     let dir = tempdir().unwrap();

@@ -13,7 +13,7 @@ fn notes(of: &[u32]) -> Vec<Record> {
     of.iter().copied().map(note).collect()
 }
 
-/// Adds two records behind what is whole, and looks for everything, in this life and the next.
+/// Appends two records after the intact part, and looks for all records, in this process and the next.
 #[track_caller]
 fn goes_on(path: &Path, a: &[u32], b: &[u32]) {
     let journal = FileJournal::open(path).unwrap();
@@ -28,8 +28,8 @@ fn goes_on(path: &Path, a: &[u32], b: &[u32]) {
     check(&FileJournal::open(path).unwrap());
 }
 
-/// R12: what is added behind a torn end stands where it is looked for, wherever the line is torn; each run
-/// finds its own records, and they are the same in the next life.
+/// R12: records that are appended after a torn end are found, wherever the line is torn; each run finds its
+/// own records, and they are the same in the next process.
 #[test]
 fn r12_records_behind_a_torn_end_are_found() {
     let folder = tempdir().unwrap();
@@ -52,7 +52,7 @@ fn r12_records_behind_a_torn_end_are_found() {
     }
 }
 
-/// R12: of a file that is something else, the beginning is told, and no more.
+/// R12: the error for a foreign file shows its beginning, and no more.
 #[test]
 fn r12_of_another_file_the_beginning_is_told() {
     let folder = tempdir().unwrap();

@@ -25,7 +25,7 @@ fn names(script: &ScriptedModel) -> Vec<String> {
     script.requests()[0].tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-/// OM14: a long result is cut between characters, and says how to read the rest, which is there whole.
+/// OM14: a long result is cut between characters, and says how to read the rest, which is complete.
 #[tokio::test(start_paused = true)]
 async fn om14_a_long_result_is_cut_with_a_way_to_all_of_it() {
     // Characters of one to four bytes, joined ones among them.
@@ -71,7 +71,7 @@ async fn om14_a_long_result_is_cut_with_a_way_to_all_of_it() {
     assert_eq!(data.text, text);
 }
 
-/// OM14: a part in the middle says where it stands.
+/// OM14: a part in the middle says where it is from.
 #[tokio::test(start_paused = true)]
 async fn om14_reading_on_says_where_it_is() {
     let text = "天地玄黄宇宙洪荒".repeat(5);
@@ -81,7 +81,7 @@ async fn om14_reading_on_says_where_it_is() {
     assert_eq!(messages[4].text(), "宙洪荒天地玄黄宇\n[… characters 5 to 13 of 40 …]");
 }
 
-/// OM14: what just fits is whole, in every script.
+/// OM14: a result that just fits is whole, in every script.
 #[tokio::test(start_paused = true)]
 async fn om14_what_fits_is_whole() {
     for text in ["雨".repeat(10), "0123456789".to_owned(), "👩‍👩‍👧".repeat(2)] {
@@ -92,8 +92,8 @@ async fn om14_what_fits_is_whole() {
     }
 }
 
-/// OM14: a policy that looks back by tools of its own is given the result whole: it offloads by itself,
-/// and nothing is cut twice. Without the setting nobody's is cut.
+/// OM14: a policy with tools to look back is given the whole result: it offloads by itself, and nothing is cut
+/// twice. Without the setting no result is cut.
 #[tokio::test(start_paused = true)]
 async fn om14_a_policy_that_looks_back_itself_is_given_all() {
     let text = "长".repeat(20_000);
@@ -109,7 +109,7 @@ async fn om14_a_policy_that_looks_back_itself_is_given_all() {
     assert_eq!(shown(full().as_mut(), ReactSettings::default()).await, text);
 }
 
-/// OM14, R12: a run that goes on after it was killed has the results that it was shown a part of.
+/// OM14, R12: a run that resumes after a kill still has the results of which it was shown a part.
 #[tokio::test(start_paused = true)]
 async fn om14_a_run_that_goes_on_reads_on() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());

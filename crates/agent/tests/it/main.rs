@@ -1,4 +1,4 @@
-//! What the agent promises, from outside.
+//! Tests of the public behaviour of the agent.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
 

@@ -1,4 +1,4 @@
-//! What a policy has done beside the loop.
+//! The background work of a policy.
 
 use crate::script::{agent, model, task};
 use crate::toolkit::{spec, tool};
@@ -30,7 +30,7 @@ impl Stage {
         self.changed.notify_all();
     }
 
-    /// Waits for a number that comes before long.
+    /// Waits for a number that is reached soon.
     #[track_caller]
     fn wait(&self, number: u64) {
         let reached = self.reached.lock().unwrap();
@@ -40,7 +40,7 @@ impl Stage {
     }
 }
 
-/// What a compressor and a tool know of each other.
+/// The state that a compressor and a tool share.
 #[derive(Default)]
 struct Meeting {
     /// The last step whose folding has begun.
@@ -49,7 +49,7 @@ struct Meeting {
     calling: Stage,
 }
 
-/// Folds a step, once the call of the next one has begun; where it is slow, only the first.
+/// Folds a step once the call of the next one has begun; if it is slow, only the first.
 struct Writer {
     meeting: Arc<Meeting>,
     is_slow: bool,
@@ -106,7 +106,7 @@ async fn run(meeting: &Arc<Meeting>, is_slow: bool) -> (Report, Task, Arc<Script
     let agent = agent(&model, vec![work(meeting, !is_slow)]);
     let task = task("Work on.");
     let report = agent.run(&React::default(), context.as_mut(), &task).await.unwrap();
-    // What is still being folded comes to its end after the run, and hurts nobody.
+    // Folding that is still in progress ends after the run, and does no harm.
     meeting.calling.reach(CALLS + 2);
     assert_eq!(report.answer(), Some("done"));
     assert_eq!(report.trajectory.tool_calls().count() as u64, CALLS);
@@ -118,8 +118,8 @@ fn remembered(model: &ScriptedModel) -> String {
     model.requests().last().unwrap().messages[1].text().into_owned()
 }
 
-/// CX2, CX11: while a tool runs, the step before it is folded: each waits until the other has begun, which no
-/// loop survives that does one after the other. What the policy asks a model for is paid for.
+/// CX2, CX11: while a tool runs, the step before it is folded: each waits until the other has begun, so a
+/// sequential loop would never end. The policy's own requests to a model are charged.
 #[tokio::test]
 async fn cx2_a_step_is_folded_while_the_next_tool_runs() {
     let meeting = Arc::new(Meeting::default());
@@ -129,8 +129,8 @@ async fn cx2_a_step_is_folded_while_the_next_tool_runs() {
     assert!(spent.model_calls > CALLS + 1 && spent.usage.input > 70_000, "{spent:?}");
 }
 
-/// CX3: a compressor that does not come to its end holds nothing up: the run ends before it does, and the
-/// model is told what is not in the memory yet, and shown it as it was.
+/// CX3: a compressor that never ends delays nothing: the run ends before it does, and the model is told
+/// what is not in the memory yet, and shown it in its original form.
 #[tokio::test]
 async fn cx3_the_loop_waits_for_no_compressor() {
     let meeting = Arc::new(Meeting::default());

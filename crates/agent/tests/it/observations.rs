@@ -1,4 +1,4 @@
-//! What goes wrong with a call is an observation, never the end of the run.
+//! A failing call is an observation, never the end of the run.
 
 use crate::script::{agent, fails, model, says, walk};
 use foldback_core::{Message, Role, ToolCall};
@@ -9,8 +9,8 @@ fn results(messages: &[Arc<Message>]) -> Vec<String> {
     results.map(|message| message.text().into_owned()).collect()
 }
 
-/// OM16: an unknown tool, arguments that are no JSON and a tool's error are results of their calls, in
-/// their places; what stands beside them runs, and the run goes on.
+/// OM16: an unknown tool, arguments that are not JSON and a tool's error are results of their calls, in
+/// their places; the calls beside them run, and the run continues.
 #[tokio::test(start_paused = true)]
 async fn om16_what_goes_wrong_is_observed() {
     let calls = vec![

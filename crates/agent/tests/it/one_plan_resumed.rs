@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const NOTHING_MORE: &str = r#"{"action_plan": {}}"#;
 
-/// A run that is gone through in several lives.
+/// A run over several processes.
 struct Lives {
     journal: Arc<MemoryJournal>,
     tools: Vec<Arc<dyn Tool>>,
@@ -21,7 +21,7 @@ impl Lives {
         Self { journal: Arc::default(), tools, step_by_step: false }
     }
 
-    /// One life: with these answers, killed after ten seconds.
+    /// One process: with these answers, killed after ten seconds.
     async fn live(
         &self,
         answers: impl IntoIterator<Item = Answer>,
@@ -60,7 +60,7 @@ fn counted(name: &str, effect: Effect) -> (Arc<dyn Tool>, Counter) {
     (tool, counter)
 }
 
-/// R12, OP14: an answer that could not be read is an answer: the repair that followed is found again.
+/// R12, OP14: an unreadable answer is recorded: the repair that followed is found again.
 #[tokio::test(start_paused = true)]
 async fn r12_a_repair_is_found_again() {
     let (act, count) = counted("a", Effect::Effectful);
@@ -74,8 +74,8 @@ async fn r12_a_repair_is_found_again() {
     assert_eq!(text(&report, 1), r#"{"q":"沈阳"}"#);
 }
 
-/// R12, OP8: killed while a plan was being written, what had begun by then is a fact, and what is still
-/// to do is planned beside it, however often the run is killed again.
+/// R12, OP8: if a run was killed while a plan was being written, the steps that had started are facts, and the
+/// remaining work is planned beside them, however often the run is killed again.
 #[tokio::test(start_paused = true)]
 async fn r12_a_plan_that_broke_off_is_gone_on_from() {
     let (look, count) = counted("look", Effect::ReadOnly);
@@ -95,7 +95,7 @@ async fn r12_a_plan_that_broke_off_is_gone_on_from() {
         assert!(told.contains(part), "{part}\nin\n{told}");
     }
 
-    // Another model plans otherwise; with the step that ran written again, or not.
+    // Another model plans differently, with the step that ran written again, or not.
     let other = r#"{"action_plan": {"step2": {"function": "look", "args": {"q": "$$step1.result.q$$二"}, "dependence": [1]}}}"#;
     let (_, report) = run.live([other.into(), never()]).await;
     assert_eq!((report.is_none(), count.get()), (true, 2));
@@ -105,7 +105,7 @@ async fn r12_a_plan_that_broke_off_is_gone_on_from() {
     assert_eq!(text(&report, 2), r#"{"q":"一二"}"#);
 }
 
-/// R12, OP8: killed at the repair of a streamed plan of which some steps had begun.
+/// R12, OP8: killed at the repair of a streamed plan of which some steps had started.
 #[tokio::test(start_paused = true)]
 async fn r12_a_streamed_plan_is_repaired_after_a_kill() {
     for killed_at in [1, 2] {
@@ -126,8 +126,7 @@ async fn r12_a_streamed_plan_is_repaired_after_a_kill() {
     }
 }
 
-/// R12, OP10, OP20: what failed beside a new plan after that was taken neither changes the plan nor is it
-/// forgotten.
+/// R12, OP10, OP20: a failure after a new plan was accepted neither changes that plan nor is forgotten.
 #[tokio::test(start_paused = true)]
 async fn r12_failures_beside_a_new_plan_are_told_after_a_kill() {
     let first = r#"{"action_plan": {
@@ -161,8 +160,7 @@ async fn r12_failures_beside_a_new_plan_are_told_after_a_kill() {
     );
 }
 
-/// R12: a run step by step that was killed asks and calls nothing twice, whatever the next model would
-/// have said.
+/// R12: a killed step-by-step run repeats no request and no call, whatever the next model would have said.
 #[tokio::test(start_paused = true)]
 async fn r12_a_killed_run_step_by_step_goes_on() {
     use foldback_core::ToolCall;
@@ -182,7 +180,7 @@ async fn r12_a_killed_run_step_by_step_goes_on() {
     assert_eq!((report.unwrap().answer(), model.calls()), (Some("done"), 0));
 }
 
-/// R12, OP14: a run that was killed after it had gone on step by step comes there again.
+/// R12, OP14: a run that was killed after it had continued step by step reaches that point again.
 #[tokio::test(start_paused = true)]
 async fn r12_a_degraded_run_goes_on() {
     use foldback_core::ToolCall;

@@ -1,4 +1,4 @@
-//! What models are told in a planned run: instructions, steps, failures, and the conversation after it.
+//! The texts for models in a planned run: instructions, steps, failures, and the conversation after it.
 
 use crate::script::{
     agent, answering, asked, conversation, fails, full, model, plan_and_run, plan_and_run_by,
@@ -53,8 +53,8 @@ fn observations(context: &dyn ContextManager) -> BTreeMap<String, (String, Strin
     calls.map(|call| (call.id.to_string(), (call.arguments.clone(), told(&call.id)))).collect()
 }
 
-/// MC15: what failed before it was called, what was refused and what was skipped stays in the
-/// conversation as a call with its observation.
+/// MC15: steps that failed before they were called, were refused or skipped stay in the conversation as calls
+/// with their observations.
 #[tokio::test(start_paused = true)]
 async fn mc15_failures_refusals_and_skips_stay_as_calls() {
     let plan = r#"{"action_plan": {
@@ -84,7 +84,7 @@ async fn mc15_failures_refusals_and_skips_stay_as_calls() {
     }
 }
 
-/// OP11, OP17: what a person refused is no failure to be gone round, and the planner is told so.
+/// OP11, OP17: a person's refusal is not a failure to circumvent, and the planner is told so.
 #[tokio::test(start_paused = true)]
 async fn op11_a_refused_call_is_not_planned_round() {
     let plan = r#"{"action_plan": {
@@ -101,7 +101,7 @@ async fn op11_a_refused_call_is_not_planned_round() {
     assert_eq!(calls(&report, Purpose::REPLAN), 1);
 }
 
-/// OP12: the planner is told that running and planned steps go on without it.
+/// OP12: the planner is told that running and planned steps continue without it.
 #[tokio::test(start_paused = true)]
 async fn op12_running_and_planned_steps_are_not_asked_for_again() {
     let plan = r#"{"action_plan": {
@@ -125,8 +125,8 @@ async fn op12_running_and_planned_steps_are_not_asked_for_again() {
     }
 }
 
-/// OP1, OP13: the planner is told its bounds, the languages of code and which tools see everything; what
-/// it is told of references in code is what happens.
+/// OP1, OP13: the planner is told its limits, the languages of code and which tools see everything; references
+/// in code work as it is told.
 #[tokio::test(start_paused = true)]
 async fn op1_the_planner_is_told_what_holds() {
     let python = spec("python", Effect::ReadOnly)
@@ -154,7 +154,7 @@ async fn op1_the_planner_is_told_what_holds() {
     assert_eq!(arguments["code"], example, "the example of the instructions is true");
 }
 
-/// ET1, ET7: what the instructions of blocks say of tools without a server, and of escaping, is true.
+/// ET1, ET7: the instructions of blocks on tools without a server, and on escaping, are true.
 #[tokio::test(start_paused = true)]
 async fn et7_the_instructions_of_blocks_are_true() {
     let echo = spec("tool_c", Effect::ReadOnly).with_primary("q");
@@ -170,8 +170,8 @@ async fn et7_the_instructions_of_blocks_are_true() {
     assert!(told.contains(r#"<data>{"q":"a &lt; b &amp;&amp; 晴"}</data>"#), "{told}");
 }
 
-/// OP12, OP17, S10: what the model is told of the steps has one bound, whatever is long in them and
-/// however many there are; what is left out is counted.
+/// OP12, OP17, S10: the text on the steps has one limit, whatever is long in them and however many there are;
+/// omissions are counted.
 #[tokio::test(start_paused = true)]
 async fn op12_three_hundred_steps_fit_into_the_budget() {
     let long = "西湖的雨，word ".repeat(300);
@@ -196,7 +196,7 @@ async fn op12_three_hundred_steps_fit_into_the_budget() {
             assert!(tokens < budget + 300, "{tokens} of {budget}");
             assert!(tokens > budget / 2, "{tokens} of {budget}: it is made use of");
             assert!(told.contains(r#""steps":"step1 to step"#), "{told}");
-            // Each step is told, by itself or with others.
+            // Each step is mentioned, by itself or with others.
             let lines = told.lines().filter_map(|line| line.strip_prefix('{'));
             let lines: Vec<serde_json::Value> =
                 lines.map(|line| serde_json::from_str(&format!("{{{line}")).unwrap()).collect();
@@ -213,7 +213,7 @@ async fn op12_three_hundred_steps_fit_into_the_budget() {
     }
 }
 
-/// OP12: of an error there is nothing whole to refer to, so its mark names nothing.
+/// OP12: there is no complete result of an error to refer to, so its mark names none.
 #[tokio::test(start_paused = true)]
 async fn op12_a_long_error_is_cut_without_a_reference() {
     let broken = tool(spec("f", Effect::ReadOnly), |_, _| async {
@@ -231,7 +231,7 @@ async fn op12_a_long_error_is_cut_without_a_reference() {
     assert!(!asked.contains("$$step1.result$$"), "{asked}");
 }
 
-/// A plan of steps with a long argument each; one of them, in the middle, calls a tool that is none.
+/// A plan of steps with a long argument each; one of them, in the middle, calls an unknown tool.
 fn long_plan(steps: usize) -> String {
     let steps = (1..=steps).map(|n| {
         let tool = if n == steps / 2 { "aa" } else { "a" };
@@ -243,7 +243,7 @@ fn long_plan(steps: usize) -> String {
     format!(r#"{{"action_plan": {{{}}}}}"#, steps.collect::<Vec<_>>().join(",\n"))
 }
 
-/// OP14: whoever repairs a plan sees it whole; of a very long one, the steps that are to blame.
+/// OP14: the request for a repair shows the plan whole; of a very long one, the faulty steps.
 #[tokio::test(start_paused = true)]
 async fn op14_a_repair_sees_what_it_repairs() {
     for (steps, is_whole) in [(100, true), (400, false)] {
@@ -260,7 +260,7 @@ async fn op14_a_repair_sees_what_it_repairs() {
     }
 }
 
-/// OP14, S10: hundreds of findings are not told one by one.
+/// OP14, S10: hundreds of findings are not listed one by one.
 #[tokio::test(start_paused = true)]
 async fn op14_findings_have_a_bound() {
     let steps: Vec<String> = (1..=900)
@@ -274,7 +274,7 @@ async fn op14_findings_have_a_bound() {
     assert!(asked.contains("step1:") && asked.contains("more\n"), "{asked}");
 }
 
-/// OP17: an answer that was cut off is asked for once more, with room; what is cut again says so.
+/// OP17: an answer that was cut off is requested once more, with more room; if it is cut again, it says so.
 #[tokio::test(start_paused = true)]
 async fn op17_a_cut_answer_is_asked_for_once_more() {
     let cut = |text: &str| Answer::text(text).stopped(StopReason::Length);
@@ -312,8 +312,8 @@ async fn op14_a_cut_plan_is_repaired_with_more_room() {
     assert!(asked(repair).contains("was cut off there"), "{}", asked(repair));
 }
 
-/// OP15, OP18: a tool that sees everything is given the instructions, the conversation so far and what
-/// was found; the planner sees nothing of the conversation.
+/// OP15, OP18: a tool that sees everything is given the instructions, the conversation so far and the results;
+/// the planner sees nothing of the conversation.
 #[tokio::test(start_paused = true)]
 async fn op15_a_planned_tool_sees_the_conversation() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -345,7 +345,7 @@ async fn op15_a_planned_tool_sees_the_conversation() {
     assert!(planner.iter().all(|message| !message.text().contains("灯塔")), "{planner:?}");
 }
 
-/// OP14, MC15: a decision that was asked for and not made is told when the work goes on step by step.
+/// OP14, MC15: an open decision is mentioned when the work continues step by step.
 #[tokio::test(start_paused = true)]
 async fn op14_a_decision_that_was_not_made_stays_open() {
     let plan = r#"{"action_plan": {

@@ -41,7 +41,7 @@ impl Person for Answering {
     }
 }
 
-/// What a model that asks is told.
+/// Returns the text for the model that asks.
 async fn told(tool: AskPerson, task: &Task) -> String {
     let question = json!({"question": "哪一天出发?", "options": ["周六", "周日"]});
     let model = scripts([("task", vec![calling("ask_person", question), "done".into()])]);
@@ -51,7 +51,7 @@ async fn told(tool: AskPerson, task: &Task) -> String {
     requests.get(1).map(|r| r.messages.last().unwrap().text().into_owned()).unwrap_or_default()
 }
 
-/// OM16: a person is asked through a port, in whatever time it takes, also more than other tools may take.
+/// OM16: a person is asked through a trait, and may take any time, also more than other tools may take.
 #[tokio::test(start_paused = true)]
 async fn om16_a_person_is_asked() {
     let person = Answering::new(Some("周六 👍"), 500);
@@ -62,7 +62,7 @@ async fn om16_a_person_is_asked() {
     assert_eq!((question.text.as_str(), question.options.len()), ("哪一天出发?", 2));
 }
 
-/// OM16: nobody is there, the person has no answer, or takes too long: the model is told, and goes on.
+/// OM16: nobody is there, the person has no answer, or takes too long: the model is told, and the run continues.
 #[tokio::test(start_paused = true)]
 async fn om16_without_an_answer_the_model_is_told() {
     let told_nobody = told(AskPerson::nobody(), &task("go")).await;
@@ -87,7 +87,7 @@ async fn one_question_is_asked_at_a_time() {
     assert_eq!(asked, [0, 10]);
 }
 
-/// OM16: while somebody else asks the person, the time of an answer does not run.
+/// OM16: while somebody else asks the person, the time for an answer does not run.
 #[tokio::test(start_paused = true)]
 async fn om16_the_time_of_an_answer_begins_with_the_question() {
     let turn = Arc::new(tokio::sync::Mutex::new(()));
@@ -100,7 +100,7 @@ async fn om16_the_time_of_an_answer_begins_with_the_question() {
     assert_eq!(told(tool, &task("go")).await, "周六");
 }
 
-/// OM16: while a person thinks, what was called beside the question is done, and nothing else waits.
+/// OM16: while a person thinks, calls beside the question are done, and nothing else waits.
 #[tokio::test(start_paused = true)]
 async fn om16_a_question_holds_nothing_up() {
     let person = Answering::new(Some("周六"), 500);
@@ -130,7 +130,7 @@ async fn om16_a_question_holds_nothing_up() {
     assert_eq!(told, ["晴", "周六"], "each call has its result, in the order of the calls");
 }
 
-/// A question is taken back when the run is cancelled.
+/// A question is withdrawn when the run is cancelled.
 #[tokio::test(start_paused = true)]
 async fn a_question_is_taken_back() {
     let person = Answering::new(Some("周六"), 10_000);

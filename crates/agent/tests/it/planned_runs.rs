@@ -1,4 +1,4 @@
-//! What holds in every planned run, whatever fails and whatever the planner writes.
+//! Invariants of every planned run, whatever fails and whatever the planner writes.
 
 use crate::script::{agent, asked, conversation, fails, full, running, says, task};
 use crate::toolkit::{spec, tool};
@@ -21,12 +21,12 @@ fn steps() -> impl Strategy<Value = Vec<Drawn>> {
     prop::collection::vec((0..TOOLS.len(), after), 0..8)
 }
 
-/// What the planner answers, one after the other: plans that are sound, and texts that are none.
+/// The planner's answers, one after the other: plans that are sound, and texts that are not plans.
 fn answers() -> impl Strategy<Value = Vec<Option<Vec<Drawn>>>> {
     prop::collection::vec(prop::option::weighted(0.85, steps()), 1..6)
 }
 
-/// A drawn plan in words, its steps numbered from `first` on.
+/// Writes a generated plan as text, with its steps numbered from `first`.
 fn written(steps: &[Drawn], first: u32) -> String {
     let steps = steps.iter().zip(first..).map(|((tool, back), id)| {
         let mut after: Vec<u32> =
@@ -34,13 +34,13 @@ fn written(steps: &[Drawn], first: u32) -> String {
         after.sort_unstable();
         after.dedup();
         let tool = TOOLS[*tool];
-        // The number makes each call another one.
+        // The number makes each call distinct.
         format!(r#""step{id}": {{"function": "{tool}", "args": {{"task": "第{id}步"}}, "dependence": {after:?}}}"#)
     });
     format!(r#"{{"action_plan": {{{}}}}}"#, steps.collect::<Vec<_>>().join(", "))
 }
 
-/// The number that new steps begin with, as the planner is told.
+/// Returns the number that new steps begin with, as the planner is told.
 fn first_number(asked: &str) -> u32 {
     let told = asked.rsplit_once("Number new steps from ").map(|(_, rest)| rest);
     told.and_then(|rest| rest.split('.').next()?.parse().ok()).unwrap_or(1)
@@ -57,7 +57,7 @@ fn tools() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// Goes through a run, and checks what holds in all of them.
+/// Goes through a run, and checks the invariants.
 async fn check(answers: Vec<Option<Vec<Drawn>>>, max_replans: u32, stream: bool) -> Report {
     let model = planning(answers);
     let settings = OnePlanSettings::default().with_max_replans(max_replans).with_stream(stream);
@@ -65,7 +65,7 @@ async fn check(answers: Vec<Option<Vec<Drawn>>>, max_replans: u32, stream: bool)
     let mut context = full();
     let (task, one_plan) = (task("go"), OnePlan::new(settings));
     let run = agent.run(&one_plan, context.as_mut(), &task);
-    // By the paused clock: nothing here takes an hour, so what does, hangs.
+    // By the paused clock: nothing here takes an hour, so a run that does so hangs.
     let report = tokio::time::timeout(Duration::from_secs(3600), run).await.unwrap().unwrap();
 
     let record = &report.trajectory;
@@ -76,7 +76,7 @@ async fn check(answers: Vec<Option<Vec<Drawn>>>, max_replans: u32, stream: bool)
     assert!(calls(Purpose::REPAIR) <= 1 + calls(Purpose::REPLAN));
     assert_eq!(calls(Purpose::ANSWER) + calls(Purpose::REACT), 1, "one of them answers");
 
-    // Each step of each plan that was taken has exactly one result, and was called at most once.
+    // Each step of each accepted plan has exactly one result, and was called at most once.
     let taken = record.plan.iter().filter(|plan| plan.findings.is_empty());
     let planned: Vec<StepId> = taken.flat_map(|plan| plan.steps.iter().map(|s| s.id)).collect();
     let results: BTreeMap<StepId, &StepResult> =
@@ -98,7 +98,7 @@ async fn check(answers: Vec<Option<Vec<Drawn>>>, max_replans: u32, stream: bool)
     report
 }
 
-/// A model that plans what was drawn, then nothing more, and answers.
+/// A model that gives the generated plans, then plans nothing more, and answers.
 fn planning(answers: Vec<Option<Vec<Drawn>>>) -> Arc<ScriptedModel> {
     let plans = std::sync::Mutex::new(answers.into_iter());
     Arc::new(ScriptedModel::answering(move |request| {
@@ -114,7 +114,7 @@ fn planning(answers: Vec<Option<Vec<Drawn>>>) -> Arc<ScriptedModel> {
     }))
 }
 
-/// Kills a run after each of some times, and lets it end; another model stands in each of its lives.
+/// Kills a run after each of several times, and lets it end; each process has another model.
 async fn check_killed(lives: Vec<(Vec<Option<Vec<Drawn>>>, u64)>, stream: bool) {
     let keys = Arc::new(std::sync::Mutex::new(Vec::new()));
     let act = |name: &str, ms: u64| -> Arc<dyn Tool> {
@@ -166,8 +166,8 @@ proptest! {
         on_a_paused_clock(check(answers, most, stream));
     }
 
-    /// R12: whenever a planned run is killed, it goes on to an answer, and no effect is had twice,
-    /// whatever another model says.
+    /// R12: whenever a planned run is killed, it resumes to an answer, and no effect happens twice, whatever
+    /// another model says.
     #[test]
     fn r12_killed_runs_go_on(
         lives in prop::collection::vec((answers(), 0_u64..400), 2..5),

@@ -50,8 +50,8 @@ fn paused(run: impl Future<Output = Outcome>) -> Outcome {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// OP7: the whole takes as long as the critical path, and each step starts at the very moment at
-    /// which the last one that it waits for ends.
+    /// OP7: the whole takes as long as the critical path, and each step starts at the very moment when the
+    /// last one that it waits for ends.
     #[test]
     fn op7_makespan_is_the_critical_path(dag in dags()) {
         let steps: Vec<Step> =
@@ -67,7 +67,7 @@ proptest! {
         }
     }
 
-    /// N8: never more than the bound run at once, an exclusive call runs alone, the bound is used, and
+    /// N8: never more calls than the limit run at once, an exclusive call runs alone, the limit is used, and
     /// the results are the same as without one.
     #[test]
     fn n8_bounds_hold_for_random_plans(
@@ -105,7 +105,7 @@ proptest! {
             });
             prop_assert!(!(is_exclusive && overlaps), "step {} ran beside another", id(at));
         }
-        // The bound is used: a call waits only while there is no place, or for an exclusive one.
+        // The limit is used: a call waits only while there is no place, or for an exclusive one.
         let all: Vec<(Duration, Duration, Duration)> = (0..dag.len())
             .map(|at| {
                 let (started, ended) = times(&outcome, id(at));
@@ -129,8 +129,8 @@ proptest! {
         }
     }
 
-    /// OP16, N1: with any steps failing under any policy, each step has exactly the result that a
-    /// look at the plan as a whole gives it, and the run always ends.
+    /// OP16, N1: with any steps failing under any policy, each step has exactly the result that follows
+    /// from the plan as a whole, and the run always ends.
     #[test]
     fn op16_failures_reach_exactly_what_waits_for_them(
         dag in dags(),
@@ -155,7 +155,7 @@ proptest! {
         let outcome = paused(async { executor.run(&plan, options("run")).await.unwrap() });
         prop_assert_eq!(outcome.results.len(), dag.len());
 
-        // Why a step does not run: the root of a failure before it, the lowest of several.
+        // The reason why a step does not run: the root cause before it, the lowest of several.
         let mut roots: BTreeMap<u32, Option<u32>> = BTreeMap::new();
         for (at, (_, after)) in dag.iter().enumerate() {
             let root_behind = |after: &u32| {

@@ -1,4 +1,4 @@
-//! Step by step: what the loop records, what it survives, and where it ends.
+//! Step by step: what the loop records, what it survives, and when it ends.
 
 use crate::contexts::Altered;
 use crate::script::{
@@ -28,8 +28,8 @@ fn results(messages: &[Arc<Message>]) -> Vec<String> {
     results.map(|message| message.text().into_owned()).collect()
 }
 
-/// ET10: the calls of one message run together; their results stand in the order of the calls, not in
-/// that in which they ended.
+/// ET10: the calls of one message run together; their results are in the order of the calls, not in that
+/// in which they ended.
 #[tokio::test(start_paused = true)]
 async fn et10_calls_of_one_message_run_together() {
     let model = model([
@@ -73,8 +73,8 @@ async fn mc15_errors_stay() {
     }
 }
 
-/// MC15: whatever the model writes, the loop goes on: the mistake is an observation, its neighbours run,
-/// and the conversation stays a request that chat APIs take.
+/// MC15: whatever the model writes, the loop continues: the mistake is an observation, its neighbours run,
+/// and the conversation stays a request that chat APIs accept.
 #[tokio::test(start_paused = true)]
 async fn mc15_malformed_output_ends_in_an_observation() {
     let mut typed = spec("typed", Effect::ReadOnly);
@@ -143,7 +143,7 @@ async fn s10_too_many_calls_in_one_message_are_an_observation() {
     assert!(matches!(result, StepResult::Error { failure } if failure.kind == FailureKind::Quota));
 }
 
-/// MC15: answers that say nothing, are cut off, or cannot be read are asked for again, a few times.
+/// MC15: answers that are empty, cut off, or unreadable are requested again, a few times.
 #[tokio::test(start_paused = true)]
 async fn mc15_unusable_answers_are_asked_for_again() {
     let unreadable = || Answer::from(ModelError::new(ModelErrorKind::Response, "no JSON"));
@@ -167,7 +167,7 @@ async fn mc15_unusable_answers_are_asked_for_again() {
     assert_eq!(report.trajectory.calls.len(), 1);
 }
 
-/// ET10: the run ends at its greatest number of steps and at its budget, every call answered.
+/// ET10: the run ends at its maximum number of steps and at its budget, with every call answered.
 #[tokio::test(start_paused = true)]
 async fn et10_runs_end_at_their_bounds() {
     let looping = || {
@@ -258,7 +258,7 @@ async fn mc15_a_failing_memory_leaves_no_call_unanswered() {
     }
 }
 
-/// MC15: what could not be read is told to the model: it is not asked the same again.
+/// MC15: the model is told of an unreadable answer: it is not sent the same request again.
 #[tokio::test(start_paused = true)]
 async fn mc15_an_unreadable_answer_is_told() {
     let unreadable = ModelError::new(ModelErrorKind::Response, "its arguments are no JSON");
@@ -269,7 +269,7 @@ async fn mc15_an_unreadable_answer_is_told() {
     assert!(asked(&requests[1]).contains("its arguments are no JSON"), "{:?}", requests[1]);
 }
 
-/// MC15: the ids of a run are its own also where the context no longer shows what was said before.
+/// MC15: the ids of a run are its own, even if the context no longer shows what was said before.
 #[tokio::test(start_paused = true)]
 async fn mc15_ids_of_folded_messages_are_not_used_again() {
     // The latest request and what follows it are shown.
@@ -286,12 +286,12 @@ async fn mc15_ids_of_folded_messages_are_not_used_again() {
         let planner = agent(&crate::script::texts(&[plan, "done"]), vec![says("a", 1, "ok")]);
         planner.run(&OnePlan::default(), &mut context, &task).await.unwrap();
     }
-    // Ids that come twice are among what this checks.
+    // This also checks for duplicate ids.
     assert_eq!(results(&conversation(context.inner.as_ref())).len(), 6);
 }
 
-/// ET10: the agent's tools, and its instructions where the conversation did not begin with them, take
-/// their part of the bound of a prompt.
+/// ET10: the agent's tools, and its instructions if the conversation did not begin with them, take their
+/// part of the budget of a prompt.
 #[tokio::test(start_paused = true)]
 async fn et10_tools_count_in_the_budget() {
     let tokens = |text: &str| Estimate.count(text);
@@ -319,8 +319,8 @@ async fn et10_tools_count_in_the_budget() {
     }
 }
 
-/// MC3: requests have cache marks, those of the policy first, as many as providers take; a mark in the
-/// agent's instructions is one and is not sent.
+/// MC3: requests have cache marks, those of the policy first, as many as providers accept; a mark in the
+/// agent's instructions counts, and its text is not sent.
 #[tokio::test(start_paused = true)]
 async fn mc3_requests_are_marked() {
     let head = "You help.\n<!-- CACHE_BREAKPOINT -->\n你会说中文。";
@@ -347,7 +347,7 @@ async fn mc3_requests_are_marked() {
             assert_eq!(request.cache_marks.last(), Some(&last));
         }
     }
-    // Where the provider takes no marks, the text is not sent either.
+    // If the provider accepts no marks, the text is not sent either.
     let plain = model(["done".into()]);
     agent(&plain, vec![])
         .with_system_prompt(head)
@@ -358,7 +358,7 @@ async fn mc3_requests_are_marked() {
 }
 
 /// MC1: a clock in the agent's instructions or tools is an error that names it; on request it is made
-/// coarse.
+/// coarser.
 #[tokio::test(start_paused = true)]
 async fn mc1_a_clock_in_the_head_is_refused_or_made_coarse() {
     let head = "当前时间:2025年11月22日 3时5分54秒。You help.";

@@ -21,8 +21,8 @@ fn failed(error: ContextError) -> ToolError {
     ToolError::permanent(error.message)
 }
 
-/// `begin` takes a list, `tick` completes its first item, `hand_back` has the second one handed back, `undo`
-/// opens what is completed, and `look` does nothing.
+/// `begin` sets a list, `tick` completes its first item, `hand_back` hands back the second one, `undo` reopens
+/// completed items, and `look` does nothing.
 fn tools() -> Vec<Arc<dyn Tool>> {
     let named = |name: &'static str| {
         tool(spec(name, Effect::Effectful), move |_, context| async move {
@@ -63,7 +63,7 @@ fn said(request: &ChatRequest) -> Vec<String> {
     request.messages.iter().map(|message| message.api_json()).collect()
 }
 
-/// What of a request no cache had, over a run of these calls: in sum, and what was sent last.
+/// Returns the uncached part of the requests over a run of these calls, in total, and the last request.
 async fn uncached(names: &[&str]) -> (u64, u64) {
     let scripted = ScriptedModel::new(calls(names));
     let model = Arc::new(scripted.with_cache(PrefixCache::new(CacheSettings::default())));
@@ -75,8 +75,8 @@ async fn uncached(names: &[&str]) -> (u64, u64) {
     (plain, usages.last().unwrap().input)
 }
 
-/// MC14: the list stands at the end of each request, and nothing before it changes when an item is ticked:
-/// what a tick costs beside what is sent anyway is less than 1 % of a request.
+/// MC14: the list is at the end of each request, and nothing before it changes when an item is ticked: the
+/// additional cost of a tick is less than 1 % of a request.
 #[tokio::test]
 async fn mc14_a_tick_costs_next_to_nothing() {
     let model = model(calls(&["begin", "look", "tick", "look"]));
@@ -102,8 +102,8 @@ async fn mc14_a_tick_costs_next_to_nothing() {
     assert!(extra * 100 < ticked.1, "{extra} of {}", ticked.1);
 }
 
-/// TD4: what a sub-task hands back stands in the list; references lead nowhere where the policy keeps none,
-/// and are not told. A list that does not follow from the one before it is refused.
+/// TD4: the result of a sub-task is in the list; references lead nowhere if the policy keeps none, and are not
+/// shown. A list that does not follow from the one before it is refused.
 #[tokio::test]
 async fn td4_results_are_recited_and_nonsense_is_refused() {
     let model = model(calls(&["begin", "hand_back", "tick", "undo", "look"]));

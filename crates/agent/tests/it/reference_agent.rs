@@ -4,7 +4,7 @@ use crate::script::{agent, full, model, says, task};
 use foldback_agent::{React, reference_system_prompt};
 use foldback_core::{Estimate, Role, TokenCounter, ToolCall};
 
-/// OM12: the instructions are short, begin the conversation as they are, and tell no time.
+/// OM12: the instructions are short, begin the conversation unchanged, and contain no time.
 #[tokio::test(start_paused = true)]
 async fn om12_the_reference_agent_is_told_how_to_work() {
     let system_prompt = reference_system_prompt();
@@ -17,7 +17,7 @@ async fn om12_the_reference_agent_is_told_how_to_work() {
     assert_eq!((first.role(), &*first.text()), (&Role::System, system_prompt));
 }
 
-/// R12: each question has a name of its own in the run, the same when the run is done once more.
+/// R12: each question has a name of its own in the run, which is the same when the run is repeated.
 #[tokio::test(start_paused = true)]
 async fn r12_questions_have_names() {
     let ask = async || {

@@ -1,4 +1,4 @@
-//! What records say of a strategy, without a model.
+//! Judging a strategy by records, without a model.
 
 use crate::script::{agent, answering, fails, full, model, says, task, texts, walk};
 use crate::toolkit::{spec, tool};
@@ -10,7 +10,7 @@ use foldback_planner::{StepId, StepResult};
 use foldback_tool::{Effect, Language, Tool, ToolOutput, ToolSpec};
 use std::sync::Arc;
 
-/// Goes through single calls, one a turn, and answers.
+/// Goes through single calls, one per turn, and answers.
 async fn single_calls(
     request: &str,
     tools: Vec<Arc<dyn Tool>>,
@@ -36,8 +36,8 @@ fn with_output(name: &str, schema: &str) -> ToolSpec {
     spec(name, Effect::ReadOnly).with_output(schema)
 }
 
-/// ET11: turns whose arguments were known from the request, or are an earlier result as a whole, could
-/// have been one plan.
+/// ET11: turns whose arguments were known from the request, or are a whole earlier result, could have been one
+/// plan.
 #[tokio::test(start_paused = true)]
 async fn et11_what_was_known_could_have_been_planned() {
     let tools = || vec![says("search_city", 1, "沈阳"), says("book_flight", 1, "CZ6325")];
@@ -55,8 +55,8 @@ async fn et11_what_was_known_could_have_been_planned() {
     assert_eq!(record.rewards["could_have_planned_once"], -2.0 / 3.0);
 }
 
-/// ET11: what was drawn from a result that nobody could foresee needed the look: another spelling, a
-/// part of a text, a number made from it.
+/// ET11: an argument that was taken from an unforeseeable result needed the look: another spelling, a part of
+/// a text, a number derived from it.
 #[tokio::test(start_paused = true)]
 async fn et11_what_had_to_be_seen_is_not_blamed() {
     let page = "The show's branch is in 沈阳 this year; tickets are 42.";
@@ -74,7 +74,7 @@ async fn et11_what_had_to_be_seen_is_not_blamed() {
     }
 }
 
-/// ET11: a part of a result could be foreseen where the tool's output schema declares it.
+/// ET11: a part of a result is foreseeable if the tool's output schema declares it.
 #[tokio::test(start_paused = true)]
 async fn et11_declared_parts_can_be_foreseen() {
     let schema = r#"{"type":"object","properties":{"rates":{"type":"array","items":{"type":"object","properties":{"code":{"type":"string"},"rate":{"type":"number"}}}}}}"#;
@@ -133,8 +133,8 @@ async fn et11_choices_may_need_a_look() {
     }
 }
 
-/// ET11: behind a failure, and where the request has a condition, looking is not blamed; nor are turns of
-/// several calls.
+/// ET11: after a failure, and if the request has a condition, looking is not blamed; nor are turns with several
+/// calls.
 #[tokio::test(start_paused = true)]
 async fn et11_failures_and_conditions_need_a_look() {
     let calls = [("look", r#"{"city": "杭州"}"#), ("book", r#"{"at": "西湖"}"#)];
@@ -178,7 +178,7 @@ async fn et11_missing_parts_were_guessed_rashly() {
     assert_eq!(record.rewards["could_have_planned_once"], 0.0);
 }
 
-/// ET11: a part that the tool's output schema declares was promised, whether or not it came.
+/// ET11: a part that the tool's output schema declares was promised, whether or not it is in the result.
 #[tokio::test(start_paused = true)]
 async fn et11_a_promised_part_was_no_guess() {
     let schema = r#"{"type":"object","properties":{"汇率":{"type":"array","items":{"type":"object","properties":{"rate":{"type":"number"}}}}}}"#;
@@ -204,7 +204,7 @@ async fn et11_a_promised_part_was_no_guess() {
     assert_eq!(guesses(r#"[\"汇率\"][0].rate"#, None).await, 1);
 }
 
-/// ET11: whoever wants other rewards brings a judge.
+/// ET11: other rewards can be added with a judge.
 #[tokio::test(start_paused = true)]
 async fn et11_own_judges_have_their_say() {
     struct Swift;

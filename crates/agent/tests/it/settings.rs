@@ -1,14 +1,14 @@
-//! Settings that make no sense are refused before anything is asked or recorded.
+//! Invalid settings are refused before anything is asked or recorded.
 
 use crate::script::is_refused;
 use foldback_agent::{OnePlan, OnePlanSettings, SettingError};
 use foldback_llm::Sampling;
 
-/// OP14: a plan of which nothing could be told is refused, and so are answers that cannot be drawn.
+/// OP14: settings by which no step could be shown, or no answer be sampled, are refused.
 #[tokio::test]
 async fn op14_nonsense_is_refused() {
     let none = OnePlanSettings::default().with_results_tokens(0);
-    let told = "results_tokens is 0, but a whole number from 1 on is expected";
+    let told = "results_tokens is 0, but a whole number of at least 1 is expected";
     is_refused(&OnePlan::new(none), told).await;
     let sampling = Sampling::default().with_temperature(f64::INFINITY);
     let hot = OnePlanSettings::default().with_sampling(sampling);

@@ -1,4 +1,4 @@
-//! The spans, as somebody who collects them sees them.
+//! The spans, as a collector sees them.
 
 use crate::toolkit::{
     broken, call, executor, object, options, pause, plan, settings, step, text, wait,
@@ -21,17 +21,17 @@ struct Collector(
     Arc<Mutex<Tree>>,
 );
 
-/// Where the spans stand.
+/// The parents of the spans.
 #[derive(Default)]
 struct Tree {
     entered: Vec<u64>,
-    /// The span that each stands in, in the order of their ids from 1 on.
+    /// The parent of each span, in the order of their ids from 1.
     parents: Vec<Option<u64>>,
 }
 
 impl Collector {
-    /// A collector that misses nothing: a place in the code that a test without a collector reaches
-    /// first would else be taken for one that nobody listens to.
+    /// A collector that misses nothing: otherwise a place in the code that a test without a collector reaches
+    /// first would be cached as having no listeners.
     fn begin() -> Self {
         static LISTENER: Once = Once::new();
         LISTENER.call_once(|| tracing::subscriber::set_global_default(Listener).unwrap());
@@ -147,7 +147,7 @@ async fn calls_are_spans_without_content() {
     assert!(!format!("{spans:?}").contains("hunter2"));
 }
 
-/// Arguments and results stand in the spans where somebody asked for them.
+/// Spans hold arguments and results if that was requested.
 #[tokio::test(start_paused = true)]
 async fn content_is_in_the_spans_when_asked_for() {
     let executor = executor([wait(), broken()]).with_settings(settings(|s| s.trace_content = true));
@@ -183,8 +183,8 @@ fn agents_and_models_have_spans_with_usage() {
     }
 }
 
-/// ET10: a run is a span around its calls of the model, with their tokens; each turn's class is logged, and
-/// so is why a run goes on step by step.
+/// ET10: a run is a span around its calls of the model, with their tokens; each turn's class is logged, and so
+/// is the reason why a run continues step by step.
 #[tokio::test(start_paused = true)]
 async fn et10_runs_are_spans_and_turns_are_logged() {
     use crate::script::{agent, model, plan_and_run, says};
@@ -225,7 +225,7 @@ async fn et10_runs_are_spans_and_turns_are_logged() {
     );
 }
 
-/// The calls of a run stand in the span of whoever drives it, those that start later as well.
+/// The calls of a run are in the span of its driver, also those that start later.
 #[tokio::test(start_paused = true)]
 async fn calls_stand_in_the_span_of_the_run() {
     use tracing::Instrument;

@@ -12,7 +12,7 @@ fn usage(input: u64, output: u64) -> Usage {
     Usage { input, output, ..Usage::default() }
 }
 
-/// S10: what has reached its bound is gone: money, tokens in and out, time.
+/// S10: a resource at its limit is used up: money, input and output tokens, time.
 #[tokio::test(start_paused = true)]
 async fn s10_what_has_reached_its_bound_is_gone() {
     let cost = SpendTracker::new(SpendLimits::default(), Some(PRICES))
@@ -38,7 +38,7 @@ async fn s10_what_has_reached_its_bound_is_gone() {
     assert_eq!(spend.exhausted(), Some(Resource::Time));
 }
 
-/// S10: a share has no more time than whoever gave it.
+/// S10: a share has no more time than the tracker that it came from.
 #[tokio::test(start_paused = true)]
 async fn s10_a_share_ends_with_its_tracker() {
     let of = |seconds: u64| SpendLimits::default().with_time(ms(seconds * 1_000));
@@ -50,7 +50,7 @@ async fn s10_a_share_ends_with_its_tracker() {
     }
 }
 
-/// S10: each price is a price: none that is negative, or no number, is taken.
+/// S10: prices that are negative, or not a number, are refused.
 #[test]
 fn s10_each_price_is_checked() {
     for wrong in [-0.1, f64::NAN, f64::INFINITY] {

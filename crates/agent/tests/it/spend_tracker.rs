@@ -1,4 +1,4 @@
-//! What a run may spend.
+//! The spending of a run.
 
 use crate::script::{agent, conversation, fails, full, model, says, task, texts};
 use crate::toolkit::{ms, spec, tool};
@@ -42,8 +42,8 @@ fn stopped(report: &Report) -> Resource {
     }
 }
 
-/// S10: a bound of model calls, tokens, money and time ends the run before the next question; nobody is
-/// asked for last words, and the conversation stays a valid request.
+/// S10: a limit on model calls, tokens, money or time ends the run before the next question; no last words are
+/// requested, and the conversation stays a valid request.
 #[tokio::test(start_paused = true)]
 async fn s10_a_run_ends_when_it_may_spend_no_more() {
     let none = SpendLimits::default();
@@ -86,7 +86,7 @@ async fn s10_a_refused_tool_call_says_what_is_exhausted() {
     assert_eq!(spend.spent().tool_calls, 2);
 }
 
-/// S10: time that is up stops what is being called, and a question that is with the model.
+/// S10: when the time is up, calls in progress and an open question to the model are stopped.
 #[tokio::test(start_paused = true)]
 async fn s10_time_that_is_up_stops_what_is_under_way() {
     let of_time = || SpendTracker::new(SpendLimits::default().with_time(ms(100)), None).unwrap();
@@ -108,8 +108,8 @@ async fn s10_time_that_is_up_stops_what_is_under_way() {
     assert_eq!((stopped(&report), begun.elapsed()), (Resource::Time, ms(100)));
 }
 
-/// S10: a planned run keeps the same bounds: without a call left for the answer it ends with what was
-/// done on record.
+/// S10: a planned run keeps the same limits: without a call left for the answer it ends with its work on
+/// record.
 #[tokio::test(start_paused = true)]
 async fn s10_a_planned_run_keeps_the_bounds() {
     let plan = r#"{"action_plan": {"step1": {"function": "read", "args": {}}}}"#;
@@ -122,7 +122,7 @@ async fn s10_a_planned_run_keeps_the_bounds() {
     assert_eq!(conversation(context.as_ref()).last().unwrap().text(), "小雨");
 }
 
-/// S10: what a share spends, its parents have spent; the smallest bound of them holds.
+/// S10: what a share spends counts for its parents, too; the smallest of their limits applies.
 #[test]
 fn s10_shares_are_charged_to_whoever_gave_them() {
     let all = SpendTracker::new(SpendLimits::default().with_model_calls(3), Some(PRICES)).unwrap();
@@ -140,7 +140,7 @@ fn s10_shares_are_charged_to_whoever_gave_them() {
     assert_eq!(other.exhausted(), Some(Resource::ModelCalls));
 }
 
-/// S10: of calls that are begun at the same moment no more are made than there may be.
+/// S10: no more calls that begin at the same moment are made than are allowed.
 #[test]
 fn s10_the_last_call_is_taken_once() {
     let all = SpendTracker::new(SpendLimits::default().with_tool_calls(100), None).unwrap();
@@ -153,7 +153,7 @@ fn s10_the_last_call_is_taken_once() {
     assert_eq!((taken, all.spent().tool_calls, share.spent().tool_calls), (100, 100, 100));
 }
 
-/// N3, S10: a run that goes on has spent what it spent before it was killed.
+/// N3, S10: a resumed run counts what it spent before it was killed.
 #[tokio::test(start_paused = true)]
 async fn n3_what_was_spent_before_a_run_was_killed_is_spent() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
@@ -202,7 +202,7 @@ impl SideCalls for Summing {
     }
 }
 
-/// CX11: what the policy asks a model for itself is paid for by the run.
+/// CX11: the policy's own requests to a model are charged to the run.
 #[tokio::test(start_paused = true)]
 async fn cx11_side_calls_are_charged() {
     let answers = [
@@ -217,7 +217,7 @@ async fn cx11_side_calls_are_charged() {
     assert_eq!((spent.model_calls, spent.usage), (2 + 4, usage(20 + 4_000, 2 + 400)));
 }
 
-/// S10: a question that fails, and one that nobody was asked, cost nothing.
+/// S10: a question that fails, and one that was not sent, cost nothing.
 #[tokio::test(start_paused = true)]
 async fn s10_only_what_was_spent_is_counted() {
     let spend = SpendTracker::default();
@@ -228,8 +228,8 @@ async fn s10_only_what_was_spent_is_counted() {
     assert_eq!(spend.exhausted(), None);
 }
 
-/// S10: calls that are under way count as spent with their estimated input: of calls beside each other, no
-/// more begin than there are tokens and money for. One that nobody answered takes nothing.
+/// S10: calls in progress count as spent with their estimated input: no more concurrent calls begin than there
+/// are tokens and money for. A call without an answer costs nothing.
 #[test]
 fn s10_calls_under_way_count_as_spent() {
     let none = SpendLimits::default();
@@ -249,13 +249,13 @@ fn s10_calls_under_way_count_as_spent() {
     }
 }
 
-/// S10: a bound that would never hold is an error that says so.
+/// S10: a limit that would never take effect is an error that says so.
 #[test]
 fn s10_a_bound_that_never_holds_is_refused() {
     let of_money = |cost| SpendLimits::default().with_cost(cost);
     let error = SpendTracker::new(of_money(1.5), None).unwrap_err();
     assert_eq!(error, SpendError::NoPrices(1.5));
-    assert!(error.to_string().contains("nothing says what tokens cost"), "{error}");
+    assert!(error.to_string().contains("no prices of tokens are given"), "{error}");
     assert_eq!(
         SpendTracker::default().share(of_money(0.0)).unwrap_err(),
         SpendError::NoPrices(0.0)

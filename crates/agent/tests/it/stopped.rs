@@ -1,5 +1,5 @@
-//! Runs that are stopped and go on in the same context: an effect is had once, and the model reads what
-//! came of it.
+//! Runs that are stopped and resume in the same context: an effect happens once, and the model reads its
+//! result.
 
 use crate::contexts::Altered;
 use crate::script::{conversation, full, running};
@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the lives of a run share.
+/// The state that the processes of a run share.
 struct Lives {
     journal: Arc<MemoryJournal>,
     context: Box<dyn ContextManager>,
@@ -35,7 +35,7 @@ impl Lives {
         Self::of(React::NAME, CallForm::Native)
     }
 
-    /// One call at a time of `slow`, which takes so long, and `send`, which does something to the world.
+    /// Allows one call at a time: `slow`, which takes a given time, and `send`, which has an effect.
     fn agent(&self, model: &Arc<ScriptedModel>, slow_ms: u64) -> Agent {
         let slow = tool(spec("slow", Effect::ReadOnly), move |_, _| async move {
             tokio::time::sleep(ms(slow_ms)).await;
@@ -56,7 +56,7 @@ impl Lives {
         strategy(&self.strategy, self.calls)
     }
 
-    /// A life with these answers; cancelled after a second, where `slow` takes longer.
+    /// One process with these answers; cancelled after a second, if `slow` takes longer.
     async fn live(
         &mut self,
         answers: impl IntoIterator<Item = Answer>,
@@ -101,8 +101,8 @@ fn said(messages: &[Arc<Message>], text: &str) -> bool {
     messages.iter().any(|message| message.text().contains(text))
 }
 
-/// R12, TD3: calls that a cancellation kept from being made, or cut short, are made when the run goes on,
-/// and the model reads what came of them, in each form.
+/// R12, TD3: calls that a cancellation prevented or cut short are made when the run resumes, and the model
+/// reads their results, in each form.
 #[tokio::test(start_paused = true)]
 async fn r12_a_cancelled_run_goes_on_in_its_context() {
     let block = "<execute_tools><sequential><app><slow>{}</slow></app><app><send>{}</send></app></sequential></execute_tools>";
@@ -134,7 +134,7 @@ async fn r12_a_cancelled_run_goes_on_in_its_context() {
     }
 }
 
-/// TD3: what had come to its end before the cancellation stands in the conversation.
+/// TD3: calls that had ended before the cancellation are in the conversation.
 #[tokio::test(start_paused = true)]
 async fn td3_results_before_a_cancelled_call_are_recorded() {
     let mut run = Lives::react();
@@ -146,8 +146,8 @@ async fn td3_results_before_a_cancelled_call_are_recorded() {
     assert!(said(&model.requests()[0].messages, "潮位 3 m"));
 }
 
-/// MC15, TD3: where another run follows on one that was stopped, the calls that are open have a result
-/// first; the stopped run does not go on then.
+/// MC15, TD3: if another run follows one that was stopped, the open calls are first given a result; the
+/// stopped run cannot resume then.
 #[tokio::test(start_paused = true)]
 async fn mc15_another_run_answers_the_calls_of_a_stopped_one() {
     let mut run = Lives::react();
@@ -168,14 +168,14 @@ async fn mc15_another_run_answers_the_calls_of_a_stopped_one() {
     assert_eq!((run.sent.get(), run.told()), (1, told));
 }
 
-/// OM3, R12: what the model was told of a call that was refused stands, also when more may be spent: it is
-/// not made behind its back.
+/// OM3, R12: the result of a refused call is final, even when more may be spent: the call is not made behind
+/// the model's back.
 #[tokio::test(start_paused = true)]
 async fn r12_a_refused_call_is_not_made_unseen() {
     let allowed =
         |model_calls| SpendLimits::default().with_model_calls(model_calls).with_tool_calls(0);
     let spend = |model_calls| SpendTracker::new(allowed(model_calls), None).unwrap();
-    // Stopped behind the refusal.
+    // Stopped after the refusal.
     let mut run = Lives::react();
     let (_, report) = run.live([calls(&["send"])], 1, spend(Some(1))).await;
     let exhausted = Stop::Exhausted { resource: Resource::ModelCalls };
@@ -184,7 +184,7 @@ async fn r12_a_refused_call_is_not_made_unseen() {
     let (model, report) = run.live(again, 1, SpendTracker::default()).await;
     assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 1));
     assert!(said(&model.requests()[0].messages, "Error (quota)"));
-    // Answered behind the refusal.
+    // Answered after the refusal.
     for strategy in [React::NAME, OnePlan::NAME] {
         let first = match strategy == React::NAME {
             true => calls(&["send"]),
@@ -200,8 +200,8 @@ async fn r12_a_refused_call_is_not_made_unseen() {
     }
 }
 
-/// MC15, R12: after a failure of the context the run goes on with the calls of that turn, and the model
-/// reads what came of them.
+/// MC15, R12: after a failure of the context the run resumes with the calls of that turn, and the model reads
+/// their results.
 #[tokio::test(start_paused = true)]
 async fn r12_a_run_goes_on_after_its_context_failed() {
     static IS_BROKEN: AtomicBool = AtomicBool::new(true);
@@ -223,8 +223,8 @@ async fn r12_a_run_goes_on_after_its_context_failed() {
     assert_eq!(asked.iter().filter(|message| *message.role() == Role::Tool).count(), 2);
 }
 
-/// R12: a run's name stands for its request and its strategy: with another it is refused, asks and calls
-/// nothing, and the run stays what it was.
+/// R12: a run's name is bound to its request and its strategy: with another it is refused, without any request
+/// or call, and the run is unchanged.
 #[tokio::test(start_paused = true)]
 async fn r12_a_run_is_of_one_request_and_one_strategy() {
     let mut run = Lives::react();
@@ -252,7 +252,7 @@ async fn r12_a_run_is_of_one_request_and_one_strategy() {
     assert_eq!(report.unwrap().answer(), Some("done"));
 }
 
-/// ET10: the record of a run that went on tells all of it, and what came from the journal.
+/// ET10: the record of a resumed run has all of it, and marks what came from the journal.
 #[tokio::test(start_paused = true)]
 async fn r12_the_record_of_a_run_that_went_on_is_whole() {
     let mut run = Lives::react();

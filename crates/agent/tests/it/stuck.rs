@@ -10,8 +10,8 @@ use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::{Tool, Toolbox};
 use std::sync::Arc;
 
-/// Works through a script of calls of `read`, and gives where in the conversation the model was told to
-/// change its strategy, and how often whoever watches was told.
+/// Works through a script of calls of `read`, and returns where in the conversation the model was told to
+/// change its strategy, and how often that was reported to observers.
 async fn told(script: &Arc<ScriptedModel>, settings: ReactSettings) -> (Vec<usize>, usize) {
     let watching = Arc::new(Watching::default());
     let agent = agent(script, vec![says("read", 1, "同样")]);
@@ -34,13 +34,13 @@ fn script(arguments: &[&str]) -> Arc<ScriptedModel> {
     model(arguments.iter().enumerate().map(call).chain(["done".into()]))
 }
 
-/// OM15, B9: a model that says and calls the same for the third time is told once, behind the results,
-/// and not again as long as it goes on so: the reference tells it again and again, at the head of
+/// OM15, B9: a model that repeats the same text and calls for the third time is told once, after the results,
+/// and not again as long as it continues: the reference tells it again and again, at the top of
 /// everything.
 #[tokio::test(start_paused = true)]
 async fn om15_a_model_that_repeats_itself_is_told_once() {
     let same = "{}";
-    // Request, then a call and its result each; the notice stands behind the third result.
+    // Request, then a call and its result each; the notice is after the third result.
     assert_eq!(told(&script(&[same; 8]), ReactSettings::default()).await, (vec![7], 1));
     assert_eq!(told(&script(&[same; 2]), ReactSettings::default()).await, (vec![], 0));
 }
@@ -54,7 +54,7 @@ async fn om15_a_new_episode_is_told_again() {
     assert_eq!((told, stuck), (vec![7, 14], 2));
 }
 
-/// OM15: one that does not stop after the warning ends the run, which goes on for as long again.
+/// OM15: a model that does not stop after the warning ends the run, which may resume for as long again.
 #[tokio::test(start_paused = true)]
 async fn om15_a_model_that_does_not_stop_ends_the_run() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
@@ -71,7 +71,7 @@ async fn om15_a_model_that_does_not_stop_ends_the_run() {
     }
 }
 
-/// OM15: other arguments are another call; and it can be switched off.
+/// OM15: other arguments are another call; and the check can be switched off.
 #[tokio::test(start_paused = true)]
 async fn om15_other_arguments_are_no_repetition() {
     let different = [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#, r#"{"n":4}"#];

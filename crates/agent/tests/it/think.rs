@@ -1,4 +1,4 @@
-//! Looking at what is known.
+//! Reflecting on what is known.
 
 use crate::script::{agent, model, says, walk};
 use crate::toolkit::{answer, call, executor, failure, object, run, text};
@@ -7,7 +7,7 @@ use foldback_core::{Role, ToolCall};
 use foldback_planner::Template;
 use foldback_tool::{Effect, FailureKind};
 
-/// What a model is told of a reflection.
+/// Returns the answer to a reflection.
 async fn told(sufficient: bool, gap: &str, follow_up: &[&str]) -> Result<String, String> {
     let follow_up = Template::Array(follow_up.iter().map(|one| text(one)).collect());
     let arguments = [
@@ -45,7 +45,7 @@ async fn om18_a_reflection_says_what_is_next() {
     assert!(wrong.contains("give knowledge_gap, follow_up or both"), "{wrong}");
 }
 
-/// OM18: what has another form is refused, with what was expected.
+/// OM18: another form is refused, with what was expected.
 #[tokio::test]
 async fn om18_another_form_is_refused() {
     let arguments = object(&[("is_sufficient", text("maybe"))]);
@@ -55,8 +55,8 @@ async fn om18_another_form_is_refused() {
     assert!(message.contains("boolean"), "{message}");
 }
 
-/// OM18: an agent that is given it reflects by calling it: what follows from a reflection is a result like
-/// any other, and the loop goes on with it. One that is not given it has no such tool.
+/// OM18: an agent that has the tool reflects by calling it: the answer is a result like any other, and the
+/// loop continues with it. An agent without it has no such tool.
 #[tokio::test(start_paused = true)]
 async fn om18_a_model_reflects_in_its_loop() {
     let reflect = |id: &str, sufficient: bool, follow_up: &[&str]| {

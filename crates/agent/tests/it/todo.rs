@@ -10,7 +10,7 @@ use foldback_tool::FailureKind;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Makes these calls, one a turn, and gives what the model was told of each.
+/// Makes these calls, one per turn, and returns the result of each, as the model read it.
 async fn told(
     context: &mut dyn ContextManager,
     task: &Task,
@@ -38,8 +38,8 @@ fn states(list: &TodoList) -> Vec<String> {
     list.items().iter().map(line).collect()
 }
 
-/// TD4: the list is ordered and has states; each item has a todo of its own, and the list goes to the
-/// context and to whoever watches.
+/// TD4: the list is ordered and has states; each item has a todo of its own, and the list goes to the context
+/// and to observers.
 #[tokio::test]
 async fn td4_a_list_is_written() {
     let mut context = Keeping::new();
@@ -70,7 +70,7 @@ async fn td4_a_list_is_written() {
         "task.send Send it cancelled",
     ];
     assert_eq!(states(&list), expected);
-    // What the second list left out is as it was.
+    // The parts that the second list left out are unchanged.
     assert_eq!(list.item(&todo("task.draft")).unwrap().depends_on, [todo("task.read")]);
     assert_eq!(list.item(&todo("task.read")).unwrap().result.as_deref(), Some("潮位 3.2 米"));
     let seen = [
@@ -80,8 +80,8 @@ async fn td4_a_list_is_written() {
     assert_eq!(watching.lists("task"), seen);
 }
 
-/// TD4: a list that makes no sense, or does not follow from the one before, changes nothing; the model is
-/// told what was expected, with the names that it gave.
+/// TD4: a list that is invalid, or does not follow from the one before, changes nothing; the model is told what
+/// was expected, with the names that it gave.
 #[tokio::test]
 async fn td4_a_wrong_list_changes_nothing() {
     let item = |id: &str, state: &str| json!({"id": id, "title": id, "state": state});
@@ -111,14 +111,14 @@ async fn td4_a_wrong_list_changes_nothing() {
         assert!(told[1].contains("The list is unchanged"), "{}", told[1]);
         assert_eq!(states(&context.list()), ["task.a a completed", "task.b b pending"]);
     }
-    // What is no list at all is refused before it is read, and says what was expected.
+    // Something that is not a list is refused before it is read, with what was expected.
     let told =
         writes(&mut Keeping::new(), &[json!([item("a", "done")]), json!([{"title": "b"}])]).await;
     assert!(told[0].contains("in_progress"), "{}", told[0]);
     assert!(told[1].contains("id"), "{}", told[1]);
 }
 
-/// TD4: ids that todos cannot have are given others, which the model is told; either name is taken.
+/// TD4: ids that todos cannot have are replaced, and the model is told the new ones; either name is accepted.
 #[tokio::test]
 async fn td4_chinese_ids_are_names_as_well() {
     let mut context = Keeping::new();
@@ -142,7 +142,7 @@ async fn td4_chinese_ids_are_names_as_well() {
     }
 }
 
-/// TD4: an empty list is none, and a context that keeps none lets whoever watches know.
+/// TD4: an empty list counts as none, and observers see the list even if the context keeps none.
 #[tokio::test]
 async fn td4_a_context_without_lists_is_no_obstacle() {
     let watching = Arc::new(Watching::default());
@@ -188,7 +188,7 @@ async fn td2_a_model_shares_what_is_its_own() {
     assert_eq!(context.kept.lock().grants, expected);
 }
 
-/// TD2: where nothing can be shared, the model is told so, and what to do instead.
+/// TD2: if nothing can be shared, the model is told so, and what to do instead.
 #[tokio::test]
 async fn td2_a_context_that_shares_nothing_says_so() {
     let mut context = Keeping::words_only();
@@ -200,7 +200,7 @@ async fn td2_a_context_that_shares_nothing_says_so() {
     assert!(told[1].contains("keeps nothing that can be shared"), "{}", told[1]);
 }
 
-/// TD4: why an item failed is no longer said of it once it is taken up again.
+/// TD4: the reason why an item failed is removed when it is reopened.
 #[tokio::test]
 async fn td4_an_item_that_is_taken_up_again_has_no_result() {
     let item = |state: &str| json!([{"id": "a", "title": "抓取", "state": state}]);
@@ -214,7 +214,7 @@ async fn td4_an_item_that_is_taken_up_again_has_no_result() {
     }
 }
 
-/// TD4: a key that the tools do not know is refused, and not passed over.
+/// TD4: an unknown key is refused, not ignored.
 #[tokio::test]
 async fn td4_unknown_keys_are_refused() {
     let calls = [

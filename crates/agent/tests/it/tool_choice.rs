@@ -21,7 +21,7 @@ fn asked_with(script: &ScriptedModel) -> Vec<ToolChoice> {
     script.requests().into_iter().map(|request| request.tool_choice).collect()
 }
 
-/// OM13: auto with words and no call ends the turn, at once: the reference goes on to its last step.
+/// OM13: auto with words and no call ends the turn at once: the reference continues to its last step.
 #[tokio::test(start_paused = true)]
 async fn om13_auto_with_words_and_no_call_ends_the_turn() {
     let script = model(["你好".into(), "never".into()]);
@@ -30,7 +30,7 @@ async fn om13_auto_with_words_and_no_call_ends_the_turn() {
     assert_eq!(asked_with(&script), [ToolChoice::Auto]);
 }
 
-/// OM13: where a call is required, words alone end nothing; `terminate` does.
+/// OM13: if a call is required, words alone do not end the run; `terminate` does.
 #[tokio::test(start_paused = true)]
 async fn om13_required_wants_a_call() {
     let end = ToolCall::new("c", "terminate", r#"{"status":"success"}"#);
@@ -45,7 +45,7 @@ async fn om13_required_wants_a_call() {
     );
 }
 
-/// OM13: a model that never calls where it has to ends the run in bounded time.
+/// OM13: a model that never makes a required call ends the run in bounded time.
 #[tokio::test(start_paused = true)]
 async fn om13_words_again_and_again_end_the_run() {
     let script = model((0..9).map(|n| Answer::text(&format!("nothing but words {n}"))));
@@ -55,8 +55,7 @@ async fn om13_words_again_and_again_end_the_run() {
     assert_eq!(script.calls(), 3);
 }
 
-/// OM13: where no tool may be called, a call that comes all the same is not made, and has a result that
-/// says so.
+/// OM13: if no tool may be called, a call is not made, and has a result that says so.
 #[tokio::test(start_paused = true)]
 async fn om13_none_makes_no_call() {
     let script = model([read("c").into(), "in words".into()]);
@@ -71,8 +70,8 @@ async fn om13_none_makes_no_call() {
     assert_eq!(report.trajectory.spent().calls, 2);
 }
 
-/// OM13, MC6: of all declared tools some may be called; the others are refused one by one, those of the
-/// policy as well.
+/// OM13, MC6: only some of the declared tools may be called; the others are refused one by one, including
+/// those of the policy.
 #[tokio::test(start_paused = true)]
 async fn om13_a_part_of_the_tools_may_be_called() {
     let calls =
@@ -100,8 +99,8 @@ fn refund_after_lookup() -> Availability {
     Availability::new("lookup", [("lookup", lookup), ("refund", AvailabilityState::default())])
 }
 
-/// MC6: what may be called follows what succeeded, and the declared tools stay the same; a call that is
-/// masked is refused, and a call of a tool that failed changes nothing.
+/// MC6: the callable tools follow from the calls that succeeded, and the declared tools stay the same; a masked
+/// call is refused, and a failed call changes nothing.
 #[tokio::test(start_paused = true)]
 async fn mc6_what_succeeds_moves_the_mask_and_never_the_tools() {
     let call = |id: &str, name: &str| ToolCall::new(id, name, "{}");
@@ -157,7 +156,7 @@ async fn mc6_a_table_of_other_tools_is_refused() {
     let agent = agent(&script, vec![says("order_list", 1, "ok")]);
     let nowhere = AvailabilityState::new(Mask::auto().name("rm")).with_event("order_list", "gone");
     for (table, expected) in [
-        (refund_after_lookup(), "the event \"order_find\" is the name of no declared tool"),
+        (refund_after_lookup(), "the event \"order_find\" does not name a declared tool"),
         (
             Availability::new("a", [("a", nowhere)]),
             "in the state \"a\", the event \"order_list\" leads to \"gone\", which is not a state; in the \

@@ -1,4 +1,4 @@
-//! Records of runs: their keys, their lines, and runs that are done once more from them.
+//! Records of runs: their keys, their lines, and replays from them.
 
 use crate::script::{
     agent, answering, fails, full, lines, model, plan_and_run, plan_and_run_by, says, task, texts,
@@ -34,8 +34,8 @@ fn read_back(text: &str) -> Trajectory {
     record
 }
 
-/// A run with an anchor, a step that goes on beside the replan, a failure, a timeout, `status=fail`, a
-/// skipped step and replans, each call taking its own time.
+/// A run with an anchor, a step that continues beside the replan, a failure, a timeout, `status=fail`, a
+/// skipped step and replans, in which each call takes its own time.
 async fn eventful() -> Report {
     let first = r#"{"action_plan": {
         "step1": {"function": "look", "args": {"城市": "杭州"}},
@@ -82,7 +82,7 @@ async fn et16_a_record_has_fixed_keys_and_is_one_line() {
     assert_eq!(read_back(&text).results, record.results);
 }
 
-/// ET10, ET16: what a record tells of time, tokens and the model's calls agrees with the run.
+/// ET10, ET16: the times, tokens and calls of the model in a record agree with the run.
 #[tokio::test(start_paused = true)]
 async fn et10_a_record_tells_times_tokens_and_calls() {
     let report = eventful().await;
@@ -98,8 +98,8 @@ async fn et10_a_record_tells_times_tokens_and_calls() {
     assert_eq!(record.plan.len(), 3);
 }
 
-/// ET10, ET16: a run can be done once more from its record alone, with the same results and the same
-/// trace, times included.
+/// ET10, ET16: a run can be replayed from its record alone, with the same results and the same trace, including
+/// times.
 #[tokio::test(start_paused = true)]
 async fn et10_a_planned_run_is_replayed_from_its_record() {
     let report = eventful().await;
@@ -151,7 +151,7 @@ async fn et10_a_planned_run_is_one_turn() {
     assert_eq!(plan_and_run(&agent).await.trajectory.strategy.turns, planned(1));
 }
 
-/// ET10: a replayed failure is of the recorded kind: whether a plan is made anew depends on it.
+/// ET10: a replayed failure is of the recorded kind: whether a plan is remade depends on it.
 #[tokio::test(start_paused = true)]
 async fn et10_kinds_of_failures_are_replayed() {
     let first = r#"{"action_plan": {
@@ -188,7 +188,7 @@ async fn et10_kinds_of_failures_are_replayed() {
     assert_eq!(again.trajectory.asked_otherwise(&report.trajectory), Vec::<usize>::new());
 }
 
-/// ET10: a run that is cancelled while decisions are open records the calls that were made, and no other.
+/// ET10: a run that is cancelled while decisions are open records the calls that were made, and no others.
 #[tokio::test(start_paused = true)]
 async fn et10_a_cancelled_run_records_no_call_that_was_not_made() {
     let plan = r#"{"action_plan": {
@@ -207,7 +207,7 @@ async fn et10_a_cancelled_run_records_no_call_that_was_not_made() {
     assert_eq!((report.trajectory.model_calls().count(), model.calls()), (2, 2));
 }
 
-/// ET10: a record tells whether another run asked the model the same.
+/// ET10: a record shows whether another run sent the model the same requests.
 #[tokio::test(start_paused = true)]
 async fn et10_a_run_that_asks_otherwise_is_seen() {
     let run = async |system_prompt: &str, result: &str| {
@@ -225,7 +225,7 @@ async fn et10_a_run_that_asks_otherwise_is_seen() {
     assert_eq!(shorter.asked_otherwise(&recorded), [1]);
 }
 
-/// ET16: a line that is no record, and one of a newer version, are named.
+/// ET16: errors name a line that is not a record, and one of a newer version.
 #[test]
 fn et16_bad_lines_are_named() {
     let newer = r#"{"situation":{"version":99}}"#;
@@ -233,12 +233,12 @@ fn et16_bad_lines_are_named() {
     let errors: Vec<String> =
         read_trajectories(text.as_bytes()).map(|read| read.unwrap_err().to_string()).collect();
     assert_eq!(errors.len(), 3);
-    assert!(errors[0].starts_with("line 2 is no trajectory"), "{}", errors[0]);
-    assert!(errors[1].starts_with("line 3 is no trajectory"), "{}", errors[1]);
+    assert!(errors[0].starts_with("line 2 is not a trajectory"), "{}", errors[0]);
+    assert!(errors[1].starts_with("line 3 is not a trajectory"), "{}", errors[1]);
     assert!(errors[2].contains("version 99") && errors[2].contains("up to 1"), "{}", errors[2]);
 }
 
-/// ET16: a streamed plan has the same record as one that came at once, but for times.
+/// ET16: a streamed plan has the same record as one that arrived at once, except for times.
 #[tokio::test(start_paused = true)]
 async fn et16_a_streamed_run_has_a_record_as_well() {
     let plan = r#"{"action_plan": {"step1": {"function": "look", "args": {}}, "step2": {"function": "act", "args": {}, "dependence": [1]}}}"#;

@@ -1,5 +1,5 @@
-//! What a policy has done beside the loop: how much of it at once, what becomes of it at the end, and what
-//! a policy is told of that its prompts leave out.
+//! The background work of a policy: how much of it runs at once, what happens to it at the end, and the notes
+//! on what prompts leave out.
 
 use crate::contexts::Altered;
 use crate::keeping::{Watching, calling};
@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, mpsc};
 /// Work of a policy.
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A context that always has work to be done beside the loop.
+/// A context that always has background work.
 struct Busy {
     inner: Box<dyn ContextManager>,
-    /// The next piece of work, if there is any after so many messages.
+    /// Returns the next piece of work, if there is any after this many messages.
     next: Box<dyn FnMut(u64) -> Option<Work> + Send>,
     given: Arc<AtomicUsize>,
     done: Arc<AtomicUsize>,
@@ -79,14 +79,14 @@ async fn cx11_the_end_of_a_run_waits_for_what_is_under_way() {
     assert_eq!((given.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (1, 1));
 }
 
-/// CX11: sixteen pieces of work are under way at once, and no more, however much there is.
+/// CX11: at most sixteen pieces of work are in progress at once, however much there is.
 #[tokio::test]
 async fn cx11_work_beside_the_loop_is_bounded() {
     let (release, held) = mpsc::channel::<()>();
     let held = Arc::new(Mutex::new(held));
     let mut context = Busy::new(move |_| {
         let held = held.clone();
-        // Held up until nobody can let it go any more.
+        // Held up until nobody can release it any more.
         Some(Box::new(move || {
             let _ = held.lock().unwrap().recv();
         }))
@@ -108,10 +108,10 @@ async fn cx11_work_beside_the_loop_is_bounded() {
     assert_eq!(report.unwrap().answer(), Some("done"));
 }
 
-/// CX11: a policy whose work breaks off again and again is asked for no more of it, and the run goes on.
+/// CX11: a policy whose work breaks off repeatedly is asked for no more of it, and the run continues.
 #[tokio::test]
 async fn cx11_work_that_breaks_off_is_given_up() {
-    // As a panic does, and without its message.
+    // Like a panic, but without its message.
     let mut context = Busy::new(|_| Some(Box::new(|| std::panic::resume_unwind(Box::new(())))));
     let (given, done) = (context.given.clone(), context.done.clone());
     let turns = (0..20).map(|n| calling("look", json!({ "n": n })));
@@ -124,7 +124,7 @@ async fn cx11_work_that_breaks_off_is_given_up() {
     assert_eq!(done.load(Ordering::SeqCst), 0);
 }
 
-/// ET10: what a prompt leaves out is told once, however often it does.
+/// ET10: an omission from prompts is reported once, however often it occurs.
 #[tokio::test]
 async fn et10_what_is_left_out_is_told_once() {
     let mut context = Altered::showing(|prompt| {
@@ -150,7 +150,7 @@ async fn et10_what_is_left_out_is_told_once() {
     assert_eq!(noted, ["A message of 9,000 tokens is left out.", "再多的也没有地方了。"]);
 }
 
-/// A context that writes down the tokens in front of a prompt, and when a prompt was asked for.
+/// A context that records the tokens before a prompt, and when a prompt was requested.
 struct Front(Box<dyn ContextManager>, Arc<Mutex<Vec<String>>>);
 
 impl ContextLayer for Front {

@@ -1,4 +1,4 @@
-//! What whoever watches is told, as it happens.
+//! The events that observers receive.
 
 use crate::keeping::Watching;
 use crate::script::{Remembering, agent, fails, full, model, running, says, task, texts};
@@ -33,7 +33,7 @@ fn read(id: &str) -> ToolCall {
     ToolCall::new(id, "read", "{}")
 }
 
-/// ET10: a run step by step is told from its beginning to its end, in order, with the todo it is of.
+/// ET10: a step-by-step run is reported from its beginning to its end, in order, with its todo.
 #[tokio::test(start_paused = true)]
 async fn et10_a_run_is_told_as_it_happens() {
     let watching = Arc::new(Watching::default());
@@ -82,8 +82,8 @@ async fn et10_a_run_is_told_as_it_happens() {
     assert_eq!(spent.usage, model.usage());
 }
 
-/// OP8: a step that starts while its plan is being written is reported before the plan is. Of a plan that
-/// comes at once none does.
+/// OP8: a step that starts while its plan is being written is reported before the plan is. A plan that arrives
+/// at once has no such steps.
 #[tokio::test(start_paused = true)]
 async fn op8_a_step_that_starts_early_is_told() {
     let written = [
@@ -150,7 +150,7 @@ async fn op16_what_is_skipped_is_told() {
     assert!(events.iter().any(|(_, event)| *event == skipped), "{events:?}");
 }
 
-/// What the model looks up by the policy's own tools is told as that.
+/// Calls of the policy's own tools are reported as recalls.
 #[tokio::test(start_paused = true)]
 async fn et10_recalls_are_told() {
     let watching = Arc::new(Watching::default());
@@ -188,7 +188,7 @@ impl ContextLayer for Closing {
     }
 }
 
-/// Blocks that close are told, with how much was recorded by then.
+/// Blocks that close are reported, with how much was recorded by then.
 #[tokio::test(start_paused = true)]
 async fn et10_folds_are_told() {
     let watching = Arc::new(Watching::default());
@@ -211,7 +211,7 @@ async fn et10_folds_are_told() {
     assert!(folded.windows(2).all(|pair| pair[0].1 < pair[1].1), "{folded:?}");
 }
 
-/// An observer that panics breaks nothing, and is told on.
+/// An observer that panics breaks nothing, and receives further events.
 #[tokio::test(start_paused = true)]
 async fn et10_an_observer_that_panics_breaks_nothing() {
     struct Panicking(Counter);
@@ -231,7 +231,7 @@ async fn et10_an_observer_that_panics_breaks_nothing() {
     assert_eq!(counter.get(), 9);
 }
 
-/// N3: a run that goes on says so, and tells what it found in the journal as that; its spending counts.
+/// N3: a resumed run says so, and marks what it found in the journal; its spending counts.
 #[tokio::test(start_paused = true)]
 async fn n3_what_the_journal_held_is_told_as_that() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
@@ -263,7 +263,7 @@ async fn n3_what_the_journal_held_is_told_as_that() {
     assert_eq!((spent.model_calls, spent.tool_calls), (2, 1));
 }
 
-/// What a tool runs inside its call is its own matter: whoever watches is told of the call alone.
+/// Runs inside a tool's call are not reported: observers see only the call.
 #[tokio::test(start_paused = true)]
 async fn et10_runs_inside_a_call_are_not_steps_of_the_turn() {
     let watching = Arc::new(Watching::default());
@@ -308,7 +308,7 @@ async fn et10_events_come_when_things_happen() {
     assert_eq!(told, [(100, "slow"), (100, "quick"), (120, "/quick"), (400, "/slow")]);
 }
 
-/// ET10: a call that cannot be made is told as one that failed, beside those that were made.
+/// ET10: a call that cannot be made is reported as failed, beside those that were made.
 #[tokio::test]
 async fn et10_a_call_that_cannot_be_made_is_told() {
     let watching = Arc::new(Watching::default());
@@ -350,8 +350,8 @@ async fn et10_a_call_that_cannot_be_made_is_told() {
     );
 }
 
-/// ET10: an observer hears what the model writes while it comes, and that an answer begins anew; the record has
-/// the whole.
+/// ET10: an observer receives what the model writes as it arrives, and the fact that an answer begins again; the
+/// record has the complete answer.
 #[tokio::test(start_paused = true)]
 async fn et10_words_are_told_as_they_are_written() {
     struct Listening(tokio::time::Instant, Mutex<Vec<String>>);

@@ -1,4 +1,4 @@
-//! How much of a conversation a window keeps, and how much of a result a model is shown.
+//! The part of a conversation that a window keeps, and the part of a result that a model is shown.
 
 use crate::script::{agent, full, model, says, task, walk_by};
 use foldback_agent::{React, ReactSettings};
@@ -9,7 +9,7 @@ use foldback_core::{
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// What is said in a turn: words, or so many calls of one message with their results.
+/// The content of a turn: words, or a number of calls of one message with their results.
 #[derive(Clone, Debug)]
 enum Turn {
     Asked,
@@ -26,7 +26,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     proptest::collection::vec(turn, 1..60)
 }
 
-/// The messages of turns, behind a request.
+/// The messages of turns, after a request.
 fn messages(turns: &[Turn]) -> Vec<Message> {
     let mut messages = vec![Message::user("杭州两日游")];
     for (at, turn) in turns.iter().enumerate() {
@@ -52,9 +52,9 @@ fn valid(context: &dyn ContextManager) -> Vec<Arc<Message>> {
 }
 
 proptest! {
-    /// OM14: whatever was said, no request of a window parts a call from its results, however small the
-    /// window is; and it keeps no more than it may, but for one message of many calls that is larger than
-    /// the window, and the question that a request has to begin with.
+    /// OM14: whatever was said, no request of a window separates a call from its results, however small the window
+    /// is; and it keeps no more than it may, except for one message of many calls that is larger than the window,
+    /// and the question that a request has to begin with.
     #[test]
     fn om14_no_window_parts_a_call_from_its_results(turns in turns(), keep in 1usize..20) {
         let todo = TodoId::new("task").unwrap();
@@ -77,8 +77,8 @@ proptest! {
     }
 }
 
-/// OM14: the window is one of 100 messages: 100 stand there, of more the last; and not one fewer than a
-/// call and its result need.
+/// OM14: the window has 100 messages: of more, the last 100 are kept; and never fewer than a call and its
+/// result need.
 #[test]
 fn om14_the_window_is_one_of_a_hundred_messages() {
     let todo = TodoId::new("task").unwrap();
@@ -92,11 +92,11 @@ fn om14_the_window_is_one_of_a_hundred_messages() {
         }
     }
     assert_eq!(shown[..50], (0..50).map(|n| 2 * n + 1).collect::<Vec<_>>()[..], "all of it");
-    // Fifty calls with their results, and the question in front of them.
+    // Fifty calls with their results, and the question before them.
     assert_eq!(shown[50..], [101; 31]);
 }
 
-/// OM14: an observation of 10,000 characters is shown whole; of one more, 10,000 and a mark that says where
+/// OM14: an observation of 10,000 characters is shown whole; a longer one as 10,000 and a mark that says where
 /// all of it is.
 #[tokio::test(start_paused = true)]
 async fn om14_an_observation_has_ten_thousand_characters() {
@@ -110,7 +110,7 @@ async fn om14_an_observation_has_ten_thousand_characters() {
         assert_eq!(shown.matches('潮').count(), 10_000, "{characters}");
         let mark = "[… 1 of 10001 characters left out; all of it: observation_read";
         assert_eq!(shown.contains(mark), !is_whole, "{characters}");
-        // Without a bound nothing is cut.
+        // Without a limit nothing is cut.
         let model = crate::script::model([ToolCall::new("c", "read", "{}").into(), "done".into()]);
         let agent = crate::script::agent(&model, vec![says("read", 1, &text)]);
         let mut context = full();

@@ -33,7 +33,7 @@ fn what_makes_no_sense_is_refused_before_anything_begins() {
         (
             &["run", "x", "--tools", "fiel", "--model", "m"],
             2,
-            "no family of tools \"fiel\"; there are",
+            "no tool or family of tools \"fiel\"; the tools are",
         ),
         (&["run"], 2, "required"),
         (&["run", "  ", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"], 2, "task is empty"),

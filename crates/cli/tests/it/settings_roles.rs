@@ -73,9 +73,9 @@ fn what_settings_name_and_nobody_has_is_refused() {
         ),
         (
             "[[flow.executors]]\nname = \"A\"\ntools = [\"web_*\"]\n",
-            "there is no tool \"web_*\"; there are file_edit, ",
+            "there is no tool \"web_*\"; the tools are file_edit, ",
         ),
-        ("[[tools.calculators]]\ntool = \"tides\"\n", "there is no tool \"tides\"; there are "),
+        ("[[tools.calculators]]\ntool = \"tides\"\n", "there is no tool \"tides\"; the tools are "),
         (
             "[tools.context_readers]\nfile_read = \"text\"\n",
             "the tool \"file_read\" has no argument \"text\"",

@@ -1,4 +1,4 @@
-//! Where links are set in a text, and to what.
+//! The places and targets of links in a text.
 
 use crate::source::source;
 use foldback_deep_search::{
@@ -20,7 +20,7 @@ fn cite(
     Citation { start: start.into(), end: end.into(), links }
 }
 
-/// DS9: what the original makes of English text, byte for byte.
+/// DS9: the original's result for English text, byte for byte.
 #[test]
 fn ds9_insertion_is_that_of_the_original() {
     let text = "The sky is blue. Grass is green.";
@@ -41,7 +41,7 @@ fn ds9_insertion_is_that_of_the_original() {
         "abc [x](u)"
     );
     assert_eq!(insert_citations("abc", &[cite(0, 99, &[("x", "u")])]), "abc [x](u)");
-    // A missing start is 0, a missing end no place.
+    // A missing start is 0; without an end there is no place.
     assert_eq!(insert_citations("abc", &[cite(None, 3, &[("x", "u")])]), "abc [x](u)");
     assert_eq!(insert_citations("abc", &[cite(0, None, &[("x", "u")])]), "abc");
     // B11: no citations at all are none; the original fails.
@@ -83,7 +83,7 @@ fn ds9_nothing_is_split() {
 }
 
 proptest! {
-    /// DS9: whatever the offsets are, the text without the links is the text, and each link stands
+    /// DS9: whatever the offsets are, the text without the links is the original, and each link is
     /// between two characters.
     #[test]
     fn ds9_the_text_stays(
@@ -151,7 +151,7 @@ fn ds9_grounding_is_bytes_of_the_summary() {
     assert_eq!(serde_json::from_str::<Summary>(&json).unwrap(), summary);
 }
 
-/// DS9: only links to pages and to documents are links; any other scheme leads nowhere.
+/// DS9: only links to pages and to documents work; any other scheme is disabled.
 #[test]
 fn ds9_links_run_nothing() {
     for (url, safe) in [

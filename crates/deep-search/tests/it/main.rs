@@ -1,4 +1,4 @@
-//! What deep search promises, from outside.
+//! Tests of the public behaviour of deep search.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
 

@@ -9,7 +9,7 @@ fn link(label: &str, url: &str) -> Link {
     Link { label: label.to_owned(), url: url.to_owned() }
 }
 
-/// DS12: marks are taken out where they stand, and stand for the sentence before them.
+/// DS12: marks are taken out, and belong to the sentence before them.
 #[test]
 fn ds12_marks_are_taken_out() {
     #[track_caller]
@@ -50,7 +50,7 @@ fn ds12_marks_are_taken_out() {
     assert_eq!(odd.unreadable, ["[citation:first]", "[citation:]"]);
 }
 
-/// DS12: where a text that the model reads has marks of its own, the model's are others.
+/// DS12: if a text that the model reads has marks of its own, the model's are different.
 #[test]
 fn ds12_marks_avoid_what_sources_say() {
     assert_eq!(Marks::avoiding(["潮汐", "an index of citations"]).mark(2), "[citation:2]");
@@ -67,8 +67,7 @@ fn quoted(quote: &str, sources: &[usize]) -> QuotedCitation {
     QuotedCitation { quote: quote.to_owned(), sources: sources.to_vec() }
 }
 
-/// DS12: in the second pass, quotes are found in the order of the draft; one that does not stand there is
-/// told.
+/// DS12: in the second pass, quotes are found in the order of the draft; one that is not there is reported.
 #[test]
 fn ds12_quotes_are_found_in_the_draft() {
     let draft = "潮差三米。然后涨潮。潮差三米。End.";
@@ -110,7 +109,7 @@ proptest! {
     }
 }
 
-/// DS12: however many marks a text begins, it is read once.
+/// DS12: however many marks a text has, it is read once.
 #[test]
 fn ds12_many_marks_are_read_in_time() {
     let open = "[citation:".repeat(400_000);
@@ -119,7 +118,7 @@ fn ds12_many_marks_are_read_in_time() {
     assert_eq!(marked.marks.len(), 100_000);
 }
 
-/// DS12: of a second pass that quotes without end a bounded number is looked for.
+/// DS12: only a limited number of the quotes of a second pass is looked for.
 #[test]
 fn ds12_quotes_are_bounded() {
     let citations = (0..5_000).map(|n| quoted(&format!("quote {n}"), &[1])).collect();

@@ -1,4 +1,4 @@
-//! Settings that make no sense are refused before anything is asked, searched or recorded.
+//! Invalid settings are refused before anything is asked, searched or recorded.
 
 use crate::script::is_refused;
 use foldback_deep_search::{DeepSearch, DeepSearchSettings, Passage, SearchBackend, Temperatures};
@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 
-/// Nobody searches here.
+/// A backend that must not be called.
 struct Untouched;
 
 impl SearchBackend for Untouched {
@@ -20,13 +20,13 @@ impl SearchBackend for Untouched {
     }
 }
 
-/// DS3: a search in which nothing could be asked, found, read or said is refused, with the setting, what it
-/// was given and what is expected.
+/// DS3: a search in which nothing could be asked, found, read or answered is refused, with the setting, its
+/// value and what is expected.
 #[tokio::test]
 async fn ds3_nonsense_is_refused() {
     let plain = DeepSearchSettings::default;
     let drawn = |answer| plain().with_temperatures(Temperatures::default().with_answer(answer));
-    let number = "but a whole number from 1 on is expected";
+    let number = "but a whole number of at least 1 is expected";
     let warm = "but a number from 0 to 2, or none at all is expected";
     let line = "but words on one line, or none at all is expected";
     for (settings, told) in [

@@ -1,9 +1,8 @@
-//! What a model answers in a fixed shape.
+//! Answers of a model in a fixed shape.
 
 use foldback_deep_search::{Reflection, SearchQueryList};
 
-/// DS4: the one object is read wherever it stands; anything else is a typed error that says what was
-/// expected.
+/// DS4: the object is read wherever it is; anything else is a typed error that says what was expected.
 #[test]
 fn ds4_shapes_are_read_or_refused() {
     let written = "<think>{maybe}</think>Here:\n```json\n{\"rationale\": \"因为 {x}\", \"query\": [\"潮汐表 2024\"], \"more\": 1}\n```";
@@ -32,7 +31,7 @@ fn ds4_shapes_are_read_or_refused() {
     assert!(SearchQueryList::parse(&"{".repeat(200_000)).is_err());
 }
 
-/// DS4: the answer stands behind what a model thinks, and is the last object that reads.
+/// DS4: the answer is after a model's thoughts, and is the last object that can be read.
 #[test]
 fn ds4_the_last_object_is_the_answer() {
     let object = |query: &str| format!(r#"{{"rationale": "r", "query": ["{query}"]}}"#);

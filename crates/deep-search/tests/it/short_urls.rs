@@ -1,10 +1,9 @@
-//! Short URLs, and how they become the sources' own again.
+//! Short URLs, and how the sources' own are restored.
 
 use crate::source::source;
 use foldback_deep_search::{ShortUrls, link_safe};
 
-/// DS8: one short URL for each URL of a query, that of the place where it stands first: as the original
-/// counts them.
+/// DS8: one short URL for each URL of a query, that of its first place, as the original counts them.
 #[test]
 fn ds8_short_urls() {
     let short = ShortUrls::under("https://vertexaisearch.cloud.google.com/");
@@ -12,14 +11,14 @@ fn ds8_short_urls() {
     let expected = ["3-0", "3-1", "3-0", "3-3"]
         .map(|id| format!("https://vertexaisearch.cloud.google.com/id/{id}"));
     assert_eq!(urls, expected);
-    // Those of a run are its own, and the same when it is resumed.
+    // The short URLs of a run are its own, and are the same when it is resumed.
     let of_run = |run, request| ShortUrls::of_run(run, request).resolve(1, ["u"]).remove(0);
     assert_eq!(of_run("r", "潮汐"), of_run("r", "潮汐"));
     assert_ne!(of_run("r", "潮汐"), of_run("r2", "潮汐"));
     assert_ne!(of_run("r", "潮汐"), of_run("r", "潮"));
 }
 
-/// DS10: whole short URLs get their own back; the longer one is not touched by the shorter.
+/// DS10: whole short URLs are restored; the longer one is not affected by the shorter.
 #[test]
 fn ds10_b11_restoring_keeps_boundaries() {
     let short = ShortUrls::under("https://h");
@@ -50,7 +49,7 @@ fn ds10_b11_restoring_keeps_boundaries() {
     assert_eq!(restored.invented, told.map(|id| format!("https://h/id/{id}")));
 }
 
-/// DS10: a source's own URL does not end the link that it stands in.
+/// DS10: a source's own URL does not end the link that holds it.
 #[test]
 fn ds10_urls_stay_inside_their_links() {
     assert_eq!(link_safe("https://a/b_(c)?d=潮#e"), "https://a/b_(c)?d=潮#e");

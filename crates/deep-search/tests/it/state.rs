@@ -1,4 +1,4 @@
-//! Settings, what a search receives and knows, and where it resumes.
+//! Settings, the inputs and the state of a search, and its next step.
 
 use crate::source::source;
 use foldback_core::{Message, ToolCallId};
@@ -18,7 +18,7 @@ fn researched(id: u32, words: &str, urls: &[&str]) -> Research {
     Research { query: query(id, words), outcome: Ok(summary) }
 }
 
-/// DS2: what a node gives is appended; what stands there stays. The number of rounds counts itself.
+/// DS2: the update of a node is appended; existing entries stay. The number of rounds is counted.
 #[test]
 fn ds2_lists_are_appended_to() {
     let mut state = DeepSearchState { max_research_loops: 2, ..DeepSearchState::default() };
@@ -65,14 +65,14 @@ fn ds3_settings_and_efforts() {
         let error = settings.clone().overridden(|_| Some(value.to_owned())).unwrap_err();
         let told = error.to_string();
         assert!(told.starts_with("NUMBER_OF_INITIAL_QUERIES is"), "{told}");
-        assert!(told.ends_with("but a whole number from 1 on is expected"), "{told}");
+        assert!(told.ends_with("but a whole number of at least 1 is expected"), "{told}");
     }
     let json = serde_json::to_string(&settings).unwrap();
     assert_eq!(serde_json::from_str::<DeepSearchSettings>(&json).unwrap(), settings);
     assert!(serde_json::from_str::<DeepSearchSettings>(r#"{"max_loops": 1}"#).is_err());
 }
 
-/// DS6: where it goes on, as a table. Insufficient and nothing to follow: the answer is written.
+/// DS6: the next step, as a table. Insufficient and nothing to follow: the answer is written.
 #[test]
 fn ds6_the_router() {
     let mut state = DeepSearchState { max_research_loops: 2, ..DeepSearchState::default() };
@@ -98,7 +98,7 @@ fn ds6_the_router() {
     assert!(ends(route(false, 1, &[])), "nothing to follow");
     assert!(ends(route(false, 1, &["  ", ""])), "nothing that is a query");
     assert!(ends(route(false, 1, &["tide  TABLES"])), "answered already");
-    // DS7: dense behind those before; what failed may be asked again; no more than the bound.
+    // DS7: dense after those before; a query that failed may be asked again; no more than the limit.
     let next = route(false, 1, &["a", "A ", "c", "潮", "e"]);
     assert_eq!(next, Route::WebResearch(vec![query(3, "a"), query(4, "c"), query(5, "潮")]));
 }
@@ -134,7 +134,7 @@ fn ds11_a_long_turn_is_told_in_part() {
     assert!(topic.contains("characters left out") && topic.len() < 30_000, "{}", topic.len());
 }
 
-/// DS6: a query that differs in nothing that is searched for is not asked twice, and none is endless.
+/// DS6: a query that does not differ in its letters and numbers is not asked twice, and none is endless.
 #[test]
 fn ds6_queries_are_alike_but_for_their_dress() {
     let mut state = DeepSearchState { max_research_loops: 2, ..DeepSearchState::default() };

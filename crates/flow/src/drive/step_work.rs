@@ -1,4 +1,4 @@
-//! A step: worked on, tried again where it fails, and what the flow makes of how that ended.
+//! The work on a step: its attempts, and how the flow records their outcome.
 
 use super::{Drive, Halt};
 use crate::StepStatus;
@@ -11,8 +11,8 @@ use foldback_agent::{Agent, Report, RunEvent, Stop, Strategy, Task};
 use foldback_core::{ContextError, ContextManager, ItemState, Reference, quoted};
 use serde::{Deserialize, Serialize};
 
-/// An attempt that the model refused to go on with: it is not made again when the run is resumed, for what
-/// came after it stands.
+/// An attempt in which the model refused to continue. It is not repeated when the run is resumed, because
+/// what came after it is already recorded.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RefusedStep {
     at: usize,
@@ -21,7 +21,7 @@ pub(super) struct RefusedStep {
 }
 
 impl RefusedStep {
-    /// What it is noted as.
+    /// The kind under which it is noted.
     pub(super) const KIND: &str = "refused_step";
 
     fn is_like(&self, other: &Self) -> bool {
@@ -30,8 +30,8 @@ impl RefusedStep {
 }
 
 impl Drive<'_> {
-    /// Works on a step until it is done, or as often as it may be tried; the error is why it cannot be
-    /// done.
+    /// Works on a step until it is done or has been tried as often as allowed; the error is the reason why it
+    /// cannot be done.
     pub(super) async fn work_on(
         &mut self,
         context: &mut dyn ContextManager,
@@ -42,7 +42,7 @@ impl Drive<'_> {
         {
             let (tag, first) = (quoted(tag), &first.name);
             self.note(format_args!(
-                "step {at} calls {tag}, and nobody has that name; {first} works on it"
+                "step {at} names {tag}, but no executor has that name; {first} works on it"
             ));
         }
         let mut failed: Option<String> = None;
@@ -85,7 +85,7 @@ impl Drive<'_> {
         Ok(Err(failed.unwrap_or_default()))
     }
 
-    /// Tries a step once. Of a context of its own, the end can be referred to where it is kept.
+    /// Tries a step once. If it has a context of its own that is stored, its end can be referred to.
     async fn attempt(
         &mut self,
         context: &mut dyn ContextManager,
@@ -111,13 +111,13 @@ impl Drive<'_> {
         }
         let (report, reference) = match self.settings.context {
             StepContext::Isolated => self.isolated(context, at, (agent, strategy), &task).await?,
-            // The whole flow is one conversation, begun and resumed by whatever began the flow.
+            // The whole flow is one conversation, which was begun or resumed together with the flow.
             StepContext::Shared => {
                 (self.run.run_part(agent, strategy, context, &task).await?, None)
             }
         };
         let mut attempt = Attempt::of(&report);
-        // In a shared context, what would be tried again has the same conversation.
+        // In a shared context, another attempt would have the same conversation.
         if let (Attempt::Refused(reason), StepContext::Isolated) = (&attempt, self.settings.context)
         {
             let reason = reason.clone();
@@ -128,8 +128,8 @@ impl Drive<'_> {
         Ok((attempt, reference))
     }
 
-    /// Has an agent work on a step in a context of its own. What was done there can be read by its last
-    /// block, where there is one.
+    /// Has an agent work on a step in a context of its own. The work can be read through its last block, if
+    /// there is one.
     async fn isolated(
         &self,
         context: &mut dyn ContextManager,
@@ -154,7 +154,7 @@ impl Drive<'_> {
         Ok(ended?)
     }
 
-    /// Gives the context what a step came to.
+    /// Passes the outcome of a step to the context.
     fn ended(
         &mut self,
         context: &mut dyn ContextManager,
@@ -180,7 +180,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Records what a step came to, where it was not worked on in the same context.
+    /// Records the outcome of a step, unless the step was worked on in the same context.
     fn record_result(&self, context: &mut dyn ContextManager, text: &str) -> Result<(), Halt> {
         match self.settings.context {
             StepContext::Isolated => self.record(context, text),

@@ -1,19 +1,19 @@
-//! What a model asks the planning tool, and what can be wrong with it.
+//! The commands of the planning tool, and what can be wrong with them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The commands, as they are told.
+/// The commands, in the order in which they are listed.
 pub(super) const COMMANDS: [&str; 7] =
     ["create", "update", "list", "get", "set_active", "mark_step", "delete"];
 
-/// A call of the planning tool, as a model writes it: nothing of it is checked yet.
+/// A call of the planning tool, as a model writes it; nothing in it is checked yet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanCommand {
     /// `create`, `update`, `list`, `get`, `set_active`, `mark_step` or `delete`.
     pub command: String,
-    /// Which plan; `get` and `mark_step` go without where a plan is active.
+    /// The id of the plan; `get` and `mark_step` do without it when a plan is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
     /// A title, for `create` and `update`.
@@ -22,45 +22,45 @@ pub struct PlanCommand {
     /// A list of texts, for `create` and `update`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Value>,
-    /// The number of a step, from 0 on, for `mark_step`.
+    /// The number of a step, counted from 0, for `mark_step`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_index: Option<i64>,
-    /// Where the step stands now, for `mark_step`.
+    /// The new status of the step, for `mark_step`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_status: Option<String>,
-    /// What is worth knowing of the step, for `mark_step`.
+    /// Notes on the step, for `mark_step`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_notes: Option<String>,
 }
 
-/// Why a command was not carried out. Nothing has changed then.
+/// The reason why a command was not carried out. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// Something that the command needs is not there, or empty.
+    /// A parameter that the command needs is missing or empty.
     #[error("Parameter `{parameter}` is required for command: {command}")]
     Required {
-        /// What.
+        /// The parameter.
         parameter: &'static str,
         /// The command.
         command: &'static str,
     },
-    /// There is a plan of this id already.
+    /// A plan with this id already exists.
     #[error("A plan with ID '{0}' already exists. Use 'update' to modify existing plans.")]
     Exists(String),
-    /// A new plan has no steps, or not a list of texts.
+    /// A new plan has no steps, or they are not a list of texts.
     #[error("Parameter `steps` must be a non-empty list of strings for command: create")]
     NoSteps,
-    /// The steps that a plan is to have are not a list of texts.
+    /// The new steps of a plan are not a list of texts.
     #[error("Parameter `steps` must be a list of strings for command: update")]
     NotSteps,
-    /// There is no plan of this id.
+    /// There is no plan with this id.
     #[error("No plan found with ID: {0}")]
     Unknown(String),
     /// No plan is named, and none is active.
     #[error("No active plan. Please specify a plan_id or set an active plan.")]
     NoActive,
-    /// The plan has no step of this number.
+    /// The plan has no step with this number.
     #[error("Invalid step_index: {index}. Valid indices range from 0 to {last}.")]
     Index {
         /// The number.
@@ -76,32 +76,31 @@ pub enum PlanError {
     /// There is no such command.
     #[error("Unrecognized command: {0}. Allowed commands are: {commands}", commands = COMMANDS.join(", "))]
     Command(String),
-    /// The arguments are no JSON object of this shape.
+    /// The arguments are not a JSON object of this shape.
     #[error("the arguments of a planning command cannot be read: {0}")]
     Arguments(String),
 }
 
 impl PlanCommand {
-    /// Reads a command as it stands in a tool call: a JSON object. Keys that a command does not have
-    /// are passed over.
+    /// Reads a command from the arguments of a tool call, a JSON object. Unknown keys are ignored.
     ///
     /// # Errors
-    /// [`PlanError::Arguments`] when it is no such object.
+    /// [`PlanError::Arguments`] when it is not such an object.
     pub fn from_json(arguments: &str) -> Result<Self, PlanError> {
         serde_json::from_str(arguments).map_err(|error| PlanError::Arguments(error.to_string()))
     }
 
-    /// Whether it may change something.
+    /// Returns whether it may change something.
     pub(super) fn changes(&self) -> bool {
         !matches!(self.command.as_str(), "list" | "get")
     }
 
-    /// The plan that is named. An empty name is none.
+    /// Returns the id of the plan that is named. An empty one counts as none.
     pub(super) fn plan(&self) -> Option<&str> {
         self.plan_id.as_deref().filter(|id| !id.is_empty())
     }
 
-    /// The texts of the steps, where there is a list of them; one that is empty is none.
+    /// Returns the texts of the steps, if there is a list of them; an empty list counts as none.
     pub(crate) fn texts(&self) -> Result<Option<Vec<String>>, PlanError> {
         let list = match &self.steps {
             None | Some(Value::Null) => return Ok(None),

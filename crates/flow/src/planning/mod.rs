@@ -1,4 +1,4 @@
-//! Plans whose steps are texts: what a model keeps to know where it stands, and what a flow goes by.
+//! Plans whose steps are texts: a model keeps them to track its progress, and a flow follows one.
 
 mod command;
 mod plans;

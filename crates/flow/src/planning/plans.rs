@@ -1,38 +1,38 @@
-//! Several plans, of which one is active, and the commands that change them.
+//! A set of plans, one of which is active, and the commands that change them.
 
 use super::command::{PlanCommand, PlanError};
 use super::text_plan::{StepStatus, TextPlan};
 use std::fmt::Write;
 
-/// Several plans, of which one may be active.
+/// A set of plans, one of which may be active.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plans {
-    /// In the order in which they were made.
+    /// The plans, in the order in which they were made.
     plans: Vec<TextPlan>,
     active: Option<String>,
 }
 
 impl Plans {
-    /// The plan of an id.
+    /// Returns the plan with this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&TextPlan> {
         self.plans.iter().find(|plan| plan.id == id)
     }
 
-    /// The plan that commands without an id mean.
+    /// Returns the active plan, which commands without an id refer to.
     #[must_use]
     pub fn active(&self) -> Option<&TextPlan> {
         self.get(self.active.as_deref()?)
     }
 
-    /// These behind another, which is active where none of them is.
+    /// Returns these plans with another before them, which is active if none of them is.
     pub(super) fn beside(self, plan: &TextPlan) -> Self {
         let active = self.active.or_else(|| Some(plan.id.clone()));
         let plans = [plan.clone()].into_iter().chain(self.plans);
         Self { plans: plans.collect(), active }
     }
 
-    /// Carries a command out, and says what whoever gave it is told.
+    /// Carries out a command, and returns the answer for its caller.
     ///
     /// ```
     /// use foldback_flow::{PlanCommand, Plans};
@@ -47,7 +47,7 @@ impl Plans {
     /// ```
     ///
     /// # Errors
-    /// When something of the command is missing or wrong; then nothing changes.
+    /// When part of the command is missing or wrong; then nothing changes.
     pub fn apply(&mut self, command: &PlanCommand) -> Result<String, PlanError> {
         match command.command.as_str() {
             "create" => self.create(command),
@@ -139,7 +139,7 @@ impl Plans {
         Ok(format!("Plan '{id}' has been deleted."))
     }
 
-    /// The plan that a command has to name.
+    /// Returns the plan that a command has to name.
     fn named(
         &mut self,
         command: &PlanCommand,
@@ -149,7 +149,7 @@ impl Plans {
         self.find(command.plan().ok_or(required)?)
     }
 
-    /// The plan that a command names, or means by naming none.
+    /// Returns the plan that a command names, or the active one if it names none.
     fn named_or_active(&mut self, command: &PlanCommand) -> Result<&mut TextPlan, PlanError> {
         let id = command.plan().or(self.active.as_deref()).ok_or(PlanError::NoActive)?.to_owned();
         self.find(&id)

@@ -1,11 +1,11 @@
-//! A plan whose steps are texts, and how it reads.
+//! A plan whose steps are texts, and the way it is shown.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A plan whose steps are texts, worked on one after the other.
 ///
-/// Shown, it is a page with a title, the progress and a line a step:
+/// It is shown as a page with a title, the progress and a line for each step:
 ///
 /// ```
 /// use foldback_flow::{StepStatus, TextPlan};
@@ -28,11 +28,11 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPlan {
-    /// Its name among the plans of whoever keeps it.
+    /// Its name among the plans of the same keeper.
     pub id: String,
     /// What it is for, in a few words.
     pub title: String,
-    /// The steps, in order; a step's number is its place, from 0 on.
+    /// The steps, in order; a step's number is its place, counted from 0.
     pub steps: Vec<TextStep>,
 }
 
@@ -41,24 +41,24 @@ pub struct TextPlan {
 pub struct TextStep {
     /// What is to be done.
     pub text: String,
-    /// Where it stands.
+    /// Its status.
     pub status: StepStatus,
-    /// What is worth knowing of it; empty where there is nothing.
+    /// Notes on the step; empty if there are none.
     pub notes: String,
 }
 
-/// Where a step stands.
+/// The status of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// Nobody has begun it.
+    /// It has not begun.
     #[default]
     NotStarted,
-    /// Somebody works on it.
+    /// It is being worked on.
     InProgress,
     /// It is done.
     Completed,
-    /// It cannot be done as things are.
+    /// It cannot be done at present.
     Blocked,
 }
 
@@ -66,7 +66,7 @@ impl StepStatus {
     /// Every status, in the order in which a step goes through them.
     pub const ALL: [Self; 4] = [Self::NotStarted, Self::InProgress, Self::Completed, Self::Blocked];
 
-    /// The name, as a model writes it.
+    /// Returns the name, as a model writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,13 +77,13 @@ impl StepStatus {
         }
     }
 
-    /// The status of this name.
+    /// Returns the status with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// The mark before a step's text.
+    /// Returns the mark before a step's text.
     #[must_use]
     pub fn mark(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl StepStatus {
         }
     }
 
-    /// Whether something is left to be done.
+    /// Returns whether something is left to do.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::NotStarted | Self::InProgress)
@@ -102,7 +102,7 @@ impl StepStatus {
 }
 
 impl TextStep {
-    /// A step that nobody has begun.
+    /// Creates a step that has not begun.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), status: StepStatus::NotStarted, notes: String::new() }
@@ -110,26 +110,26 @@ impl TextStep {
 }
 
 impl TextPlan {
-    /// A plan that nobody has begun.
+    /// Creates a plan of which no step has begun.
     #[must_use]
     pub fn new<T: Into<String>>(id: &str, title: &str, steps: impl IntoIterator<Item = T>) -> Self {
         let steps = steps.into_iter().map(TextStep::new).collect();
         Self { id: id.to_owned(), title: title.to_owned(), steps }
     }
 
-    /// How many steps stand there.
+    /// Counts the steps with a status.
     #[must_use]
     pub fn count(&self, status: StepStatus) -> usize {
         self.steps.iter().filter(|step| step.status == status).count()
     }
 
-    /// The number of the first step that is not begun, or under way.
+    /// Returns the number of the first step that has not begun or is in progress.
     #[must_use]
     pub fn next_open(&self) -> Option<usize> {
         self.steps.iter().position(|step| step.status.is_open())
     }
 
-    /// Takes other steps. Status and notes stay where the text at a place is the same as before.
+    /// Replaces the steps. Status and notes stay if the text at a place is the same as before.
     pub(crate) fn replace_steps(&mut self, texts: Vec<String>) {
         let mut before = std::mem::take(&mut self.steps).into_iter();
         let step = |text| match before.next() {
@@ -143,7 +143,7 @@ impl TextPlan {
 impl fmt::Display for TextPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let title = format!("Plan: {} (ID: {})\n", self.title, self.id);
-        // The rule is as long as the line above it, its end included.
+        // The rule is as long as the line above it, including its line break.
         let rule = "=".repeat(title.chars().count());
         let [not_started, in_progress, completed, blocked] =
             StepStatus::ALL.map(|status| self.count(status));

@@ -1,4 +1,4 @@
-//! The planning tool: plans that a model keeps by calling it.
+//! The planning tool, by which a model keeps plans.
 
 use super::command::{PlanCommand, PlanError};
 use super::plans::Plans;
@@ -17,23 +17,23 @@ use std::sync::Arc;
 /// The tool's name.
 pub(crate) const PLANNING: &str = "planning";
 
-/// Of so many calls it is known what they were answered.
+/// The number of latest calls whose answers are remembered.
 const MAX_ANSWERS: usize = 1_000;
 
-/// What changes are noted as in a journal.
+/// The kind under which a journal notes changes.
 const KIND: &str = "plan";
 
-/// Keeps plans whose steps are texts, for a model that works through something long.
+/// A tool that keeps plans whose steps are texts, for a model that works through a long task.
 ///
 /// One tool keeps the plans of one run. [Kept in the run's journal](Self::kept_in) they survive the end
-/// of the process: each change is written down, with the call that made it, before the call is
-/// answered. The plans are what the changes make of none. A call that was made and whose answer was
-/// lost is answered again, and changes nothing twice.
+/// of the process: each change is written, with the call that made it, before the call is answered, and
+/// the plans are rebuilt from these changes. A call that was made and whose answer was lost is answered
+/// again, and changes nothing twice.
 ///
 /// Calls of one turn are carried out in their order.
 ///
-/// A [flow](crate::FlowSettings::with_planning) shows its own plan in it: the executor of a step can look
-/// at that plan with `list` and `get`, and keep others beside it. The flow's own it cannot change.
+/// A [flow](crate::FlowSettings::with_planning) shows its own plan in the tool: the executor of a step can
+/// look at that plan with `list` and `get`, and keep others beside it. It cannot change the flow's own plan.
 pub struct PlanningTool {
     spec: ToolSpec,
     kept: Arc<Mutex<Kept>>,
@@ -44,15 +44,15 @@ struct Kept {
     plans: Plans,
     /// The plan of the flow that the tool is used in.
     of_flow: Option<TextPlan>,
-    /// What changes were answered, by the keys of their calls.
+    /// The answers to changes, by the keys of their calls.
     answered: BTreeMap<String, String>,
     /// These keys, the oldest first.
     keys: VecDeque<String>,
-    /// Where changes are written down, and as whose.
+    /// The journal to which changes are written, and the run that they belong to.
     journal: Option<(Arc<dyn Journal>, String)>,
 }
 
-/// A change, as it stands in a journal.
+/// A change, as a journal holds it.
 #[derive(Serialize, Deserialize)]
 struct Change {
     key: String,
@@ -60,13 +60,13 @@ struct Change {
 }
 
 impl PlanningTool {
-    /// A tool without plans, which ends with its process.
+    /// Creates a tool without plans; its plans end with the process.
     #[must_use]
     pub fn new() -> Self {
         Self { spec: spec(), kept: Arc::default() }
     }
 
-    /// A tool whose plans are kept in `journal` beside the records of `run`, with those that are there.
+    /// Creates a tool whose plans are kept in `journal` beside the records of `run`, and restores those that it holds.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -83,18 +83,18 @@ impl PlanningTool {
         Ok(Self { spec: spec(), kept: Arc::new(Mutex::new(kept)) })
     }
 
-    /// The plans as they stand.
+    /// Returns the current plans.
     #[must_use]
     pub fn plans(&self) -> Plans {
         self.kept.lock().plans.clone()
     }
 
-    /// Shows the plan of a flow as it stands.
+    /// Shows the current plan of a flow.
     pub(crate) fn show(&self, plan: &TextPlan) {
         self.kept.lock().of_flow = Some(plan.clone());
     }
 
-    /// What a model is told of the tool.
+    /// Returns the definition of the tool for a model.
     pub(crate) fn definition() -> ToolDefinition {
         ToolDefinition {
             name: PLANNING.to_owned(),
@@ -108,7 +108,7 @@ impl PlanningTool {
 }
 
 impl Kept {
-    /// Carries a command out, and writes it down where it changed something.
+    /// Carries out a command, and writes it to the journal if it changed something.
     fn carry_out(&mut self, key: &str, command: PlanCommand) -> Result<String, ToolError> {
         if let Some(answer) = self.answered.get(key) {
             return Ok(answer.clone());
@@ -147,7 +147,7 @@ impl Kept {
         Ok(answer)
     }
 
-    /// Remembers what a call was answered, of the latest calls.
+    /// Remembers the answer to a call, and forgets the oldest.
     fn remember(&mut self, key: &str, answer: &str) {
         if key.is_empty() {
             return;
@@ -161,9 +161,9 @@ impl Kept {
         }
     }
 
-    /// Makes a change of an earlier life once more.
+    /// Repeats a change from an earlier process.
     fn again(&mut self, Change { key, command }: Change) {
-        // What could be carried out then can be carried out now.
+        // A command that succeeded then succeeds now.
         if let Ok(answer) = self.plans.apply(&command) {
             self.remember(&key, &answer);
         }
@@ -183,7 +183,7 @@ impl Tool for PlanningTool {
         async move {
             let command = PlanCommand::from_json(arguments).map_err(of_plan_error)?;
             let (kept, key) = (Arc::clone(&self.kept), context.idempotency_key.clone());
-            // The journal may be a file.
+            // The journal may be a file, so writing may block.
             let told = tokio::task::spawn_blocking(move || kept.lock().carry_out(&key, command));
             let told = told.await.map_err(|error| ToolError::permanent(error.to_string()))??;
             Ok(ToolOutput::text(told))

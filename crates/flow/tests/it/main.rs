@@ -1,4 +1,4 @@
-//! What flow and its plans promise, from outside.
+//! Tests of the public behaviour of flows and their plans.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
 

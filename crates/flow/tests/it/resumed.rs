@@ -1,5 +1,5 @@
-//! Flows that are killed and gone on with: nothing that was answered is asked again, nothing that ran runs
-//! again, and the conversations become those of a flow that nobody killed.
+//! Flows that are killed and resumed: nothing that was answered is asked again, nothing that ran runs again,
+//! and the conversations become those of a flow that was not killed.
 
 use crate::keeping::{Keeping, calling};
 use crate::runs::{name, names, planning};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A journal whose process dies when it is about to write one record more than it may.
+/// A journal that fails when it is about to write one record more than it may.
 struct Dying {
     kept: Arc<MemoryJournal>,
     left: Mutex<usize>,
@@ -43,8 +43,8 @@ impl Journal for Dying {
     }
 }
 
-/// What is answered: a plan; a step with calls; one that fails twice, and is planned around; a call in the
-/// new step; a last step that two executors could do.
+/// The script: a plan; a step with calls; one that fails twice and is planned around; a call in the new step;
+/// a last step that two executors could do.
 fn answer(name: &str) -> Answer {
     let answer = match name {
         "flow/plan" => planning(&["查天气 [AGENT_1]", "订酒店", "写"]),
@@ -62,13 +62,13 @@ fn answer(name: &str) -> Answer {
     answer.after(ms(10))
 }
 
-/// A flow in several lives.
+/// A flow over several processes.
 struct Lives {
     context: StepContext,
     journal: Arc<MemoryJournal>,
-    /// Which tool was called with which key, how often.
+    /// How often each tool was called with each key.
     called: Arc<Mutex<BTreeMap<String, u32>>>,
-    /// What the model was asked, how often.
+    /// How often the model was asked each question.
     asked: Arc<Mutex<BTreeMap<String, u32>>>,
 }
 
@@ -89,7 +89,7 @@ impl Lives {
         })
     }
 
-    /// One life, with so many records to write and so much time.
+    /// One process, with a limit of records to write and a limit of time.
     async fn live(&self, records: usize, time: Duration, context: &mut Keeping) -> Option<Report> {
         let asked = self.asked.clone();
         let model = Arc::new(ScriptedModel::answering(move |request| {
@@ -118,7 +118,7 @@ impl Lives {
     }
 }
 
-/// What a flow leaves: every conversation, the todo list, the answer.
+/// The results of a flow: every conversation, the todo list, the answer.
 #[derive(Debug, PartialEq)]
 struct Left {
     conversations: Vec<(String, Vec<String>)>,
@@ -141,7 +141,7 @@ impl Left {
 
 const FOREVER: Duration = Duration::from_secs(10_000_000);
 
-/// Kills a flow, goes on with it, and compares what it leaves with what one leaves that nobody killed.
+/// Kills a flow, resumes it, and compares its results with those of one that was not killed.
 async fn check(context: StepContext, is_lost: bool, records: usize, time: Duration) -> bool {
     let what = format!("{context:?}, lost {is_lost}, {records} records, {time:?}");
     let (undisturbed, mut whole) = (Lives::new(context), Keeping::new());
@@ -167,9 +167,9 @@ async fn check(context: StepContext, is_lost: bool, records: usize, time: Durati
     first.is_none()
 }
 
-/// OM9, OM11, R12: killed before any record of its journal, a flow goes on at the step where it was,
-/// whether its context is kept or lost, and leaves what a flow leaves that nobody killed. At most what was
-/// under way is asked or called a second time.
+/// OM9, OM11, R12: killed before any record of its journal, a flow resumes at the step where it was, whether
+/// its context is kept or lost, with the results of a flow that was not killed. At most the request or call
+/// in progress is made a second time.
 #[tokio::test(start_paused = true)]
 async fn om9_a_flow_killed_at_any_record_goes_on() {
     for context in [StepContext::Isolated, StepContext::Shared] {
@@ -217,8 +217,8 @@ async fn om9_a_flow_that_is_killed_often_comes_to_its_end() {
     }
 }
 
-/// OM11: an attempt that the model refused to go on with stays a failed one when the flow is resumed,
-/// though no journal has the refusal as an answer: what came after it stands.
+/// OM11: an attempt in which the model refused to continue stays failed when the flow is resumed, although
+/// no journal has the refusal as an answer: what came after it is kept.
 #[tokio::test]
 async fn om11_a_refused_attempt_is_not_made_again() {
     let journal = Arc::new(MemoryJournal::default());

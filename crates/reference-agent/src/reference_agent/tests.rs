@@ -1,4 +1,4 @@
-//! What the agent is given, and what makes no sense.
+//! Tests of what the agent is given, and of settings that are refused.
 
 use super::*;
 use crate::check_tool_families;
@@ -49,7 +49,7 @@ fn it_has_what_it_was_given_and_what_every_agent_has() {
     assert!(system_prompt.starts_with(begin) && system_prompt.ends_with(end), "{system_prompt}");
 }
 
-/// Only some tools are declared, and the instructions are short.
+/// An agent with few families has only their tools, and short instructions.
 #[test]
 fn a_lean_agent_has_some_tools_and_a_short_head() {
     let folder = tempfile::tempdir().unwrap();
@@ -62,13 +62,13 @@ fn a_lean_agent_has_some_tools_and_a_short_head() {
     assert!(short_system_prompt().len() * 2 < reference_system_prompt().len());
     let error = all.with_tool_families(["fi"]).build().unwrap_err().to_string();
     assert!(
-        error.starts_with("there is no tool and no family of tools \"fi\"; there are "),
+        error.starts_with("there is no tool or family of tools \"fi\"; the tools are "),
         "{error}"
     );
     assert!(error.contains("file_read"), "{error}");
 }
 
-/// A family counts whether its tools are permitted here or not.
+/// A family is known whether its tools are permitted here or not.
 #[test]
 fn a_family_without_a_tool_is_known() {
     let lean = reference_agent().with_tool_families(["file", "shell", "web", "think"]);
@@ -80,7 +80,7 @@ fn a_family_without_a_tool_is_known() {
     );
 }
 
-/// What the agent may not call, its sub-agents may not call for it.
+/// Tools that the agent may not call, its sub-agents may not call for it.
 #[tokio::test]
 async fn sub_agents_have_no_other_tools() {
     let item = r#"{"items": [{"id": "a", "title": "Look."}]}"#;
@@ -112,7 +112,7 @@ async fn sub_agents_have_no_other_tools() {
     requests.iter().for_each(declared);
 }
 
-/// Few of the built-in tools are left, and everything that was given.
+/// A few of the built-in tools are left, and everything that was given stays.
 #[test]
 fn what_was_given_stays() {
     let person = AskPerson::nobody();
@@ -145,15 +145,15 @@ fn what_makes_no_sense_is_refused_in_words() {
     let refused = |agent: ReferenceAgent| agent.build().unwrap_err().to_string();
     assert_eq!(
         refused(reference_agent().with_strategy_named("guess")),
-        "there is no strategy \"guess\"; there are adaptive, react, one-plan, flow, deep-search"
+        "there is no strategy \"guess\"; the strategies are adaptive, react, one-plan, flow, deep-search"
     );
     assert_eq!(
         refused(reference_agent().with_strategy_named("deep-search")),
-        "deep-search needs documents to look into, and the agent was given none"
+        "deep-search needs documents to search, and the agent was given none"
     );
     assert_eq!(
         refused(reference_agent().with_sub_agent_share(0.0)),
-        "share is 0.0, but a part above 0, up to 1 is expected"
+        "share is 0.0, but a number above 0 and at most 1 is expected"
     );
     assert_eq!(
         refused(reference_agent().with_tools([tool("think")])),

@@ -1,24 +1,24 @@
-//! Where in a JSON schema a value stands, and so whether its order says anything.
+//! The place of a value in a JSON schema, which decides whether its order has a meaning.
 
 use serde_json::value::RawValue;
 
-/// What a value is to the schema around it.
+/// The role of a value in the schema around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A schema, or a list of schemas.
     Schema,
-    /// An object whose values are schemas, under names of the author's own.
+    /// An object whose values are schemas, under names that the author chose.
     Schemas,
     /// An object whose values are sets, or (in older drafts) schemas.
     Dependencies,
-    /// An array whose order says nothing.
+    /// An array whose order has no meaning.
     Set,
-    /// Data: an example, an allowed value, or whatever is no part of a schema.
+    /// Data: an example, an allowed value, or anything else that is not part of a schema.
     Data,
 }
 
 impl Place {
-    /// The place of the value of a key of an object that stands here.
+    /// Returns the place of a key's value in an object at this place.
     pub(super) fn of_key(self, key: &str, value: &RawValue) -> Self {
         match self {
             Self::Schema => keyword(key),
@@ -29,7 +29,7 @@ impl Place {
         }
     }
 
-    /// The place of an element of an array that stands here.
+    /// Returns the place of an element of an array at this place.
     pub(super) fn of_element(self) -> Self {
         match self {
             Self::Schema => Self::Schema,
@@ -38,7 +38,7 @@ impl Place {
     }
 }
 
-/// The keywords of JSON Schema, drafts 4 to 2020-12.
+/// Returns the place of a keyword's value, for the keywords of JSON Schema drafts 4 to 2020-12.
 fn keyword(key: &str) -> Place {
     match key {
         "required" | "type" => Place::Set,

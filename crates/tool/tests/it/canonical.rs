@@ -61,7 +61,7 @@ fn mc2_sets_of_a_schema_are_sorted_and_order_is_kept() {
 #[test]
 fn mc2_what_is_no_json_is_named() {
     let error = canonical_json(r#"{"a": 1"#).unwrap_err().to_string();
-    assert!(error.starts_with("this is no JSON: EOF"), "{error}");
+    assert!(error.starts_with("this is not JSON: EOF"), "{error}");
     let deep = "[".repeat(200) + &"]".repeat(200);
     assert_eq!(canonical_json(&deep).unwrap_err().to_string(), "values are nested deeper than 128");
     let very = "[".repeat(1_000_000);
@@ -89,8 +89,8 @@ fn schema(keys: &[&str], required: &[&str]) -> String {
 const KEYS: [&str; 5] = ["order_id", "原因", "zip", "a", "Ä"];
 
 proptest! {
-    /// MC2: a list of tools that a server gives in any order, with schemas whose parts stand in any
-    /// order, comes out in the same bytes.
+    /// MC2: a list of tools that a server gives in any order, with schemas whose parts are in any
+    /// order, gives the same bytes.
     #[test]
     fn mc2_shuffled_tools_give_the_same_bytes(
         order in Just((0..8).collect::<Vec<usize>>()).prop_shuffle(),
@@ -111,7 +111,7 @@ proptest! {
         prop_assert!(expected.is_sorted_by_key(|tool| &tool.name));
     }
 
-    /// MC2: the canonical form says the same as the text it came from.
+    /// MC2: the canonical form means the same as the original text.
     #[test]
     fn mc2_the_form_keeps_the_value(json in value()) {
         let canonical = canonical_json(&json.to_string()).unwrap();
@@ -136,7 +136,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// MC2: keys with half of a surrogate pair read alike, and none of them is lost.
+/// MC2: keys with half of a surrogate pair are equal once decoded, and none of them is lost.
 #[test]
 fn mc2_half_a_surrogate_pair_in_a_key_is_kept() {
     let odd = r#"{"\ud800": 1, "\ud801": 2}"#;

@@ -1,4 +1,4 @@
-//! What a tool answered.
+//! The content of a tool's answer.
 
 use foldback_tool::Data;
 

@@ -1,30 +1,30 @@
-//! How far a call may go.
+//! The limits of a call.
 
 use super::Handing;
 use crate::FilePermissions;
 use foldback_tool::CancellationToken;
 use std::time::{Duration, Instant};
 
-/// How far a call may go.
+/// The limits of a call.
 pub(super) struct Bounds {
-    /// How many bytes it answers.
+    /// The most bytes that it answers with.
     pub(super) output_bytes: usize,
-    /// How many bytes a file may have that is written or edited.
+    /// The most bytes of a file that is written or edited.
     pub(super) file_bytes: u64,
-    /// What hands the call the contents of references.
+    /// The way to hand the call the contents of references.
     pub(super) handing: Handing,
     until: Option<Instant>,
     cancelled: CancellationToken,
 }
 
-/// Why a call ends before it has seen everything.
+/// The reason why a call ends before it has seen everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     /// The answer has no room for more.
     Room,
     /// Its time is over.
     Time,
-    /// Nobody waits for the answer any more.
+    /// Nobody is waiting for the answer any more.
     Cancelled,
 }
 
@@ -43,7 +43,7 @@ impl Bounds {
         }
     }
 
-    /// Why the call has to end now, if it has to.
+    /// Returns why the call has to end now, if it has to.
     pub(super) fn over(&self) -> Option<Cut> {
         if self.cancelled.is_cancelled() {
             return Some(Cut::Cancelled);
@@ -51,14 +51,14 @@ impl Bounds {
         self.until.filter(|until| Instant::now() >= *until).map(|_| Cut::Time)
     }
 
-    /// Whether the time is over, or nobody waits for the answer any more.
+    /// Returns whether the time is over, or nobody is waiting for the answer any more.
     pub(super) fn are_over(&self) -> bool {
         self.over().is_some()
     }
 }
 
 impl Cut {
-    /// What a model is told; `room` is what helps where there was no room.
+    /// Returns the note for a model; `room` says what helps when there was no room.
     pub(super) fn told(self, room: String) -> String {
         match self {
             Self::Room => room,

@@ -1,4 +1,4 @@
-//! `file_edit`: one text in a file instead of another.
+//! `file_edit`: replaces one text in a file with another.
 
 use super::near_miss::{LINES, nearest};
 use super::text::{ends_lines_as_windows, whole};
@@ -28,7 +28,7 @@ struct Arguments {
     all: Option<bool>,
 }
 
-/// How many lines are named where a text stands several times.
+/// The most lines that are named when a text occurs several times.
 const NAMED: usize = 10;
 
 fn run(
@@ -44,13 +44,13 @@ fn run(
     let place = workspace.place(&path, Access::Write)?;
     let shown = &place.shown;
     let text = whole(place.open_file()?, bounds.file_bytes, shown)?;
-    // Where a file ends its lines as Windows does, whoever reads it sees no difference.
+    // A reader sees no difference between a file with the line ends of Windows and one without.
     if ends_lines_as_windows(&text) {
         (old, new) = (of_windows(&old), of_windows(&new));
     }
     let mut found = lines_of(&text, &old);
     if found.is_empty() && text.contains("\r\n") && !old.contains('\r') {
-        // The place may still end its lines so.
+        // The place itself may still have such line ends.
         (old, new) = (of_windows(&old), of_windows(&new));
         found = lines_of(&text, &old);
     }
@@ -70,7 +70,7 @@ fn run(
             )));
         }
     }
-    // Known before the edit is made: many places and a long text are more than any memory holds.
+    // Computed before the edit is made: many places times a long text may be more than memory holds.
     let kept = text.len().saturating_sub(old.len().saturating_mul(found.len()));
     let size = new.len().saturating_mul(found.len()).saturating_add(kept);
     let size = u64::try_from(size).unwrap_or(u64::MAX);
@@ -89,13 +89,13 @@ fn run(
     Ok(ToolOutput::text(format!("changed {shown} at {lines} {named}{more}")))
 }
 
-/// A text whose lines all end as those of Windows.
+/// Returns the text with the line ends of Windows throughout.
 fn of_windows(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// The numbers of the lines in which a text begins, each place counted that does not overlap the one
-/// before it.
+/// Returns the numbers of the lines in which `part` begins; a place that overlaps the one before it does
+/// not count.
 fn lines_of(text: &str, part: &str) -> Vec<u64> {
     let (mut line, mut counted) = (1, 0);
     text.match_indices(part)

@@ -5,10 +5,10 @@ use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
 use unicode_normalization::UnicodeNormalization;
 
-/// A pattern for the names of files, or several with commas between them.
+/// A pattern for the names of files, or several separated by commas.
 pub(super) struct Glob(Vec<One>);
 
-/// A pattern: with a `/` it is held against the path, else against the name.
+/// A single pattern: with a `/` it is matched against the path, otherwise against the name.
 struct One {
     matcher: GlobMatcher,
     is_path: bool,
@@ -17,12 +17,12 @@ struct One {
 impl Glob {
     pub(super) fn new(pattern: &str) -> Result<Self, ToolError> {
         let has_braces = pattern.contains('{');
-        // Inside of braces a comma is the pattern's own.
+        // A comma inside braces belongs to the pattern.
         let each = pattern.split(|letter| letter == ',' && !has_braces).map(str::trim);
         each.map(One::new).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether a path fits, told from the folder on that is searched.
+    /// Returns whether a path, relative to the folder that is searched, fits.
     pub(super) fn fits(&self, within: &Path) -> bool {
         self.0.iter().any(|one| one.fits(within))
     }

@@ -38,7 +38,7 @@ struct Arguments {
     ignored: Option<bool>,
 }
 
-/// How many lines around a match may be asked for.
+/// The most lines around a match that may be asked for.
 const MOST_CONTEXT: usize = 50;
 
 /// How many characters of a line are shown.
@@ -47,7 +47,7 @@ const COLUMNS: usize = 400;
 /// How many bytes of a line are searched at once; a longer one is searched in parts.
 const LONGEST_PART: usize = 1 << 20;
 
-/// How large a compiled expression may be, in bytes.
+/// The largest size of a compiled expression, in bytes.
 const LARGEST_PATTERN: usize = 1 << 20;
 
 fn run(
@@ -82,7 +82,7 @@ fn run(
             return ControlFlow::Continue(());
         }
         if entry.is_link {
-            // What it leads to is searched where it stands, if it may be.
+            // Its target is searched in its own place, if it may be.
             search.matches.links += 1;
             return ControlFlow::Continue(());
         }
@@ -108,7 +108,7 @@ struct Search<'a> {
     matches: Matches,
 }
 
-/// The answer as far as it is made: the lines that match, and what was passed over.
+/// The answer so far: the lines that match, and counts of what was passed over.
 #[derive(Default)]
 struct Matches {
     text: String,
@@ -132,7 +132,7 @@ struct Match {
 }
 
 impl Search<'_> {
-    /// Searches one file; breaks off when there is no room or no time for more.
+    /// Searches one file; stops when there is no room or no time for more.
     fn file(&mut self, file: File, shown: &str) -> std::io::Result<ControlFlow<Cut>> {
         let mut text = match Text::of(file, self.bounds.file_bytes)? {
             Ok(text) => text,
@@ -142,7 +142,7 @@ impl Search<'_> {
             }
         };
         self.matches.files += 1;
-        // Lines before a match that are not told yet, and lines after one that are still to be told.
+        // Lines before a match that are not written yet, and the count of lines after one still to be written.
         let mut before: VecDeque<(u64, String)> = VecDeque::new();
         let (mut after, mut told) = (0, 0);
         let mut bytes = Vec::new();
@@ -152,7 +152,7 @@ impl Search<'_> {
             }
             let line = String::from_utf8_lossy(&bytes);
             let line = line.trim_end_matches(['\n', '\r']);
-            // The mark at the beginning of a file is no part of its first line.
+            // A byte order mark is not part of the first line.
             let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(line);
             let Some(hit) = self.regex.find(line) else {
                 if after > 0 {
@@ -198,7 +198,7 @@ impl Search<'_> {
 }
 
 impl Matches {
-    /// Tells a line, where it has room.
+    /// Writes a line, if there is room for it.
     fn tell(
         &mut self,
         shown: &str,
@@ -211,7 +211,7 @@ impl Matches {
         if self.text.len() + length > bounds.output_bytes && !self.text.is_empty() {
             return ControlFlow::Break(Cut::Room);
         }
-        // Writing into a string does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(self.text, "{shown}{mark}{number}{mark}{line}");
         ControlFlow::Continue(())
     }
@@ -259,12 +259,12 @@ impl Matches {
     }
 }
 
-/// Whether a pattern asks for the end of a line and what comes after it.
+/// Returns whether a pattern asks for the end of a line and what follows it.
 fn has_line_break(pattern: &str) -> bool {
     pattern.contains('\n') || (pattern.contains("\\n") && !pattern.contains("[^"))
 }
 
-/// A line, or of a long one the part around a byte of it.
+/// Returns a line, or for a long one the part around the byte `at`.
 fn around(line: &str, at: usize) -> String {
     if line.len() <= COLUMNS || line.chars().count() <= COLUMNS {
         return line.to_owned();

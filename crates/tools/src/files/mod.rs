@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The tools for the files of a workspace, as far as its folders and these permissions allow.
+/// Returns the tools for the files of a workspace that its folders and these permissions allow.
 pub(crate) fn tools(
     workspace: &Arc<Workspace>,
     permissions: &FilePermissions,
@@ -45,13 +45,13 @@ pub(crate) fn tools(
         .collect()
 }
 
-/// One of the tools: what a model is told of it, and what it does. Each is one file.
+/// One of the tools: what a model reads about it, and what it does. Each has its own module.
 struct Kind {
     name: &'static str,
     description: &'static str,
     /// The JSON schema of its arguments.
     parameters: &'static str,
-    /// The JSON schema of its structured answer, where it gives one.
+    /// The JSON schema of its structured answer, if it gives one.
     output: Option<&'static str>,
     /// The argument that a call's body is for.
     primary: &'static str,
@@ -61,7 +61,7 @@ struct Kind {
 
 type Run = fn(&Workspace, &Bounds, &str) -> Result<ToolOutput, ToolError>;
 
-/// What hands a call the contents of references, where its arguments may name any.
+/// The way to hand a call the contents of references, if its arguments may name any.
 type Handing = Option<Arc<dyn HandOver>>;
 
 const KINDS: [Kind; 5] = [edit::KIND, grep::KIND, list::KIND, read::KIND, write::KIND];
@@ -76,10 +76,10 @@ impl Kind {
         spec.output = self.output.map(str::to_owned);
         spec.primary = Some(self.primary.to_owned());
         spec.effect = self.effect;
-        // What stands in a file says nothing about the call.
+        // The content of a file says nothing about the call.
         spec.answers_data = true;
-        // What writes runs alone and in the order of the calls, so that two writes of one file end the
-        // same way each time, and a read beside them sees the one or the other.
+        // Tools that write run alone and in the order of the calls, so that two writes of one file give
+        // the same result each time, and a read sees the file before or after a write, never in between.
         spec.concurrency = match self.effect {
             Effect::ReadOnly => Concurrency::Parallel,
             _ => Concurrency::Exclusive,
@@ -101,7 +101,7 @@ impl Tool for FileTool {
     }
 
     fn timeout(&self, _arguments: &str) -> Option<Duration> {
-        // A call ends by itself once its time is over; this is for a disk that does not answer.
+        // A call ends by itself once its time is over; this limit is for a disk that does not answer.
         Some(Duration::from_secs(self.permissions.time_s).saturating_mul(2))
     }
 
@@ -111,7 +111,7 @@ impl Tool for FileTool {
         Box::pin(async move {
             let may_name =
                 self.spec.effect != Effect::ReadOnly && arguments.contains(PayloadRef::SCHEME);
-            // A text that only looks like a reference is written where nothing is stored.
+            // If nothing is stored, a text that only looks like a reference is written as it is.
             let handing = if may_name { context.hand_over().await.ok() } else { None };
             let bounds = Bounds::new(&self.permissions, context.cancelled.clone(), handing);
             let work = move || run(&workspace, &bounds, &arguments);
@@ -122,7 +122,7 @@ impl Tool for FileTool {
     }
 }
 
-/// The arguments of a call.
+/// Parses the arguments of a call.
 fn arguments<T: DeserializeOwned>(arguments: &str) -> Result<T, ToolError> {
     serde_json::from_str(arguments)
         .map_err(|error| ToolError::arguments(format!("the arguments do not fit: {error}")))

@@ -11,30 +11,30 @@ pub(super) struct NearMiss {
     pub(super) first: usize,
     /// Its last line.
     pub(super) last: usize,
-    /// Its lines, exactly, as far as there is room to show them.
+    /// Its exact lines, as far as there is room to show them.
     pub(super) text: String,
     /// Whether a line is not shown to its end.
     pub(super) is_cut: bool,
-    /// Whether nothing differs but white space or the normal form of Unicode.
+    /// Whether only white space or the Unicode normal form differs.
     pub(super) is_spacing: bool,
 }
 
-/// How alike two lines must be: the share of the pairs of characters that they have in common.
+/// The least likeness of two lines: the share of the pairs of characters that they have in common.
 const ALIKE: f64 = 0.6;
 
-/// How many lines of a text are looked at.
+/// The most lines of a text that are examined.
 pub(super) const LINES: usize = 20_000;
 
-/// How many characters of a line are compared, and shown.
+/// The most characters of a line that are compared and shown.
 const COLUMNS: usize = 300;
 
-/// How many lines are shown.
+/// The most lines that are shown.
 const SHOWN: usize = 40;
 
-/// How many bytes are shown.
+/// The most bytes that are shown.
 const SHOWN_BYTES: usize = 4_000;
 
-/// The place in `text` that is most like `wanted`, if any is.
+/// Returns the place in `text` that is most like `wanted`, if any is.
 pub(super) fn nearest(text: &str, wanted: &str) -> Option<NearMiss> {
     let lines: Vec<&str> = text.split_inclusive('\n').take(LINES).collect();
     let plain: Vec<String> = lines.iter().map(|line| spaced(line)).collect();
@@ -58,7 +58,7 @@ pub(super) fn nearest(text: &str, wanted: &str) -> Option<NearMiss> {
         Some(NearMiss { first: first + 1, last, text, is_cut, is_spacing })
     };
     if let Some(first) = plain.windows(wanted.len().max(1)).position(|window| window == wanted) {
-        // Lines were compared as far as they are shown: what comes after may differ.
+        // Only the shown part of each line was compared: the rest may differ.
         let mut pairs = lines.iter().skip(first).zip(&asked);
         return found(first, pairs.all(|(line, asked)| whole(line) == whole(asked)));
     }
@@ -75,7 +75,7 @@ pub(super) fn nearest(text: &str, wanted: &str) -> Option<NearMiss> {
     found(best.0.saturating_sub(anchor), false)
 }
 
-/// The pairs of neighbouring characters of a line, each with how often it stands there.
+/// The pairs of neighbouring characters of a line, each with the number of its occurrences.
 struct Pairs(HashMap<(char, char), usize>);
 
 impl Pairs {
@@ -87,7 +87,7 @@ impl Pairs {
         Self(pairs)
     }
 
-    /// The Sørensen-Dice coefficient of the pairs of both lines, from 0 for nothing in common to 1.
+    /// Returns the Sørensen-Dice coefficient of the pairs of both lines, from 0 for nothing in common to 1.
     fn alike(&self, line: &str) -> f64 {
         let other = Self::of(line);
         let common: usize = self
@@ -100,17 +100,17 @@ impl Pairs {
     }
 }
 
-/// A number of pairs of one line; there are at most some hundred.
+/// Converts a number of pairs of one line, which is at most a few hundred.
 fn count(pairs: usize) -> f64 {
     u32::try_from(pairs).map_or(f64::MAX, f64::from)
 }
 
-/// A line with single spaces only, in the composed form of Unicode, as far as it is compared.
+/// Returns the compared part of a line, with single spaces only and in composed Unicode form.
 fn spaced(line: &str) -> String {
     whole(line).chars().take(COLUMNS).collect()
 }
 
-/// The same to its end.
+/// Returns the whole line, with single spaces only and in composed Unicode form.
 fn whole(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     words.join(" ").nfc().collect()

@@ -53,7 +53,7 @@ fn run(
     };
     let mut passage = Passage::default();
     let mut part = Vec::new();
-    // One byte more than fits tells whether a line fits.
+    // One byte more than fits shows whether a line fits.
     let most = bounds.output_bytes.saturating_add(1);
     while let Some(number) = text.next(&mut part, most).map_err(io)? {
         passage.lines_seen = number;
@@ -77,7 +77,7 @@ fn run(
     passage.answer(shown, range, text.size)
 }
 
-/// What is answered of a file.
+/// The part of a file that is answered.
 #[derive(Default)]
 struct Passage {
     bytes: Vec<u8>,
@@ -90,7 +90,7 @@ struct Passage {
 }
 
 impl Passage {
-    /// Ends before this line. A line that is too long for any answer is begun.
+    /// Ends the passage before this line. Of a line that is too long for any answer, the beginning is kept.
     fn cut(&mut self, line: &[u8], most: usize) {
         self.is_cut = true;
         if self.bytes.is_empty() && line.len() > most {
@@ -150,7 +150,7 @@ impl Passage {
     }
 }
 
-/// The lines that were asked for, from 1 on.
+/// The lines that were asked for, counted from 1.
 #[derive(Clone, Copy)]
 struct Range {
     first: u64,

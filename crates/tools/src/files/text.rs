@@ -9,28 +9,28 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 /// The text of a file, line by line.
 pub(super) struct Text {
     reader: Box<dyn BufRead>,
-    /// How many bytes the file has.
+    /// The size of the file in bytes.
     pub(super) size: u64,
-    /// The number of the line that was read last, from 1 on.
+    /// The number of the line that was read last, counted from 1.
     line: u64,
-    /// Whether that line goes on.
+    /// Whether that line continues.
     is_inside: bool,
 }
 
-/// A file that is no text.
+/// A file that is not text.
 pub(super) struct Binary {
     pub(super) size: u64,
 }
 
-/// How many bytes of a file tell whether it is text, as git has it.
+/// The number of bytes that decide whether a file is text, as in git.
 const HEAD: usize = 8_000;
 
-/// The byte order marks of UTF-16, little end first and big end first.
+/// The byte order marks of UTF-16, little-endian first.
 const UTF_16: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
 
 impl Text {
-    /// The text of a file, where it is text. UTF-16 is told by its mark and is read whole, if it has at
-    /// most `most` bytes.
+    /// Opens the text of a file, if it is text. UTF-16 is recognised by its byte order mark and is read whole, if
+    /// it has at most `most` bytes.
     pub(super) fn of(file: File, most: u64) -> std::io::Result<Result<Self, Binary>> {
         let size = file.metadata()?.len();
         let mut reader = BufReader::with_capacity(64 << 10, file);
@@ -62,8 +62,8 @@ impl Text {
         Self { reader: Box::new(reader), size, line: 0, is_inside: false }
     }
 
-    /// Reads the next line with its end, or of a longer one the next `most` bytes. Gives the number of
-    /// the line, from 1 on.
+    /// Reads the next line with its end, or the next `most` bytes of a longer one. Returns the number of
+    /// the line, counted from 1.
     pub(super) fn next(&mut self, part: &mut Vec<u8>, most: usize) -> std::io::Result<Option<u64>> {
         part.clear();
         let limit = u64::try_from(most).unwrap_or(u64::MAX);
@@ -79,7 +79,7 @@ impl Text {
 }
 
 impl Binary {
-    /// What a model is told who asked for its text.
+    /// Returns the error for a model that asked for its text.
     pub(super) fn error(&self, shown: &str) -> ToolError {
         ToolError::permanent(format!(
             "{shown} is not text: it is a binary file of {} bytes. This tool works only on text.",
@@ -88,10 +88,10 @@ impl Binary {
     }
 }
 
-/// The whole of a file, if it is UTF-8 and has at most `most` bytes.
+/// Reads the whole file, if it is UTF-8 and has at most `most` bytes.
 ///
 /// # Errors
-/// When it is not, or cannot be read.
+/// When it is neither, or cannot be read.
 pub(super) fn whole(mut file: File, most: u64, shown: &str) -> Result<String, ToolError> {
     let io = |error: std::io::Error| failed(shown, &error);
     let size = file.metadata().map_err(io)?.len();
@@ -116,16 +116,16 @@ pub(super) fn whole(mut file: File, most: u64, shown: &str) -> Result<String, To
     })
 }
 
-/// Whether each line that ends here ends as those of Windows do.
+/// Returns whether every line has the line end of Windows.
 pub(super) fn ends_lines_as_windows(text: &str) -> bool {
     let ends = text.matches('\n').count();
     ends > 0 && text.matches("\r\n").count() == ends
 }
 
-/// As many bytes of UTF-8 as fit, and no half of a character.
+/// Returns the longest beginning of at most `most` bytes that does not split a UTF-8 character.
 pub(super) fn char_safe(bytes: &[u8], most: usize) -> &[u8] {
     let mut end = most.min(bytes.len());
-    // A character has up to four bytes; what is no text has no characters to keep whole.
+    // A character has up to four bytes; bytes that are not text have no characters to keep whole.
     for _ in 0..3 {
         match bytes.get(end) {
             Some(byte) if byte & 0b1100_0000 == 0b1000_0000 && end > 0 => end -= 1,

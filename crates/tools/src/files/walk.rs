@@ -9,42 +9,42 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// What a walk comes by.
+/// A file or folder that a walk visits.
 pub(super) struct Entry<'a> {
     /// The folder it is in.
     pub(super) folder: &'a Dir,
-    /// The way from where the walk began.
+    /// The path from where the walk began.
     pub(super) within: &'a Path,
-    /// As a model is told of it.
+    /// The path as a model reads it.
     pub(super) shown: String,
     pub(super) is_folder: bool,
-    /// Whether it is a link, to whatever it may lead.
+    /// Whether it is a link, whatever its target.
     pub(super) is_link: bool,
 }
 
-/// How far a walk came.
+/// The outcome of a walk.
 #[derive(Default)]
 pub(super) struct Walked {
-    /// Why it ended before it was through.
+    /// Why it ended early, if it did.
     pub(super) cut: Option<Cut>,
     /// How many files and folders the ignore files left out.
     pub(super) left_out: u64,
-    /// How many folders could not be opened, or lie too deep.
+    /// How many folders could not be opened, or were too deep.
     pub(super) not_entered: u64,
 }
 
-/// How deep folders are entered; each holds a handle open.
+/// The depth to which folders are entered; each holds a handle open.
 const DEEPEST: usize = 64;
 
-/// The files that say what to leave out; of one folder, what stands in the later one wins.
+/// The files that say what to leave out; within one folder, the later file wins.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// How many bytes of such a file are read.
+/// The most bytes of such a file that are read.
 const LARGEST_IGNORE_FILE: u64 = 1 << 20;
 
-/// Comes by all that a folder holds down to `depth` levels, in the order of the names, folders before
-/// what is in them. What the ignore files name is left out unless `ignored` is wanted, and `.git`. Links
-/// are not followed.
+/// Visits everything in a folder down to `depth` levels, in the order of the names, folders before their
+/// contents. `.git` is left out, and so are the paths that ignore files name, unless `ignored` is set.
+/// Links are not followed.
 pub(super) fn walk(
     place: &Place<'_>,
     depth: usize,
@@ -65,19 +65,19 @@ pub(super) fn walk(
 
 struct Walk<'a> {
     bounds: &'a Bounds,
-    /// The path of the folder, as it is shown before what is in it.
+    /// The path of the folder, as it is shown before the names of its contents.
     shown: String,
     path: PathBuf,
-    /// What the ignore files around say.
+    /// The rules of the ignore files in the folders above.
     rules: Vec<Gitignore>,
-    /// Whether what they name is wanted even so.
+    /// Whether the paths that they name are visited all the same.
     ignored: bool,
     each: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<Cut>,
     walked: Walked,
 }
 
 impl Walked {
-    /// What a model is told of what was left out.
+    /// Returns the note for a model on what was left out.
     pub(super) fn left_out(&self) -> Option<String> {
         let told =
             || format!("left out by ignore files: {}; ask with ignored: true", self.left_out);
@@ -86,8 +86,8 @@ impl Walked {
 }
 
 impl Walk<'_> {
-    /// Comes by what is in a folder. `levels` may still be entered; `is_bounded` says that it was not
-    /// the caller who wanted no more.
+    /// Visits the contents of a folder. `levels` is how many levels may still be entered; `is_bounded` says that
+    /// the limit is not the caller's.
     fn enter(
         &mut self,
         folder: &Dir,
@@ -148,7 +148,7 @@ impl Walk<'_> {
     }
 }
 
-/// What the ignore files of a folder say.
+/// Returns the rules of the ignore files of a folder.
 fn ignores(path: &Path, folder: &Dir) -> Option<Gitignore> {
     let mut rules = GitignoreBuilder::new(path);
     let mut is_told = false;
@@ -159,7 +159,7 @@ fn ignores(path: &Path, folder: &Dir) -> Option<Gitignore> {
             continue;
         }
         for line in String::from_utf8_lossy(&bytes).lines() {
-            // A line that is no rule says nothing, as in git.
+            // A line that is not a rule is skipped, as in git.
             is_told |= rules.add_line(None, line).is_ok();
         }
     }

@@ -1,4 +1,4 @@
-//! `file_write`: a file, new or replaced.
+//! `file_write`: makes or replaces a file.
 
 use super::text::ends_lines_as_windows;
 use super::{Bounds, Kind, arguments};
@@ -69,12 +69,12 @@ fn run(
     Ok(ToolOutput::text(format!("{done} {}: {} bytes{of}{ends}", place.shown, thousands(size))))
 }
 
-/// The beginning of the file that is there.
+/// Returns the beginning of the existing file, if there is one.
 fn beginning(place: &Place<'_>) -> Option<String> {
     let mut bytes = Vec::new();
     place.open_file().ok()?.take(HEAD).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// How many bytes of a file tell how it ends its lines.
+/// The number of bytes that decide which line ends a file has.
 const HEAD: u64 = 64 << 10;

@@ -1,4 +1,4 @@
-//! Files that a command is handed by reference: private, only to be read, and gone with the command.
+//! Files that are handed to a command by reference: private, read-only, and removed with the command.
 
 use foldback_core::HandOver;
 use foldback_tool::ToolError;
@@ -7,8 +7,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Files in a folder of their own, which nobody else can open and which is removed with the value. Of a
-/// process that is killed, the folder stays in the system's temporary one.
+/// Files in a folder of their own, which nobody else can open and which is removed with the value. If the
+/// process is killed, the folder stays behind in the system's temporary folder.
 pub(super) struct HandedFiles {
     pub(super) folder: TempDir,
     /// One for each reference, in their order.
@@ -16,7 +16,7 @@ pub(super) struct HandedFiles {
 }
 
 impl HandedFiles {
-    /// Writes what the references name, together at most so many bytes.
+    /// Writes the contents that the references name, up to a total number of bytes.
     pub(super) fn write(
         from: &dyn HandOver,
         references: &[String],
@@ -35,7 +35,7 @@ impl HandedFiles {
     }
 }
 
-/// What can be recognised of a reference in a path: letters, digits, `-` and `_`.
+/// Returns the part of a reference that is usable in a file name: letters, digits, `-` and `_`.
 fn file_name(reference: &str) -> String {
     let name = reference.rsplit('/').next().unwrap_or_default();
     let name = name.split('#').next().unwrap_or_default();
@@ -52,7 +52,7 @@ fn private_file(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
-/// Lets the file be read only.
+/// Makes the file read-only.
 fn seal(path: &Path) -> io::Result<()> {
     let mut permissions = fs::metadata(path)?.permissions();
     permissions.set_readonly(true);

@@ -1,14 +1,14 @@
-//! Which addresses belong to the public internet, and a resolver that knows no others.
+//! A test for addresses of the public internet, and a resolver that returns no others.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Gives the addresses of a host that may be connected to. A connection is made to these very ones: what
-/// a name server says a moment later does not matter.
+/// A resolver that returns only the addresses of a host that may be connected to. The connection is made to
+/// exactly these: what a name server says a moment later does not matter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resolver {
-    /// Whether addresses of this machine or of a private network may be given.
+    /// Whether addresses of this machine or of a private network may be returned.
     pub(super) private: bool,
 }
 
@@ -29,8 +29,8 @@ impl Resolve for Resolver {
     }
 }
 
-/// Whether an address belongs to the public internet: to no machine of the user's own, no private
-/// network, and no service of a cloud's inside.
+/// Returns whether an address belongs to the public internet, and not to the user's machine, a private
+/// network, or an internal service of a cloud.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -38,17 +38,17 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// An address of a cloud's own services, on each of its machines, that lies among public ones.
+/// The address of Azure's internal services, reachable from each of its machines, within a public range.
 const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// The special blocks of RFC 6890 and its registry.
+/// Checks against the special-purpose blocks of RFC 6890 and its registry.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     if address == AZURE {
         return false;
     }
     let [a, b, c, _] = address.octets();
-    // Of this machine, private, or local to a link; for carriers; for protocols, documents and tests;
-    // for many at once, or reserved.
+    // Loopback, private or link-local; carrier-grade NAT; protocols, documentation and benchmarks;
+    // multicast or reserved.
     !matches!(
         (a, b, c),
         (0 | 10 | 127 | 224.., ..)
@@ -74,12 +74,12 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
     let [.., e, f] = address.segments();
     match (a, b) {
-        // What a gateway translates into the older kind.
+        // Addresses that a gateway translates to IPv4.
         (0x64, 0xFF9B) if address.segments()[2..6] == [0; 4] => {
             let [e, f] = [e.to_be_bytes(), f.to_be_bytes()];
             is_public_v4(Ipv4Addr::new(e[0], e[1], f[0], f[1]))
         }
-        // For protocols, with Teredo; for documents; 6to4; for documents.
+        // Protocol assignments with Teredo; documentation; 6to4; documentation.
         (0x2001, 0..=0x1FF | 0xDB8) | (0x2002, _) | (0x3FFF, 0..=0xFFF) => false,
         (0x2000..=0x3FFF, _) => true,
         _ => false,

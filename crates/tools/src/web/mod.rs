@@ -20,16 +20,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a server may send on to another address.
+/// The most redirections that are followed.
 const REDIRECTS: usize = 5;
 
-/// How many characters of an answer that says no are shown.
+/// The most characters that are shown of an answer that reports an error.
 const EXCERPT: usize = 500;
 
-/// The tool, if there is a host that may be fetched from.
+/// Returns the tool, if pages may be fetched from any host.
 ///
 /// # Errors
-/// When there is no HTTP client to be had.
+/// When no HTTP client is available.
 pub(crate) fn tool(permissions: &Permissions) -> Result<Option<Arc<dyn Tool>>, PermissionsError> {
     let web = &permissions.web;
     if web.hosts.is_empty() {
@@ -39,14 +39,14 @@ pub(crate) fn tool(permissions: &Permissions) -> Result<Option<Arc<dyn Tool>>, P
     Ok(Some(Arc::new(Web { spec: spec(web), client, permissions: web.clone() })))
 }
 
-/// What a tool reaches the web by: it knows no private address, unless that is permitted.
+/// Creates the HTTP client of a tool; it resolves no private address, unless that is permitted.
 fn client(permissions: &WebPermissions, tool: &'static str) -> Result<Client, PermissionsError> {
-    // One provider of cryptography for the process; another that is there already is as good.
+    // The process has one cryptography provider; one that is already installed will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
         .user_agent(concat!("foldback/", env!("CARGO_PKG_VERSION")))
         .dns_resolver(Resolver { private: permissions.private_addresses })
-        // Each address is checked, so each redirection is followed here; a proxy would look names up itself.
+        // Each address is checked, so redirections are followed here; a proxy would resolve names itself.
         .redirect(Policy::none())
         .no_proxy()
         .build();
@@ -81,7 +81,7 @@ fn spec(permissions: &WebPermissions) -> ToolSpec {
             .to_owned(),
     })
     .with_primary("url")
-    // What is asked for is seen by others: it may be asked again, and not for nothing.
+    // Others see what is requested: it may be requested again, but not without need.
     .with_effect(Effect::Idempotent)
     .with_answers_data(true)
 }
@@ -92,7 +92,7 @@ impl Tool for Web {
     }
 
     fn timeout(&self, _arguments: &str) -> Option<Duration> {
-        // A call ends by itself before.
+        // A call ends by itself before this.
         Some(Duration::from_secs(self.permissions.time_s) + Duration::from_secs(5))
     }
 
@@ -137,7 +137,7 @@ impl Web {
         )))
     }
 
-    /// Whether this address may be asked.
+    /// Checks that this URL may be requested.
     fn check(&self, url: &Url) -> Result<(), ToolError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(ToolError::arguments(format!(
@@ -194,7 +194,7 @@ impl Web {
     }
 }
 
-/// Where the server sends on to, if it does.
+/// Returns the URL that the server redirects to, if it does.
 fn next(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
     let status = response.status();
     let location = response.headers().get(LOCATION).filter(|_| status.is_redirection());
@@ -211,7 +211,7 @@ fn said_no(url: &Url, status: StatusCode, text: &str) -> ToolError {
     if passes { ToolError::transient(message) } else { ToolError::permanent(message) }
 }
 
-/// A server that could not be reached, with the cause at the bottom of it.
+/// Returns the error for a server that could not be reached, with its root cause.
 fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     let mut cause: &dyn Error = error;
     let mut is_refused = false;

@@ -1,12 +1,12 @@
-//! The text of what a server answered.
+//! The text of a server's answer.
 
 use encoding_rs::Encoding;
 use foldback_tool::ToolError;
 use std::time::Instant;
 
-/// What a server answered.
+/// A server's answer.
 pub(super) struct Page {
-    /// The media type as the server says it, if it does.
+    /// The media type as the server states it, if it does.
     pub(super) media_type: Option<String>,
     pub(super) bytes: Vec<u8>,
     /// Whether there was more.
@@ -14,18 +14,18 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The text, as it stands there; of HTML what a person would read, if it is understood until `end`.
+    /// Returns the text as it is, or for HTML what a person would read, if it can be extracted before `end`.
     ///
     /// # Errors
-    /// When it is no text, or HTML that takes too long or lies too deep.
+    /// When it is not text, or is HTML that takes too long or is nested too deep.
     pub(super) fn text(&self, end: Instant) -> Result<String, ToolError> {
         let html = is_html(self.media_type.as_deref());
         let said = self.media_type.as_deref().and_then(charset);
-        // Of what is no HTML, no word on its characters is looked for.
+        // Only HTML is searched for a declaration of its encoding.
         let said = said.or(Some("utf-8").filter(|_| !html));
         let (mut text, had_errors) = foldback_html::decoded(&self.bytes, said);
         if self.is_cut && had_errors {
-            // The last character may be cut.
+            // The last character may be incomplete.
             let whole = text.trim_end_matches('\u{FFFD}').len();
             text.to_mut().truncate(whole);
         }
@@ -40,10 +40,10 @@ impl Page {
     }
 }
 
-/// Whether something of this type is text.
+/// Checks that content of this type is text.
 ///
 /// # Errors
-/// Says what it is instead.
+/// When it is not; the error says what it is instead.
 pub(super) fn check(media_type: Option<&str>) -> Result<(), ToolError> {
     let Some(media_type) = media_type else { return Ok(()) };
     let name = essence(media_type);
@@ -53,7 +53,7 @@ pub(super) fn check(media_type: Option<&str>) -> Result<(), ToolError> {
     if is_text { Ok(()) } else { Err(not_text(&format!("the type {name}"))) }
 }
 
-/// Types that are text, and do not say so.
+/// Types that are text, although their names do not say so.
 const TEXTS: [&str; 10] = [
     "application/ecmascript",
     "application/javascript",
@@ -76,12 +76,12 @@ fn is_html(media_type: Option<&str>) -> bool {
     matches!(name.as_deref(), Some("text/html" | "application/xhtml+xml"))
 }
 
-/// The type without its parameters.
+/// Returns the type without its parameters.
 fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The label of its encoding, where that is a known one.
+/// Returns the label of its encoding, if it is a known one.
 fn charset(media_type: &str) -> Option<&str> {
     let parameters = media_type.split(';').skip(1).filter_map(|part| part.split_once('='));
     let label = parameters

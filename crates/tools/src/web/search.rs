@@ -1,4 +1,4 @@
-//! `web_search`: what a search engine of the kind of SearXNG finds, by its JSON.
+//! `web_search`: the results of a search engine with the JSON interface of SearXNG.
 
 use super::{Web, client, failed, said_no};
 use crate::{PermissionsError, WebPermissions};
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many results are handed on.
+/// The most results that are passed on.
 const RESULTS: usize = 50;
 
-/// A tool that asks a search engine: `GET <url>/search?q=..&format=json`, as SearXNG answers it. The engine's
-/// host need not be among the [hosts](WebPermissions::hosts), as it was named here; whether it may be in a
-/// private network is said there all the same.
+/// Creates a tool that queries a search engine: `GET <url>/search?q=..&format=json`, as SearXNG answers it. The
+/// engine's host need not be among the [hosts](WebPermissions::hosts), since it is named here; whether it may be
+/// in a private network is still decided by the permissions.
 ///
 /// # Errors
-/// When it is no address of a search engine, or there is no HTTP client to be had.
+/// When `url` is not the address of a search engine, or no HTTP client is available.
 pub fn web_search(
     url: &str,
     permissions: &WebPermissions,
 ) -> Result<Arc<dyn Tool>, PermissionsError> {
     let unavailable = |reason: String| PermissionsError::Unavailable { tool: "web_search", reason };
-    let wrong = |error: String| unavailable(format!("{url} is no address: {error}"));
+    let wrong = |error: String| unavailable(format!("{url} is not a valid address: {error}"));
     let mut engine = Url::parse(url.trim()).map_err(|error| wrong(error.to_string()))?;
     let Some(host) = engine.host_str().map(str::to_owned) else {
         return Err(wrong("it names no host".to_owned()));
@@ -52,7 +52,7 @@ struct Arguments {
     query: String,
 }
 
-/// What an engine answers, as far as it is handed on.
+/// The part of an engine's answer that is passed on.
 #[derive(Default, Serialize, Deserialize)]
 struct Found {
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The path that was likely meant by one that leads to nothing.
+//! The path that was likely meant when one does not exist.
 
 use super::{Place, open_folder};
 use std::cmp::Reverse;
@@ -6,18 +6,18 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 
-/// How alike two names are at least, without their extensions: the share of the characters in place.
+/// The least likeness of two names without their extensions: the share of the characters in place.
 const ALIKE: f64 = 0.6;
 
-/// Comparing takes time in proportion to both lengths: longer names, in characters, are not compared.
+/// The longest name, in characters, that is compared: comparing takes time proportional to both lengths.
 const LONGEST: usize = 64;
 
-/// Folders of more entries are not looked through.
+/// The most entries of a folder that is searched.
 const MOST: usize = 1_000;
 
 impl Place<'_> {
-    /// The path that was likely meant, where this one leads to nothing: a name in it that is not there
-    /// gives way to the one that is most like it, if that leads to something.
+    /// Returns the path that was likely meant when this one does not exist: a missing name in it is
+    /// replaced by the one that is most like it, if the result exists.
     pub(super) fn likely(&self) -> Option<String> {
         let is_there = |path: &Path| self.root.dir.symlink_metadata(path).is_ok();
         let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !is_there(path);
@@ -42,13 +42,13 @@ impl Place<'_> {
     }
 }
 
-/// A path, and what is behind it, if anything.
+/// Joins a path and the rest after it, if there is any.
 fn below(path: &Path, behind: &Path) -> PathBuf {
     if behind.as_os_str().is_empty() { path.to_owned() } else { path.join(behind) }
 }
 
-/// How much a name is like another, and how much its extension, in thousandths; nothing where the names
-/// are too unlike for one to be meant by the other.
+/// Returns how much a name is like another, and its extension like the other's, in thousandths; nothing if
+/// the names are too different for one to be meant by the other.
 fn likeness(name: &str, other: &str) -> Option<(u32, u32)> {
     let (name, other) = (Path::new(name), Path::new(other));
     let stems = share(name.file_stem(), other.file_stem()).filter(|share| *share >= ALIKE)?;
@@ -57,7 +57,7 @@ fn likeness(name: &str, other: &str) -> Option<(u32, u32)> {
     Some((thousandths(stems), thousandths(extensions)))
 }
 
-/// The share of the characters that two parts of names have in place; nothing where one is too long, or
+/// Returns the share of the characters that two parts of names have in place; nothing if one is too long, or
 /// so much longer than the other that they cannot be alike.
 fn share(one: Option<&OsStr>, other: Option<&OsStr>) -> Option<f64> {
     let plain = |part: Option<&OsStr>| -> Vec<char> {

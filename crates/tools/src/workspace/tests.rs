@@ -1,4 +1,4 @@
-//! Where paths lead.
+//! Tests of where paths lead.
 
 use super::{Access, Workspace};
 use crate::Permissions;
@@ -10,7 +10,7 @@ fn put(path: &Path, content: &[u8]) {
     std::fs::write(path, content).unwrap();
 }
 
-/// A folder `work` in which may be written, `library` which may be read, and `secret`.
+/// A folder with `work`, which may be written, `library`, which may be read, and `secret`.
 fn folders() -> (tempfile::TempDir, Workspace) {
     let outer = tempfile::tempdir().unwrap();
     for path in ["work/src/a.rs", "library/文.md", "secret/key"] {
@@ -52,7 +52,7 @@ fn paths_lead_into_each_folder_that_is_permitted() {
     );
 }
 
-/// Whether a file outside exists cannot be told from what is answered.
+/// Refusals do not reveal whether a file outside exists.
 #[test]
 fn refusals_tell_nothing_of_what_is_outside() {
     let (_outer, workspace) = folders();
@@ -97,7 +97,7 @@ fn links_lead_where_they_may() {
     }
 }
 
-/// The place is opened from the folder that is held: a folder that was exchanged for a link meanwhile
+/// The place is opened from the handle of the folder: a folder that was replaced by a link meanwhile
 /// does not lead out.
 #[cfg(unix)]
 #[test]
@@ -141,7 +141,7 @@ fn a_link_that_leads_out_is_told_as_one() {
     );
 }
 
-/// A folder that may be read, in one that may be written, is not written.
+/// A read-only folder inside a writable one is not written.
 #[test]
 fn the_innermost_folder_decides() {
     let outer = tempfile::tempdir().unwrap();

@@ -68,7 +68,7 @@ async fn the_nearest_place_is_shown() {
     assert_eq!(folder.content("main.rs"), CODE);
 }
 
-/// Whoever reads a file sees no difference between the two ends of a line.
+/// A reader of a file sees no difference between the two kinds of line end.
 #[tokio::test]
 async fn a_file_with_the_line_ends_of_windows_keeps_them() {
     let folder = Folder::with(&[("dos.txt", "one\r\ntwo\r\nthree\r\n")]);
@@ -105,7 +105,7 @@ async fn what_is_no_utf_8_is_not_spoilt() {
     assert_eq!(std::fs::read(folder.path("gbk")).unwrap(), b"name: \xba\xba\xd7\xd6\n");
 }
 
-/// Edits of one file that are made at once all stand in it.
+/// Edits of one file that are made at once all take effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_edit_is_lost() {
     let lines: String = (0..30).map(|at| format!("<{at}>\n")).collect();
@@ -118,7 +118,7 @@ async fn no_edit_is_lost() {
     assert_eq!(folder.content("f"), lines.replace('<', "[").replace('>', "]"));
 }
 
-/// A replacement in a file of line ends of Windows is given them too, whichever the call used.
+/// A replacement in a file with the line ends of Windows has them too, whichever the call used.
 #[tokio::test]
 async fn what_is_put_into_a_file_of_windows_ends_its_lines_as_it_does() {
     let folder = Folder::with(&[("dos.txt", "one\r\ntwo\r\nthree\r\n")]);
@@ -131,7 +131,7 @@ async fn what_is_put_into_a_file_of_windows_ends_its_lines_as_it_does() {
     };
     edit("two", "2\n杭州", "one\r\n2\r\n杭州\r\nthree\r\n").await;
     edit("one\r\n2", "1\n2", "1\r\n2\r\n杭州\r\nthree\r\n").await;
-    // Where a file has both, what is written stays as it was given.
+    // If a file has both, the new text stays as it was given.
     put(&folder.path("mixed"), b"a\r\nb\nc\n");
     folder
         .says(
@@ -143,7 +143,7 @@ async fn what_is_put_into_a_file_of_windows_ends_its_lines_as_it_does() {
     assert_eq!(folder.content("mixed"), "a\r\nx\ny\nc\n");
 }
 
-/// An edit of a small file would take 40 GB: it is refused before anything is made of it.
+/// An edit of a small file would take 40 GB: it is refused before any of it is built.
 #[tokio::test]
 async fn an_edit_that_grows_too_large_is_refused_before_it_is_made() {
     let folder = Folder::with(&[("f", &"a".repeat(2_000_000))]);
@@ -171,7 +171,7 @@ async fn what_is_shown_of_a_near_place_is_short_and_no_more_is_claimed() {
     let lines: String = (0..40).map(|at| format!("{at} {}\n", "x".repeat(290))).collect();
     let message = near(&lines, &lines.replace("39 x", "39 y")).await;
     assert!(message.len() < 5_000, "{} bytes", message.len());
-    // What comes after the part that is compared differs.
+    // The lines differ after the part that is compared.
     let head = "x".repeat(400);
     let message = near(&format!("{head} one\n"), &format!(" {head} two")).await;
     assert!(message.contains("The nearest") && !message.contains("spacing"), "{message}");

@@ -112,7 +112,7 @@ async fn what_is_no_text_is_left_out() {
     folder.says("file_grep", json!({ "pattern": "needle" }), "gbk:1:needle \u{fffd}\u{fffd}").await;
 }
 
-/// A pattern that other engines take for ever over is searched in a time that grows with the text.
+/// A pattern on which other engines never finish is searched in time linear in the text.
 #[tokio::test]
 async fn no_pattern_takes_for_ever() {
     let folder = Folder::with(&[("x", &format!("{}b\n", "a".repeat(100_000)))]);
@@ -144,7 +144,7 @@ async fn what_is_left_out_is_told_where_nothing_matches() {
         .await;
 }
 
-/// A link is no file that could not be read: what it leads to is searched where it stands.
+/// A link does not count as an unreadable file: its target is searched in its own place.
 #[cfg(unix)]
 #[tokio::test]
 async fn links_are_not_told_as_unreadable() {

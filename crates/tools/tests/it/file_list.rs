@@ -134,7 +134,7 @@ async fn links_are_not_followed_round_and_round() {
     folder.says("file_list", json!({ "depth": 50 }), "a/\na/b\na/up").await;
 }
 
-/// What an ignore file names is not told as not existing.
+/// What an ignore file names is not reported as missing.
 #[tokio::test]
 async fn what_is_left_out_is_told_and_can_be_asked_for() {
     let folder =

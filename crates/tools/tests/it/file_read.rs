@@ -43,7 +43,7 @@ async fn lines_are_answered_exactly() {
     }
 }
 
-/// What is cut says how to read on, and reading on as it says gives every line once.
+/// A cut answer says how to read on, and reading on that way gives every line once.
 #[tokio::test]
 async fn a_long_file_is_read_on_to_its_end() {
     let long: String = (0..5_000).map(|at| format!("第{at}行 line\n")).collect();
@@ -96,7 +96,7 @@ async fn what_is_no_text_is_told() {
             "a.png is not text: it is a binary file of 16 bytes. This tool works only on text.",
         )
         .await;
-    // Chinese in GBK: shown as far as it is text, and said so.
+    // Chinese in GBK: shown as far as it is text, with a note.
     put(&folder.path("gbk"), b"name: \xba\xba\xd7\xd6\n");
     folder
         .says(
@@ -128,8 +128,8 @@ async fn what_is_no_text_is_told() {
     }
 }
 
-/// A name that is not there is answered with the one in its place that was likely meant, in any script and
-/// case; of several that are as like, with the one of its kind. What is unlike is not guessed at.
+/// A missing name is answered with the one that was likely meant, in any script and case; of several that
+/// are equally alike, with the one that has the same extension. An unlike name is not suggested.
 #[tokio::test]
 async fn a_likely_name_is_told() {
     let folder = Folder::with(&[
@@ -216,7 +216,7 @@ async fn a_pipe_keeps_nobody_waiting() {
         .await;
 }
 
-/// An answer is as long as a part of a conversation may be, so that it is met with how to read on.
+/// An answer is as long as a context shows whole, so that the note on how to read on is seen.
 #[tokio::test]
 async fn an_answer_is_short_enough_to_be_shown_whole() {
     let long: String = (0..4_000).map(|at| format!("第{at}行 line\n")).collect();
@@ -230,7 +230,7 @@ async fn an_answer_is_short_enough_to_be_shown_whole() {
     }
 }
 
-/// Arguments as models write them: nothing for what is not wanted, and a number for a line.
+/// Arguments as models write them: null for what is not wanted, and a number for a line.
 #[tokio::test]
 async fn arguments_as_models_write_them_are_taken() {
     let folder = Folder::with(&[("p", POEM)]);

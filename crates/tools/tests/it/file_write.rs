@@ -113,7 +113,7 @@ async fn what_git_keeps_for_itself_is_not_written() {
         .await;
 }
 
-/// Many writers of one file: it is one of the contents, whole, at any time.
+/// Many writers of one file: at any time it holds one of the contents, whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_file_is_never_seen_half_written() {
     let folder = Folder::permitting(&[("f", &"0".repeat(100_000))], |mut permissions| {
@@ -135,7 +135,7 @@ async fn a_file_is_never_seen_half_written() {
     }
 }
 
-/// What is written is what was given; that the ends of the lines are others now is told.
+/// The content is written as it was given; a change of the line ends is reported.
 #[tokio::test]
 async fn other_line_ends_than_before_are_told() {
     let folder = Folder::with(&[("dos.txt", "one\r\ntwo\r\n")]);
@@ -149,7 +149,7 @@ async fn other_line_ends_than_before_are_told() {
     assert_eq!(folder.content("dos.txt"), "1\n2\n");
 }
 
-/// A file of a person that has the name of one of ours is neither taken nor removed.
+/// A user's file that has the name of one of ours is neither used nor removed.
 #[tokio::test]
 async fn no_file_of_somebody_else_is_removed() {
     let folder = Folder::with(&[]);

@@ -1,4 +1,4 @@
-//! BS8: tools that are handed what a memory keeps, by reference.
+//! BS8: contents of a memory that are handed to tools by reference.
 
 use crate::tools::Folder;
 use foldback::{Memory, Options, Session};
@@ -11,7 +11,7 @@ fn rows() -> String {
     (1..=2_000).map(|n| format!("第{n}行 {}\n", n * 37 % 1_000)).collect()
 }
 
-/// A session that was told rows by a tool, and their reference.
+/// A session in which a tool answered with rows, and their reference.
 fn session() -> (Session, String) {
     let memory = Memory::in_memory(Options::default()).unwrap();
     let mut session = memory.session(&TodoId::new("rows").unwrap()).unwrap();
@@ -21,7 +21,7 @@ fn session() -> (Session, String) {
     (session, stored.reference().to_string())
 }
 
-/// BS8: a file is written of what a reference names, byte for byte, or of some of its lines.
+/// BS8: a file is written from what a reference names, byte for byte, or from some of its lines.
 #[tokio::test]
 async fn bs8_a_file_is_written_of_a_reference() {
     let (mut session, name) = session();
@@ -45,7 +45,7 @@ async fn bs8_a_file_is_written_of_a_reference() {
     assert_eq!(folder.content("rows.txt"), rows(), "nothing was written");
 }
 
-/// BS8: a file that is larger than may be written is refused before it is read.
+/// BS8: content that is larger than a file may be is refused before it is read.
 #[tokio::test]
 async fn bs8_a_file_is_bounded_as_always() {
     let (mut session, name) = session();
@@ -59,7 +59,7 @@ async fn bs8_a_file_is_bounded_as_always() {
     assert!(!folder.path("rows.txt").exists());
 }
 
-/// Where nothing is stored, a text is a text.
+/// If nothing is stored, a text that looks like a reference is plain text.
 #[tokio::test]
 async fn bs8_without_a_memory_a_reference_is_a_text() {
     let folder = Folder::with(&[]);
@@ -68,7 +68,7 @@ async fn bs8_without_a_memory_a_reference_is_a_text() {
     assert_eq!(folder.content("a.txt"), "store://1-abcd");
 }
 
-/// BS8: a command reads references as files, which it cannot change and which are gone with it.
+/// BS8: a command reads references as files, which it cannot change and which are removed with it.
 #[tokio::test]
 async fn bs8_a_command_is_handed_files() {
     if let Err(why) = Sandbox::available() {

@@ -115,7 +115,7 @@ fn tricks(outside: &str) -> Vec<String> {
     tricks
 }
 
-/// What stands outside of the workspace, with the time of each change.
+/// The contents outside of the workspace, with the time of each change.
 fn outside(outer: &Path, work: &Path) -> BTreeMap<PathBuf, (std::time::SystemTime, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![outer.to_owned()];
@@ -137,7 +137,7 @@ fn outside(outer: &Path, work: &Path) -> BTreeMap<PathBuf, (std::time::SystemTim
 }
 
 /// S4, S13: no name reads, lists, searches, writes or edits anything outside of what is permitted. The
-/// system itself tells of each file and folder outside that is opened.
+/// system itself reports each file and folder outside that is opened.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn s13_no_path_opens_anything_outside() {
@@ -194,14 +194,14 @@ async fn s13_no_path_opens_anything_outside() {
         let mut names = Vec::new();
         while let Ok(event) = reader.next() {
             let name = event.file_name().map(|name| name.to_string_lossy().into_owned());
-            // The workspace itself stands in the watched folder; what is opened in it may be.
+            // The workspace itself is in the watched folder; files in it may be opened.
             if name.as_deref() != Some("work") {
                 names.push(name.unwrap_or_default());
             }
         }
         names
     };
-    // The system does tell of it.
+    // The system does report it.
     std::fs::read(out.join("secret")).unwrap();
     assert_eq!(opened(), ["secret"]);
 

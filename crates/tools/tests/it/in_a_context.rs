@@ -1,4 +1,4 @@
-//! What an agent with a memory sees of what tools answer.
+//! What an agent with a memory sees of the answers of tools.
 
 use crate::tools::Folder;
 use foldback::{Memory, Options};
@@ -8,7 +8,7 @@ use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use serde_json::json;
 use std::sync::Arc;
 
-/// A run over a session that keeps what is said.
+/// A run over a session that keeps the conversation.
 async fn run(
     folder: Folder,
     answer: impl Fn(&ChatRequest) -> Answer + Send + Sync + 'static,
@@ -21,7 +21,7 @@ async fn run(
     agent.run(&React::default(), &mut session, &task).await.unwrap()
 }
 
-/// A file that is longer than an answer may be is read to its end by whoever does what the answers say:
+/// A file that is longer than an answer may be is read to its end by a model that does what the answers say:
 /// none of them is folded away before the model has seen how to read on.
 #[tokio::test]
 async fn a_long_file_is_read_to_its_end_through_a_memory() {
@@ -55,7 +55,7 @@ async fn a_long_file_is_read_to_its_end_through_a_memory() {
     }
 }
 
-/// What stands in a file says nothing about the call that read it.
+/// The content of a file says nothing about the call that read it.
 #[tokio::test]
 async fn a_file_that_tells_of_a_failure_is_read() {
     for content in [r#"{"status": "fail", "原因": "断网"}"#, "status=fail: 断网\n"] {

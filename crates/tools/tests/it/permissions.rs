@@ -1,4 +1,4 @@
-//! What may be done is nothing until it is said.
+//! Nothing is permitted until permissions allow it.
 
 use figment::Figment;
 use figment::providers::{Format, Toml};
@@ -20,7 +20,7 @@ fn s13_nothing_is_permitted_by_default() {
     assert_eq!(names(&Permissions::default().workspace(dir.path())), Vec::<String>::new());
 }
 
-/// S13: a capability per tool: who may read gets no tool that writes.
+/// S13: a capability per tool: a permission to read gives no tool that writes.
 #[test]
 fn s13_reading_gives_no_tool_that_writes() {
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn hosts_are_permitted_one_by_one_or_by_their_domain() {
     assert_eq!(Permissions::default().with_host("*").web.permits("anywhere.net"), Ok(()));
 }
 
-/// A host may be written as a person writes it; a page's address has it in the form of the network.
+/// A host may be written as a person writes it; a URL has it in the form that the network uses.
 #[test]
 fn hosts_of_every_script_are_compared_in_one_form() {
     let dir = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn hosts_of_every_script_are_compared_in_one_form() {
         assert_eq!(
             error,
             format!(
-                "{wrong:?} in web.hosts is no host; one like \"docs.rs\", \"*.example.org\" or \"*\" was \
+                "{wrong:?} in web.hosts is not a host; one like \"docs.rs\", \"*.example.org\" or \"*\" was \
                  expected"
             )
         );

@@ -7,8 +7,8 @@ use foldback_tools::{Permissions, PermissionsError, toolset};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// A workspace in which commands may be run, or nothing where there is no sandbox: then the tool cannot
-/// be had at all.
+/// A workspace in which commands may be run, or nothing if there is no sandbox: the tool is then not
+/// available at all.
 fn folder(test: &str, permit: impl FnOnce(Permissions) -> Permissions) -> Option<Folder> {
     if let Err(why) = Sandbox::available() {
         println!("SKIPPED {test}: {why}");
@@ -79,7 +79,7 @@ async fn s13_a_command_has_the_rights_that_were_given() {
     assert!(error.unwrap_err().message.starts_with("nowhere is not a folder"));
 }
 
-/// S13: the time, memory and processes are those that were permitted, and what ended it is told.
+/// S13: the time, memory and processes are those that were permitted, and what ended it is reported.
 #[tokio::test]
 async fn s13_a_command_that_goes_too_far_is_ended() {
     let Some(folder) = folder("shell", |mut permissions| {
@@ -106,7 +106,7 @@ async fn s13_a_command_that_goes_too_far_is_ended() {
     assert!(error.message.contains("it started too many processes"), "{error}");
 }
 
-/// Where the disk is full already, no command is blamed for it.
+/// If the disk is already full, no command is blamed for it.
 #[tokio::test]
 async fn a_full_disk_is_told_before_a_command_is_run() {
     let Some(folder) = folder("shell", |mut permissions| {
@@ -121,7 +121,7 @@ async fn a_full_disk_is_told_before_a_command_is_run() {
     assert!(!folder.path("begun").exists());
 }
 
-/// Of a long output both ends are told; everything else passes whole.
+/// A long output is cut to its beginning and end; everything else passes whole.
 #[tokio::test]
 async fn a_long_output_keeps_both_ends() {
     let Some(folder) = folder("shell", |mut permissions| {
@@ -135,7 +135,7 @@ async fn a_long_output_keeps_both_ends() {
     folder.says("shell_run", json!({"command": "seq 1 1000"}), expected).await;
 }
 
-/// A call that is cancelled or given up ends its command, and all that it started.
+/// A call that is cancelled or abandoned ends its command, and all that it started.
 #[tokio::test]
 async fn s13_a_cancelled_call_ends_its_command() {
     let Some(folder) = folder("shell", |permissions| permissions) else { return };
@@ -167,7 +167,7 @@ async fn s13_a_cancelled_call_ends_its_command() {
     wait_until(|| !is_left()).await;
 }
 
-/// A plan's references are quoted, it runs alone, and is not repeated.
+/// A plan's references are quoted, and the tool runs alone and is not repeated.
 #[test]
 fn a_plan_knows_what_a_command_is() {
     let Some(folder) = folder("shell", |permissions| permissions) else { return };

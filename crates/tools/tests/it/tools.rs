@@ -7,14 +7,14 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A workspace of a test, and the tools that its permissions allow.
+/// The workspace of a test, and the tools that its permissions allow.
 pub(crate) struct Folder {
     dir: TempDir,
     pub(crate) toolbox: Toolbox,
 }
 
 impl Folder {
-    /// One with these files, in which everything is permitted that file tools do.
+    /// Creates one with these files and all permissions of the file tools.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         Self::permitting(files, |permissions| permissions)
     }
@@ -59,7 +59,7 @@ impl Folder {
         requests.serve(session, tool.call(&arguments.to_string(), &context)).await
     }
 
-    /// What a call says that works.
+    /// Returns the answer of a call that succeeds.
     #[track_caller]
     pub(crate) fn says(
         &self,
@@ -76,7 +76,7 @@ impl Folder {
         }
     }
 
-    /// What a call says that fails.
+    /// Returns the message of a call that fails.
     #[track_caller]
     pub(crate) fn fails(
         &self,

@@ -83,7 +83,7 @@ async fn html_becomes_text() {
     }
 }
 
-/// The characters of a page by its server's word, its own, or a mark at its beginning.
+/// The encoding of a page is taken from its server, from the page itself, or from a byte order mark.
 #[tokio::test]
 async fn pages_of_other_encodings_are_read() {
     let text = "杭州天气：小雨";
@@ -116,7 +116,7 @@ async fn pages_of_other_encodings_are_read() {
     assert!(fetched(&folder, &format!("{}/wrong", server.uri())).await.contains('\u{FFFD}'));
 }
 
-/// S13: text alone, and no more of it than is permitted, whole characters of it.
+/// S13: only text, no more of it than is permitted, and only whole characters.
 #[tokio::test]
 async fn s13_only_text_and_only_so_much_is_taken() {
     let server = server(&[
@@ -146,7 +146,7 @@ async fn s13_only_text_and_only_so_much_is_taken() {
     );
 }
 
-/// S13: a host that is not named is not asked, however it is reached.
+/// S13: no request is sent to a host that is not named, however it is reached.
 #[tokio::test]
 async fn s13_redirections_are_checked_again() {
     let other = MockServer::start().await;
@@ -172,7 +172,7 @@ async fn s13_redirections_are_checked_again() {
     assert!(refused(&folder, &at("/metadata")).await.contains("169.254.169.254 is not permitted"));
 }
 
-/// S13: a permitted host that stands in a private network is not asked, by any way to write it.
+/// S13: no request is sent to a permitted host in a private network, however it is written.
 #[tokio::test]
 async fn s13_private_addresses_are_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -216,7 +216,7 @@ async fn s13_private_addresses_are_refused() {
     }
 }
 
-/// What a server refuses is an error that says whether it may pass.
+/// A server's refusal is an error that says whether it may pass.
 #[tokio::test]
 async fn a_servers_no_is_told() {
     let server = server(&[

@@ -1,4 +1,4 @@
-//! What a run says of its steps to the log of the agent that they are of.
+//! The events of a run's steps, emitted to the log of the agent that they belong to.
 
 use super::Run;
 use crate::RunEvent;
@@ -6,7 +6,7 @@ use crate::executor::event::Event;
 use foldback_planner::{Action, StepId};
 
 impl Run {
-    /// Emits what happened to a step, where the run belongs to a turn of an agent.
+    /// Emits an event of a step, if the run belongs to a turn of an agent.
     pub(super) fn emit(&self, event: &Event) {
         let Some(turn) = self.around.turn else { return };
         let log = &self.around.log;
@@ -27,7 +27,7 @@ impl Run {
         }
     }
 
-    /// The tool that a step called, or was to call.
+    /// Returns the tool that a step called, or was to call.
     fn tool(&self, step: StepId) -> Option<&str> {
         if let Some(call) = self.calls.get(&step) {
             return Some(&call.function);

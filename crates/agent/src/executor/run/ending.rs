@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::time::{Instant, Sleep};
 
-/// Why nothing is started any more, and until when running calls are waited for.
+/// The reason why nothing is started any more, and the time until which running calls are waited for.
 pub(super) struct Ending {
     pub(super) kind: FailureKind,
     pub(super) reason: String,
@@ -18,7 +18,7 @@ pub(super) struct Ending {
 }
 
 impl Run {
-    /// Ends the run where it was cancelled, or its time was up, while nobody looked.
+    /// Ends the run if it was cancelled, or its time was up, while it was not driven.
     pub(super) fn end_if_due(&mut self) {
         if self.ending.is_some() {
             return;
@@ -44,7 +44,7 @@ impl Run {
         self.end_early(FailureKind::Quota, reason);
     }
 
-    /// Starts nothing more, tells what is running, and gives it the settings' grace.
+    /// Starts nothing more, asks running calls to stop, and gives them the settings' grace.
     fn end_early(&mut self, kind: FailureKind, reason: String) {
         let grace = self.around.shared.settings.grace;
         let patience = Some(Box::pin(tokio::time::sleep(grace)));
@@ -59,7 +59,7 @@ impl Run {
         self.give_up_admitted(&self.cancelled_result());
     }
 
-    /// Gives a result to everything that is ready and not started.
+    /// Gives a result to every step that is ready and not started.
     pub(super) fn give_up_admitted(&mut self, result: &StepResult) {
         self.held.clear();
         self.consent.clear();
@@ -75,9 +75,9 @@ impl Run {
         }
     }
 
-    /// Drops the calls that did not end in time after they were told to.
+    /// Drops the calls that did not end in time after they were asked to.
     pub(super) fn abandon(&mut self) {
-        // Some may have ended in time while nobody looked.
+        // Some may have ended in time while the run was not driven.
         if let Some(joined) = self.tasks.try_join_next() {
             self.take_results(joined);
         }
@@ -111,7 +111,7 @@ impl Run {
         Some(self.around.shared.catalog.get(function)?.effect)
     }
 
-    /// The journal failed: nothing more is started.
+    /// Notes that the journal failed: nothing more is started.
     pub(super) fn fail(&mut self, error: Arc<JournalError>) {
         let reason = format!("the journal failed: {error}");
         self.error.get_or_insert(error);
@@ -121,7 +121,7 @@ impl Run {
     }
 }
 
-/// Ends when the time is up; never, where there is no limit.
+/// Waits until the time is up, for ever if there is no limit.
 pub(super) async fn elapsed(sleep: &mut Option<Pin<Box<Sleep>>>) {
     match sleep {
         Some(sleep) => sleep.as_mut().await,

@@ -1,4 +1,4 @@
-//! A run: the steps of a plan, being executed.
+//! A run: the steps of a plan in execution.
 
 mod emitted;
 mod ending;
@@ -24,10 +24,10 @@ use tokio::sync::mpsc;
 use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, Sleep};
 
-/// The steps of a plan, being executed.
+/// The steps of a plan in execution.
 ///
-/// Calls that were started go on by themselves; what is ready is started while the run is being
-/// [asked for what happens next](Self::next), and when it is given steps. Dropping a run cancels it.
+/// Calls that were started continue by themselves; ready steps are started while the run is
+/// [asked for its next event](Self::next), and when it is given steps. Dropping a run cancels it.
 pub struct Run {
     around: Arc<Surroundings>,
     past: Past,
@@ -37,13 +37,13 @@ pub struct Run {
     calls: BTreeMap<StepId, CallReport>,
     /// Steps that are ready and have not been started.
     admitted: BTreeSet<StepId>,
-    /// Of these, calls that wait for the plan to be written to its end.
+    /// Those of them whose calls wait for the plan to be written to its end.
     held: Vec<Candidate>,
     consent: Consent,
     lanes: Lanes,
     /// Steps whose calls are being made.
     in_flight: BTreeMap<StepId, task::Id>,
-    /// Of these, calls that take no place until their next attempt, and who tells of them.
+    /// Those of them that occupy no place until their next attempt, and the channel that reports them.
     resting: BTreeSet<StepId>,
     rests: mpsc::UnboundedReceiver<Rest>,
     tasks: JoinSet<Finished>,
@@ -51,7 +51,7 @@ pub struct Run {
     events: VecDeque<Event>,
     trace: Trace,
     began: Instant,
-    /// How many calls were started, and how many bytes were answered.
+    /// The number of calls that were started, and the bytes of their answers.
     call_count: usize,
     output_bytes: usize,
     wall: Option<Pin<Box<Sleep>>>,
@@ -63,7 +63,7 @@ pub struct Run {
     _cancel_on_drop: CancelOnDrop,
 }
 
-/// A run that nobody drives any more is cancelled.
+/// Cancels a run that is dropped.
 struct CancelOnDrop(CancellationToken);
 
 impl Drop for CancelOnDrop {
@@ -81,7 +81,7 @@ impl Run {
         claim: Option<Claim>,
     ) -> Self {
         let began = Instant::now();
-        // A limit that lies beyond the end of time is none.
+        // A limit beyond the range of the clock is no limit.
         let wall = around.shared.settings.quota.wall_time.and_then(|wall| began.checked_add(wall));
         let wall = wall.into_iter().chain(around.log.spend().deadline()).min();
         Self {
@@ -114,10 +114,10 @@ impl Run {
         }
     }
 
-    /// The next thing that happens. `None` while nothing is under way: all steps have ended, or only
-    /// a new plan, more steps or the end of the plan can bring more.
+    /// Waits for the next event. `None` when nothing is in progress: all steps have ended, or only a new
+    /// plan, more steps or the end of the plan can cause further events.
     ///
-    /// Loses nothing when it is dropped, so that it may stand in a `select!` beside a model's answer.
+    /// Loses nothing when it is dropped, so that it may be used in a `select!` beside a model's answer.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             self.pump();
@@ -141,11 +141,11 @@ impl Run {
         }
     }
 
-    /// Adds steps: of a plan that is still being written, or of a new plan beside what there is. What
-    /// is ready starts at once.
+    /// Adds steps: of a plan that is still being written, or of a new plan beside the existing steps. Ready
+    /// steps start at once.
     ///
     /// # Errors
-    /// When there are too many steps now, a number is taken, a step waits for one that does not exist,
+    /// When there would be too many steps, a number is taken, a step waits for one that does not exist,
     /// steps wait for each other, or the journal fails or knows other steps. Nothing is added then.
     pub fn extend(&mut self, steps: &[Step]) -> Result<(), RunError> {
         let limits = self.around.shared.settings.quota.plan;
@@ -171,11 +171,11 @@ impl Run {
         Ok(())
     }
 
-    /// Says that the plan has been written to its end. What was held back until then starts.
+    /// Declares the plan complete. Steps that were held back until then start.
     ///
     /// # Errors
-    /// When a step waits for one that never came, or steps wait for each other; these have not
-    /// started. Or when the journal fails.
+    /// When a step waits for one that was never added, or steps wait for each other, none of which have
+    /// started; or when the journal fails.
     pub fn seal(&mut self) -> Result<(), RunError> {
         if self.schedule.is_sealed() {
             return Ok(());
@@ -191,11 +191,11 @@ impl Run {
         Ok(())
     }
 
-    /// Says that a reached anchor has been answered by a new plan. What waited for it is skipped; the
-    /// new plan's steps come by [`extend`](Self::extend).
+    /// Declares that a new plan answers a reached anchor. Steps that waited for it are skipped; the new
+    /// plan's steps are added with [`extend`](Self::extend).
     ///
     /// # Errors
-    /// When it is not an anchor that is reached, or the journal fails.
+    /// When it is not a reached anchor, or the journal fails.
     pub fn replanned(&mut self, anchor: StepId) -> Result<(), RunError> {
         let closed = self.schedule.replanned(anchor)?;
         if !self.past.was_replanned(anchor) {
@@ -208,53 +208,54 @@ impl Run {
         Ok(())
     }
 
-    /// The anchors whose time has come and that no new plan has answered, ascending.
+    /// Returns the reached anchors that no new plan has answered, ascending.
     pub fn anchors_reached(&self) -> impl Iterator<Item = StepId> {
         self.schedule.anchors_reached()
     }
 
-    /// A step, as it was given.
+    /// Returns a step, as it was given.
     #[must_use]
     pub fn step(&self, id: StepId) -> Option<&Step> {
         self.steps.get(&id)
     }
 
-    /// What became of the steps that have ended, by number.
+    /// Returns the results of the steps that have ended, by number.
     #[must_use]
     pub fn results(&self) -> &BTreeMap<StepId, StepResult> {
         &self.results
     }
 
-    /// How the calls went that were started, by the number of their step.
+    /// Returns the reports on the calls that were started, by the number of their step.
     #[must_use]
     pub fn calls(&self) -> &BTreeMap<StepId, CallReport> {
         &self.calls
     }
 
-    /// What was done so far, as whoever makes a new plan has to know it.
+    /// Returns the progress so far, as a planner has to know it.
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress::new(self.steps.values(), &self.schedule, &self.results)
     }
 
-    /// The steps whose calls are being made, ascending.
+    /// Returns the steps whose calls are in progress, ascending.
     pub fn in_flight(&self) -> impl Iterator<Item = StepId> {
         self.in_flight.keys().copied()
     }
 
-    /// Whether every step has ended and no more come.
+    /// Returns whether every step has ended and no more will come.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.schedule.is_done()
     }
 
-    /// What cancels the run: tools are told, get the settings' grace, and are dropped.
+    /// Returns the token that cancels the run: tools are asked to stop, have the settings' grace, and are
+    /// then dropped.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         self.around.cancelled.clone()
     }
 
-    /// Writes something into the journal that a resumed run finds again, such as a model's answer.
+    /// Writes a note into the journal for a resumed run, such as a model's answer.
     ///
     /// # Errors
     /// When the journal fails.
@@ -262,16 +263,16 @@ impl Run {
         self.note_down(&Record::Note { kind: kind.to_owned(), body: body.to_owned() })
     }
 
-    /// What was noted before the run was resumed, in order.
+    /// Returns the notes from before the run was resumed, in order.
     pub fn past_notes<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
         self.past.notes.iter().filter(move |note| note.0 == kind).map(|note| note.1.as_str())
     }
 
-    /// Runs what there is to its end. What can never start any more, such as anchors that nobody
-    /// answers, is cancelled; so each step has a result.
+    /// Runs the existing steps to their end. Steps that can never end, such as anchors that nobody answers,
+    /// are cancelled; so each step has a result.
     ///
     /// # Errors
-    /// When the journal fails, then or before; the error holds what became of the run.
+    /// When the journal fails now or failed before; the error holds the outcome of the run.
     pub async fn finish(mut self) -> Result<Outcome, RunError> {
         while self.next().await.is_some() {}
         let reason = "the run ended before it could start".to_owned();
@@ -292,8 +293,8 @@ impl Run {
         }
     }
 
-    /// Whether these are the steps of the journal's first plan; or begin with them, where that had not
-    /// been written to its end.
+    /// Checks that these are the steps of the journal's first plan, or begin with them if that plan was not
+    /// written to its end.
     pub(super) fn expect_plan(&self, steps: &[Step]) -> Result<(), RunError> {
         let Some(past) = self.past.first_plan() else { return Ok(()) };
         let given: BTreeMap<StepId, &Step> = steps.iter().map(|step| (step.id, step)).collect();

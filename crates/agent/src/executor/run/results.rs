@@ -1,4 +1,4 @@
-//! From what a call came to, to the steps that may start because of it.
+//! The way from a call's result to the steps that may start because of it.
 
 use super::Run;
 use crate::RunEvent;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::task::JoinError;
 
 impl Run {
-    /// Takes a call that has ended, and all others that have by now, in the order of their steps.
+    /// Takes a call that has ended, and all others that have ended by now, in the order of their steps.
     pub(super) fn take_results(&mut self, first: Result<Finished, JoinError>) {
         let more: Vec<_> = std::iter::from_fn(|| self.tasks.try_join_next()).collect();
         let joined = std::iter::once(first).chain(more);
@@ -26,7 +26,7 @@ impl Run {
         }
     }
 
-    /// What a call came to, whose own end may be a panic: of a journal, or of what a tool says of
+    /// Returns the result of a call, whose task may have panicked: in a journal, or in a tool's description of
     /// itself.
     fn finished(&self, joined: Result<Finished, JoinError>) -> Option<Finished> {
         let error = match joined {
@@ -41,7 +41,7 @@ impl Run {
     fn take_result(&mut self, finished: Finished) {
         let Finished { step, attempts, mut result, error } = finished;
         if self.in_flight.remove(&step).is_none() {
-            // It was given up before, and has its result.
+            // It was abandoned before, and has its result.
             return;
         }
         self.give_place_up(step);
@@ -74,14 +74,14 @@ impl Run {
         }
     }
 
-    /// A call that was being made needs no place any more.
+    /// Releases the place of a call that was in progress.
     pub(super) fn give_place_up(&mut self, step: StepId) {
         if !self.resting.remove(&step) {
             self.lanes.end();
         }
     }
 
-    /// A started step has a result.
+    /// Gives a started step its result.
     pub(super) fn settle(&mut self, step: StepId, result: StepResult) {
         let success = matches!(result, StepResult::Success { .. });
         let trigger = self.trigger(step, &result);
@@ -98,7 +98,7 @@ impl Run {
         }
     }
 
-    /// Why a result asks for a new plan, if it does.
+    /// Returns why a result asks for a new plan, if it does.
     pub(super) fn trigger(&self, step: StepId, result: &StepResult) -> Option<Trigger> {
         let StepResult::Error { failure } = result else { return None };
         if self.ending.is_some() || !failure.asks_for_plan() {
@@ -114,7 +114,7 @@ impl Run {
         Some(if is_status { Trigger::StatusFail } else { Trigger::Failure })
     }
 
-    /// Takes over what the schedule ended by itself.
+    /// Records the steps that the schedule ended by itself.
     pub(super) fn close(&mut self, closed: Vec<StepId>) {
         for step in closed {
             if let Some(StepState::Skipped { because }) = self.schedule.state(step) {
@@ -128,8 +128,8 @@ impl Run {
         }
     }
 
-    /// Takes over what the journal has for new steps; `closed` are those that the schedule ended at
-    /// once, which a recorded result outranks.
+    /// Restores what the journal holds for new steps; `closed` are those that the schedule ended at once, over
+    /// which a recorded result takes precedence.
     pub(super) fn restore(
         &mut self,
         steps: &[Step],
@@ -144,7 +144,7 @@ impl Run {
             }
             restored.push((step.id, result));
         }
-        // A failure holds for the plans that there were when it happened, as well.
+        // A failure also applies to the plans that existed when it happened.
         let brought_at = steps.iter().map(|step| self.past.brought_at(step.id)).min().flatten();
         let is_later = |at: usize| brought_at.is_some_and(|brought| brought < at);
         let halts = self.halts.iter().filter(|(at, _, _)| is_later(*at));
@@ -170,8 +170,8 @@ impl Run {
         Ok(())
     }
 
-    /// Says again what sub-agents did for a step's call in an earlier process: those that had ended do
-    /// not work again.
+    /// Emits again what sub-agents did for a step's call in an earlier process: those that had ended do not
+    /// work again.
     fn restore_sub_agents(&self, step: StepId) -> Result<(), RunError> {
         let (Some(journal), Some(call)) = (&self.around.shared.journal, self.past.call(step))
         else {
@@ -183,8 +183,8 @@ impl Run {
         Ok(())
     }
 
-    /// What an earlier run has left of a step's call, and the number of that record: its result; or
-    /// that nobody knows it, where the call began, never ended, and may do harm if it is made again.
+    /// Returns what an earlier run left of a step's call, and the number of that record: its result; or an
+    /// unknown outcome, if the call began, never ended, and may do harm if it is repeated.
     fn past_result(&mut self, step: StepId) -> Option<(usize, StepResult)> {
         let call = self.past.call(step)?;
         if call.ended.is_none() {
@@ -201,7 +201,7 @@ impl Run {
         }
         let call = self.past.take_call(step)?;
         let (attempts, result) = call.ended?;
-        // One that was refused before it began is no call.
+        // A call that was refused before it began was not made.
         let Some((function, arguments)) = call.began else { return Some((call.at, result)) };
         self.call_count += usize::from(attempts > 0);
         let spent = call.spent.as_ref();

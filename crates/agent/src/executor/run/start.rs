@@ -1,4 +1,4 @@
-//! From a step that is ready to a call that is made.
+//! The way from a ready step to its call.
 
 use super::Run;
 use crate::executor::CallReport;
@@ -15,15 +15,15 @@ use foldback_tool::{ContextHandle, Effect, FailureKind, ToolSpec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What is to be done with a step that is ready.
+/// The next action for a ready step.
 enum Prepared {
     Call(Candidate),
-    /// It has a result without being called.
+    /// It has a result without a call.
     Settled(StepResult),
 }
 
 impl Run {
-    /// Starts what may start.
+    /// Starts the steps that may start.
     pub(super) fn pump(&mut self) {
         self.end_if_due();
         loop {
@@ -35,14 +35,14 @@ impl Run {
                     Turn::Again(again) => self.go_on(again),
                 }
             }
-            // A call that was refused instead of started may have made others ready.
+            // The refusal of a call may have made other steps ready.
             if self.schedule.ready().next().is_none() {
                 break;
             }
         }
     }
 
-    /// Brings everything that is ready on its way.
+    /// Takes every ready step towards its call.
     fn take_ready(&mut self) {
         loop {
             let ready: Vec<StepId> = self.schedule.ready().collect();
@@ -51,7 +51,7 @@ impl Run {
             }
             let mut batch = Vec::new();
             for id in ready {
-                // A failure of one before may have called off the others.
+                // The failure of an earlier one may have cancelled the others.
                 if self.schedule.start(id).is_err() {
                     continue;
                 }
@@ -72,7 +72,7 @@ impl Run {
         }
     }
 
-    /// Says once of each anchor that its time has come.
+    /// Announces each reached anchor once.
     fn announce_anchors(&mut self) {
         let reached = self.schedule.anchors_reached().filter(|id| !self.announced.contains(id));
         for step in reached.collect::<Vec<_>>() {
@@ -81,7 +81,7 @@ impl Run {
         }
     }
 
-    /// Makes a step's call out of the step, or its result where there is nothing to call.
+    /// Prepares a step's call, or its result if there is nothing to call.
     fn prepare(&mut self, id: StepId) -> Prepared {
         let refuse = |kind, message| Prepared::Settled(failure(kind, message));
         let Some(Action::Call { function, arguments }) =
@@ -114,7 +114,7 @@ impl Run {
             tool: Arc::clone(tool),
             global_context: None,
         };
-        // A decision is about one call: other arguments are another one.
+        // A decision applies to one call: different arguments make a different call.
         let past = self.past.take_call(id).and_then(|past| past.decision);
         match past.filter(|(key, _)| *key == call.key) {
             Some((_, decision)) => self.decided(call, decision),
@@ -122,7 +122,7 @@ impl Run {
         }
     }
 
-    /// What a decision makes of a call.
+    /// Applies a decision to a call.
     fn decided(&self, mut call: Call, decision: Decision) -> Prepared {
         match decision {
             Decision::Approved => {}
@@ -143,13 +143,13 @@ impl Run {
         Prepared::Call(Candidate { call, ask: false })
     }
 
-    /// Whether arguments fit a tool's schema; else what the step comes to.
+    /// Checks that arguments fit a tool's schema; otherwise returns the step's result.
     fn check(&self, function: &str, arguments: &str) -> Result<(), StepResult> {
         let checked = self.around.shared.catalog.check_arguments(function, arguments);
         checked.map_err(|error| failure(FailureKind::Arguments, error.to_string()))
     }
 
-    /// A call, and whether to ask about it. Whoever panics when asked that wants to be asked.
+    /// Returns a call, and whether it needs approval. An approver that panics at this question wants to be asked.
     fn candidate(&self, call: Call) -> Candidate {
         let needs = |who: &Arc<dyn Approver>| {
             let needs = || who.needs(call.tool.spec(), &call.arguments);
@@ -159,7 +159,7 @@ impl Run {
         Candidate { call, ask }
     }
 
-    /// Whether a call may be made although the plan may not have been written to its end.
+    /// Returns whether a call may be made although the plan may still be incomplete.
     pub(super) fn may_start(&self, call: &Call) -> bool {
         self.schedule.is_sealed()
             || match self.around.shared.settings.eager {
@@ -169,8 +169,8 @@ impl Run {
             }
     }
 
-    /// Brings calls that became ready together on their way: all of them past the approver first,
-    /// where one of them has to.
+    /// Admits calls that became ready together: all of them go to the approver first if one of them needs
+    /// approval.
     pub(super) fn admit(&mut self, batch: Vec<Candidate>) {
         let approver = self.around.shared.approver.clone();
         if let Some(approver) = approver.filter(|_| batch.iter().any(|candidate| candidate.ask)) {
@@ -183,8 +183,8 @@ impl Run {
         }
     }
 
-    /// Goes on with calls that were decided on, and with those that waited beside them. All of it is
-    /// written down before any of it is done.
+    /// Continues with calls that were decided on, and with those that waited beside them. All decisions are
+    /// recorded before any call is made.
     pub(super) fn take_decisions(&mut self, decided: Vec<Decided>) {
         for (call, decision) in &decided {
             let Some(decision) = decision.clone() else { continue };
@@ -200,7 +200,7 @@ impl Run {
         }
         for (call, decision) in decided {
             let step = call.step;
-            // A refusal before it may have called it off.
+            // An earlier refusal may have cancelled it.
             if !self.admitted.contains(&step) {
                 continue;
             }
@@ -221,7 +221,7 @@ impl Run {
         }
     }
 
-    /// Asks about what waits for it, and says so.
+    /// Asks about the calls that wait for approval, and emits that.
     fn ask_for_consent(&mut self, approver: &Arc<dyn Approver>) {
         let timeout = self.around.shared.settings.approval_timeout;
         let todo = self.around.context.as_ref().map(ContextHandle::todo);
@@ -232,8 +232,8 @@ impl Run {
         }
     }
 
-    /// What a tool that sees the whole context is given: what the run was told, and what its steps
-    /// have brought so far.
+    /// Returns the context for a tool that sees all of it: the text that the run was given, and the results of
+    /// its steps so far.
     fn global_context(&self, tool: &ToolSpec) -> Option<Arc<str>> {
         let told = self.around.global_context.as_ref().filter(|_| tool.global_context)?;
         if self.results.is_empty() {
@@ -275,7 +275,7 @@ impl Run {
         self.in_flight.insert(step, task.id());
     }
 
-    /// Lets a call be tried again, unless it has ended meanwhile.
+    /// Lets a call be retried, unless it has ended meanwhile.
     fn go_on(&mut self, again: Again) {
         if self.resting.remove(&again.step) {
             let _ = again.go.send(());
@@ -284,7 +284,7 @@ impl Run {
         }
     }
 
-    /// Which bound of the run is reached, so that nothing more is called.
+    /// Returns the limit of the run that is reached, if one is, so that nothing more is called.
     fn spent(&self) -> Option<String> {
         let quota = &self.around.shared.settings.quota;
         if self.call_count >= quota.calls {
@@ -299,7 +299,8 @@ impl Run {
     }
 }
 
-/// The same for the same call of the same run, and for no other: each part is hashed with its length.
+/// Returns the key of a call, the same for the same call of the same run and for no other: each part is hashed
+/// with its length.
 fn idempotency_key(run: &str, step: StepId, function: &str, arguments: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in [run, &step.to_string(), function, arguments] {

@@ -1,4 +1,4 @@
-//! The answer, from what the steps brought.
+//! The answer, from the results of the steps.
 
 use super::super::question::Heard;
 use super::super::request::Reason;
@@ -8,11 +8,11 @@ use crate::model_caller::Reply;
 use crate::trajectory::{Ending, Purpose, Stop};
 use foldback_llm::{ModelErrorKind, StopReason};
 
-/// How often the model is asked for an answer when it writes none, or not to its end.
+/// How often the model is asked for an answer if it writes none, or an incomplete one.
 const ATTEMPTS: u32 = 2;
 
 impl Drive<'_> {
-    /// Has the answer written, from what the steps brought.
+    /// Has the answer written, from the results of the steps.
     pub(super) async fn answer(&mut self) -> Result<Finish, AgentError> {
         let mut request = self.requests.answer(&self.state(&self.run.progress(), None));
         let mut cut = None;

@@ -1,4 +1,4 @@
-//! When a new plan is due, and why.
+//! The decision when a new plan is due, and why.
 
 use super::super::request::{Reason, State};
 use super::Drive;
@@ -7,15 +7,14 @@ use foldback_planner::{Action, Progress, ReplanReason, Step, StepId, StepResult,
 use foldback_tool::FailureKind;
 
 impl Drive<'_> {
-    /// Asks for a new plan where one is due: for an anchor at once, for failures when nothing else can
-    /// go on.
+    /// Asks for a new plan if one is due: for an anchor at once, for failures when nothing else can proceed.
     pub(super) fn plan_anew_if_due(&mut self) {
         let progress = self.run.progress();
         let Some(reason) = self.due(&progress) else { return };
-        // Which failures a planner knows is kept here: a resumed run may have more by now.
+        // The failures that a planner knows are recorded here: a resumed run may have more by now.
         let kind = reason.kind(&progress);
         let Some(round) = self.replans.begin(&kind, &Progress::default()) else {
-            // The answer reports a failure; somebody has to make a decision.
+            // The answer can report a failure, but a decision has to be made.
             if let Some(step) = reason.anchor {
                 let used = self.replans.used();
                 let detail = format!("{step} asks for a decision, and {used} replans were made");
@@ -29,7 +28,7 @@ impl Drive<'_> {
         self.ask(Purpose::REPLAN, reason, request);
     }
 
-    /// Why a new plan is due now. A resumed run asks in the order of the one that was killed.
+    /// Returns why a new plan is due now, if it is. A resumed run asks in the order of the one that was killed.
     fn due(&self, progress: &Progress) -> Option<Reason> {
         if let Some((purpose, noted)) = self.next_noted()
             && purpose == Purpose::REPLAN
@@ -41,7 +40,7 @@ impl Drive<'_> {
             ReplanReason::Failures { .. } => None,
         };
         let new = || progress.iter().filter(|step| !self.told.contains(&step.step.id));
-        // A tool that sees the whole context settles its matters itself.
+        // A tool that sees the whole context deals with its failures itself.
         let failed = new().filter(|step| step.asks_for_plan() && !self.settles_itself(&step.step));
         let failed: Vec<StepId> = failed.map(|step| step.step.id).collect();
         if anchor.is_none() && failed.is_empty() {
@@ -55,7 +54,7 @@ impl Drive<'_> {
         Some(Reason { anchor, failed, refused, ..Reason::default() })
     }
 
-    /// Where the run stands, for a planner: the failures that it sees ask for no plan of their own.
+    /// Returns the state of the run for a planner: the failures that it shows cause no further plan.
     pub(super) fn state_for_planner(&mut self) -> State {
         let progress = self.run.progress();
         let failed = progress.iter().filter(|step| step.asks_for_plan());
@@ -71,14 +70,14 @@ impl Drive<'_> {
 }
 
 impl Reason {
-    /// Whether this run has come to where an earlier one asked for this reason.
+    /// Returns whether this run has reached the point at which an earlier one asked for this reason.
     fn is_due(&self, progress: &Progress, is_idle: bool) -> bool {
         let is_reached =
             |step| progress.get(step).is_some_and(|step| step.state == StepState::AnchorReached);
         self.anchor.map_or(is_idle, is_reached)
     }
 
-    /// The same, as replans are counted.
+    /// Returns the kind of the reason, by which replans are counted.
     fn kind(&self, progress: &Progress) -> ReplanReason {
         let task = |step| match &progress.get(step)?.step.action {
             Action::Anchor { task } => Some(task.clone()),

@@ -1,4 +1,4 @@
-//! What a planner's answer comes to: steps that run, a plan to be mended, or going step by step.
+//! The handling of a planner's answer: steps that run, a plan to be repaired, or going step by step.
 
 use super::super::history::Round;
 use super::super::question::Question;
@@ -13,11 +13,11 @@ use crate::trajectory::{DegradeReason, Degraded, Purpose};
 use foldback_llm::{ChatRequest, ModelErrorKind, StopReason};
 use foldback_planner::{Action, Form, Plan, Progress, Step};
 
-/// What was wrong with a plan that reached the greatest length of an answer.
+/// The finding for a plan that reached the greatest length of an answer.
 const CUT_OFF: &str = "it reached the maximum length of an answer and was cut off there; \
                        expected a shorter plan";
 
-/// A plan that cannot be run, as it was written, and what is wrong with it.
+/// A plan that cannot be run, as it was written, with its faults.
 struct Unsound {
     text: String,
     findings: Vec<String>,
@@ -26,7 +26,7 @@ struct Unsound {
 }
 
 impl Drive<'_> {
-    /// The model has answered.
+    /// Handles the model's answer.
     pub(super) fn answered(&mut self, reply: Reply) -> Result<(), AgentError> {
         let Some(question) = self.question.take() else { return Ok(()) };
         let Question { purpose, reason, mut request, was_noted, .. } = question;
@@ -34,7 +34,7 @@ impl Drive<'_> {
             Reply::Answer(answer) => {
                 (answer.message.text().into_owned(), answer.stop == StopReason::Length)
             }
-            // What the model wrote cannot be read: that is mended like a plan that cannot be read.
+            // An unreadable answer is repaired like an unreadable plan.
             Reply::Failed(error) if error.kind == ModelErrorKind::Response => {
                 (String::new(), false)
             }
@@ -43,7 +43,7 @@ impl Drive<'_> {
                 return Ok(());
             }
         };
-        // The first plan stands by itself, also where some of its steps have begun.
+        // The first plan is self-contained, even if some of its steps have started.
         let is_first = purpose == Purpose::PLANNER && !reason.broken_off;
         let progress = if is_first { Progress::default() } else { self.decided(&reason)? };
         let mut reading = read(&text, &progress, &self.agent.validator());
@@ -52,7 +52,7 @@ impl Drive<'_> {
         }
         match reading {
             Reading::Plan(plan) if plan.steps.is_empty() && self.has_no_steps() => {
-                // What there is to say may stand in the conversation, which a planner does not see.
+                // The answer may be in the conversation, which a planner does not see.
                 self.planned(&purpose, &plan, &[]);
                 self.run.seal()?;
                 self.degrade(DegradeReason::NoSteps, String::new(), &reason);
@@ -76,8 +76,8 @@ impl Drive<'_> {
         }
     }
 
-    /// What an answer came to in the run that was killed: more may have ended by now than had when it
-    /// was read then, and what fits or does not fit must not change with it.
+    /// Reads an answer as the run that was killed read it: more steps may have ended by now, and whether the
+    /// plan fits must not change because of that.
     fn as_before(&self, reading: Reading, progress: &Progress) -> Reading {
         let was_mended = self.next_noted().is_some_and(|(purpose, _)| purpose == Purpose::REPAIR);
         let is_nothing = match &reading {
@@ -100,8 +100,8 @@ impl Drive<'_> {
         }
     }
 
-    /// What was done, once a reached anchor counts as answered: what waited for it can be planned
-    /// again then.
+    /// Returns the progress once a reached anchor counts as answered: the steps that waited for it can then be
+    /// planned again.
     fn decided(&mut self, reason: &Reason) -> Result<Progress, AgentError> {
         if let Some(anchor) = reason.anchor
             && self.run.anchors_reached().any(|reached| reached == anchor)
@@ -112,7 +112,7 @@ impl Drive<'_> {
         Ok(self.run.progress())
     }
 
-    /// Has a plan that cannot be run written once more, with everything that is wrong with it.
+    /// Has a plan that cannot be run rewritten once, with all its faults listed.
     fn mend(
         &mut self,
         purpose: Purpose,
@@ -134,7 +134,7 @@ impl Drive<'_> {
             self.recall_early()?;
         }
         if is_first && !self.early.steps.is_empty() {
-            // Some of its steps have begun: what is still to do is planned beside them.
+            // Some of its steps have started: the remaining work is planned beside them.
             self.run.seal()?;
             round.steps.clone_from(&self.early.steps);
             let reason = Reason { unsound: round.findings.clone(), ..reason };
@@ -151,7 +151,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Carries out a plan beside what there is.
+    /// Carries out a plan beside the existing steps.
     fn take_plan(&mut self, purpose: Purpose, text: String, plan: &Plan) -> Result<(), AgentError> {
         self.planned(&purpose, plan, &[]);
         let steps = plan.steps.clone();
@@ -164,7 +164,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Whether nothing was planned so far that could be run.
+    /// Returns whether no step that could be run was planned so far.
     fn has_no_steps(&self) -> bool {
         self.early.steps.is_empty() && self.rounds.iter().all(|round| round.steps.is_empty())
     }

@@ -1,4 +1,4 @@
-//! How a model is asked: within its window, and once more with less where that was too long.
+//! Requests to the model: within its window, and once more with less if one was too long.
 
 use super::ReactLoop;
 use crate::agent::AgentError;
@@ -9,7 +9,7 @@ use foldback_core::{Budget, ContextManager, thousands};
 use foldback_llm::{ChatRequest, ModelErrorKind};
 
 impl ReactLoop<'_> {
-    /// How large a prompt may be: as the settings say, and within the model's window.
+    /// Returns how large a prompt may be: by the settings, and within the model's window.
     pub(super) fn bound(&self) -> Budget {
         let window = self.agent.window.budget();
         let tokens = [self.settings.prompt.tokens, window.tokens].into_iter().flatten().min();
@@ -17,7 +17,7 @@ impl ReactLoop<'_> {
     }
 
     /// Asks the model, or finds the answer that it gave before the run was killed. A request that is too
-    /// long for the model is made smaller once.
+    /// long for the model is shortened once.
     pub(super) async fn ask(
         &mut self,
         context: &mut dyn ContextManager,
@@ -31,7 +31,7 @@ impl ReactLoop<'_> {
             self.stuck.goes_on();
         }
         let mut size = estimated(&request);
-        // What a tool began may still ask for something.
+        // Work that a tool began may still send requests to the context.
         let mut reply =
             self.run.serve(context, self.run.ask(Purpose::REACT, &key, request)).await?;
         if let Reply::Failed(error) = &reply
@@ -51,7 +51,7 @@ impl ReactLoop<'_> {
                     self.run.serve(context, self.run.ask(Purpose::REACT, &key, smaller)).await?;
             }
         }
-        // An answer that the journal held was given to another request than the one of now.
+        // An answer from the journal belongs to another request than the current one.
         if let Reply::Answer(answer) = &reply
             && !self.is_known
             && let called = !answer.message.tool_calls().is_empty()
@@ -66,7 +66,7 @@ impl ReactLoop<'_> {
         Ok(reply)
     }
 
-    /// The names of the tools that may be called now, the memory's among them.
+    /// Returns the names of the tools that may be called now, including the memory's.
     pub(crate) fn callable(&self, context: &dyn ContextManager) -> Vec<String> {
         let mut names: Vec<String> = self.tools.iter().map(|tool| tool.name.clone()).collect();
         if self.settings.calls == CallForm::ExecuteTools {

@@ -1,4 +1,4 @@
-//! What is ordered, checked before anything of it is begun.
+//! The check of an order before any of it begins.
 
 use super::super::SubAgents;
 use super::super::assignment::{Assignment, title};
@@ -8,14 +8,14 @@ use crate::todo::{failed, item_id, short_name};
 use foldback_core::{ItemState, Reference, TodoId, TodoItem, TodoList};
 use foldback_tool::{CallContext, ContextHandle, ToolError};
 
-/// What an item waits for, and what it is given to read.
+/// The items that an item waits for, and the references that it is given to read.
 struct Given {
     depends_on: Vec<TodoId>,
     references: Vec<Reference>,
 }
 
 impl<'a> Delegation<'a> {
-    /// Checks what is ordered. Where something of it is wrong, nothing is begun.
+    /// Checks an order. If any of it is wrong, nothing is begun.
     pub(in crate::sub_agents) async fn plan(
         sub_agents: &'a SubAgents,
         call: &'a CallContext,
@@ -33,7 +33,7 @@ impl<'a> Delegation<'a> {
         Ok(delegation)
     }
 
-    /// Takes one item that is ordered.
+    /// Takes one ordered item.
     fn take(&mut self, list: &TodoList, ordered: Ordered) -> Result<(), ToolError> {
         let parent = self.context.todo();
         let id = item_id(parent, list, &ordered.id);
@@ -84,7 +84,7 @@ impl<'a> Delegation<'a> {
         Ok(())
     }
 
-    /// What an item is given to read, and what it waits for.
+    /// Returns the references that an item is given to read, and the items that it waits for.
     fn given(&self, list: &TodoList, ordered: &Ordered, name: &str) -> Result<Given, ToolError> {
         let parent = self.context.todo();
         let mut depends_on: Vec<TodoId> =
@@ -96,10 +96,10 @@ impl<'a> Delegation<'a> {
                 reference.map_err(|error| ToolError::arguments(format!("item {name}: {error}")))?;
             let state = returned_by(list, &reference).map(|item| item.state);
             if state == Some(ItemState::Completed) {
-                // What an item returned can be read by those that depend on it.
+                // Items that depend on another can read what it returned.
                 depends_on.push(reference.todo().clone());
             } else if reference.todo() == parent || state.is_some() {
-                // Nobody can wait for what failed, and what it has found can be used all the same.
+                // A failed item cannot be waited for, but its findings can still be used.
                 if !references.contains(&reference) {
                     references.push(reference);
                 }
@@ -113,14 +113,14 @@ impl<'a> Delegation<'a> {
         Ok(Given { depends_on, references })
     }
 
-    /// Whether the journal knows this run.
+    /// Returns whether the journal knows this run.
     fn has_begun(&self, run: &str) -> Result<bool, ToolError> {
         let records = self.sub_agents.template.executor.records(run);
         let records = records.map_err(|error| ToolError::permanent(error.to_string()))?;
         Ok(!records.is_empty())
     }
 
-    /// Refuses items that wait for what nobody in this call brings.
+    /// Refuses items that wait for one that is not worked on in this call.
     fn check_waits(&self, list: &TodoList) -> Result<(), ToolError> {
         for item in self.items.iter().filter(|item| item.state == ItemState::Pending) {
             let outside = |id: &&TodoId| !self.items.iter().any(|other| other.id == **id);
@@ -138,12 +138,12 @@ impl<'a> Delegation<'a> {
     }
 }
 
-/// The item as it is to be worked on.
+/// Returns the item as it is to be worked on.
 ///
 /// # Errors
-/// When it is completed already, by another call than this one.
+/// When it is already completed, by another call than this one.
 fn due(mut item: TodoItem, has_begun: bool, name: &str) -> Result<TodoItem, ToolError> {
-    // What this very call has begun before its process was killed, it may have ended as well.
+    // This same call, before its process was killed, may have begun the item and also ended it.
     if matches!(item.state, ItemState::Completed | ItemState::Failed) && has_begun {
         return Ok(item);
     }
@@ -160,7 +160,7 @@ fn due(mut item: TodoItem, has_begun: bool, name: &str) -> Result<TodoItem, Tool
     Ok(item)
 }
 
-/// The item of the list that has returned this.
+/// Returns the item of the list that returned this.
 fn returned_by<'l>(list: &'l TodoList, reference: &Reference) -> Option<&'l TodoItem> {
     list.item(reference.todo()).filter(|item| item.references.contains(reference))
 }

@@ -1,12 +1,11 @@
-//! A run inside a run, in the record of the whole.
+//! A run inside a run, added to the record of the whole.
 
 use super::Recorder;
 use crate::Report;
 use crate::trajectory::{CallRecord, CallTime};
 
 impl Recorder {
-    /// Takes the record of a run that stood inside this one and ended just now: its turns follow on those
-    /// that there are.
+    /// Adds the record of a run inside this one that has just ended: its turns follow the existing ones.
     pub(crate) fn absorb(&self, report: Report) {
         let Report { trajectory: run, traces } = report;
         let first = self.next_turn();

@@ -1,4 +1,4 @@
-//! Steps that fail: what becomes of them, and of the others.
+//! Steps that fail: their results, and those of the others.
 
 use crate::toolkit::{
     Counter, answer, broken, call, executor, failure, ms, object, options, pause, plan, result,
@@ -20,7 +20,7 @@ async fn op7_a_reference_to_nothing_fails_its_step_alone() {
     assert_eq!(answer(&outcome, 3), r#"{"ms":5}"#);
 }
 
-/// B8, N1: a tool that fails keeps its siblings; what waits for it is skipped, and names it.
+/// B8, N1: a failing tool does not affect its siblings; steps that wait for it are skipped, and name it.
 #[tokio::test(start_paused = true)]
 async fn b8_one_failure_keeps_the_siblings() {
     let steps = vec![
@@ -61,7 +61,7 @@ async fn op16_failure_policies() {
     assert_eq!(answer(&outcome, 4), r#"{"ms":5}"#);
 }
 
-/// OP16: `fail_fast` also calls off what is ready and waits for its turn.
+/// OP16: `fail_fast` also cancels calls that are ready and wait for their turn.
 #[tokio::test(start_paused = true)]
 async fn op16_fail_fast_calls_off_what_is_queued() {
     let first = Step { on_failure: FailurePolicy::FailFast, ..step(1, "broken", &[]) };
@@ -69,7 +69,7 @@ async fn op16_fail_fast_calls_off_what_is_queued() {
     let executor = executor([wait(), broken()]).with_settings(settings(|s| s.max_parallel = 1));
     let outcome = run(&executor, steps.clone()).await;
     assert_eq!([result(&outcome, 2), result(&outcome, 3)], [&skipped(1), &skipped(1)]);
-    // A step without a tool fails before anything of its moment is called.
+    // A step without a tool fails before any call of the same moment is made.
     let missing = Step { on_failure: FailurePolicy::FailFast, ..step(2, "missing", &[]) };
     let outcome = run(&executor, vec![pause(1, 50, &[]), missing, pause(3, 50, &[])]).await;
     assert_eq!(failure(&outcome, 2).0, FailureKind::UnknownTool);
@@ -138,7 +138,7 @@ async fn b3_a_panic_is_an_error_result() {
     assert_eq!(result(&outcome, 4), &skipped(2));
 }
 
-/// B3: whatever panics around a call, the run ends.
+/// B3: whatever panics around a call, the run comes to its end.
 #[tokio::test(start_paused = true)]
 async fn b3_a_panic_around_a_call_ends_the_step_alone() {
     struct Odd(ToolSpec);

@@ -1,4 +1,4 @@
-//! What may run beside what.
+//! The calls that may run at the same time.
 
 use crate::toolkit::{
     answer, call, exclusive, executor, ms, object, pause, run, settings, spec, step, times, tool,
@@ -43,7 +43,7 @@ async fn n8_exclusive_calls_run_alone_and_in_order() {
     assert_eq!(times(&outcome, 52), (ms(10), ms(20)));
 }
 
-/// N8: what waits takes no place: with two places, a waiting exclusive call leaves both to others.
+/// N8: a waiting call takes no place: with two places, a waiting exclusive call leaves both to others.
 #[tokio::test(start_paused = true)]
 async fn n8_waiting_takes_no_place() {
     let executor = executor([wait(), waiting(exclusive("edit"))])
@@ -58,8 +58,8 @@ async fn n8_waiting_takes_no_place() {
     assert_eq!(run(&executor, steps).await.elapsed, ms(20));
 }
 
-/// N3, N8: a call that waits for its next attempt takes no place, and has one again for the attempt;
-/// also one that runs alone.
+/// N3, N8: a call that waits for its next attempt takes no place, and has one again for the attempt; this
+/// also holds for an exclusive call.
 #[tokio::test(start_paused = true)]
 async fn n8_waiting_for_another_attempt_takes_no_place() {
     for concurrency in [Concurrency::Parallel, Concurrency::Exclusive] {

@@ -1,4 +1,4 @@
-//! Plans that are still being written, or made anew.
+//! Plans that are still being written, or remade.
 
 use crate::toolkit::{
     Counter, anchor, answer, broken, executor, failure, ms, options, pause, plan, result, settings,
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 async fn b2_a_ready_step_does_not_wait_for_the_writer() {
     let executor = executor([wait()]);
     let mut run = executor.open(options("stream")).unwrap();
-    // The writer brings a step, then one that waits for it, and takes a second over an unrelated one.
+    // The writer adds a step, then one that waits for it, and takes a second for an unrelated one.
     let writer = async |run: &mut foldback_agent::executor::Run| {
         let written = [(0, pause(1, 100, &[])), (0, pause(2, 10, &[1])), (1_000, pause(3, 0, &[]))];
         let mut left = written.into_iter();
@@ -87,7 +87,7 @@ async fn op8_a_plan_that_breaks_off_has_no_effect() {
     assert_eq!(failure(&outcome, 3).0, FailureKind::Cancelled, "each step has one result");
 }
 
-/// OP10, OP9: while a new plan is being thought of, what does not wait for the anchor goes on.
+/// OP10, OP9: while a new plan is being made, steps that do not wait for the anchor proceed.
 #[tokio::test(start_paused = true)]
 async fn op10_independent_steps_go_on_during_a_replan() {
     let first = vec![
@@ -127,7 +127,7 @@ async fn op10_independent_steps_go_on_during_a_replan() {
 }
 
 /// OP11: a replan is wanted after an anchor, a failure, a timeout and `status=fail`, and after nothing
-/// else; the one with the whole context never asks (OP15).
+/// else; a tool with the whole context never asks for one (OP15).
 #[tokio::test(start_paused = true)]
 async fn op11_what_wants_a_new_plan() {
     let weather = tool(spec("weather", Effect::ReadOnly), |_, _| async {

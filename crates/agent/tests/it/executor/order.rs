@@ -1,4 +1,4 @@
-//! What runs when, and what it is given.
+//! The order of calls, and their inputs.
 
 use crate::toolkit::{
     answer, broken, call, executor, ms, object, options, pause, plan, run, spec, step, text, tool,
@@ -6,7 +6,7 @@ use crate::toolkit::{
 };
 use foldback_tool::{Effect, ToolOutput};
 
-/// OP7, ET2: what may run together takes as long as the longest, what must not as long as the sum.
+/// OP7, ET2: parallel calls take as long as the longest of them, sequential ones as long as their sum.
 #[tokio::test(start_paused = true)]
 async fn et2_wall_time_is_max_of_parallel_and_sum_of_sequential() {
     let executor = executor([wait()]);
@@ -26,7 +26,7 @@ async fn et3_results_stand_by_position_not_by_completion() {
     assert_eq!(answer(&outcome, 20), r#"{"ms":80}"#);
 }
 
-/// OP7, OP3: a step sees what the ones before it answered, Chinese included.
+/// OP7, OP3: a step sees the answers of those before it, also in Chinese.
 #[tokio::test(start_paused = true)]
 async fn op3_references_are_filled_in_when_a_step_starts() {
     let echo = tool(spec("echo", Effect::ReadOnly), |arguments, _| async move {
@@ -53,7 +53,7 @@ async fn b1_a_chain_costs_what_its_tools_cost() {
     assert_eq!(run(&executor, chain(20, 7)).await.elapsed, ms(140));
 }
 
-/// OP15: only a tool that is flagged sees the whole context.
+/// OP15: only a tool with `global_context` sees the whole context.
 #[tokio::test(start_paused = true)]
 async fn op15_the_whole_context_reaches_flagged_tools_only() {
     let reader = |name: &str, global_context| {
@@ -71,7 +71,7 @@ async fn op15_the_whole_context_reaches_flagged_tools_only() {
     assert_eq!((answer(&outcome, 1), answer(&outcome, 2)), ("全部上下文", "nothing"));
 }
 
-/// OP17: the outcome tells success, failure and skipped apart for every step, in a trace as well.
+/// OP17: the outcome distinguishes success, failure and skipped for every step, and so does the trace.
 #[tokio::test(start_paused = true)]
 async fn op17_the_trace_says_what_happened() {
     let steps = vec![

@@ -1,4 +1,4 @@
-//! The bounds of a run.
+//! The limits of a run.
 
 use crate::toolkit::{
     Counter, answer, broken, call, executor, failure, ms, object, options, pause, plan, result,
@@ -8,7 +8,7 @@ use foldback_agent::{Quota, RunError, RunOptions, Settings};
 use foldback_planner::{Limits, Piece, Reference, Step, StepId, StepResult, Template};
 use foldback_tool::{CallContext, Effect, FailureKind, ToolError, ToolOutput};
 
-/// S10: the bound on all answers holds for steps that were ready together; an answer that is given as
+/// S10: the limit on all answers holds for steps that were ready together; an answer that is given as
 /// text and as the same JSON counts once; a long error message is cut between characters, and says so.
 #[tokio::test(start_paused = true)]
 async fn s10_output_is_bounded_for_parallel_steps_and_errors() {
@@ -52,7 +52,7 @@ async fn s10_the_longest_time_is_no_limit() {
     assert_eq!(answer(&run(&executor, vec![pause(1, 5, &[])]).await, 1), r#"{"ms":5}"#);
 }
 
-/// S10: calls, time, bytes, steps and depth are bounded, each with a typed error.
+/// S10: calls, time, bytes, steps and depth are limited, each with a typed error.
 #[tokio::test(start_paused = true)]
 async fn s10_quotas_are_typed_errors() {
     let with = |quota: Quota| {
@@ -113,8 +113,8 @@ async fn s10_quotas_are_typed_errors() {
     assert_eq!(failure(&outcome, 2).0, FailureKind::Quota);
 }
 
-/// S10: an answer over the limit is not cut: a part would mislead. The bound counts bytes, and one that
-/// just fits is whole.
+/// S10: an answer over the limit is not cut, since a part would mislead. The limit counts bytes, and an
+/// answer that just fits is whole.
 #[tokio::test(start_paused = true)]
 async fn s10_an_answer_is_handed_on_whole_or_not_at_all() {
     let say = tool(spec("say", Effect::ReadOnly), |arguments, _| async move {
@@ -133,7 +133,7 @@ async fn s10_an_answer_is_handed_on_whole_or_not_at_all() {
     assert_eq!(failure(&outcome, 2), (FailureKind::Quota, message));
 }
 
-/// S10: a tool that runs plans itself does so only so deep.
+/// S10: a tool that itself runs plans can do so only to a limited depth.
 #[tokio::test(start_paused = true)]
 async fn s10_runs_inside_runs_are_bounded() {
     let deepest = Counter::default();
@@ -167,7 +167,7 @@ async fn s10_runs_inside_runs_are_bounded() {
     assert_eq!(failure(&outcome, 1), (FailureKind::Tool, message));
 }
 
-/// S10: the limit on time holds while nobody looks, too.
+/// S10: the limit on time also holds while the run is not driven.
 #[tokio::test(start_paused = true)]
 async fn s10_wall_time_counts_while_the_run_is_idle() {
     let executor =

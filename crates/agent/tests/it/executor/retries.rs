@@ -1,4 +1,4 @@
-//! What is tried again, and the keys of calls.
+//! Retries, and the keys of calls.
 
 use crate::toolkit::{
     call, executor, failure, ms, object, options, plan, result, run, settings, spec, step, text,
@@ -9,7 +9,7 @@ use foldback_planner::{StepId, StepResult};
 use foldback_tool::{Effect, FailureKind, ToolError, ToolOutput};
 use std::sync::mpsc;
 
-/// N3: only what does no harm twice is tried again, only after a transient error, and each attempt has
+/// N3: only calls that do no harm twice are retried, only after a transient error, and each attempt has
 /// the same key.
 #[tokio::test(start_paused = true)]
 async fn n3_retries_are_for_repeatable_tools_and_transient_errors() {
@@ -45,7 +45,7 @@ async fn n3_retries_are_for_repeatable_tools_and_transient_errors() {
     assert_eq!(attempts_of(Effect::Effectful, |text| ToolError::transient(text)).await.0, [1]);
 }
 
-/// N3: attempts are bounded, and the last failure says how many there were.
+/// N3: attempts are limited, and the last failure says how many there were.
 #[tokio::test(start_paused = true)]
 async fn n3_attempts_are_bounded() {
     let down =
@@ -55,7 +55,7 @@ async fn n3_attempts_are_bounded() {
     assert_eq!(failure(&outcome, 1), (FailureKind::Tool, "503 (after 5 attempts)"));
 }
 
-/// N3: waits double, stay in their bounds, and are the same for the same call.
+/// N3: waits double, stay within their limits, and are the same for the same call.
 #[test]
 fn n3_waits_double_within_bounds() {
     let retry = Retry::default().with_attempts(9).with_first(ms(100)).with_most(ms(1_000));

@@ -36,7 +36,7 @@ async fn n2_a_hanging_tool_is_an_error_result() {
     let heard = told.clone();
     let hang = tool(spec("hang", Effect::Effectful), move |_, context| {
         let heard = heard.clone();
-        // It is told, although it is dropped: a helper task of its own hears it.
+        // Its token is cancelled although the call is dropped: a helper task of its own notices.
         tokio::spawn(async move {
             context.cancelled.cancelled().await;
             heard.add();
@@ -63,8 +63,8 @@ async fn n2_a_hanging_tool_is_an_error_result() {
     assert_eq!(told.get(), 1);
 }
 
-/// N2: a cancelled run tells its tools, gives them a short grace, keeps what there is, and starts
-/// nothing more.
+/// N2: a cancelled run asks its tools to stop, gives them a short grace, keeps the results so far, and
+/// starts nothing more.
 #[tokio::test(start_paused = true)]
 async fn n2_cancelling_keeps_results_and_gives_grace() {
     let tidy = tool(spec("tidy", Effect::Effectful), |_, context| async move {
@@ -147,7 +147,7 @@ async fn n2_a_blocking_tool_does_not_hold_the_run_up() {
     drop(release);
 }
 
-/// N2: a call that ended within the grace keeps its result, also where nobody looked until later.
+/// N2: a call that ended within the grace keeps its result, even if the run was driven only later.
 #[tokio::test(start_paused = true)]
 async fn n2_what_ended_within_the_grace_is_kept() {
     let tidy = tool(spec("tidy", Effect::Effectful), |_, context| async move {
@@ -166,8 +166,8 @@ async fn n2_what_ended_within_the_grace_is_kept() {
     assert_eq!(answer(&run.finish().await.unwrap(), 1), "tidied up");
 }
 
-/// N2: a call that answers a cancellation with an error was cancelled: it is not that step's failure
-/// for good. The wait before another attempt ends as well.
+/// N2: a call that answers a cancellation with an error was cancelled: it is not a permanent failure of
+/// the step. The wait before another attempt ends as well.
 #[tokio::test(start_paused = true)]
 async fn n2_stopping_when_asked_is_no_failure() {
     let polite = tool(spec("polite", Effect::ReadOnly), |_, context| async move {

@@ -1,4 +1,4 @@
-//! OP8: a plan whose stream breaks off: what began early is neither lost nor run twice.
+//! OP8: a plan whose stream breaks off: steps that started early are neither lost nor run twice.
 
 use crate::script::{answering, asked, conversation, full, says, task, text, times};
 use crate::toolkit::{Counter, ms, spec, tool};
@@ -8,7 +8,7 @@ use foldback_llm::{Answer, ModelError, ModelErrorKind, RetryPolicy, Retrying, Sc
 use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use std::sync::Arc;
 
-/// A model that is asked again where its answer breaks off, and an executor with these tools.
+/// A model that is asked again if its answer breaks off, and an executor with these tools.
 struct Runs {
     executor: Executor,
 }
@@ -18,7 +18,7 @@ impl Runs {
         Self { executor: Executor::new(Toolbox::new(tools).unwrap()) }
     }
 
-    /// One run, and what its context holds at its end; killed after ten seconds.
+    /// Runs once, and returns the contents of the context at the end; killed after ten seconds.
     async fn run(
         &self,
         answers: impl IntoIterator<Item = Answer>,
@@ -35,7 +35,7 @@ impl Runs {
     }
 }
 
-/// A plan that breaks off behind its first step.
+/// A plan that breaks off after its first step.
 fn broken(kind: ModelErrorKind) -> Answer {
     let written = [
         (ms(100), r#"{"action_plan": {"step1": {"function": "look", "args": {"q": "一"}}, "#),
@@ -76,7 +76,7 @@ async fn op8_what_began_of_a_plan_that_broke_off_is_a_fact() {
     assert_eq!(calls.iter().sum::<usize>(), 2, "each call is in the conversation once: {said:?}");
 }
 
-/// The same where the process is killed while the rest is being planned, and again behind that.
+/// The same if the process is killed while the rest is being planned, and again after that.
 #[tokio::test(start_paused = true)]
 async fn op8_r12_a_plan_that_broke_off_is_gone_on_from_after_a_kill() {
     let (look, count) = look();
@@ -93,7 +93,7 @@ async fn op8_r12_a_plan_that_broke_off_is_gone_on_from_after_a_kill() {
     assert_eq!(text(&report, 2), r#"{"q":"一二"}"#);
 }
 
-/// Where nothing had begun, the plan that is written anew is the plan, and is read as it is written.
+/// If nothing had begun, the plan that is written again counts, and is read as it is written.
 #[tokio::test(start_paused = true)]
 async fn op8_a_plan_of_which_nothing_began_is_written_anew() {
     let act = answering(spec("act", Effect::Effectful), 50, "done");
@@ -115,7 +115,7 @@ async fn op8_a_plan_of_which_nothing_began_is_written_anew() {
     assert_eq!(report.trajectory.plan.len(), 1);
 }
 
-/// A run that ends because its model does not come back has the calls in its conversation that were made.
+/// A run that ends because its model does not answer again has the calls that were made in its conversation.
 #[tokio::test(start_paused = true)]
 async fn op8_what_began_is_recorded_where_no_plan_comes() {
     let (look, count) = look();

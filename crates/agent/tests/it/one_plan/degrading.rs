@@ -1,4 +1,4 @@
-//! Plans that are repaired, and runs that go on step by step.
+//! Plans that are repaired, and runs that continue step by step.
 
 use super::{NOTHING_MORE, SEED_WEATHER, calls, changed, plan};
 use crate::script::{
@@ -10,8 +10,8 @@ use foldback_agent::{OnePlan, Purpose, Stop};
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
 use foldback_tool::{Effect, ToolOutput};
 
-/// OP14: a plan that is not sound, nor its repair, ends in ReAct, which is recorded with its reason. The
-/// repair is told everything at once.
+/// OP14: if neither a plan nor its repair is sound, the run continues as ReAct, which is recorded with its
+/// reason. The request for the repair lists all faults at once.
 #[tokio::test(start_paused = true)]
 async fn op14_an_invalid_plan_degrades_after_one_repair() {
     let bad = r#"{"action_plan": {
@@ -36,14 +36,14 @@ async fn op14_an_invalid_plan_degrades_after_one_repair() {
     let told: Vec<_> = messages.iter().map(|message| message.text().into_owned()).collect();
     assert_eq!(told.len(), 2, "what failed would be imitated: {told:?}");
     assert!(told[1].contains("Plans are over") && !told[1].contains("serch"), "{told:?}");
-    // The example can be run, and has no places to be filled.
+    // The example can be run, and has no blanks.
     let example =
         r#"A plan has this form: {"action_plan": {"step1": {"function": "search", "args": {}}}}"#;
     assert!(repair.ends_with(example), "{repair}");
     assert_eq!(report.trajectory.plan.iter().filter(|plan| !plan.findings.is_empty()).count(), 2);
 }
 
-/// OP14: nothing to do is a plan; something that is no step is none.
+/// OP14: a plan without steps is a plan; one with something that is not a step is not.
 #[tokio::test(start_paused = true)]
 async fn op14_an_empty_plan_is_a_plan_and_a_hollow_one_is_not() {
     let report = plan_and_run(&agent(&texts(&[NOTHING_MORE, "done"]), vec![])).await;
@@ -75,7 +75,7 @@ async fn op14_a_repaired_plan_runs() {
     assert!(asked(&model.requests()[1]).contains("ends"), "{}", asked(&model.requests()[1]));
 }
 
-/// OP14: a decision that no replan is left for is made step by step, with all that was done in view.
+/// OP14: a decision for which no replan is left is made step by step, with all earlier work in view.
 #[tokio::test(start_paused = true)]
 async fn op14_an_open_decision_after_the_last_replan_degrades() {
     let model = texts(&[SEED_WEATHER, "我看着办。"]);
@@ -112,8 +112,8 @@ async fn op19_an_open_ended_task_goes_step_by_step() {
     assert!(told.contains("未知领域的科研") && told.contains("step by step"), "{told}");
 }
 
-/// OP8: a streamed plan that turns out not to be sound: what has begun is a fact, what has effects never
-/// ran, and the repair goes on from there.
+/// OP8: a streamed plan that turns out not to be sound: steps that started are facts, steps with effects never
+/// ran, and the repair continues from there.
 #[tokio::test(start_paused = true)]
 async fn op8_a_bad_end_of_a_streamed_plan_is_repaired_beside_what_ran() {
     let acts = Counter::default();
@@ -144,7 +144,7 @@ async fn op8_a_bad_end_of_a_streamed_plan_is_repaired_beside_what_ran() {
     );
 }
 
-/// OP14: what the provider says no to is not mended by asking again; what cannot be read is.
+/// OP14: a refusal of the provider is not repaired by asking again; an unreadable answer is.
 #[tokio::test(start_paused = true)]
 async fn op14_a_failing_model_ends_the_run_and_an_unreadable_answer_is_repaired() {
     let error = |kind| Answer::from(ModelError::new(kind, "no"));

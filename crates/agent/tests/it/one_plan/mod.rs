@@ -1,4 +1,4 @@
-//! One plan for a whole request: when the model is asked, with what, and what runs meanwhile.
+//! One plan for a whole request: when the model is asked, with which contents, and what runs meanwhile.
 
 mod broken_off;
 mod degrading;
@@ -25,7 +25,7 @@ const SEED_WEATHER: &str = r#"{
   }
 }"#;
 
-/// A plan with one step a line: its number, its tool, and the numbers of those it waits for.
+/// A plan with one step per line: its number, its tool, and the numbers of those that it waits for.
 fn plan(steps: &[(u32, &str, &[u32])]) -> String {
     let steps = steps.iter().map(|(id, tool, after)| {
         format!(r#""step{id}": {{"function": "{tool}", "args": {{}}, "dependence": {after:?}}}"#)

@@ -1,4 +1,4 @@
-//! Plans that are made anew: for an anchor, for a failure, and for nothing else.
+//! Plans that are remade: for an anchor, for a failure, and for nothing else.
 
 use super::{NOTHING_MORE, SEED_WEATHER, calls, changed, plan};
 use crate::script::{
@@ -25,7 +25,7 @@ async fn op9_the_weather_decides() {
             match request.messages[0].text() {
                 system if !system.contains("action_plan") => "好了。".into(),
                 _ if !asked.contains("Now decide step2") => SEED_WEATHER.into(),
-                // The fact, as the planner is told it.
+                // The fact, as the planner reads it.
                 _ if asked.contains(r#""result":"小雨""#) => decide("food_delivery"),
                 _ => decide("restaurant_booking"),
             }
@@ -59,7 +59,7 @@ async fn op9_each_anchor_is_replanned_once() {
     assert!(asked(&requests[2]).contains("Now decide step3"));
 }
 
-/// OP10: what does not depend on the decision goes on while the planner thinks, dependents included.
+/// OP10: steps that do not depend on the decision proceed while the planner thinks, including their dependents.
 #[tokio::test(start_paused = true)]
 async fn op10_independent_steps_go_on_meanwhile() {
     let first = r#"{"action_plan": {
@@ -82,7 +82,7 @@ async fn op10_independent_steps_go_on_meanwhile() {
     assert_eq!(report.trajectory.timing.total_us, 700_000);
 }
 
-/// OP11: a tool's error, a timeout and `status=fail` ask for one new plan; nothing else does.
+/// OP11: a tool's error, a timeout and `status=fail` each cause one new plan; nothing else does.
 #[tokio::test(start_paused = true)]
 async fn op11_triggers_are_exactly_these() {
     let late = tool(spec("late", Effect::ReadOnly), |_, _| std::future::pending());
@@ -108,8 +108,8 @@ async fn op11_triggers_are_exactly_these() {
     }
 }
 
-/// OP20: dependents of a failed step are skipped, its siblings finish, and then there is one new plan,
-/// also where two steps failed.
+/// OP20: dependents of a failed step are skipped, its siblings finish, and then there is one new plan, even
+/// if two steps failed.
 #[tokio::test(start_paused = true)]
 async fn op20_siblings_finish_before_the_one_new_plan() {
     let first = plan(&[
@@ -134,8 +134,8 @@ async fn op20_siblings_finish_before_the_one_new_plan() {
     );
 }
 
-/// OP12: the planner is shown the request, what ran with its results and why it is asked; what is done
-/// does not run again although it is written again; new steps may refer to old results.
+/// OP12: the planner is shown the request, the steps that ran with their results, and why it is asked; steps
+/// that are done do not run again even if they are written again; new steps may refer to old results.
 #[tokio::test(start_paused = true)]
 async fn op12_done_steps_are_facts() {
     let counter = Counter::default();

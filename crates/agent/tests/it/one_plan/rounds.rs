@@ -1,4 +1,4 @@
-//! What the model is asked and shown, and what runs while it writes.
+//! The requests to the model, and the steps that run while it writes.
 
 use super::{NOTHING_MORE, SEED_WEATHER, calls, changed, plan};
 use crate::script::{
@@ -24,7 +24,7 @@ const SEED_FLIGHT: &str = r#"{
   }
 }"#;
 
-/// OP1, OP11: the sample of the design, and what a clean plan costs: two calls of the model.
+/// OP1, OP11: the sample of the design, and the cost of a clean plan: two calls of the model.
 #[tokio::test(start_paused = true)]
 async fn op11_a_clean_plan_takes_one_planner_call_and_one_answer() {
     let model = texts(&[SEED_FLIGHT, "机票订好了。"]);
@@ -53,7 +53,7 @@ async fn op11_b7_a_chain_of_ten_steps_is_planned_once() {
     assert_eq!((model.calls(), times(&report, 10)), (2, (90, 100)));
 }
 
-/// OP17: whoever writes the answer sees success, failure and what was skipped; the answer is taken whole.
+/// OP17: the request for the answer shows successes, failures and skipped steps; the answer is taken whole.
 #[tokio::test(start_paused = true)]
 async fn op17_the_answer_sees_everything_and_may_contain_a_parenthesis() {
     let first = plan(&[(1, "a", &[]), (2, "down", &[]), (3, "a", &[2])]);
@@ -95,7 +95,7 @@ async fn op18_the_planner_sees_no_history() {
     assert_eq!(asked(request), "hello");
     assert_eq!((request.tools.len(), &request.tool_choice), (0, &ToolChoice::ReplyOnly));
     assert!(!format!("{request:?}").contains("An old"));
-    // A plan without steps: what there is to say takes the conversation.
+    // A plan without steps: the answer needs the conversation.
     let degraded = report.trajectory.strategy.degraded.as_ref().unwrap();
     assert_eq!(degraded.because, DegradeReason::NoSteps);
     let next = &model.requests()[1];
@@ -105,8 +105,8 @@ async fn op18_the_planner_sees_no_history() {
     assert_eq!((next.tools.len(), report.answer()), (1, Some("你好")));
 }
 
-/// OP8: while the plan is being written, read-only steps start as soon as their object has closed;
-/// what has effects waits for the end.
+/// OP8: while the plan is being written, read-only steps start as soon as their object is closed; steps with
+/// effects wait for the end.
 #[tokio::test(start_paused = true)]
 async fn op8_steps_start_while_the_plan_is_being_written() {
     let written = [
@@ -130,8 +130,8 @@ async fn op8_steps_start_while_the_plan_is_being_written() {
     assert_eq!(times(&report, 1), (400, 450), "all wait for the end where that is asked for");
 }
 
-/// OP15: a tool that sees the whole context is given it, with all that was found by then, and its failure
-/// asks for no new plan.
+/// OP15: a tool that sees the whole context is given it, with all results by then, and its failure causes no
+/// new plan.
 #[tokio::test(start_paused = true)]
 async fn op15_a_tool_with_the_global_context_settles_its_matters_itself() {
     let write = spec("write_article", Effect::ReadOnly).with_global_context(true);
@@ -154,8 +154,8 @@ async fn op15_a_tool_with_the_global_context_settles_its_matters_itself() {
     assert_eq!((calls(&report, Purpose::REPLAN), report.answer()), (0, Some("done")));
 }
 
-/// OP12, OP17: a long result is cut in what the model is told, with a mark of how much and of where it
-/// is, and is whole for the steps that use it.
+/// OP12, OP17: a long result is cut for the model, with a mark of how much is left out and of where it is,
+/// and is whole for the steps that use it.
 #[tokio::test(start_paused = true)]
 async fn op12_long_results_are_cut_with_a_mark_and_stay_whole() {
     let long: String = (0..4000).map(|n| format!("第{n}行，西湖。")).collect();
@@ -181,7 +181,7 @@ async fn op12_long_results_are_cut_with_a_mark_and_stay_whole() {
     assert!(shown.contains(&mark), "{shown}");
 }
 
-/// OP18: the run stands in the conversation as messages that chat APIs take, plan, calls and results.
+/// OP18: the run is in the conversation as messages that chat APIs accept: plan, calls and results.
 #[tokio::test(start_paused = true)]
 async fn op18_the_conversation_is_told_what_was_done() {
     let model = texts(&[SEED_WEATHER, &plan(&[(3, "down", &[1])]), NOTHING_MORE, "好了。"]);

@@ -9,8 +9,8 @@ use foldback_planner::StepResult;
 use foldback_tool::{Effect, FailureKind, ToolOutput, Toolbox};
 use std::sync::Arc;
 
-/// OP12: a run that is resumed asks the model nothing that it was answered, and calls nothing that has
-/// a result; it comes to the same end.
+/// OP12: a resumed run repeats no request that was answered, and no call that has a result; it comes to the
+/// same end.
 #[tokio::test(start_paused = true)]
 async fn r12_a_resumed_run_asks_and_calls_nothing_twice() {
     let journal = Arc::new(MemoryJournal::default());
@@ -51,7 +51,7 @@ async fn r12_a_resumed_run_asks_and_calls_nothing_twice() {
     }
 }
 
-/// OP13: a cancelled run ends at once, keeps what it has, and says so.
+/// OP13: a cancelled run ends at once, keeps its results, and says so.
 #[tokio::test(start_paused = true)]
 async fn op13_a_cancelled_run_ends_with_what_it_has() {
     for cancel_at in [50, 150, 250] {

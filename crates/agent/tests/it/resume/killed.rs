@@ -1,4 +1,4 @@
-//! Runs that are killed, and what is done and not done when they go on.
+//! Runs that are killed, and what is done and not done when they resume.
 
 use super::{SHAPES, ended, fail_fast, fifty, late, step_of};
 use crate::toolkit::{
@@ -37,9 +37,9 @@ fn worker(effect: Effect, journal: &Arc<MemoryJournal>) -> (Executor, Calls) {
     (executor([work]).with_settings(settings).with_journal(journal.clone()), calls)
 }
 
-/// R12: whenever a run of 50 calls is killed, the next one calls nothing that has a recorded result.
-/// Calls that were under way are made again under the same key where that does no harm, and flagged
-/// where it might: at most one for each of the four workers.
+/// R12: whenever a run of 50 calls is killed, the next one repeats no call with a recorded result. Calls
+/// that were in progress are repeated under the same key if that does no harm, and flagged if it might:
+/// at most one for each of the four workers.
 #[tokio::test(start_paused = true)]
 async fn r12_killed_at_any_moment_nothing_is_repeated() {
     let mut flagged = 0;
@@ -102,8 +102,7 @@ async fn check_kill(shape: &str, effect: Effect, moment: u64) -> usize {
     unknown
 }
 
-/// R12: a run that has ended is resumed without a call, to the same results and the same trace of what
-/// happened.
+/// R12: a run that has ended is resumed without a call, to the same results and the same trace.
 #[tokio::test(start_paused = true)]
 async fn r12_a_finished_run_is_reused_whole() {
     let journal = Arc::new(MemoryJournal::default());
@@ -122,8 +121,8 @@ async fn r12_a_finished_run_is_reused_whole() {
     assert!(calls.get().values().all(|calls| calls.len() == 2), "another run is another run");
 }
 
-/// R12: a failure that was recorded is not tried again; what it skipped is skipped again, and what had
-/// run beside a `fail_fast` failure keeps its result.
+/// R12: a recorded failure is not tried again; the steps that it skipped are skipped again, and those that
+/// had run beside a `fail_fast` failure keep their results.
 #[tokio::test(start_paused = true)]
 async fn r12_recorded_failures_stay() {
     let tries = Counter::default();
@@ -240,13 +239,14 @@ async fn r12_a_streamed_plan_is_resumed() {
     let outcome = run.finish().await.unwrap();
     assert!(outcome.calls[&StepId(1)].from_journal);
     assert_eq!(outcome.elapsed, ms(20));
-    // From the journal alone, too: the steps that came one by one are one plan.
+    // From the journal alone, too: the steps that were added one by one are one plan.
     let outcome = executor.resume(options("run")).unwrap().finish().await.unwrap();
     assert_eq!((outcome.results.len(), outcome.elapsed), (3, ms(0)));
 }
 
-/// R12, OP10: a run that planned anew and then failed fast is resumed to the same results: the answered
-/// anchor and what ran outrank the failure, which still holds for what had not started.
+/// R12, OP10: a run that replanned and then failed fast is resumed to the same results: the answered anchor
+/// and the steps that ran take precedence over the failure, which still applies to steps that had not
+/// started.
 #[tokio::test(start_paused = true)]
 async fn r12_a_failure_after_a_new_plan_is_resumed() {
     let journal = Arc::new(MemoryJournal::default());
@@ -275,8 +275,8 @@ async fn r12_a_failure_after_a_new_plan_is_resumed() {
     }
 }
 
-/// R12, OP8: a streamed plan that failed fast is streamed again: what ran beside the failure has its
-/// result.
+/// R12, OP8: a streamed plan that failed fast is streamed again: the steps that ran beside the failure have
+/// their results.
 #[tokio::test(start_paused = true)]
 async fn r12_a_failure_in_a_streamed_plan_is_resumed() {
     let executor = executor([wait(), late()]).with_journal(Arc::new(MemoryJournal::default()));

@@ -1,4 +1,4 @@
-//! A run that is killed goes on without doing anything twice.
+//! A run that is killed resumes without doing anything twice.
 
 mod killed;
 mod records;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 /// The shapes of a plan of 50 calls.
 pub(crate) const SHAPES: [&str; 3] = ["parallel", "sequential", "dag"];
 
-/// 50 calls of `work` that take 1 to 9 ms, and go on when one before them failed.
+/// 50 calls of `work` that take 1 to 9 ms, and proceed even if one before them failed.
 pub(crate) fn fifty(shape: &str) -> Vec<Step> {
     let after = |id: u32| match shape {
         "sequential" if id > 1 => vec![id - 1],
@@ -51,7 +51,7 @@ pub(crate) fn ended(records: &[Record]) -> BTreeSet<u32> {
     ended.collect()
 }
 
-/// A journal that takes so many records.
+/// A journal that accepts a limited number of records.
 pub(crate) struct Full(pub(crate) MemoryJournal, pub(crate) Mutex<usize>);
 
 impl Journal for Full {

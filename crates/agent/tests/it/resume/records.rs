@@ -1,4 +1,4 @@
-//! What is recorded before a call is made, and what is known without it.
+//! The records before a call is made, and what is known without them.
 
 use super::{Full, fail_fast, late};
 use crate::toolkit::{
@@ -47,7 +47,7 @@ async fn r12_nothing_is_called_without_a_record() {
     }
 }
 
-/// A journal that says what was asked of it.
+/// A journal that reports its uses.
 #[derive(Default)]
 struct Watched(MemoryJournal, Arc<Mutex<Vec<&'static str>>>);
 
@@ -71,7 +71,7 @@ impl Journal for Watched {
     }
 }
 
-/// R12, N3: an effectful call is durable before it is made; what does no harm twice does not wait for
+/// R12, N3: an effectful call is durable before it is made; a call that does no harm twice does not wait for
 /// the disk; the end of a run is durable.
 #[tokio::test(start_paused = true)]
 async fn r12_effects_are_durable_before_they_are_made() {
@@ -166,8 +166,8 @@ impl Journal for Slow {
     }
 }
 
-/// R12, N2: a run that is cancelled while a call is being written down does not make it, and says so:
-/// the next run may.
+/// R12, N2: a run that is cancelled while a call is being recorded does not make it, and says so: the next run
+/// may.
 #[tokio::test(start_paused = true)]
 async fn r12_a_cancelled_call_is_not_made() {
     let paid = Counter::default();
@@ -189,7 +189,7 @@ async fn r12_a_cancelled_call_is_not_made() {
     assert_eq!((answer(&outcome, 1), paid.get()), ("", 1));
 }
 
-/// S10, R12: the calls of a run are bounded over all the processes that work on it.
+/// S10, R12: the calls of a run are limited over all the processes that work on it.
 #[tokio::test(start_paused = true)]
 async fn s10_calls_are_counted_over_resumes() {
     let called = Counter::default();

@@ -1,4 +1,4 @@
-//! What is not gone on with: another plan, half a plan, a run that is going on.
+//! Runs that are not resumed: another plan, an incomplete plan, a run that is still running.
 
 use crate::toolkit::{Counter, executor, options, pause, plan, spec, step, tool, wait};
 use foldback_agent::{MemoryJournal, RunError};
@@ -18,8 +18,8 @@ async fn r12_another_plan_under_the_same_name_is_refused() {
     assert!(matches!(error, RunError::Changed { step: StepId(2), .. }), "{error:?}");
 }
 
-/// R12: a plan that broke off while it was being written is not resumed: what was held back until its
-/// end is not called.
+/// R12: a plan that broke off while it was being written is not resumed: calls that were held back until its
+/// end are not made.
 #[tokio::test(start_paused = true)]
 async fn r12_half_a_plan_is_not_resumed() {
     let paid = Counter::default();
@@ -35,15 +35,15 @@ async fn r12_half_a_plan_is_not_resumed() {
     drop(run);
     let error = executor.resume(options("run")).unwrap_err();
     assert!(matches!(error, RunError::Unfinished { .. }), "{error:?}");
-    // Written again, whole, it goes on; and is whole for whoever resumes it then.
+    // Written again completely, it resumes, and is complete for later resumptions.
     let whole = plan(vec![step(1, "pay", &[]), step(2, "pay", &[1])]);
     executor.run(&whole, options("run")).await.unwrap();
     let again = executor.resume(options("run")).unwrap().finish().await.unwrap();
     assert_eq!((again.results.len(), paid.get()), (2, 2));
 }
 
-/// R12: a longer plan, a shorter one and one of other numbers are other plans, and leave the run as it
-/// was.
+/// R12: a longer plan, a shorter one and one with other numbers are other plans, and leave the run
+/// unchanged.
 #[tokio::test(start_paused = true)]
 async fn r12_the_whole_plan_has_to_be_the_same() {
     let executor = executor([wait()]).with_journal(Arc::new(MemoryJournal::default()));
@@ -61,7 +61,7 @@ async fn r12_the_whole_plan_has_to_be_the_same() {
     assert_eq!(again.results, first.results);
 }
 
-/// R12: a run goes on once at a time; without a name it has no journal.
+/// R12: a run is resumed only once at a time; without a name it has no journal.
 #[tokio::test(start_paused = true)]
 async fn r12_a_run_goes_on_once_at_a_time() {
     let journal = Arc::new(MemoryJournal::default());

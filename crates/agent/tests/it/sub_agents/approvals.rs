@@ -1,4 +1,4 @@
-//! Who asks for approval: the agent, or which of its sub-agents.
+//! The agent or sub-agent that asks for approval.
 
 use super::{delegate, journaled};
 use crate::keeping::{Keeping, Watching, calling, scripts};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Approves of what the agent itself wants, and of nothing else; remembers who asked.
+/// Approves only calls of the agent itself; remembers who asked.
 #[derive(Default)]
 struct OnlyTheAgent(Mutex<Vec<Option<String>>>);
 
@@ -34,7 +34,7 @@ fn send() -> Arc<dyn foldback_tool::Tool> {
     tool(spec("send", Effect::Effectful), |_, _| async { Ok(ToolOutput::text("sent")) })
 }
 
-/// S13: a call that waits for approval says whose it is, to whoever decides and to whoever watches.
+/// S13: a call that waits for approval names its owner to the approver and to observers.
 #[tokio::test]
 async fn s13_a_call_says_which_todo_wants_it() {
     let model = scripts([
@@ -75,7 +75,7 @@ async fn s13_a_call_says_which_todo_wants_it() {
     );
 }
 
-/// Where no agent makes the calls, nobody's todo asks.
+/// If no agent makes the calls, no todo is named.
 #[tokio::test]
 async fn a_plan_without_an_agent_names_nobody() {
     let approver = Arc::new(OnlyTheAgent::default());

@@ -1,4 +1,4 @@
-//! What sub-agents may spend.
+//! The budgets of sub-agents.
 
 use super::{delegate, delegating, journaled, told_json};
 use crate::keeping::{Keeping, calling, scripts};
@@ -10,7 +10,7 @@ use foldback_tool::Toolbox;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Each sub-agent has a bound of its own, and spends from its parent's tracker.
+/// Each sub-agent has a limit of its own, and spends from its parent's tracker.
 #[tokio::test]
 async fn budgets_are_shared_and_bounded() {
     let items = json!([{"id": "a", "task": "甲"}, {"id": "b", "task": "乙"}]);
@@ -52,8 +52,8 @@ async fn budgets_are_shared_and_bounded() {
     assert_eq!(spent.model_calls, 4, "sub-agents cannot spend what their parent does not have");
 }
 
-/// N3: what a delegated item has cost is spent again when its parent is resumed, and the journal holds the
-/// result: nobody works on it twice.
+/// N3: the cost of a delegated item is counted again when its parent is resumed and the journal holds the
+/// result: it is not worked on twice.
 #[tokio::test]
 async fn n3_what_sub_agents_spent_is_spent_after_a_resume() {
     let executor =

@@ -11,8 +11,8 @@ use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// CX7: a sub-agent as a tool sees its arguments alone; the caller's conversation grows by a short
-/// conclusion, however much was read for it.
+/// CX7: a sub-agent as a tool sees only its arguments; the caller's conversation grows by a short conclusion,
+/// however much was read for it.
 #[tokio::test]
 async fn cx7_a_search_is_a_calculator() {
     let found = "西湖景区门票信息".repeat(4_000);
@@ -76,7 +76,7 @@ async fn cx7_a_search_is_a_calculator() {
     assert_eq!(model.unwrap().calls(), 6);
 }
 
-/// CX7: a sub-agent that comes to no answer is a failed call, which says why.
+/// CX7: a sub-agent without an answer is a failed call, which says why.
 #[tokio::test]
 async fn cx7_a_search_that_fails_says_so() {
     let broken = foldback_llm::ModelError::new(foldback_llm::ModelErrorKind::Configuration, "断网");

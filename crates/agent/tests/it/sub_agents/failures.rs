@@ -1,4 +1,4 @@
-//! Sub-agents that come to nothing, and what becomes of the others.
+//! Sub-agents that fail, and the results of the others.
 
 use super::{delegate, delegating, foldback_id, says, states, told, told_json, walk};
 use crate::keeping::{Keeping, calling, scripts, todo};
@@ -11,8 +11,8 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// B8, TD4: one that fails fails those that wait for it, each with the reason; its siblings go on and
-/// keep what they brought.
+/// B8, TD4: a sub-agent that fails also fails those that wait for it, each with the reason; its siblings
+/// continue and keep their results.
 #[tokio::test]
 async fn b8_siblings_of_a_failed_item_go_on() {
     let items = json!([
@@ -28,7 +28,7 @@ async fn b8_siblings_of_a_failed_item_go_on() {
         ("task", vec![delegate(items), "完成".into()]),
         ("task.a", vec![Answer::text("").failing(broken)]),
         ("task.d", vec![calling("panics", json!({})), "好了".into()]),
-        // The script of e is at its end at once, and panics.
+        // The script of e ends at once, and panics.
         ("task.e", vec![]),
     ]);
     let mut context = Keeping::new();
@@ -47,8 +47,8 @@ async fn b8_siblings_of_a_failed_item_go_on() {
     assert_eq!(context.todos(), ["task", "task.a", "task.d", "task.e"]);
 }
 
-/// B9: one that only ran out of steps is not done; where nothing is, the call has failed. A failed item
-/// can be taken up again, where it stood.
+/// B9: a sub-agent that only ran out of steps is not done; if none is done, the call has failed. A failed item
+/// can be resumed where it was.
 #[tokio::test]
 async fn b9_an_item_that_ran_out_of_steps_has_failed() {
     let order = || delegate(json!([{"id": "a", "task": "找"}]));
@@ -75,7 +75,7 @@ async fn b9_an_item_that_ran_out_of_steps_has_failed() {
     assert_eq!(asked, 2, "it goes on in its own conversation");
 }
 
-/// Whoever cancels stops the sub-agents; their items stay under way, and nothing more begins.
+/// A cancellation stops the sub-agents; their items stay in progress, and nothing more begins.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_run_stops_its_sub_agents() {
     let items = json!([
@@ -100,8 +100,8 @@ async fn a_cancelled_run_stops_its_sub_agents() {
     assert_eq!(states(&context), ["task.a=in_progress", "task.b=in_progress", "task.c=pending"]);
 }
 
-/// B8: a store that fails one item takes nothing from the others: they come to their end, and the error
-/// says which it was.
+/// B8: a store that fails for one item does not affect the others: they come to their end, and the error names
+/// the item.
 #[tokio::test(start_paused = true)]
 async fn b8_siblings_of_a_broken_item_are_handed_back() {
     let items = json!([{"id": "甲", "task": "甲"}, {"id": "b", "task": "乙"}]);
@@ -124,7 +124,7 @@ async fn b8_siblings_of_a_broken_item_are_handed_back() {
     assert_eq!(context.list().items()[1].result.as_deref(), Some("乙好了"));
 }
 
-/// B9: half an answer is none, and neither is one without words.
+/// B9: an incomplete answer does not count, nor does one without words.
 #[tokio::test(start_paused = true)]
 async fn b9_a_cut_answer_is_no_success() {
     let cut = |text: &str| Answer::text(text).stopped(foldback_llm::StopReason::Length);

@@ -1,5 +1,5 @@
-//! Items at the edges: given away again, named twice, waiting for what was cancelled; and sub-agents at
-//! their bounds.
+//! Edge cases of items: delegated again, named twice, waiting for a cancelled one; and sub-agents at their
+//! limits.
 
 use super::{delegate, delegating, told, told_json, walk};
 use crate::keeping::{Keeping, Watching, calling, scripts};
@@ -17,7 +17,7 @@ fn parent(model: &Arc<ScriptedModel>, executor: Executor, sub_agents: SubAgents)
     Agent::new(model.clone(), executor.with_toolbox(toolbox))
 }
 
-/// TD4: nobody waits for an item that was cancelled, nor is told that it brought something.
+/// TD4: nobody waits for a cancelled item, nor is given a result of it.
 #[tokio::test]
 async fn td4_nobody_waits_for_what_was_cancelled() {
     let list = json!({"items": [{"id": "x", "title": "取消的", "state": "cancelled"}]});
@@ -38,8 +38,8 @@ async fn td4_nobody_waits_for_what_was_cancelled() {
     assert_eq!(context.said("task.a")[1], "user: 写");
 }
 
-/// TD4: an item that is taken up again has no result while it is open, and what it returns twice stands in
-/// the list once.
+/// TD4: a reopened item has no result while it is open, and a reference that it returns twice is in the list
+/// once.
 #[tokio::test]
 async fn td4_an_item_that_is_taken_up_again_begins_anew() {
     let broken = ModelError::new(ModelErrorKind::Configuration, "断网");
@@ -69,7 +69,7 @@ async fn td4_an_item_that_is_taken_up_again_begins_anew() {
     assert_eq!(states, ["pending", "in_progress", "failed", "pending", "in_progress", "completed"]);
 }
 
-/// TD2: what is named twice is granted once, and told once.
+/// TD2: a reference that is named twice is granted once, and listed once.
 #[tokio::test]
 async fn td2_a_reference_is_granted_once() {
     let references = ["b_001", "b_task_001", "store://2-k4qd", "b_001"];
@@ -91,7 +91,7 @@ async fn td2_a_reference_is_granted_once() {
     assert!(asked.ends_with("You can read: b_task_001, store://task/2-k4qd"), "{asked}");
 }
 
-/// B9: one that says that it succeeded has, without words too.
+/// B9: a sub-agent that declares success has succeeded, even without words.
 #[tokio::test]
 async fn b9_a_success_without_words_is_one() {
     let model = scripts([
@@ -107,8 +107,8 @@ async fn b9_a_success_without_words_is_one() {
     assert!(item["result"].as_str().unwrap().ends_with(", without words"), "{item}");
 }
 
-/// B9: sub-agents delegate no further than they are told, whatever tools their template has; none is run
-/// deeper than runs may stand inside each other; and at least one works at a time.
+/// B9: sub-agents delegate no further than their levels allow, whatever tools their template has; none runs
+/// deeper than runs may be nested; and at least one works at a time.
 #[tokio::test]
 async fn b9_sub_agents_have_bounds() {
     let script = || {

@@ -51,7 +51,7 @@ async fn walk(agent: &Agent, context: &mut dyn ContextManager) -> Report {
     agent.run(&React::default(), context, &task("写报告")).await.unwrap()
 }
 
-/// What the model was told of its last call.
+/// Returns the result of the last call, as the model read it.
 fn told(model: &ScriptedModel) -> String {
     let requests = model.requests();
     let own = requests.iter().rfind(|request| request.session.as_deref() == Some("task"));
@@ -62,7 +62,7 @@ fn told_json(model: &ScriptedModel) -> Value {
     serde_json::from_str(&told(model)).unwrap()
 }
 
-/// Says something after so many seconds.
+/// Answers after a number of seconds.
 fn says(text: &str, seconds: u64) -> Answer {
     Answer::text(text).after(Duration::from_secs(seconds))
 }

@@ -1,4 +1,4 @@
-//! Work that is given away: to whom, when, and what is no order.
+//! Delegated work: to whom, when, and which orders are invalid.
 
 use super::{delegate, delegating, foldback_id, journaled, says, states, told, told_json, walk};
 use crate::keeping::{Keeping, calling, last_result, scripts};
@@ -16,8 +16,8 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Items that wait for nothing are worked on beside each other, as many as may be at once; one that waits
-/// begins when the last that it waits for has ended.
+/// Items that wait for nothing are worked on in parallel, as many as allowed; one that waits begins when the
+/// last that it waits for has ended.
 #[tokio::test(start_paused = true)]
 async fn independent_items_take_as_long_as_the_longest() {
     for (most, depends, seconds) in [(4, json!([]), 10), (1, json!([]), 17), (4, json!(["a"]), 17)]
@@ -36,7 +36,7 @@ async fn independent_items_take_as_long_as_the_longest() {
     }
 }
 
-/// Two calls of one turn work beside each other as well, on one list.
+/// Two calls of one turn also work in parallel, on one list.
 #[tokio::test(start_paused = true)]
 async fn two_delegations_of_one_turn_share_a_list() {
     let call = |id: &str| {
@@ -99,7 +99,7 @@ async fn sub_agents_have_their_own_tools() {
     assert!(!offered(&model, "task.a.1").contains(&"delegate".to_owned()));
 }
 
-/// An order that makes no sense is refused as a whole, and says what was expected.
+/// An invalid order is refused as a whole, with what was expected.
 #[tokio::test]
 async fn a_wrong_order_begins_nothing() {
     let list = json!({"items": [
@@ -179,8 +179,8 @@ async fn td4_items_of_the_list_are_given_away() {
     assert_eq!(told_json(&model)["items"][0]["name"], "撰写", "as the model calls it");
 }
 
-/// A plan gives work away as well, and goes on with what came out; sub-agents plan for themselves, unless
-/// they are told to go step by step.
+/// A plan can delegate as well, and continues with the results; sub-agents plan for themselves, unless they are
+/// told to go step by step.
 #[tokio::test]
 async fn a_plan_delegates_to_agents_that_plan() {
     let plan = json!({"action_plan": {
@@ -210,7 +210,7 @@ async fn a_plan_delegates_to_agents_that_plan() {
     assert_eq!(model.calls(), 4, "two for each: a plan and an answer");
 }
 
-/// Refuses whatever does something to the world.
+/// Refuses every effectful call.
 struct Refusing;
 
 impl Approver for Refusing {
@@ -220,7 +220,7 @@ impl Approver for Refusing {
     }
 }
 
-/// Giving work away needs no approval; what sub-agents do to the world needs the one that it always does.
+/// Delegating needs no approval; effectful calls of sub-agents need it as always.
 #[tokio::test]
 async fn sub_agents_ask_before_they_act() {
     let sent = Counter::default();
@@ -241,7 +241,7 @@ async fn sub_agents_ask_before_they_act() {
     assert_eq!(states(&context), ["task.a=completed"]);
 }
 
-/// TD1: new work under an old name does not go on in the old conversation.
+/// TD1: new work under an old name does not continue the old conversation.
 #[tokio::test]
 async fn td1_new_work_has_a_name_of_its_own() {
     let order = |task: &str| delegate(json!([{"id": "1", "task": task}]));
@@ -268,7 +268,7 @@ async fn td1_new_work_has_a_name_of_its_own() {
     assert!(!context.said("task.1").join("\n").contains("新的"));
 }
 
-/// One agent works in two stores at once, on items of one name.
+/// One agent works in two stores at once, on items with the same name.
 #[tokio::test(start_paused = true)]
 async fn two_stores_have_items_of_one_name() {
     let model = Arc::new(ScriptedModel::answering(|request| {

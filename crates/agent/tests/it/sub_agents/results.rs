@@ -1,4 +1,4 @@
-//! What sub-agents know of each other, and what they hand back.
+//! What sub-agents know about each other, and what they hand back.
 
 use super::{delegate, delegating, states, told_json, walk};
 use crate::keeping::{Keeping, Watching, calling, scripts, todo};
@@ -11,8 +11,8 @@ use foldback_llm::Answer;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
-/// TD1, TD4: each item has a conversation of its own; what came out goes to the list, to the items that
-/// wait for it and, in a few words, to the parent. Nobody sees more.
+/// TD1, TD4: each item has a conversation of its own; its result goes to the list, to the items that wait for
+/// it and, in a few words, to the parent. Nobody sees more.
 #[tokio::test]
 async fn td1_td4_items_are_worked_on_apart() {
     let items = json!([
@@ -47,7 +47,7 @@ async fn td1_td4_items_are_worked_on_apart() {
     let draft = context.said("task.draft").join("\n");
     assert!(!draft.contains("暗号甲") && !draft.contains(r#""ms""#), "{draft}");
 
-    // TD4: the item that waits is told what came out, and what may be read of it.
+    // TD4: the item that waits is given the result, and the references that it may read.
     let brought = "What the items before this one brought, as data:\n- read (读取): \"潮位 3.2 米，见 b_002 与 \
                    b_010、b_other_001。\"; read b_task.read_001, b_task.read_002";
     assert!(draft.contains(brought), "{draft}");
@@ -93,8 +93,8 @@ async fn td1_td4_items_are_worked_on_apart() {
         && matches!(event, AgentEvent::HandedBack { state: ItemState::Completed, result, .. } if result == "初稿写好了")));
 }
 
-/// TD2: what a parent names is handed down; what an item returned comes with the dependency on it; what
-/// is neither is refused before anything begins.
+/// TD2: references that a parent names are handed down; those that an item returned come with the dependency
+/// on it; any others are refused before anything begins.
 #[tokio::test]
 async fn td2_references_are_handed_down() {
     let first = json!([{"id": "a", "task": "看", "references": ["b_001", "store://2-k4qd"]}]);
@@ -132,7 +132,7 @@ async fn td2_references_are_handed_down() {
     assert!(told[4].contains("item c: ") && told[4].contains("is not a reference"), "{}", told[4]);
 }
 
-/// Whatever the policy is: one that keeps nothing gets words only, and the model is told so.
+/// Works with any policy: one that keeps no references is given words only, and the model is told so.
 #[tokio::test]
 async fn without_a_memory_there_are_words() {
     let items = json!([
@@ -168,7 +168,7 @@ async fn without_a_memory_there_are_words() {
     }
 }
 
-/// Whoever keeps the records of runs is given each sub-agent's.
+/// A keeper of the records of runs is given each sub-agent's.
 #[tokio::test]
 async fn reports_of_sub_agents_are_handed_out() {
     let model = scripts([
@@ -187,7 +187,7 @@ async fn reports_of_sub_agents_are_handed_out() {
     assert_eq!(*reports.lock().unwrap(), ["task.a: 好"]);
 }
 
-/// TD4: what a failed item has found is handed on, and nobody has to wait for it.
+/// TD4: the findings of a failed item are passed on, and nobody has to wait for it.
 #[tokio::test]
 async fn td4_a_failed_item_s_finds_are_handed_on() {
     let broken = foldback_llm::ModelError::new(foldback_llm::ModelErrorKind::Configuration, "断网");
@@ -211,7 +211,7 @@ async fn td4_a_failed_item_s_finds_are_handed_on() {
     assert!(asked.ends_with("You can read: b_task.a_001"), "{asked}");
 }
 
-/// TD4: what an item came to is one write, unless something of it leads nowhere.
+/// TD4: the result of an item is one write, unless a reference in it leads nowhere.
 #[tokio::test]
 async fn td4_an_item_is_handed_back_at_once() {
     let model = scripts([

@@ -12,8 +12,8 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A model whose answers follow from how far each conversation is, so that any process gives the same:
-/// two items beside each other, and one that waits for both.
+/// A model whose answers follow from the state of each conversation, so that any process gives the same: two
+/// items in parallel, and one that waits for both.
 pub(super) fn far_along() -> Arc<ScriptedModel> {
     let items = json!([
         {"id": "a", "task": "甲"}, {"id": "b", "task": "乙"}, {"id": "c", "task": "丙", "depends_on": ["a", "b"]},
@@ -34,7 +34,7 @@ pub(super) fn far_along() -> Arc<ScriptedModel> {
     }))
 }
 
-/// Takes a second, and counts what it has done.
+/// Takes a second, and counts its calls.
 pub(super) fn work(done: &Counter) -> Arc<dyn Tool> {
     let done = done.clone();
     tool(spec("work", Effect::Idempotent), move |arguments, _| {
@@ -47,7 +47,7 @@ pub(super) fn work(done: &Counter) -> Arc<dyn Tool> {
     })
 }
 
-/// How many calls of `work` there are, and what a run that is not stopped leaves.
+/// The number of calls of `work`, and the results of a run that is not stopped.
 const WORK: usize = 5;
 
 async fn undisturbed() -> Vec<Vec<String>> {
@@ -57,8 +57,8 @@ async fn undisturbed() -> Vec<Vec<String>> {
     conversations(&context)
 }
 
-/// TD3: a run that is stopped in the middle of two sub-agents goes on in each where it stood: what ended
-/// is not done again, and the end is that of a run that was not stopped.
+/// TD3: a run that is stopped in the middle of two sub-agents resumes in each where it was: finished work is
+/// not repeated, and the end is that of a run that was not stopped.
 #[tokio::test(start_paused = true)]
 async fn td3_sub_agents_go_on_where_they_stood() {
     let undisturbed = undisturbed().await;
@@ -75,7 +75,7 @@ async fn td3_sub_agents_go_on_where_they_stood() {
             let stopped = tokio::time::timeout(Duration::from_secs(stop_after), run).await;
             assert!(stopped.is_err(), "{stop_after}");
         }
-        // What was spawned is let go before another process begins.
+        // Spawned tasks are dropped before another process begins.
         tokio::time::sleep(ms(10)).await;
         let mut context = context.reopened();
         let report = walk(&agent(), &mut context).await;
@@ -86,8 +86,8 @@ async fn td3_sub_agents_go_on_where_they_stood() {
     }
 }
 
-/// TD3: the same wherever the journal takes nothing more. Only calls whose end could not be written down
-/// may be made again, and two are under way at once.
+/// TD3: the same wherever the journal accepts nothing more. Only calls whose end could not be recorded may be
+/// repeated, and two are in progress at once.
 #[tokio::test(start_paused = true)]
 async fn td3_sub_agents_go_on_from_every_record() {
     let undisturbed = undisturbed().await;

@@ -1,4 +1,4 @@
-//! What part of its caller's means a sub-agent may take.
+//! The share of its caller's budget that a sub-agent may spend.
 
 use super::{delegate, delegating, told_json};
 use crate::keeping::{Keeping, calling, scripts};
@@ -9,7 +9,7 @@ use foldback_llm::Usage;
 use serde_json::json;
 use std::time::Duration;
 
-/// S10: one that never ends takes half of what is left when it begins, and the next one has the rest to
+/// S10: a sub-agent that never ends takes half of what is left when it begins, and the next one has the rest to
 /// work with.
 #[tokio::test]
 async fn s10_a_sub_agent_takes_no_more_than_its_share() {
@@ -36,7 +36,7 @@ async fn s10_a_sub_agent_takes_no_more_than_its_share() {
         (&told["items"][0]["state"], &told["items"][1]["state"]),
         (&json!("failed"), &json!("completed"))
     );
-    // Without a share it eats everything.
+    // Without a share it uses up everything.
     let (report, calls, _) = spent(1.0).await;
     assert_eq!(
         (&report.trajectory.outcome.stop, calls),
@@ -44,7 +44,7 @@ async fn s10_a_sub_agent_takes_no_more_than_its_share() {
     );
 }
 
-/// S10: what is left is the least of all trackers that something comes from, calls under way included.
+/// S10: what is left is the least of all trackers along the way, including calls in progress.
 #[tokio::test(start_paused = true)]
 async fn s10_what_is_left_is_the_least_of_all() {
     let prices = TokenPrices { input: 2.0, output: 10.0, cached_read: 0.2, cached_write: 2.0 };
@@ -91,13 +91,16 @@ fn a_part_of_something_is_something() {
     assert_eq!((nothing.model_calls, nothing.time), (Some(0), Some(Duration::ZERO)));
 }
 
-/// S10: a share that is none is refused with a sentence.
+/// S10: an invalid share is refused with a sentence.
 #[test]
 fn s10_a_share_is_a_part() {
     let template = || agent(&scripts([]), Vec::new());
     for (share, told) in [(0.0, "0.0"), (-1.0, "-1.0"), (1.5, "1.5"), (f64::NAN, "NaN")] {
         let error = SubAgents::new(template()).with_share(share).unwrap_err().to_string();
-        assert_eq!(error, format!("share is {told}, but a part above 0, up to 1 is expected"));
+        assert_eq!(
+            error,
+            format!("share is {told}, but a number above 0 and at most 1 is expected")
+        );
     }
     assert!(SubAgents::new(template()).with_share(1.0).is_ok());
 }

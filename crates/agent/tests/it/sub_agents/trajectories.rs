@@ -1,4 +1,4 @@
-//! What sub-agents did, in the record of the run that they worked for.
+//! The runs of sub-agents in the record of the run that they worked for.
 
 use super::resumed::{far_along, work};
 use super::{delegate, delegating, journaled, says, walk};
@@ -23,7 +23,7 @@ fn todos(records: &[Trajectory]) -> Vec<String> {
     records.iter().map(|record| record.situation.todo.as_ref().unwrap().to_string()).collect()
 }
 
-/// A record without what a later process cannot know: when things happened, and that it was not there.
+/// A record without what a later process cannot know: the times, and the marks of the journal.
 fn timeless(record: &Trajectory) -> Value {
     fn strip(value: &mut Value) {
         match value {
@@ -40,7 +40,7 @@ fn timeless(record: &Trajectory) -> Value {
     value
 }
 
-/// ET10, ET16: each sub-agent's run is within the call that had it work, or a record of its own that names
+/// ET10, ET16: each sub-agent's run is within the call that it worked for, or a separate record that names
 /// that call; each has rewards of its own.
 #[tokio::test(start_paused = true)]
 async fn et10_sub_agents_are_within_the_call_they_worked_for() {
@@ -64,7 +64,7 @@ async fn et10_sub_agents_are_within_the_call_they_worked_for() {
     assert!(flat.iter().all(|run| run.sub_agents().next().is_none()));
 }
 
-/// ET10: sub-agents of sub-agents stand in the records of those.
+/// ET10: sub-agents of sub-agents are in the records of those.
 #[tokio::test(start_paused = true)]
 async fn et10_sub_agents_may_have_sub_agents() {
     let model = Arc::new(foldback_llm::ScriptedModel::answering(|request| {
@@ -85,7 +85,7 @@ async fn et10_sub_agents_may_have_sub_agents() {
     assert!(flat[2].ends_with(".low") && flat[2].starts_with(&flat[1]), "{flat:?}");
 }
 
-/// ET10, TD3: a run that was stopped, wherever that was, and went on has the record of one that was not.
+/// ET10, TD3: a run that was stopped anywhere and resumed has the record of one that was not stopped.
 #[tokio::test(start_paused = true)]
 async fn et10_a_resumed_run_has_the_same_record() {
     let done = Counter::default();

@@ -1,4 +1,4 @@
-//! What bounds a deep search: efforts, models, the spend tracker, whoever gives up.
+//! The limits of a deep search: efforts, models, the spend tracker, cancellation.
 
 use super::{
     Library, Searcher, agent, insufficient, model, node, plain, queries, search, two, user_text,
@@ -12,7 +12,7 @@ use foldback_tool::Toolbox;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// DS3: efforts bound queries and rounds, whatever the model asks for.
+/// DS3: efforts limit queries and rounds, whatever the model asks for.
 #[tokio::test(start_paused = true)]
 async fn ds3_efforts_bound_the_search() {
     for (effort, rounds, searches) in
@@ -37,13 +37,13 @@ async fn ds3_efforts_bound_the_search() {
         assert_eq!(report.state.research_loop_count, rounds, "{effort:?}");
         assert_eq!(library.asked().len(), searches, "{effort:?}");
         assert_eq!(report.report.answer(), Some("as far as is known"));
-        // What is still open is told to whoever writes the answer.
+        // The request for the answer says what is still open.
         let asked = model.requests().pop().unwrap();
         assert!(user_text(&asked).ends_with(r#"What could not be found: "缺潮时""#));
     }
 }
 
-/// DS3: three models, each for its own nodes, drawn as it should be.
+/// DS3: three models, each for its own nodes, at the right temperature.
 #[tokio::test(start_paused = true)]
 async fn ds3_three_models() {
     let of = |name: &str| Arc::new(ScriptedModel::answering(usual).named(name));
@@ -65,7 +65,7 @@ async fn ds3_three_models() {
     assert_eq!((drawn(&judging)[0], drawn(&writing)[0]), (Some(1.0), Some(0.0)));
 }
 
-/// DS3: a model that fails for a reason that passes is asked twice more.
+/// DS3: a request that fails for a passing reason is retried twice.
 #[tokio::test(start_paused = true)]
 async fn ds3_two_retries() {
     for (failures, answers) in [(2, true), (3, false)] {
@@ -88,7 +88,7 @@ async fn ds3_two_retries() {
     }
 }
 
-/// Spend limits bound a search; a run that is cancelled ends.
+/// Spend limits apply to a search; a run that is cancelled ends.
 #[tokio::test(start_paused = true)]
 async fn ds3_spend_limits_and_cancellation() {
     let task = || Task::new("run", "潮差多少?");

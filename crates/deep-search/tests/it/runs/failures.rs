@@ -1,4 +1,4 @@
-//! Searches that fail, and answers that are none.
+//! Searches that fail, and answers that are not usable.
 
 use super::{
     Library, agent, links, model, node, plain, queries, search, sufficient, two, user_text, usual,
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What is noted.
+/// Returns the notes.
 #[derive(Default)]
 struct Noted(Mutex<Vec<String>>);
 
@@ -23,8 +23,9 @@ impl Observer for Noted {
     }
 }
 
-/// DS4: an answer of another shape is repaired once, being told what is wrong. Without queries the second
-/// one ends the run with what was expected; what was found is answered from without a reflection.
+/// DS4: an answer of another shape is repaired once; the model is told what is wrong. A second such answer
+/// ends the run, with an error that says what was expected, if it was to give the queries; if it was to be
+/// the reflection, the answer is written from the results so far.
 #[tokio::test(start_paused = true)]
 async fn ds4_one_repair() {
     let broken = |at: &'static str, times: usize| {
@@ -66,7 +67,7 @@ async fn ds4_one_repair() {
     assert!(noted[0].contains("the reflection could not be read: the answer is not a Reflection:"));
 }
 
-/// DS5: the queries of a round are searched and summarised beside each other, a bounded number at once.
+/// DS5: the queries of a round are searched and summarised in parallel, a limited number at once.
 #[tokio::test(start_paused = true)]
 async fn ds5_a_round_is_parallel() {
     for (width, took, at_once) in [(8, 300, 4), (2, 600, 2), (1, 1200, 1)] {
@@ -74,7 +75,7 @@ async fn ds5_a_round_is_parallel() {
             "queries/queries" => queries(&["a", "b", "c", "d"]).as_str().into(),
             "reflection/round-1" => sufficient().as_str().into(),
             "answer/answer" => "done".into(),
-            // The first takes longest: the results stand in the order of the queries all the same.
+            // The first takes longest, and the results are still in the order of the queries.
             "research/query-1" => Answer::text("1 [citation:1]").after(Duration::from_millis(200)),
             node => Answer::text(node).after(Duration::from_millis(200)),
         });
@@ -90,7 +91,7 @@ async fn ds5_a_round_is_parallel() {
     }
 }
 
-/// DS5: a search, or a summary, that fails does not lose the round, and is told as what it is.
+/// DS5: a search or a summary that fails does not lose the round, and is reported as such.
 #[tokio::test(start_paused = true)]
 async fn ds5_failures_stay_single() {
     let library = Library::new(|query| match query {

@@ -13,8 +13,8 @@ use foldback_tool::Toolbox;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// DS1, DS7: the nodes come in the order of the graph; ids are dense over the rounds. The record tells
-/// what each call of the model was for, and each search as a call.
+/// DS1, DS7: the nodes come in the order of the graph; ids are dense over the rounds. The record has the
+/// purpose of each call of the model, and each search as a call.
 #[tokio::test(start_paused = true)]
 async fn ds1_the_graph() {
     let (model, library) = (model(usual), Library::new(two));
@@ -56,7 +56,7 @@ async fn ds1_the_graph() {
     let turns: Vec<u32> = record.strategy.turns.iter().map(|turn| turn.calls).collect();
     assert_eq!(turns, [2, 1]);
 
-    // DS10: the sources' own URLs stand in the answer, each source once in the list.
+    // DS10: the answer has the sources' own URLs, and each source once in the list.
     let answer = report.report.answer().unwrap();
     let (text, list) = answer.split_once("\n\n来源:").unwrap();
     assert_eq!(Some(text), report.text.as_deref());
@@ -72,7 +72,7 @@ async fn ds1_the_graph() {
     assert_eq!(record.outcome.stop, Stop::Answered);
 }
 
-/// DS6: insufficient, and nothing to look for: the answer is written. The original comes to no node.
+/// DS6: insufficient, and nothing to look for: the answer is written. The original reaches no node.
 #[tokio::test(start_paused = true)]
 async fn ds6_no_follow_up_is_the_end() {
     let model = model(|request| match node(request) {
@@ -104,7 +104,7 @@ async fn ds11_nodes_are_isolated() {
         let node = node(request);
         assert_eq!(user.contains(topic), !node.starts_with("research/"), "{node}");
         assert_eq!(system.contains("for sailors"), node.starts_with("answer/"), "{node}");
-        // What the documents say stays with whoever summarises it.
+        // Only the model that summarises the documents reads them.
         assert_eq!(user.contains("潮差：潮差三米"), node == "research/query-1", "{node}");
         assert_eq!(
             user.contains("It is three metres"),
@@ -152,7 +152,7 @@ async fn cx7_research_is_a_calculator() {
     assert_eq!(searching.calls(), 7);
 }
 
-/// What happens is told: rounds as plans, searches as calls.
+/// Events are reported: rounds as plans, searches as calls.
 #[tokio::test(start_paused = true)]
 async fn ds1_events() {
     #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Deep search, whole.
+//! Whole runs of deep search.
 
 mod bounds;
 mod citations;
@@ -23,16 +23,16 @@ use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A backend that is a function, and knows what it was asked.
+/// A backend that is a function, and records its queries.
 struct Library {
     answer: Box<Answering>,
     wait: Duration,
     asked: Mutex<Vec<String>>,
-    /// How many searches are going on, and how many there were at once at most.
+    /// The number of searches in progress, and the most that there were at once.
     going: Mutex<(usize, usize)>,
 }
 
-/// What a search brings.
+/// The results of a search.
 type Answering = dyn Fn(&str) -> Result<Vec<Passage>, ToolError> + Send + Sync;
 
 impl Library {
@@ -87,7 +87,7 @@ fn two(query: &str) -> Result<Vec<Passage>, ToolError> {
     ])
 }
 
-/// What a request is for: `research/query-1`.
+/// Returns the node that a request belongs to: `research/query-1`.
 fn node(request: &ChatRequest) -> &str {
     let id = request.id.as_deref().unwrap();
     let (run, key) = id.rsplit_once('/').unwrap();
@@ -112,7 +112,7 @@ fn sufficient() -> String {
     r#"{"is_sufficient": true, "knowledge_gap": "", "follow_up_queries": []}"#.to_owned()
 }
 
-/// The links that stand in the summaries that whoever writes the answer reads.
+/// Returns the links in the summaries of the request for the answer.
 fn links(request: &ChatRequest) -> Vec<String> {
     let text = user_text(request);
     let summaries = text.split("The summaries:").nth(1).unwrap();
@@ -125,7 +125,7 @@ fn links(request: &ChatRequest) -> Vec<String> {
     links
 }
 
-/// A model that asks for two queries, then for one more, cites what it is told to, and copies all links.
+/// A model that asks for two queries, then for one more, cites as instructed, and copies all links.
 fn usual(request: &ChatRequest) -> Answer {
     let text = match node(request) {
         "queries/queries" => queries(&["潮差", "tide times"]),
@@ -144,13 +144,13 @@ fn model(answer: impl Fn(&ChatRequest) -> Answer + Send + Sync + 'static) -> Arc
     Arc::new(ScriptedModel::answering(answer))
 }
 
-/// An agent, and what it searches by.
+/// An agent, and its search.
 struct Searcher {
     agent: Agent,
     deep: DeepSearch,
 }
 
-/// What a search came to.
+/// The outcome of a search.
 struct Searched {
     report: Report,
     draft: Option<String>,

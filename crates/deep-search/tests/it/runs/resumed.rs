@@ -10,7 +10,7 @@ use foldback_tool::{ToolError, Toolbox};
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 
-/// A journal that keeps the order in which records came.
+/// A journal that keeps the order of its records.
 #[derive(Default)]
 struct Log(MemoryJournal, Mutex<Vec<(String, Record)>>);
 
@@ -40,9 +40,8 @@ impl Journal for Log {
     }
 }
 
-/// A run that was killed after any of its records goes on: what was asked and found by then is not asked
-/// or searched again, and the answer, its links and its sources are the same. What a search would bring by
-/// then does not matter.
+/// A run that was killed after any of its records resumes: finished requests and searches are not repeated,
+/// and the answer, its links and its sources are the same, even if a search would now find something else.
 #[tokio::test(start_paused = true)]
 async fn ds1_a_killed_run_goes_on() {
     for settings in [plain(), afterwards()] {

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// DS3: what fails for good is not asked again.
+/// DS3: a request that fails for good is not repeated.
 #[tokio::test(start_paused = true)]
 async fn ds3_what_fails_for_good_is_asked_once() {
     let model = model(|_| ModelError::new(ModelErrorKind::Configuration, "no such model").into());
@@ -18,8 +18,8 @@ async fn ds3_what_fails_for_good_is_asked_once() {
     assert_eq!((model.calls(), &report.trajectory.outcome.stop), (1, &stop));
 }
 
-/// DS3: a provider that says when to ask again is asked then, and not before; a run that is cancelled waits for
-/// nothing.
+/// DS3: a provider that says when to ask again is asked then, and not before; a run that is cancelled does not
+/// wait.
 #[tokio::test(start_paused = true)]
 async fn ds3_a_retry_waits_as_long_as_it_is_told() {
     for (cancelled_at, stop) in [(None, Stop::Answered), (Some(5), Stop::Cancelled)] {

@@ -1,4 +1,4 @@
-//! Summaries and their sources: bounded, and each source once.
+//! Summaries and their sources: limited, and each source once.
 
 use super::{Library, afterwards, agent, found, model, node, plain, search, sufficient, usual};
 use foldback_core::{Estimate, TokenCounter};
@@ -26,8 +26,8 @@ async fn ds9_summaries_are_bounded() {
     assert_eq!(&summary.text[summary.grounding[0].segment.clone()], "三米。");
 }
 
-/// DS8, DS12: passages of one address are one source, in a search and over all of them: a number names the
-/// source that it was told with, and the list has it once.
+/// DS8, DS12: passages with one address are one source, in a search and over all of them: a number names the
+/// source that it was shown with, and the list has it once.
 #[tokio::test(start_paused = true)]
 async fn ds8_an_address_is_one_source() {
     let library = || {
@@ -77,7 +77,7 @@ async fn ds10_without_sources_there_is_no_list() {
     assert_eq!(report.state.messages.last().unwrap().text(), "没有找到。");
 }
 
-/// DS4: of an answer, 64 braces are tried as the beginning of the object, and no more.
+/// DS4: at most 64 braces of an answer are tried as the beginning of the object.
 #[test]
 fn ds4_braces_are_tried_within_a_bound() {
     let object = r#"{"rationale": "r", "query": ["潮差"]}"#;

@@ -1,4 +1,4 @@
-//! The planning tool, compared with the one that it takes after.
+//! The planning tool, compared with the one that it is modelled on.
 
 mod plans;
 mod tool;
@@ -7,11 +7,11 @@ use foldback_flow::{PlanCommand, PlanningTool, Plans};
 use foldback_tool::{CallContext, Tool};
 use serde_json::{Value, json};
 
-/// What the reference answers to a session of commands, one a line: written down by a run of its own
-/// code (FoundationAgents/OpenManus, `app/tool/planning.py`) over these commands.
+/// The reference's answers to a session of commands, one per line, recorded by running its own code
+/// (FoundationAgents/OpenManus, `app/tool/planning.py`) over these commands.
 const SESSION: &str = include_str!("session.jsonl");
 
-/// Its percentages of 0 to all steps done, for plans of 16, 48, 80 and 160 steps: where halves are.
+/// Its percentages of 0 to all steps done, for plans of 16, 48, 80 and 160 steps, which include halves.
 const PERCENTAGES: &str = include_str!("percentages.txt");
 
 #[derive(serde::Deserialize)]

@@ -1,4 +1,4 @@
-//! Commands, and what becomes of the plans by them.
+//! Commands, and how they change the plans.
 
 use super::{Exchange, PERCENTAGES, command, create, refused, session};
 use foldback_flow::{PlanningTool, Plans, StepStatus, TextPlan};
@@ -87,7 +87,7 @@ fn om7_the_rule_counts_characters() {
     }
 }
 
-/// OM2: what a new plan needs; for a second of one id the error says what to do instead; it becomes active.
+/// OM2: what a new plan needs; for a second one with the same id the error says what to do instead; it becomes active.
 #[test]
 fn om2_a_plan_is_made_once() {
     let mut plans = Plans::default();
@@ -114,7 +114,7 @@ fn om2_a_plan_is_made_once() {
     }
 }
 
-/// OM3: status and notes stay where the text at a place is the same, and only there.
+/// OM3: status and notes stay if the text at a place is the same, and only then.
 #[test]
 fn om3_only_a_step_that_stays_in_its_place_keeps_its_status() {
     let mut plans = Plans::default();
@@ -146,7 +146,7 @@ fn om3_only_a_step_that_stays_in_its_place_keeps_its_status() {
     assert!(refused(&mut plans, json!({"command": "update"})).contains("`plan_id`"));
 }
 
-/// OM4: the list tells the active plan and how far each one is; without any it says how one is made.
+/// OM4: the list shows the active plan and the progress of each; without any plan it says how to make one.
 #[test]
 fn om4_the_list_tells_how_far_plans_are() {
     let mut plans = Plans::default();

@@ -1,4 +1,4 @@
-//! The tool in the hands of a model: what it answers, in which order, and what a journal keeps of it.
+//! The tool as a model uses it: its answers, their order, and what a journal keeps.
 
 use super::{Exchange, call, session};
 use crate::script::{agent, full, model, task};
@@ -12,7 +12,7 @@ use foldback_tool::{CallContext, FailureKind, Tool, ToolErrorKind, Toolbox};
 use serde_json::json;
 use std::sync::Arc;
 
-/// OM2, OM5: the model learns of a mistake as what it is: wrong arguments.
+/// OM2, OM5: a mistake is reported to the model as what it is: wrong arguments.
 #[tokio::test]
 async fn om2_an_error_of_the_model_is_told_to_it() {
     let tool = PlanningTool::new();
@@ -28,7 +28,7 @@ async fn om2_an_error_of_the_model_is_told_to_it() {
     assert!(call(&tool, "2", json!([])).await.is_err());
 }
 
-/// OM1: arguments that do not fit the schema never come to the tool.
+/// OM1: arguments that do not fit the schema never reach the tool.
 #[tokio::test]
 async fn om1_the_executor_keeps_to_the_schema() {
     let tool = Arc::new(PlanningTool::new());
@@ -75,9 +75,8 @@ async fn om5_commands_of_one_turn_keep_their_order() {
     }
 }
 
-/// OM3, N3: the plans are what their changes make of none, so they survive the end of the process, in a
-/// file as in memory; a call that is made again after it was killed is answered as it was, and changes
-/// nothing twice.
+/// OM3, N3: the plans are rebuilt from their changes, so they survive the end of the process, in a file
+/// as in memory; a call that is repeated after a kill is answered as before, and changes nothing twice.
 #[tokio::test]
 async fn om3_plans_are_kept_in_the_journal() {
     let folder = tempfile::tempdir().unwrap();
@@ -87,7 +86,7 @@ async fn om3_plans_are_kept_in_the_journal() {
     let mut kept = Plans::default();
     for (n, Exchange { arguments, .. }) in session().into_iter().enumerate() {
         let n = n.to_string();
-        // Another process for every command, which is killed before the answer is written down.
+        // Another process for every command, killed before the answer is recorded.
         let tool = PlanningTool::kept_in(open(), "run").unwrap();
         assert_eq!(tool.plans(), kept, "{arguments}");
         let answer = call(&tool, &n, arguments.clone()).await;
@@ -109,7 +108,7 @@ async fn om3_plans_are_kept_in_the_journal() {
     assert_eq!(other.plans(), Plans::default(), "another run has plans of its own");
 }
 
-/// OM2: a change that cannot be written down is not made.
+/// OM2: a change that cannot be recorded is not made.
 #[tokio::test]
 async fn om2_a_change_that_cannot_be_kept_is_not_made() {
     struct Full;
@@ -169,7 +168,7 @@ async fn om2_a_resumed_agent_has_its_plan() {
     assert_eq!(plans.active().unwrap().count(StepStatus::Completed), 1);
 }
 
-/// OM1: a call that is made again in the same life is answered again, and changes nothing twice.
+/// OM1: a call that is repeated in the same process is answered again, and changes nothing twice.
 #[tokio::test]
 async fn om1_a_call_made_again_changes_nothing() {
     let tool = PlanningTool::new();

@@ -17,8 +17,8 @@ fn given_up() -> Stop {
     Stop::Terminated { status: TerminateStatus::Failure }
 }
 
-/// OM11: a step that fails is blocked with the reason, tried twice more with it, then the rest is planned
-/// anew, three times; then the run stops and says how far it came.
+/// OM11: a step that fails is blocked with the reason and retried twice with it, then the rest is replanned,
+/// three times; then the run stops and reports its progress.
 #[tokio::test]
 async fn om11_retries_and_replans_are_bounded() {
     let blocked = || Answer::text("BLOCKED: 断网");
@@ -69,7 +69,7 @@ async fn om11_retries_and_replans_are_bounded() {
     assert_eq!(failures, 12);
 }
 
-/// OM11: the second attempt is told why the first failed, begins anew, and may succeed; the failure stays
+/// OM11: the second attempt is told why the first failed, starts afresh, and may succeed; the failure stays
 /// in the plan.
 #[tokio::test]
 async fn om11_a_second_attempt_knows_of_the_first() {
@@ -87,14 +87,14 @@ async fn om11_a_second_attempt_knows_of_the_first() {
     assert!(told.contains("0. [✓] 订\n   Notes: failed before: 满房\n"), "{told}");
 }
 
-/// OM11: a new rest takes the place of the steps behind the blocked one; whatever the model writes, what
-/// is done stays. Where it plans nothing, the run stops.
+/// OM11: a new rest replaces the steps after the blocked one; whatever the model writes, what is done stays.
+/// If it plans nothing, the run stops.
 #[tokio::test]
 async fn om11_the_rest_is_made_anew() {
     let blocked = || Answer::text("BLOCKED: 满房");
     for (rest, expected) in [
         (&["换一家", "报"][..], "1. [!] 订\n   Notes: 满房\n2. [✓] 换一家\n3. [✓] 报\n"),
-        // The model repeats what is done, or all of it.
+        // The model repeats the steps that are done, or all of them.
         (&["查", "换一家", "报"], "1. [!] 订\n   Notes: 满房\n2. [✓] 换一家\n3. [✓] 报\n"),
         (&["查", "订", "换一家"], "1. [!] 订\n   Notes: 满房\n2. [✓] 换一家\n"),
         (&["订"], "1. [!] 订\n   Notes: 满房\n2. [✓] 订\n"),
@@ -127,8 +127,8 @@ async fn om11_the_rest_is_made_anew() {
     assert_eq!(names(&model).last().unwrap(), "summary/summary");
 }
 
-/// OM11, B9: whatever way a step does not come to its end in, it is not completed, and its reason is told:
-/// where the reference leaves it in progress for ever, or marks it completed.
+/// OM11, B9: in whatever way a step fails to finish, it is not completed, and its reason is reported. The
+/// reference leaves it in progress for ever, or marks it completed.
 #[tokio::test]
 async fn om11_a_step_that_is_not_done_is_not_completed() {
     type Way = (&'static str, fn(u32) -> Answer, &'static str);
@@ -177,7 +177,7 @@ async fn om11_a_step_that_is_not_done_is_not_completed() {
     }
 }
 
-/// OM11, B9: that a step ends itself as done reaches the flow, which goes on with the next.
+/// OM11, B9: a step that ends itself as done is done for the flow, which continues with the next.
 #[tokio::test]
 async fn om11_a_step_that_ends_itself_as_done_is_done() {
     let model = by_name([
@@ -192,7 +192,7 @@ async fn om11_a_step_that_ends_itself_as_done_is_done() {
     );
 }
 
-/// OM11: a provider that fails says nothing about a step: the run ends, so that it can be gone on with.
+/// OM11: a provider that fails says nothing about a step: the run ends, so that it can be resumed.
 #[tokio::test]
 async fn om11_a_provider_that_fails_is_not_the_steps_fault() {
     let gone = ModelError::new(ModelErrorKind::RateLimit, "busy");
@@ -203,8 +203,8 @@ async fn om11_a_provider_that_fails_is_not_the_steps_fault() {
     assert!(report.answer().unwrap().contains("0. [✓] 一\n1. [→] 二\n"));
 }
 
-/// OM11: that a step is given up is read however it is written, and in the last line too; a word that only
-/// begins alike is none.
+/// OM11: a blocked step is recognised however it is written, also in the last line; a word that only begins
+/// the same way does not count.
 #[tokio::test]
 async fn om11_giving_up_is_read_however_it_is_written() {
     for (answer, reason) in [
@@ -216,7 +216,7 @@ async fn om11_giving_up_is_read_however_it_is_written() {
         ("Blocked-by lists are read", None),
         ("Unblocked: all of it", None),
         ("Nothing is blocked: all is done", None),
-        // A list of what became of what: only what is blocked is a reason.
+        // A list of outcomes: only what is blocked is a reason.
         ("Done: 查, 订\nBlocked: 3 tasks remain", Some("3 tasks remain")),
         ("Done: 查, 订\nBlocked: 0", None),
         ("Blocked: 0 of 3 tasks\nDone: 3", None),
@@ -241,7 +241,7 @@ async fn om11_giving_up_is_read_however_it_is_written() {
     }
 }
 
-/// OM11: a summary that was cut off says so to whoever reads it.
+/// OM11: a summary that was cut off says so.
 #[tokio::test]
 async fn om11_what_is_cut_off_says_so() {
     let plan = r#"{"action_plan": {"step1": {"function": "look", "args": {}}}}"#;

@@ -1,4 +1,4 @@
-//! What bounds a flow and its texts, and what is told at its ends.
+//! The limits of a flow and its texts, and the reports at its ends.
 
 use super::{agent, by_name, few_turns, name, names, page, planning, request, run, update};
 use crate::keeping::{Keeping, Watching};
@@ -10,7 +10,7 @@ use foldback_flow::{Flow, StepContext, StepExecutor};
 use foldback_llm::{Answer, ScriptedModel, ToolChoice};
 use std::sync::Arc;
 
-/// Texts of so many steps.
+/// The texts of a number of steps.
 fn texts(kind: &str, many: usize) -> Vec<String> {
     (0..many).map(|n| format!("{kind} {n}")).collect()
 }
@@ -18,8 +18,8 @@ fn texts(kind: &str, many: usize) -> Vec<String> {
 /// OM11: the rest of a plan has at most 50 steps, and with what stays before it the plan at most 100.
 #[tokio::test]
 async fn om11_the_rest_of_a_plan_is_bounded() {
-    // How many steps the first plan has and which of them fails, how many take its place, which of those
-    // fails and how many take its place then; and what is taken.
+    // The number of steps of the first plan and which of them fails, how many replace it, which of those
+    // fails and how many replace it then; and what is accepted.
     for (first, rest, again, is_taken) in [
         ((1, 1), 50, None, true),
         ((1, 1), 51, None, false),
@@ -59,8 +59,8 @@ async fn om11_the_rest_of_a_plan_is_bounded() {
     }
 }
 
-/// OM9: a flow that is cancelled amid a step tells nothing as its answer, also where steps are done; the
-/// step's item is handed back as cancelled.
+/// OM9: a flow that is cancelled during a step has no answer, even if steps are done; the step's item is
+/// handed back as cancelled.
 #[tokio::test(start_paused = true)]
 async fn om9_a_flow_that_is_cancelled_amid_a_step_answers_nothing() {
     let model = by_name([
@@ -107,7 +107,7 @@ async fn om9_a_step_whose_context_fails_is_handed_back() {
     assert_eq!(seen, [format!("{item} begins"), format!("{item} failed: the store is gone")]);
 }
 
-/// OM10: in a shared context what came of a step is said once, by whoever worked on it.
+/// OM10: in a shared context the result of a step is said once, by its executor.
 #[tokio::test]
 async fn om10_a_shared_context_hears_of_a_step_once() {
     for (context_kind, times) in [(StepContext::Isolated, 1), (StepContext::Shared, 0)] {
@@ -123,7 +123,7 @@ async fn om10_a_shared_context_hears_of_a_step_once() {
     }
 }
 
-/// ET10: the record names the tools of all who work on steps, in the order of their names.
+/// ET10: the record names the tools of all executors, in the order of their names.
 #[tokio::test]
 async fn et10_tools_of_a_flow_are_in_order() {
     let model = by_name([("flow/plan", planning(&["一"]))]);
@@ -135,8 +135,8 @@ async fn et10_tools_of_a_flow_are_in_order() {
     assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
 }
 
-/// OM9: where the model writes no words for an answer, the plan and what came of its steps is the answer. It is
-/// asked for words alone, below instructions that a provider may keep.
+/// OM9: if the model writes no words for an answer, the plan and the results of its steps are the answer. It is
+/// asked for words alone, after instructions that a provider may cache.
 #[tokio::test]
 async fn om9_an_answer_without_words_is_the_plan() {
     let model = by_name([
@@ -151,8 +151,7 @@ async fn om9_an_answer_without_words_is_the_plan() {
     assert_eq!((&asked.tool_choice, asked.cache_marks.first()), (&ToolChoice::ReplyOnly, Some(&0)));
 }
 
-/// OM11: a step that is tried again is told once why it failed, and not as a result; a reason of any length is
-/// told in part.
+/// OM11: a step that is retried is told once why it failed, and not as a result; a long reason is shortened.
 #[tokio::test]
 async fn om11_a_reason_is_told_once_and_in_part() {
     let long = format!("BLOCKED: 断网了 {}", "reason ".repeat(20_000));
@@ -170,7 +169,7 @@ async fn om11_a_reason_is_told_once_and_in_part() {
     assert!(Estimate.count(&told) < 1_200, "{}", Estimate.count(&told));
 }
 
-/// OM17: whoever sums up sees long results in part, within a bound of its own.
+/// OM17: the request for the summary shows long results in part, within its own limit.
 #[tokio::test]
 async fn om17_the_summary_sees_results_within_a_bound() {
     let model = by_name([

@@ -17,8 +17,8 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A model that answers each question by its name, behind the name of the run: `flow/plan`,
-/// `step-1.1/react/2`, `summary/summary`. What is not in the script is answered with its name.
+/// A model that answers each question by its name, without the name of the run: `flow/plan`,
+/// `step-1.1/react/2`, `summary/summary`. A question that is not in the script is answered with its name.
 pub(crate) fn by_name<const N: usize>(answers: [(&str, Answer); N]) -> Arc<ScriptedModel> {
     let answers = BTreeMap::from(answers.map(|(name, answer)| (name.to_owned(), answer)));
     let answers = Mutex::new(answers);
@@ -29,25 +29,25 @@ pub(crate) fn by_name<const N: usize>(answers: [(&str, Answer); N]) -> Arc<Scrip
     }))
 }
 
-/// A question's name behind that of the run.
+/// Returns a question's name without that of the run.
 pub(crate) fn name(request: &ChatRequest) -> String {
     let id = request.id.as_deref().unwrap_or_default();
     id.strip_prefix("run/").unwrap_or(id).to_owned()
 }
 
-/// What was asked, by name, in order.
+/// Returns the names of the questions, in order.
 pub(crate) fn names(model: &ScriptedModel) -> Vec<String> {
     model.requests().iter().map(name).collect()
 }
 
-/// The request of a name; the last, where there are several.
+/// Returns the request with a name; the last, if there are several.
 #[track_caller]
 fn request(model: &ScriptedModel, of: &str) -> ChatRequest {
     let found = model.requests().into_iter().rev().find(|request| name(request) == of);
     found.unwrap_or_else(|| panic!("nobody asked {of}: {:?}", names(model)))
 }
 
-/// Everything that a request says, one message after the other.
+/// Returns the text of a request, one message after the other.
 fn page(request: &ChatRequest) -> String {
     request.messages.iter().map(|message| message.text().into_owned() + "\n").collect()
 }
@@ -60,7 +60,7 @@ pub(crate) fn planning(steps: &[&str]) -> Answer {
     )
 }
 
-/// An answer that plans the rest anew.
+/// An answer that replans the rest.
 fn update(steps: &[&str]) -> Answer {
     calling("planning", json!({"command": "update", "plan_id": "other", "steps": steps}))
 }
@@ -88,7 +88,7 @@ fn calls(report: &Report, purpose: Purpose) -> u64 {
     report.trajectory.tokens.get(&purpose).map_or(0, |spent| spent.calls)
 }
 
-/// What is noted.
+/// Returns the notes.
 fn notes(watching: &Watching) -> Vec<String> {
     let events = watching.0.lock();
     let notes = events.iter().filter_map(|(_, event)| match event {

@@ -1,4 +1,4 @@
-//! The steps of a flow: in which order, by whom, how long, and what is told of them.
+//! The steps of a flow: their order, their executors, their time, and what is reported of them.
 
 use super::{agent, by_name, calls, few_turns, name, names, notes, page, planning, request, run};
 use crate::keeping::{Keeping, Watching, calling};
@@ -12,8 +12,8 @@ use foldback_tool::{Effect, Toolbox};
 use serde_json::json;
 use std::sync::Arc;
 
-/// OM9, OM17: one step after the other: marked, worked on with the plan as it stands and what came of the
-/// steps before it, ended with a summary, completed; then the model answers.
+/// OM9, OM17: one step after the other is marked, worked on with the current plan and the results of the
+/// steps before it, ended with a summary, and completed; then the model answers.
 #[tokio::test]
 async fn om9_steps_are_worked_on_in_order() {
     let model = by_name([
@@ -69,7 +69,7 @@ async fn om9_steps_are_worked_on_in_order() {
     assert_eq!(record.calls.len(), record.timing.calls.len());
     assert_eq!(record.spent().usage, model.usage());
 
-    // The conversation has the request, the plan, what came of each step, and the answer.
+    // The conversation has the request, the plan, the result of each step, and the answer.
     let told: Vec<(Role, String)> = conversation(context.as_ref())
         .iter()
         .map(|message| (message.role().clone(), message.text().into_owned()))
@@ -83,8 +83,8 @@ async fn om9_steps_are_worked_on_in_order() {
     );
 }
 
-/// OM9, B9: a step is worked on by whom it names in brackets, default names such as `AGENT_0` among them,
-/// in upper or lower case; else by the first one. Whoever plans is told of them.
+/// OM9, B9: a step is worked on by the executor that it names in brackets (also by a default name such as
+/// `AGENT_0`), in upper or lower case; otherwise by the first one. The planner is given their names.
 #[tokio::test]
 async fn om9_steps_are_worked_on_by_whom_they_name() {
     let steps = [
@@ -116,8 +116,8 @@ async fn om9_steps_are_worked_on_by_whom_they_name() {
     }
 }
 
-/// OM9: all of it together may take an hour, or what the settings say: then what goes on is cancelled, and
-/// nobody is asked any more.
+/// OM9: the whole flow may take an hour, or what the settings say: then the work in progress is cancelled,
+/// and no further request is made.
 #[tokio::test(start_paused = true)]
 async fn om9_a_flow_has_an_hour() {
     let slow = |minutes: u64, text: &str| Answer::text(text).after(ms(minutes * 60_000));
@@ -131,7 +131,7 @@ async fn om9_a_flow_has_an_hour() {
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::Time });
     assert_eq!(began.elapsed(), ms(3_600_000));
     assert_eq!(names(&model), ["flow/plan", "step-1.1/react/1", "step-2.1/react/1"]);
-    // What there is by then is told without asking anybody.
+    // The results so far are reported without a request.
     let told = report.answer().unwrap();
     for part in ["0. [✓] 一\n1. [→] 二\n2. [ ] 三\n", "Step 0: first done"] {
         assert!(told.contains(part), "{part} in {told}");
@@ -156,7 +156,7 @@ async fn om9_a_flow_has_an_hour() {
     assert_eq!(names(&model), ["flow/plan", "step-1.1/react/1"]);
 }
 
-/// OM9: whoever asked gives up: that is no fault of the step, and no lack of time.
+/// OM9: the caller gives up: that is neither a failure of the step nor a lack of time.
 #[tokio::test(start_paused = true)]
 async fn om9_a_cancelled_flow_is_cancelled() {
     let model = by_name([
@@ -174,7 +174,7 @@ async fn om9_a_cancelled_flow_is_cancelled() {
     assert_eq!((report.trajectory.outcome.stop.clone(), report.answer()), (Stop::Cancelled, None));
 }
 
-/// OM9: the plan is the context's todo list, and whoever watches is told of it and of each step.
+/// OM9: the plan is the context's todo list, and observers are shown it and each step.
 #[tokio::test]
 async fn om9_the_plan_is_the_todo_list() {
     let model = by_name([
@@ -202,7 +202,7 @@ async fn om9_the_plan_is_the_todo_list() {
     let results: Vec<&str> =
         list.items().iter().filter_map(|item| item.result.as_deref()).collect();
     assert_eq!(results, ["晴", "said step-2.1/react/1"]);
-    // What was done can be read by whoever comes after it.
+    // Later steps can read what was done.
     let reference = "b_task.run:step-1:try-2_001";
     assert_eq!(list.items()[0].references[0].to_string(), reference);
     assert_eq!(list.items()[1].depends_on.len(), 0, "what is done waits for nothing");
@@ -234,7 +234,7 @@ async fn om9_the_plan_is_the_todo_list() {
 }
 
 /// OM9, ET10: the record of a flow holds the calls of its steps, by turns of the whole, so that it can be
-/// done once more from the record alone.
+/// replayed from the record alone.
 #[tokio::test(start_paused = true)]
 async fn om9_a_flow_can_be_replayed() {
     let model = by_name([
@@ -287,7 +287,7 @@ async fn om9_a_step_can_be_one_plan() {
     }
 }
 
-/// OM9: names are the same in any dress; a step that calls somebody who is not there is noted.
+/// OM9: names match in any width and case; a step that names an unknown executor is noted.
 #[tokio::test]
 async fn om9_names_are_read_in_any_dress() {
     let steps = ["［ＣＯＤＥＲ］ one", "[STRASSE] two", "【Nobody】 three", "see [1] four"];
@@ -307,6 +307,6 @@ async fn om9_names_are_read_in_any_dress() {
     }
     assert_eq!(
         notes(&watching),
-        ["step 2 calls \"Nobody\", and nobody has that name; first works on it"]
+        ["step 2 names \"Nobody\", but no executor has that name; first works on it"]
     );
 }

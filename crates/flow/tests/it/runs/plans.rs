@@ -33,8 +33,8 @@ async fn om8_the_plan_is_made_with_the_planning_tool() {
     assert_eq!((calls(&report, Flow::PLAN), calls(&report, Flow::SUMMARY)), (1, 1));
 }
 
-/// OM8: where no plan comes of the model, a general one takes its place; the request in its title is cut
-/// at 50 characters, whatever they are.
+/// OM8: if the model makes no plan, a general one is used; the request in its title is cut at 50
+/// characters, whatever they are.
 #[tokio::test]
 async fn om8_a_general_plan_takes_the_place_of_none() {
     let unreadable = ModelError::new(ModelErrorKind::Response, "no JSON");
@@ -67,7 +67,7 @@ async fn om8_a_general_plan_takes_the_place_of_none() {
     );
 }
 
-/// OM8: a model that cannot be asked is no reason for a general plan: the run can be gone on with.
+/// OM8: a model that cannot be reached is no reason for a general plan: the run can be resumed.
 #[tokio::test]
 async fn om8_without_a_model_there_is_no_plan() {
     let gone = ModelError::new(ModelErrorKind::Unavailable, "gone");
@@ -118,14 +118,16 @@ async fn n11_later_steps_can_be_kept_from_a_step() {
     assert!(seen.contains("2. [→] 三\n") && !seen.contains("not shown"), "{seen}");
 }
 
-/// OM8: a plan of too many steps is none, and is noted as what it is.
+/// OM8: a plan with too many steps is not used, and that is noted.
 #[tokio::test]
 async fn om8_a_plan_may_be_too_long() {
     for (many, note) in [
         (50, None),
         (
             51,
-            Some("the plan has 51 steps, and at most 50 are taken; a general one takes its place"),
+            Some(
+                "the plan has 51 steps, and at most 50 are allowed; a general plan is used instead",
+            ),
         ),
     ] {
         let steps: Vec<String> = (0..many).map(|n| format!("step {n}")).collect();

@@ -1,0 +1,121 @@
+//! A conversation that an agent framework gives whole each time, and what of it is recorded already.
+
+use crate::error::Failure;
+use foldback::core::{Message, SeqNo, TodoId};
+use foldback::{Memory, NewSent, Session};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// How many messages are read from the store at once.
+const PER_READ: usize = 512;
+
+/// How many messages are recorded in one transaction.
+const PER_TRANSACTION: usize = 128;
+
+/// The messages of a todo as a tree: what is edited, rewound or forked begins a branch, and shares what stood before.
+#[derive(Default)]
+pub(crate) struct ConversationTree {
+    nodes: Vec<Node>,
+    by_digest: HashMap<(Option<u32>, blake3::Hash), u32>,
+    /// The branch that was given last, from its beginning.
+    branch: Vec<u32>,
+}
+
+struct Node {
+    recorded: Range<u64>,
+}
+
+/// A message of the framework, and what identifies it: its text without names that change from run to run.
+pub(crate) struct Given {
+    pub(crate) message: Message,
+    pub(crate) identity: String,
+}
+
+impl ConversationTree {
+    /// Reads from the store what was given before.
+    pub(crate) fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Failure> {
+        let mut tree = Self::default();
+        loop {
+            let from = tree.next();
+            let sent = memory.sent(todo, from, PER_READ)?;
+            let is_last = sent.len() < PER_READ;
+            for one in sent {
+                let digest = <[u8; blake3::OUT_LEN]>::try_from(one.tag.as_slice());
+                let digest = digest.unwrap_or_else(|_| *blake3::hash(&one.tag).as_bytes());
+                tree.push(one.parent, one.recorded, digest.into());
+            }
+            if is_last {
+                return Ok(tree);
+            }
+        }
+    }
+
+    /// Shows the conversation that begins with the first `known` messages of the one that was given last and goes on
+    /// with `given`, and records what of it is new. Returns how many messages that were.
+    pub(crate) fn show(
+        &mut self,
+        session: &mut Session,
+        known: usize,
+        given: Vec<Given>,
+    ) -> Result<usize, Failure> {
+        let mut branch = self.branch.get(..known).map(<[u32]>::to_vec).ok_or_else(|| {
+            let had = self.branch.len();
+            Failure::invalid(format!("the last conversation has {had} messages, and not {known}"))
+        })?;
+        let mut digests = given.iter().map(|one| blake3::hash(one.identity.as_bytes()));
+        let mut is_known = 0;
+        for digest in digests.by_ref() {
+            let Some(node) = self.by_digest.get(&(branch.last().copied(), digest)) else { break };
+            branch.push(*node);
+            is_known += 1;
+        }
+        let ranges: Vec<Range<u64>> = branch.iter().filter_map(|n| self.recorded(*n)).collect();
+        if !session.follows(&ranges) {
+            session.follow(&ranges, &[])?;
+        }
+        let mut new: Vec<Given> = given.into_iter().skip(is_known).collect();
+        let count = new.len();
+        self.branch = branch;
+        while !new.is_empty() {
+            let later = new.split_off(new.len().min(PER_TRANSACTION));
+            self.record(session, std::mem::replace(&mut new, later))?;
+        }
+        Ok(count)
+    }
+
+    /// Records these messages, in one transaction, as the next ones of the branch.
+    fn record(&mut self, session: &mut Session, given: Vec<Given>) -> Result<(), Failure> {
+        let (seq, first) = (session.len(), self.next());
+        let mut parent = self.branch.last().copied();
+        let mut digests = Vec::with_capacity(given.len());
+        let mut sent = Vec::with_capacity(given.len());
+        for (n, one) in (first..).zip(given) {
+            let digest = blake3::hash(one.identity.as_bytes());
+            let (tag, messages) = (digest.as_bytes().to_vec(), vec![one.message]);
+            sent.push(NewSent { parent, tag, json: String::new(), messages });
+            digests.push(digest);
+            parent = Some(n);
+        }
+        session.record_sent(SeqNo(seq), first, &sent, &[])?;
+        for (seq, (one, digest)) in (seq..).zip(sent.into_iter().zip(digests)) {
+            let n = self.push(one.parent, seq..seq + 1, digest);
+            self.branch.push(n);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, parent: Option<u32>, recorded: Range<u64>, digest: blake3::Hash) -> u32 {
+        let n = self.next();
+        self.nodes.push(Node { recorded });
+        self.by_digest.entry((parent, digest)).or_insert(n);
+        n
+    }
+
+    fn recorded(&self, n: u32) -> Option<Range<u64>> {
+        self.nodes.get(n as usize).map(|node| node.recorded.clone())
+    }
+
+    fn next(&self) -> u32 {
+        u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
+    }
+}

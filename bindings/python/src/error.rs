@@ -1,0 +1,69 @@
+//! Errors as Python sees them, and work outside the interpreter's lock.
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+create_exception!(foldback, FoldbackError, PyException);
+
+/// What went wrong, and of which kind it is.
+pub(crate) struct Failure {
+    kind: String,
+    message: String,
+}
+
+impl Failure {
+    /// An argument that makes no sense.
+    pub(crate) fn invalid(message: impl Display) -> Self {
+        Self { kind: "invalid_input".to_owned(), message: message.to_string() }
+    }
+
+    /// Something that should be impossible.
+    pub(crate) fn internal(message: impl Display) -> Self {
+        Self { kind: "internal".to_owned(), message: message.to_string() }
+    }
+}
+
+impl From<foldback::Error> for Failure {
+    fn from(error: foldback::Error) -> Self {
+        Self { kind: snake_case(&format!("{:?}", error.kind())), message: error.to_string() }
+    }
+}
+
+/// Runs `work` without the interpreter's lock.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Failure> + Send,
+) -> PyResult<T> {
+    let done = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
+    let done = done.unwrap_or_else(|panic| Err(Failure::internal(panic_text(panic.as_ref()))));
+    done.map_err(|failure| raise(py, &failure))
+}
+
+fn raise(py: Python<'_>, failure: &Failure) -> PyErr {
+    let error = FoldbackError::new_err(failure.message.clone());
+    match error.value(py).setattr("kind", &failure.kind) {
+        Ok(()) => error,
+        Err(error) => error,
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("foldback has a bug: {}", text.unwrap_or("it panicked"))
+}
+
+/// `NotFound` as `not_found`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}

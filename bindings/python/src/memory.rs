@@ -1,0 +1,163 @@
+//! A store of conversations.
+
+use crate::error::{Failure, detached};
+use crate::prompt::Answer;
+use crate::session::Session;
+use foldback::core::{Prices, Reference, TodoId};
+use foldback::{
+    CacheAware, EncryptionKey, Engine, FoldPolicy, Memory as Store, Mode, Options, Redaction,
+    SearchRequest, ViewConfig,
+};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A store of conversations.
+#[pyclass(frozen, module = "foldback._foldback")]
+pub(crate) struct Memory {
+    store: Arc<Store>,
+}
+
+/// A tool as it is declared: its name, its description, the JSON schema of its arguments.
+type Tool = (String, String, String);
+
+/// A hit of a search: the block's id, its header, its score, its first message's number and that of the one after
+/// its last.
+type Hit = (String, String, f32, u64, u64);
+
+#[pymethods]
+impl Memory {
+    #[new]
+    #[pyo3(signature = (
+        folder, policy, prices=None, least_cached=None, engine="sqlite", read_only=false, key=None, redact=false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
+    fn new(
+        py: Python<'_>,
+        folder: Option<PathBuf>,
+        policy: &str,
+        prices: Option<(f64, f64)>,
+        least_cached: Option<u64>,
+        engine: &str,
+        read_only: bool,
+        key: Option<[u8; 32]>,
+        redact: bool,
+    ) -> PyResult<Self> {
+        let store = detached(py, || {
+            let mode = if read_only { Mode::ReadOnly } else { Mode::ReadWrite };
+            let options = Options::default()
+                .with_view(view(policy, prices, least_cached)?)
+                .with_engine(engine_named(engine)?)
+                .with_mode(mode)
+                .with_encryption(key.map(EncryptionKey::new))
+                .with_redaction(redact.then(Redaction::default));
+            Ok(match folder {
+                Some(folder) => Store::open(&folder, options)?,
+                None => Store::in_memory(options)?,
+            })
+        })?;
+        Ok(Self { store: Arc::new(store) })
+    }
+
+    /// The conversation of this name, which is begun where there is none.
+    fn session(&self, py: Python<'_>, name: &str) -> PyResult<Session> {
+        detached(py, || Session::open(&self.store, &TodoId::from_foreign(name)))
+    }
+
+    /// The names of the conversations behind this one, in their order.
+    fn names(&self, py: Python<'_>, after: Option<&str>, most: usize) -> PyResult<Vec<String>> {
+        detached(py, || {
+            let after = after.map(TodoId::from_foreign);
+            let names = self.store.todos(after.as_ref(), most)?;
+            Ok(names.iter().map(ToString::to_string).collect())
+        })
+    }
+
+    /// The messages of a conversation, as JSON.
+    fn messages(&self, py: Python<'_>, name: &str, from: u64, to: u64) -> PyResult<Vec<String>> {
+        detached(py, || {
+            let todo = TodoId::from_foreign(name);
+            let to = to.min(self.store.len(&todo)?);
+            let messages = self.store.messages(&todo, from.min(to)..to)?;
+            Ok(messages.iter().map(|message| message.json().to_owned()).collect())
+        })
+    }
+
+    /// The blocks of a conversation that answer a question best.
+    fn search(&self, py: Python<'_>, name: &str, query: &str, k: usize) -> PyResult<Vec<Hit>> {
+        detached(py, || {
+            let request = SearchRequest::new(query).k(k);
+            let answer = self.store.search(&TodoId::from_foreign(name), &request)?;
+            let hit = |hit: foldback::Hit| {
+                let range = hit.block.range;
+                let end = range.last().0 + 1;
+                let header = hit.block.header;
+                (header.block_id.to_string(), header.core_semantic, hit.score, range.first().0, end)
+            };
+            Ok(answer.hits.into_iter().map(hit).collect())
+        })
+    }
+
+    /// Answers a call of a memory tool for a caller who sees nothing of the conversation.
+    fn call(&self, py: Python<'_>, name: &str, tool: &str, arguments: &str) -> PyResult<Answer> {
+        let todo = TodoId::from_foreign(name);
+        detached(py, || Ok(self.store.recall(&todo, tool, arguments)?.into()))
+    }
+
+    /// The memory tools as they are declared to a model under the policy `strict`.
+    #[staticmethod]
+    fn tools() -> Vec<Tool> {
+        let reading = foldback::MemoryTool::all().into_iter().filter(|tool| !tool.writes);
+        reading.map(|tool| (tool.name.into(), tool.description.into(), tool.parameters)).collect()
+    }
+
+    /// The bytes of a stored part of a conversation.
+    fn payload(&self, py: Python<'_>, name: &str, reference: &str) -> PyResult<Vec<u8>> {
+        detached(py, || {
+            let todo = TodoId::from_foreign(name);
+            let reference = Reference::parse_in(&todo, reference).map_err(Failure::invalid)?;
+            let mut bytes = Vec::new();
+            self.store.references().write(&todo, &reference, &mut bytes)?;
+            Ok(bytes)
+        })
+    }
+
+    /// Removes a conversation for good.
+    fn forget(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        detached(py, || Ok(self.store.maintenance().forget(&TodoId::from_foreign(name))?))
+    }
+}
+
+/// How conversations are shown under a policy of this name; prices are those of a token that is read from the
+/// provider's cache and of one that is written there, where an ordinary one costs 1.
+fn view(
+    policy: &str,
+    prices: Option<(f64, f64)>,
+    least_cached: Option<u64>,
+) -> Result<ViewConfig, Failure> {
+    let mut settings = CacheAware::default();
+    if let Some(tokens) = least_cached {
+        settings = settings.with_least_cached(tokens);
+    }
+    if let Some((read, write)) = prices {
+        let prices = Prices { read, write, plain: 1.0 };
+        settings = settings.with_prices(prices).map_err(Failure::invalid)?;
+    }
+    let policy = match policy {
+        "auto" => FoldPolicy::auto(settings),
+        "strict" => FoldPolicy::Strict,
+        "cache-aware" => FoldPolicy::CacheAware(settings),
+        other => {
+            let known = "\"auto\", \"strict\" or \"cache-aware\"";
+            return Err(Failure::invalid(format!("the policy is {known}, and not {other:?}")));
+        }
+    };
+    Ok(ViewConfig::default().with_fold_policy(policy))
+}
+
+fn engine_named(name: &str) -> Result<Engine, Failure> {
+    Engine::ALL.into_iter().find(|engine| engine.to_string() == name).ok_or_else(|| {
+        let known: Vec<String> = Engine::ALL.iter().map(ToString::to_string).collect();
+        Failure::invalid(format!("the engine is one of {}, and not {name:?}", known.join(", ")))
+    })
+}

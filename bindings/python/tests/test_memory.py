@@ -1,0 +1,168 @@
+"""PY1 and PY5: the package by itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import foldback
+from foldback import FoldbackError, Memory
+
+
+def talk(session: foldback.Session, turns: int) -> None:
+    for turn in range(turns):
+        session.record({"role": "user", "content": f"What is the code of room {turn}?"})
+        session.record({"role": "assistant", "content": f"Room {turn} opens with K{turn * 7919 % 100003:06d}."})
+
+
+def test_py5_a_prompt_stays_small_and_everything_comes_back(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "store", policy="strict")
+    session = memory.session("rooms")
+    talk(session, 60)
+    assert len(session) == 120 and session.blocks > 10
+    prompt = session.prompt()
+    assert len(prompt["messages"]) < 20
+    assert [tool["function"]["name"] for tool in prompt["tools"]] == ["search_block", "list_blocks", "load"]
+    assert session.tools() == prompt["tools"] == Memory.tools()
+    found = session.call("search_block", {"query": "code of room 7"})
+    assert "K055433" in found.text and found.references and not found.is_error
+
+
+def test_py5_both_apis_take_what_a_prompt_says(tmp_path: Path) -> None:
+    session = Memory(policy="strict").session("weather")
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "东京"}'}}
+    session.record_all(
+        [
+            {"role": "system", "content": "Answer briefly."},
+            {"role": "user", "content": "东京天气？"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "小雨"},
+        ]
+    )
+    openai, anthropic = session.prompt(), session.prompt("anthropic")
+    assert [m["role"] for m in openai["messages"]] == ["system", "user", "assistant", "tool"]
+    assert anthropic["system"][0]["text"] == "Answer briefly."
+    assert anthropic["messages"][1]["content"][0]["input"] == {"city": "东京"}
+    assert anthropic["messages"][2]["content"][0]["type"] == "tool_result"
+
+
+def test_py5_anthropic_messages_are_recorded_as_they_are_said() -> None:
+    session = Memory().session("x")
+    use = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}}
+    session.record({"role": "user", "content": "Add."}, format="anthropic")
+    session.record({"role": "assistant", "content": [use]}, format="anthropic")
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "2"}
+    session.record({"role": "user", "content": [result]}, format="anthropic")
+    assert session.prompt("anthropic")["messages"][1]["content"] == [use]
+
+
+def test_py5_a_store_outlives_its_process(tmp_path: Path) -> None:
+    talk(Memory(tmp_path).session("rooms"), 5)
+    memory = Memory(tmp_path, read_only=True)
+    assert list(memory.sessions()) == ["rooms"]
+    messages = list(memory.messages("rooms"))
+    assert len(messages) == 10 and messages[1]["content"].startswith("Room 0")
+    with pytest.raises(FoldbackError) as refused:
+        memory.session("another").record({"role": "user", "content": "no"})
+    assert refused.value.kind == "read_only"
+
+
+def test_py5_stored_parts_come_back_byte_for_byte() -> None:
+    memory = Memory()
+    session = memory.session("log")
+    log = "\n".join(f"{line} 服务 {line * line}" for line in range(2000))
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    session.record_all(
+        [
+            {"role": "user", "content": "Read the log."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": log},
+        ]
+    )
+    assert list(memory.messages("log"))[2]["content"] == log
+    (reference,) = re.findall(r"store://[\w-]+", str(session.prompt("openai", 1_000)["messages"]))
+    assert memory.payload("log", reference).decode() == log
+    memory.forget("log")
+    assert list(memory.sessions()) == []
+
+
+@pytest.mark.parametrize(
+    ("attempt", "kind", "words"),
+    [
+        (lambda m: m.session("x").record({"content": "no role"}), "invalid_input", "role"),
+        (lambda m: m.session("x").record({"role": "user", "content": 7}), "invalid_input", "content"),
+        (lambda m: m.session("x").prompt("xml"), "invalid_input", "xml"),
+        (lambda m: m.session("x").pin(3), "not_found", "3"),
+        (lambda m: m.search("nowhere", "x"), "not_found", "nowhere"),
+        (lambda m: m.payload("nowhere", "store://1-k4qd"), "not_found", "nowhere"),
+        (lambda m: m.payload("nowhere", "store://1"), "invalid_input", "store://<n>-<check>"),
+        (lambda m: Memory(engine="paper"), "invalid_input", "paper"),
+        (lambda m: Memory(prices=(-1.0, 1.0)), "invalid_input", "price"),
+        (lambda m: Memory("/proc/no/such/folder"), "io", "/proc"),
+    ],
+)
+def test_py1_errors_name_what_was_wrong(attempt: object, kind: str, words: str) -> None:
+    with pytest.raises(FoldbackError) as refused:
+        attempt(Memory())  # type: ignore[operator]
+    assert refused.value.kind == kind and words in str(refused.value), str(refused.value)
+
+
+def test_py1_half_a_surrogate_pair_is_replaced_and_the_rest_is_kept() -> None:
+    memory = Memory()
+    memory.session("x").record({"role": "user", "content": "a\ud800b"})
+    assert list(memory.messages("x"))[0]["content"] == "a?b"
+
+
+def test_py1_the_interpreter_runs_on_while_the_store_works(tmp_path: Path) -> None:
+    memory = Memory(tmp_path)
+    session = memory.session("big")
+    text = " ".join(f"word{n}" for n in range(400_000))
+    turns, done = 0, threading.Event()
+
+    def record() -> None:
+        session.record({"role": "user", "content": text})
+        done.set()
+
+    worker = threading.Thread(target=record)
+    worker.start()
+    while not done.is_set():
+        turns += 1
+        time.sleep(0)
+    worker.join()
+    # With the lock held, this thread would get no turn before the message is recorded.
+    assert turns > 10
+
+
+def test_py1_a_key_opens_what_it_closed(tmp_path: Path) -> None:
+    key = bytes(range(32))
+    talk(Memory(tmp_path, key=key).session("x"), 2)
+    assert len(list(Memory(tmp_path, key=key).messages("x"))) == 4
+    with pytest.raises(FoldbackError) as refused:
+        Memory(tmp_path)
+    assert refused.value.kind == "key"
+
+
+def test_py1_the_stubs_name_what_the_module_has() -> None:
+    from foldback import _foldback
+
+    stub = (Path(foldback.__file__).parent / "_foldback.pyi").read_text()
+    for kind in (_foldback.Memory, _foldback.Session, _foldback.Prompt, _foldback.Answer):
+        for name in vars(kind):
+            if not name.startswith("_"):
+                assert f"{name}(" in stub or f"{name}:" in stub, f"{kind.__name__}.{name}"
+
+
+def test_py5_what_json_an_sdk_gives_is_taken() -> None:
+    class Message:
+        def model_dump(self, *, exclude_none: bool = False) -> dict[str, object]:
+            assert exclude_none
+            return {"role": "assistant", "content": "Here."}
+
+    memory = Memory()
+    memory.session("x").record(Message())
+    assert json.dumps(list(memory.messages("x"))[0]).count("Here.") == 1
