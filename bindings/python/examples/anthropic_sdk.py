@@ -1,4 +1,4 @@
-"""An agent with Anthropic's SDK and a memory: a loop of forty lines.
+"""An agent with Anthropic's SDK and a memory: a loop of twenty lines.
 
     ANTHROPIC_API_KEY=... python examples/anthropic_sdk.py "Which of my files is about ports?"
 

@@ -1,4 +1,4 @@
-"""An agent with OpenAI's SDK and a memory: a loop of forty lines.
+"""An agent with OpenAI's SDK and a memory: a loop of twenty lines.
 
     OPENAI_API_KEY=... python examples/openai_sdk.py "Which of my files is about ports?"
 

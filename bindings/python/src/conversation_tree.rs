@@ -51,13 +51,26 @@ impl ConversationTree {
     }
 
     /// Shows the conversation that begins with the first `known` messages of the one that was given last and goes on
-    /// with `given`, and records what of it is new. Returns how many messages that were.
+    /// with `given`, and records what of it is new. After an error it has no last conversation.
     pub(crate) fn show(
         &mut self,
         session: &mut Session,
         known: usize,
         given: Vec<Given>,
-    ) -> Result<usize, Failure> {
+    ) -> Result<(), Failure> {
+        let shown = self.show_all(session, known, given);
+        if shown.is_err() {
+            self.branch.clear();
+        }
+        shown
+    }
+
+    fn show_all(
+        &mut self,
+        session: &mut Session,
+        known: usize,
+        given: Vec<Given>,
+    ) -> Result<(), Failure> {
         let mut branch = self.branch.get(..known).map(<[u32]>::to_vec).ok_or_else(|| {
             let had = self.branch.len();
             Failure::invalid(format!("the last conversation has {had} messages, and not {known}"))
@@ -74,13 +87,12 @@ impl ConversationTree {
             session.follow(&ranges, &[])?;
         }
         let mut new: Vec<Given> = given.into_iter().skip(is_known).collect();
-        let count = new.len();
         self.branch = branch;
         while !new.is_empty() {
             let later = new.split_off(new.len().min(PER_TRANSACTION));
             self.record(session, std::mem::replace(&mut new, later))?;
         }
-        Ok(count)
+        Ok(())
     }
 
     /// Records these messages, in one transaction, as the next ones of the branch.

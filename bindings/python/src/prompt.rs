@@ -16,8 +16,6 @@ pub(crate) struct Prompt {
     tokens: usize,
     /// How many messages at the end change from call to call.
     volatile: usize,
-    /// Indexes into `messages`: behind these a cache mark is worth setting.
-    cache_marks: Vec<usize>,
     /// How often the part that does not change from call to call has moved.
     moves: u64,
     /// What did not fit into the budget, in sentences.
@@ -34,7 +32,6 @@ impl Prompt {
             tools: tools.map(|tool| (tool.name, tool.description, tool.parameters)).collect(),
             tokens: prompt.tokens,
             volatile: prompt.volatile,
-            cache_marks: prompt.cache_marks,
             moves,
             unfit: prompt.unfit,
         }

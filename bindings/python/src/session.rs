@@ -79,14 +79,8 @@ impl Session {
     }
 
     /// Shows the conversation that begins with the first `known` messages of the one that was given last and goes on
-    /// with these messages of chat-completions, and records what of it is new. Each comes with what identifies it. Returns how
-    /// many were new.
-    fn sync(
-        &self,
-        py: Python<'_>,
-        known: usize,
-        messages: Vec<(String, String)>,
-    ) -> PyResult<usize> {
+    /// with these messages of chat-completions, and records what of it is new. Each comes with what identifies it.
+    fn sync(&self, py: Python<'_>, known: usize, messages: Vec<(String, String)>) -> PyResult<()> {
         self.with(py, |open| {
             let mut given = Vec::with_capacity(messages.len());
             for (json, identity) in messages {

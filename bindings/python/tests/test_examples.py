@@ -20,7 +20,7 @@ EXAMPLES = PACKAGE / "examples"
 
 
 class Server(ThreadingHTTPServer):
-    """A provider that reads five files, asks the memory, and answers."""
+    """A provider that reads eight files, asks the memory, and answers."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -110,11 +110,14 @@ def test_py5_an_agent_with_an_sdk_has_a_memory(sdk: str, suffix: str, server: Se
 @pytest.mark.parametrize("name", ["own_graph", "deepagents_savings"])
 def test_py4_the_examples_without_a_provider_run(name: str) -> None:
     pytest.importorskip("deepagents")
-    arguments = ["20"] if name == "deepagents_savings" else []
+    arguments, expected = {
+        "own_graph": ([], "The code is found again: True"),
+        "deepagents_savings": (["20"], "foldback strict"),
+    }[name]
     command = [sys.executable, f"{name}.py", *arguments]
     done = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "The code is found again: True" in done.stdout or "foldback strict" in done.stdout, done.stdout
+    assert expected in done.stdout, done.stdout
 
 
 def test_py5_the_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,17 @@ def test_py5_a_store_outlives_its_process(tmp_path: Path) -> None:
     assert refused.value.kind == "read_only"
 
 
+def test_py5_a_store_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    memory = Memory("store")
+    monkeypatch.chdir(tmp_path / "other")
+    talk(memory.session("rooms"), 40)
+    memory.search("rooms", "the code of room 7")
+    del memory
+    assert list((tmp_path / "other").iterdir()) == []
+
+
 def test_py5_stored_parts_come_back_byte_for_byte() -> None:
     memory = Memory()
     session = memory.session("log")

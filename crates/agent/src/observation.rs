@@ -117,16 +117,16 @@ pub(crate) fn of_unreadable_answer(why: &str) -> String {
 }
 
 /// Said of a block in a place where it might be a quotation.
-pub(crate) const MISPLACED_BLOCK: &str = "No call of your <execute_tools> block was run: it stands behind other words on its line, in a code \
-     fence or indented, as a quotation would. Begin a line with it, outside of code, or answer without one.";
+pub(crate) const MISPLACED_BLOCK: &str = "No call of your <execute_tools> block was run: it follows other words on its line, or is in a code \
+     fence or indented, like a quotation. Begin a line with it, outside of code, or answer without one.";
 
 /// Said of a block in a run whose calls are tool calls of the chat API.
-pub(crate) const BLOCK_NOT_READ: &str = "[No call of your <execute_tools> block was made: here tools are called by tool calls of the chat API. \
-     Call them so, or answer in words; a block that you quote belongs into a code fence.]";
+pub(crate) const BLOCK_NOT_READ: &str = "[No call of your <execute_tools> block was made: here tools are called with tool calls of the chat API. \
+     Use those, or answer in words; put a block that you quote into a code fence.]";
 
 /// Said of a block beside tool calls.
-pub(crate) const BLOCK_BESIDE_CALLS: &str = "[Your last message had tool calls and an <execute_tools> block. The tool calls were run, the block was \
-     not: write it again in a message of its own, if it is still needed.]";
+pub(crate) const BLOCK_BESIDE_CALLS: &str = "[Your last message had tool calls and an <execute_tools> block. The tool calls were run, but the block \
+     was not: write it again in a message of its own, if it is still needed.]";
 
 /// Replaces an empty result: chat APIs accept no empty message.
 pub(crate) const NOTHING: &str = "(done; the tool answered nothing)";
@@ -136,8 +136,8 @@ pub(crate) const EMPTY_ANSWER: &str =
     "[Your last message was empty. Call a tool, or answer the request in words.]";
 
 /// Said of an answer that was cut off before it was usable.
-pub(crate) const CUT_OFF: &str = "[Your last message reached the greatest length of an answer and was cut off there. \
-     Go on from where it ends, or write less at once.]";
+pub(crate) const CUT_OFF: &str = "[Your last message reached the maximum length of an answer and was cut off there. \
+     Continue where it ends, or write less at a time.]";
 
 /// Said of an answer in words when a call was required.
 pub(crate) const CALL_REQUIRED: &str =
@@ -148,6 +148,6 @@ pub(crate) const NOT_ALLOWED: &str =
     "this tool may not be called now; answer in words, or call one that you may call.";
 
 /// Said when the same text and calls are repeated again and again.
-pub(crate) const STUCK: &str = "[You repeat yourself: you have said and called exactly this before, more than once, and it brought you \
-     no further. Change your strategy: look at what the results say, try another way, or tell what keeps \
-     you from going on.]";
+pub(crate) const STUCK: &str = "[You repeat yourself: you have said and called exactly this before, more than once, without \
+     progress. Change your strategy: look at what the results say, try another way, or say what keeps you \
+     from continuing.]";

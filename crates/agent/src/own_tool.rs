@@ -25,7 +25,8 @@ pub(crate) fn context_of<'a>(
     call: &'a CallContext,
     tool: &str,
 ) -> Result<&'a ContextHandle, ToolError> {
-    let nowhere =
-        || ToolError::permanent(format!("{tool} works for an agent, and no agent makes this call"));
+    let nowhere = || {
+        ToolError::permanent(format!("{tool} works only in an agent, and no agent makes this call"))
+    };
     call.context.as_ref().ok_or_else(nowhere)
 }

@@ -93,8 +93,8 @@ impl AskPerson {
     async fn ask(&self, arguments: &str, call: &CallContext) -> Result<ToolOutput, ToolError> {
         let Arguments { question, options } = read(arguments)?;
         let Some(person) = &self.person else {
-            let message = "there is nobody to be asked; decide by what you know, and say in your answer what \
-                           you took for granted";
+            let message = "there is nobody to ask; decide by what you know, and say in your answer what you \
+                           assumed";
             return Err(ToolError::permanent(message));
         };
         let todo = call.context.as_ref().map(|context| context.todo().clone());
@@ -104,17 +104,17 @@ impl AskPerson {
             tokio::time::timeout(self.timeout, person.ask(&question)).await
         };
         let Some(answer) = call.cancelled.run_until_cancelled(asked).await else {
-            return Err(ToolError::permanent("the question was taken back"));
+            return Err(ToolError::permanent("the question was withdrawn"));
         };
         match answer {
             Ok(Some(answer)) => Ok(ToolOutput::text(answer)),
             Ok(None) => Err(ToolError::permanent(
-                "the person gives no answer; decide by what you know, and say in your answer what you took \
-                 for granted",
+                "the person gave no answer; decide by what you know, and say in your answer what you \
+                 assumed",
             )),
             Err(_) => Err(ToolError::permanent(format!(
                 "the person did not answer within {:?}; decide by what you know, and say in your answer \
-                 what you took for granted",
+                 what you assumed",
                 self.timeout
             ))),
         }

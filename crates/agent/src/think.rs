@@ -54,7 +54,7 @@ fn reflected(reflection: &Reflection) -> Result<String, ToolError> {
             Ok("Enough is known: answer the request, and say what is not certain.".to_owned())
         }
         (false, []) if gap.is_empty() => Err(ToolError::arguments(
-            "is_sufficient is false, and nothing is said to be missing: give knowledge_gap, follow_up or \
+            "is_sufficient is false, but nothing is named as missing: give knowledge_gap, follow_up or \
              both, or answer the request",
         )),
         (false, []) => {

@@ -137,7 +137,7 @@ impl Fault {
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Damaged("its file is cut short".to_owned()),
+            io::ErrorKind::UnexpectedEof => Self::Damaged("its file is truncated".to_owned()),
             _ => Self::Io(error),
         }
     }

@@ -17,7 +17,7 @@ impl TodoId {
     /// Checks `id` and takes it unchanged.
     ///
     /// # Errors
-    /// When it is empty, too long, made of dots alone, or has any other character.
+    /// When it is empty, too long, consists only of dots, or has any other character.
     pub fn new(id: &str) -> Result<Self, IdError> {
         let wrong = |why| Err(IdError { what: "todo id", id: shorten(id), why });
         if id.is_empty() {
@@ -27,10 +27,10 @@ impl TodoId {
             return wrong("it is longer than 128 characters");
         }
         if !id.bytes().all(is_todo_byte) {
-            return wrong("it may hold A-Z, a-z, 0-9 and . _ : - only");
+            return wrong("it may contain only A-Z, a-z, 0-9 and . _ : -");
         }
         if id.bytes().all(|b| b == b'.') {
-            return wrong("it is made of dots alone");
+            return wrong("it consists only of dots");
         }
         Ok(Self(id.into()))
     }

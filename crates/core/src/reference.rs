@@ -123,7 +123,7 @@ impl From<BlockId> for Reference {
 /// A text that names neither a block nor a payload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no reference: a block is named like b_<todo>_<nnn>, a stored part like store://<n>-<check>"
+    "{0:?} is not a reference: a block looks like b_<todo>_<nnn>, a stored part like store://<n>-<check>"
 )]
 pub struct ReferenceError(String);
 

@@ -113,7 +113,7 @@ impl Nodes<'_> {
         let mut outcome = self.run.run_steps(&self.executor, turn, &name, &plan).await?;
         Ok(match outcome.results.remove(&step) {
             Some(StepResult::Success { data }) => serde_json::from_str(&data.text)
-                .map_err(|error| format!("what the search brought cannot be read: {error}")),
+                .map_err(|error| format!("the result of the search cannot be read: {error}")),
             Some(StepResult::Error { failure }) if failure.kind == FailureKind::Cancelled => {
                 return Err(Trouble::Over(Stop::Cancelled));
             }

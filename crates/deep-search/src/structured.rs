@@ -36,7 +36,7 @@ where
 
 /// The error for an answer that does not have the shape that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer is no {shape}: {why}; expected one JSON object like {example}")]
+#[error("the answer is not a {shape}: {why}; expected one JSON object like {example}")]
 pub struct ShapeError {
     /// The name of the shape.
     pub shape: &'static str,
@@ -81,7 +81,7 @@ pub(crate) trait Shape: DeserializeOwned {
         match (last, first_error) {
             (Some(value), _) => value.check().map(|()| value).map_err(error),
             (None, Some(e)) => Err(error(e.to_string())),
-            (None, None) => Err(error("it holds no JSON object".to_owned())),
+            (None, None) => Err(error("it contains no JSON object".to_owned())),
         }
     }
 }
@@ -96,7 +96,7 @@ impl Shape for SearchQueryList {
 
     fn check(&self) -> Result<(), String> {
         let has_one = self.query.iter().any(|query| !query.trim().is_empty());
-        has_one.then_some(()).ok_or_else(|| "`query` holds no query".to_owned())
+        has_one.then_some(()).ok_or_else(|| "`query` contains no query".to_owned())
     }
 }
 

@@ -77,17 +77,17 @@ pub fn text(html: &str, end: Instant) -> Result<String, HtmlError> {
         html2text::config::plain().no_table_borders().no_link_wrapping().allow_width_overflow();
     let page = config.parse_html(Until { end, bytes: html.as_bytes() })?;
     let Some(columns) = indentation(&page) else {
-        return Err(HtmlError(format!("its elements lie more than {DEPTH} deep in each other")));
+        return Err(HtmlError(format!("its elements are nested more than {DEPTH} levels deep")));
     };
     if columns > WIDTH / 2 && html.len().saturating_mul(columns) > SET_IN {
-        return Err(HtmlError("its lists and quotations lie too deep in each other".to_owned()));
+        return Err(HtmlError("its lists and quotations are nested too deeply".to_owned()));
     }
     let mut text = config.render_to_string(config.dom_to_render_tree(&page)?, WIDTH)?;
     let most = html.len().max(HEAD) * LONGER;
     if text.len() > most {
         // Nested lists are indented so far that little else is left.
         text.truncate(text.floor_char_boundary(most));
-        text.push_str("\n[the page is longer than can be told]");
+        text.push_str("\n[the rest of the page is cut off]");
     }
     Ok(text)
 }
@@ -137,7 +137,7 @@ struct Until<'a> {
 impl Read for Until<'_> {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Error> {
         if Instant::now() >= self.end {
-            return Err(Error::new(ErrorKind::TimedOut, "it takes too long to understand"));
+            return Err(Error::new(ErrorKind::TimedOut, "it takes too long to parse"));
         }
         self.bytes.read(into)
     }
@@ -166,7 +166,7 @@ mod tests {
         for tag in ["<div>", "<b>", "<ul><li>", "<table><tr><td>"] {
             let deep = format!("{}雨", tag.repeat(1_000));
             let why = page(&deep, time).unwrap_err();
-            assert!(why.contains("lie more than 512 deep"), "{tag}: {why}");
+            assert!(why.contains("nested more than 512 levels deep"), "{tag}: {why}");
         }
         assert_eq!(page(&format!("{}雨", "<div>".repeat(400)), time).unwrap().trim(), "雨");
         // Adjacent elements, and elements that are never closed.
@@ -175,21 +175,21 @@ mod tests {
         let lists = format!("{}{}", "<ul><li>".repeat(45), "雨 ".repeat(10_000));
         let told = page(&lists, time).unwrap();
         assert!(told.len() < lists.len() * 5, "{}", told.len());
-        assert!(told.ends_with("[the page is longer than can be told]"));
+        assert!(told.ends_with("[the rest of the page is cut off]"));
         // Content that would be indented further than it is long, again and again.
         let numbered = "<ol start=-2000000000><li>";
         let why = page(&format!("{}{}", numbered.repeat(20), "雨 ".repeat(50_000)), time);
-        assert!(why.unwrap_err().contains("lists and quotations lie too deep"));
+        assert!(why.unwrap_err().contains("lists and quotations are nested too deeply"));
         for tag in ["<blockquote>", "<ul><li>", "<ol><li>"] {
             let set_in = format!("{}{}", tag.repeat(200), "雨 ".repeat(50_000));
             let why = page(&set_in, time).unwrap_err();
-            assert!(why.contains("lists and quotations lie too deep"), "{tag}: {why}");
+            assert!(why.contains("lists and quotations are nested too deeply"), "{tag}: {why}");
             let few = format!("{}{}", tag.repeat(20), "雨 ".repeat(50_000));
             let told = page(&few, time).unwrap();
             assert!(told.matches('雨').count() > 10_000, "{tag}: {}", told.len());
         }
         let why = page("<p>雨", Duration::ZERO).unwrap_err();
-        assert!(why.contains("it takes too long to understand"), "{why}");
+        assert!(why.contains("it takes too long to parse"), "{why}");
     }
 
     /// S13: a list that begins at the largest number reads like one that begins at 1.

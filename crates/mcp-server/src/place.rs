@@ -103,8 +103,8 @@ impl Place {
         }
         let named: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
         Ok(Err(format!(
-            "No conversation of the store was had in {}. The person can start the server with --todo ID, \
-             which names one, or import one that was had there.",
+            "The store has no conversation from {}. The user can start the server with --todo ID to \
+             choose one, or import one from there.",
             named.join(", ")
         )))
     }
@@ -146,8 +146,8 @@ impl Roots {
         let capabilities = context.client_capabilities();
         if capabilities.is_none_or(|capabilities| capabilities.roots.is_none()) {
             return Place::Nowhere(
-                "The client names no folder that it works in, so that it is not known which conversation \
-                 is meant. The person can start the server with --todo ID or --folder DIR."
+                "The client does not say which folder it works in, so the conversation is not known. \
+                 The user can start the server with --todo ID or --folder DIR."
                     .to_owned(),
             );
         }
@@ -201,7 +201,7 @@ fn folders<'a>(uris: impl Iterator<Item = &'a str>) -> Place {
     if folders.iter().any(|folder| folder.as_path() != Path::new("/")) {
         return Place::Folders(folders);
     }
-    let what = "The client works in no folder of this machine, so that it is not known which conversation \
-                is meant. The person can start the server with --todo ID or --folder DIR.";
+    let what = "The client's folder is not on this machine, so the conversation is not known. The \
+                user can start the server with --todo ID or --folder DIR.";
     Place::Nowhere(what.to_owned())
 }

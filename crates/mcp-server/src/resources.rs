@@ -37,7 +37,8 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 pub(crate) fn after(cursor: Option<&str>) -> Result<u32, ErrorData> {
     let Some(cursor) = cursor else { return Ok(0) };
     cursor.parse().map_err(|_| {
-        let what = format!("{cursor:?} is no cursor of this list; one that it gave was expected");
+        let what =
+            format!("{cursor:?} is not a cursor of this list; expected one that it returned");
         ErrorData::invalid_params(what, None)
     })
 }
@@ -73,7 +74,7 @@ pub(crate) fn list(
 pub(crate) fn call(uri: &str) -> Result<String, ErrorData> {
     let Some((reference, lines)) = uri::read(uri) else {
         let what =
-            format!("{uri:?} is no address here; {} or {} was expected", uri::BLOCK, uri::PAYLOAD);
+            format!("{uri:?} is not a valid address; expected {} or {}", uri::BLOCK, uri::PAYLOAD);
         return Err(ErrorData::resource_not_found(what, None));
     };
     let name = reference.to_string();

@@ -22,7 +22,8 @@ pub(crate) fn answer(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let bytes = text.len() + structured.as_ref().map_or(0, String::len);
     if bytes > LARGEST {
         return Err(ToolError::permanent(format!(
-            "the tool answers {} bytes, and {} are taken; ask it for less, or for a part",
+            "the tool's answer has {} bytes, and at most {} are accepted; ask for less, or \
+             for a part",
             thousands(bytes as u64),
             thousands(LARGEST as u64)
         )));
@@ -43,7 +44,7 @@ pub(crate) fn answer(result: CallToolResult) -> Result<ToolOutput, ToolError> {
 const LARGEST: usize = 4 << 20;
 
 /// A part of a kind that a later version of the protocol added.
-const UNKNOWN: &str = "[a part of a kind that is not known here: not shown]";
+const UNKNOWN: &str = "[a part of an unknown type: not shown]";
 
 /// Returns a part of an answer as text.
 fn told(part: &ContentBlock) -> String {

@@ -161,12 +161,11 @@ impl Inner {
             Ok(CallToolResponse::Complete(result)) => Ok(result),
             Ok(CallToolResponse::InputRequired(_)) => Err(McpError::Refused {
                 server: server(),
-                message: "it asks for more, which nobody here answers".to_owned(),
+                message: "it asked for further input, which is not supported".to_owned(),
             }),
             Ok(_) => Err(McpError::Refused {
                 server: server(),
-                message: "it answers with a task to be asked for later, which is not done here"
-                    .to_owned(),
+                message: "it answered with a task to poll, which is not supported".to_owned(),
             }),
             Err(ServiceError::TransportClosed) => {
                 let reason = connection.farewell().await;

@@ -258,7 +258,7 @@ fn handshake(error: &ClientInitializeError) -> String {
         ClientInitializeError::ConnectionClosed(_) => "it ended without a handshake".to_owned(),
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_) => {
-            "it answers with something else than a handshake".to_owned()
+            "it answered with something other than a handshake".to_owned()
         }
         other => other.to_string(),
     };

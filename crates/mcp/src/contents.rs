@@ -22,7 +22,7 @@ pub(crate) async fn with_contents(
         arguments.values_mut().try_for_each(|value| fill(value, &*handing, &mut left))?;
         Ok(arguments)
     };
-    let broke = |_| ToolError::permanent("what is stored could not be read; do it another way");
+    let broke = |_| ToolError::permanent("the stored content could not be read; try another way");
     tokio::task::spawn_blocking(work).await.map_err(broke)?
 }
 
@@ -41,7 +41,10 @@ fn fill(value: &mut Value, handing: &dyn HandOver, left: &mut u64) -> Result<(),
             let bytes = handed_bytes(handing, text, *left)?;
             *left = left.saturating_sub(bytes.len() as u64);
             *text = String::from_utf8(bytes).map_err(|_| {
-                ToolError::arguments(format!("{} is binary, and this tool takes text", text.trim()))
+                ToolError::arguments(format!(
+                    "{} is binary, and this tool accepts only text",
+                    text.trim()
+                ))
             })?;
             Ok(())
         }

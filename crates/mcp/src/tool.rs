@@ -37,13 +37,13 @@ impl Tool for McpTool {
     fn call<'a>(&'a self, arguments: &'a str, context: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move {
             let arguments = serde_json::from_str(arguments).map_err(|error| {
-                ToolError::arguments(format!("the arguments are no JSON object: {error}"))
+                ToolError::arguments(format!("the arguments are not a JSON object: {error}"))
             })?;
             let arguments = with_contents(arguments, context).await?;
             tokio::select! {
                 biased;
                 () = context.cancelled.cancelled() => {
-                    Err(ToolError::permanent("the call was cancelled, and the server told so"))
+                    Err(ToolError::permanent("the call was cancelled, and the server was notified"))
                 }
                 result = self.server.call(&self.own_name, arguments) => match result {
                     Ok(result) => answer(result),
@@ -61,10 +61,10 @@ const MARGIN: Duration = Duration::from_secs(5);
 fn failed(error: &McpError) -> ToolError {
     match error {
         McpError::Ended { .. } => ToolError::transient(format!(
-            "{error}. Whether the call was done is not known; see before you make it again"
+            "{error}. It is not known whether the call was carried out; check before you repeat it"
         )),
         McpError::Timeout { .. } => ToolError::transient(format!(
-            "{error}, and was told to stop. Whether the call was done is not known"
+            "{error}, and was asked to stop. It is not known whether the call was carried out"
         )),
         McpError::Start { .. } => ToolError::transient(error.to_string()),
         McpError::Config(_) | McpError::Refused { .. } => ToolError::permanent(error.to_string()),

@@ -76,8 +76,8 @@ pub enum BindError {
     },
     /// With the referenced values inserted, the arguments are too large.
     #[error(
-        "with what their references bring, the arguments are over {limit} bytes, and no more are \
-         handed on; refer to a part, or let a step before make it shorter"
+        "with the values of their references, the arguments exceed the limit of {limit} bytes; refer \
+         to a part, or let an earlier step shorten the value"
     )]
     TooLarge {
         /// The bound, in bytes of JSON.

@@ -43,8 +43,10 @@ pub fn lower_calls(calls: &[ToolCall]) -> NativeCalls {
         let label = Form::Native.label(id);
         if let Some(first) = seen.get(call.id.as_str()) {
             let first = Form::Native.label(*first);
-            let message =
-                format!("{label}: its id `{}` is that of {first}; expected its own", call.id);
+            let message = format!(
+                "{label}: its id `{}` is already used by {first}; expected a unique id",
+                call.id
+            );
             findings.push(Finding::of_step(FindingKind::DuplicateStep, id, message));
             continue;
         }

@@ -23,7 +23,7 @@ pub enum ParseError {
         expected: String,
     },
     /// The text is truncated.
-    #[error("the text ends at {at}, inside {open}; expected it to go on")]
+    #[error("the text is incomplete: it ends at {at}, inside {open}")]
     Truncated {
         /// The end of the text.
         at: Position,

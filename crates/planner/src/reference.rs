@@ -154,13 +154,13 @@ enum Read {
 fn read_one_plan(text: &str) -> Read {
     // `$$$step1.result$$` is a dollar and a reference, which begins at the next character.
     let Some(number) = strip_step(text[2..].trim_start_matches(' ')) else { return Read::Text };
-    let example = "`$$step1.result$$`, with a path behind `result` where a part is meant";
+    let example = "`$$step1.result$$`, with a path after `result` for a part of it";
     let Some(rest) = text.strip_prefix("$$step").filter(|rest| rest.len() == number.len()) else {
         return Read::Malformed(example.to_owned());
     };
     let (number, rest) = split_digits(rest);
     let Some(step) = number.parse().ok().filter(|step| *step > 0) else {
-        return Read::Malformed("a step number from 1 on".to_owned());
+        return Read::Malformed("a step number of 1 or more".to_owned());
     };
     let Some(rest) = rest.strip_prefix(".result") else {
         return Read::Malformed(example.to_owned());
@@ -178,8 +178,7 @@ fn strip_step(text: &str) -> Option<&str> {
 
 /// Reads from `{` on.
 fn read_execute_tools(text: &str) -> Read {
-    let example = "`{results[0].data}`, without spaces, with a path behind `data` where a part is \
-                   meant";
+    let example = "`{results[0].data}`, without spaces, with a path after `data` for a part of it";
     let Some(loose) = text[1..].trim_start_matches(' ').strip_prefix("results") else {
         return Read::Text;
     };

@@ -62,19 +62,19 @@ impl Flaw {
         match self {
             Self::Malformed { at, text, expected } => {
                 let message = format!(
-                    "`{}` looks like a reference and is none; expected {expected}",
+                    "`{}` looks like a reference but is not one; expected {expected}",
                     crate::excerpt::of(&text)
                 );
                 (FindingKind::MalformedReference, at, message)
             }
             Self::Twice { at, key } => {
                 let key = crate::excerpt::of(&key);
-                let message = format!("the key `{key}` stands twice in one object; expected once");
+                let message = format!("the key `{key}` occurs twice in one object; expected once");
                 (FindingKind::DuplicateKey, at, message)
             }
             Self::InKey { at, key } => {
                 let message = format!(
-                    "a reference cannot stand in the key `{}`; expected it in a value",
+                    "the key `{}` cannot contain a reference; expected it in a value",
                     crate::excerpt::of(&key)
                 );
                 (FindingKind::MalformedReference, at, message)

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum SandboxError {
     /// The system cannot restrict a command to its rights. Nothing is run with fewer restrictions instead.
-    #[error("there is no sandbox here: {0}")]
+    #[error("no sandbox is available: {0}")]
     Unavailable(String),
     /// A path that was granted cannot be opened.
-    #[error("{} cannot be granted: {source}; a file or folder that exists was expected", path.display())]
+    #[error("{} cannot be granted: {source}; expected an existing file or folder", path.display())]
     Path {
         /// The path.
         path: PathBuf,
@@ -43,7 +43,7 @@ pub enum SandboxError {
         path: OsString,
     },
     /// A name or value that cannot be passed to any command.
-    #[error("{0:?} has a byte 0 in it, which no command can be given")]
+    #[error("{0:?} contains a NUL byte, which cannot be passed to a command")]
     Nul(OsString),
     /// The command could not be started.
     #[error("the command could not be started: {step}: {source}")]
@@ -54,6 +54,6 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// The supervisor of the command is gone; the fate of the command is unknown.
-    #[error("the sandbox lost the command: its supervisor ended before it did")]
+    #[error("the command was lost: its supervisor ended first")]
     Lost,
 }

@@ -48,9 +48,9 @@ impl fmt::Display for KilledBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Time => "it took too long",
-            Self::Memory => "it took too much memory",
+            Self::Memory => "it used too much memory",
             Self::Processes => "it started too many processes",
-            Self::Disk => "too little room was left on the disk",
+            Self::Disk => "too little disk space was left",
             Self::Stopped => "it was stopped",
         })
     }

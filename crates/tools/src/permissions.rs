@@ -274,7 +274,7 @@ impl Refused {
     /// Lists what is permitted, for a sentence.
     pub(crate) fn list(permitted: impl IntoIterator<Item = String>) -> String {
         let listed = permitted.into_iter().collect::<Vec<_>>().join(", ");
-        if listed.is_empty() { "nothing of the kind".to_owned() } else { listed }
+        if listed.is_empty() { "nothing of this kind".to_owned() } else { listed }
     }
 }
 

@@ -183,7 +183,7 @@ impl Tool for Shell {
             match finished {
                 Ok(Ok(finished)) => told(&finished, time),
                 Ok(Err(error)) => Err(failed(&error)),
-                Err(_) => Err(ToolError::permanent("the tool broke down; do it another way")),
+                Err(_) => Err(ToolError::permanent("the tool failed; try another way")),
             }
         })
     }
@@ -206,14 +206,14 @@ impl Shell {
         }
         if references.len() > MOST_FILES {
             let given = references.len();
-            let message = format!("{given} files are given; at most {MOST_FILES} were expected");
+            let message = format!("{given} files are given, but at most {MOST_FILES} are accepted");
             return Err(ToolError::arguments(message));
         }
         let handing = context.hand_over().await?;
         let (references, most) = (references.to_vec(), self.limits.file_bytes);
         let work = move || HandedFiles::write(&*handing, &references, most);
         let written = tokio::task::spawn_blocking(work).await;
-        let broke = |_| ToolError::permanent("the tool broke down; do it another way");
+        let broke = |_| ToolError::permanent("the tool failed; try another way");
         Ok(Some(written.map_err(broke)??))
     }
 
@@ -221,7 +221,7 @@ impl Shell {
     fn folder(&self, asked: Option<&str>) -> Result<PathBuf, ToolError> {
         let Some(asked) = asked else { return Ok(self.start.clone()) };
         let folder = self.start.join(asked).canonicalize().map_err(|error| {
-            ToolError::permanent(format!("{asked} is no folder to run a command in: {error}"))
+            ToolError::permanent(format!("{asked} is not a folder to run a command in: {error}"))
         })?;
         if !is_in(&folder, &self.folders) {
             let folders = self.folders.iter().map(|folder| folder.display().to_string());
@@ -266,7 +266,7 @@ fn told(finished: &Finished, time: Duration) -> Result<ToolOutput, ToolError> {
 fn killed(by: KilledBy, time: Duration, output: &str) -> String {
     let next = match by {
         KilledBy::Time => format!(
-            "; it was given {} s. Give it a larger timeout_s if that is permitted, or do less at once",
+            "; its limit was {} s. Give it a larger timeout_s if that is permitted, or do less at once",
             time.as_secs()
         ),
         KilledBy::Memory | KilledBy::Disk | KilledBy::Processes => "; do less at once".to_owned(),
@@ -276,7 +276,7 @@ fn killed(by: KilledBy, time: Duration, output: &str) -> String {
         "" => "It wrote nothing.".to_owned(),
         output => format!("It wrote:\n{output}"),
     };
-    format!("the command was ended: {by}{next}. What it did by then is done. {wrote}")
+    format!("the command was ended: {by}{next}. What it had done by then stays done. {wrote}")
 }
 
 /// Returns the exit code as a shell reports it.

@@ -135,11 +135,11 @@ impl Workspace {
     /// Returns the absolute form of the path that was asked for.
     fn absolute(&self, asked: &str) -> Result<PathBuf, ToolError> {
         let hint = if asked.is_empty() {
-            "a path was expected, and it is empty; \".\" is the workspace"
+            "a path was expected, but it is empty; \".\" is the workspace"
         } else if asked.contains('\0') {
             "a path has no NUL character"
         } else if asked == "~" || asked.starts_with("~/") {
-            "~ does not stand for a folder here; give a path from the workspace on, or one that \
+            "~ is not a folder here; give a path from the workspace on, or one that \
              begins with /"
         } else if asked.starts_with("file:/") {
             "this is a URL; give the path alone"
@@ -368,13 +368,13 @@ pub(crate) fn failed(shown: &str, error: &io::Error) -> ToolError {
             format!("there is no {shown}. file_list with a pattern finds files by name.")
         }
         ErrorKind::NotADirectory => {
-            format!("{shown} cannot be reached: a part of the path is a file, and no folder")
+            format!("{shown} cannot be reached: a part of the path is a file, not a folder")
         }
         ErrorKind::PermissionDenied => {
             format!("the system does not allow the use of {shown}; leave it as it is")
         }
         ErrorKind::InvalidFilename => {
-            format!("{shown} is no name that a file can have here; give a shorter one")
+            format!("{shown} is not a valid name for a file here; give a shorter one")
         }
         _ => format!("{shown} cannot be used: {error}"),
     };

@@ -31,10 +31,7 @@ pub enum FindingKind {
         line: u64,
     },
     /// The source holds only a part of the conversation.
-    Partial {
-        /// Which part, or why.
-        why: String,
-    },
+    Partial,
     /// A call has the id of an earlier call.
     DuplicateCall {
         /// The id.
@@ -105,8 +102,8 @@ impl fmt::Display for FindingKind {
                 "line {line} is still being written; it is kept beside the messages, and what comes \
                  before it was read"
             ),
-            Self::Partial { why } => {
-                write!(f, "a part of the conversation is not in this file: {why}")
+            Self::Partial => {
+                f.write_str("this file has only a part of the conversation; the rest is not read")
             }
             Self::DuplicateCall { id } => write!(
                 f,
@@ -219,8 +216,8 @@ fn of_source(envelope: &Envelope) -> Vec<FindingKind> {
     let Some(source) = source.as_deref().and_then(object_of) else { return Vec::new() };
     let line = source.object("unfinished").and_then(|line| line.get("line")?.get().parse().ok());
     let unfinished = line.map(|line| FindingKind::Unfinished { line });
-    let partial = source.text("partial").map(|why| FindingKind::Partial { why: why.into_owned() });
-    unfinished.into_iter().chain(partial).collect()
+    let is_partial = source.get("partial").is_some_and(|value| value.get() == "true");
+    unfinished.into_iter().chain(is_partial.then_some(FindingKind::Partial)).collect()
 }
 
 fn unanswered(caller: Option<usize>, id: &str) -> Finding {
@@ -295,4 +292,30 @@ fn has_half_surrogate(json: &str) -> bool {
 /// Returns the code unit of an escape `uXXXX`.
 fn unit(escape: &str) -> Option<u16> {
     u16::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Format;
+
+    /// Logs state that they are partial as JSON `true`.
+    #[test]
+    fn a_partial_log_is_a_finding() {
+        #[track_caller]
+        fn check(source: &str, expected: &[FindingKind]) {
+            let after = format!("],\"source\":{source}}}");
+            let envelope = Envelope::converted(Format::CodexLog, Some("a"), after);
+            assert_eq!(of_source(&envelope), expected, "{source}");
+        }
+        check(r#"{"partial":true}"#, &[FindingKind::Partial]);
+        check(
+            r#"{"unfinished":{"line":7},"partial":true}"#,
+            &[FindingKind::Unfinished { line: 7 }, FindingKind::Partial],
+        );
+        for source in [r#"{"partial":false}"#, r#"{"partial":null}"#, r#"{"partial":"true"}"#, "{}"]
+        {
+            check(source, &[]);
+        }
+    }
 }

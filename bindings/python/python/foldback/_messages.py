@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,32 +19,53 @@ from langchain_core.messages import (
 from langchain_core.messages.utils import convert_to_openai_messages
 
 CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "input_json_delta"})
-"""Content blocks that say again what ``tool_calls`` says."""
+"""Content blocks that repeat what ``tool_calls`` says."""
 
-BOUND_REASONING = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
-"""Content blocks that a provider takes back only behind what they were thought behind."""
+REASONING = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
+"""Content blocks of reasoning in the formats of Anthropic and Bedrock."""
+
+ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+"""The roles of chat completions by LangChain's types of messages."""
+
+REQUEST_CHARACTERS = 8_000
+"""The longest part of a user's request that is repeated after the request has left the view."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Recorded:
-    """A message, and how foldback records it."""
+    """A message at its place in a conversation. Its text is made when it is needed, so that only the message is kept."""
 
     message: BaseMessage
-    value: dict[str, Any]
-    """The message in the shape of chat completions, with its ``place``."""
-    json: str
-    identity: str
-    """What it says, without ids that change from run to run."""
+    place: int
+    digest: bytes
+    """Of the message as foldback records it."""
 
     @classmethod
     def of(cls, message: BaseMessage, place: int) -> Recorded:
-        value = _value(message)
-        identity = _dumped(value)
-        if message.id is not None:
-            value["id"] = message.id
-        # With it a message that comes back in a prompt is known, also one that is shown in fewer tokens.
-        value["place"] = place
-        return cls(message, value, _dumped(value), identity)
+        return cls(message, place, _digest(_dumped(_placed(message, place))))
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The message in the shape of chat completions, with its place."""
+        return _placed(self.message, self.place)
+
+    @property
+    def given(self) -> tuple[str, str]:
+        """The message as JSON, and what it says without ids that change from run to run."""
+        return _dumped(self.value), _dumped(_value(self.message, self.place))
+
+
+def _placed(message: BaseMessage, place: int) -> dict[str, Any]:
+    value = _value(message, place)
+    if message.id is not None:
+        value["id"] = message.id
+    # A message that comes back in a prompt is identified by it, even if it is shown in fewer tokens.
+    value["place"] = place
+    return value
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 def _dumped(value: dict[str, Any]) -> str:
@@ -51,23 +73,27 @@ def _dumped(value: dict[str, Any]) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _value(message: BaseMessage) -> dict[str, Any]:
+def _value(message: BaseMessage, place: int) -> dict[str, Any]:
     try:
         converted = convert_to_openai_messages([message])
         value: dict[str, Any] = dict(converted[0]) if len(converted) == 1 else _plain(message)
     except Exception:
-        # Content blocks of a provider that nobody else knows are kept as they are.
+        # Content blocks that only their provider knows are kept as they are.
         value = _plain(message)
     if isinstance(message, ToolMessage):
         value["tool_call_id"] = message.tool_call_id
         if message.status == "error":
             value["is_error"] = True
+    if isinstance(message, AIMessage) and message.invalid_tool_calls:
+        value["invalid_tool_calls"] = [dict(call) for call in message.invalid_tool_calls]
+    for n, call in enumerate(value.get("tool_calls") or ()):
+        if call.get("id") is None:
+            call["id"] = f"call-{place}-{n}"
     return value
 
 
 def _plain(message: BaseMessage) -> dict[str, Any]:
-    roles = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
-    value: dict[str, Any] = {"role": roles.get(message.type, "user")}
+    value: dict[str, Any] = {"role": ROLES.get(message.type, "user")}
     if isinstance(message.content, str):
         value["content"] = message.content
     else:
@@ -91,39 +117,59 @@ def _plain(message: BaseMessage) -> dict[str, Any]:
 
 
 def shown(
-    prompt: Iterable[str], recorded: Sequence[Recorded], unbound: int
-) -> tuple[list[str], list[AnyMessage]]:
-    """The instructions of a prompt, and its other messages as LangChain has them.
+    prompt: Iterable[str],
+    recorded: Sequence[Recorded],
+    others: Mapping[int, AnyMessage],
+    unbound: int,
+    volatile: int,
+) -> tuple[list[str], list[AnyMessage], int]:
+    """The instructions of a prompt, its other messages as LangChain has them, and how many at the end are volatile.
 
     :param recorded: the conversation.
-    :param unbound: reasoning of the first so many messages was thought behind other messages than those that are shown,
-        and is left out.
+    :param others: by place, messages to send instead of recorded ones that are shown whole.
+    :param unbound: the first this many messages lose reasoning that their provider binds to what came before it.
+    :param volatile: how many messages at the end of the prompt change from call to call.
     """
     instructions: list[str] = []
     messages: list[Any] = []
+    places: set[int] = set()
     for text in prompt:
         value: dict[str, Any] = json.loads(text)
         place = value.get("place")
         known = recorded[place] if isinstance(place, int) and place < len(recorded) else None
-        if known is not None and known.value["role"] != value["role"]:
-            known = None
         if value["role"] in ("system", "developer"):
             instructions.append(_text(value.get("content")))
-        elif known is None:
+        elif known is None or ROLES.get(known.message.type, "user") != value["role"]:
             messages.append(_made(value))
         else:
-            message = known.message if text == known.json else _changed(known, value)
-            if isinstance(place, int) and place < unbound:
-                message = _without_bound_reasoning(message)
-            messages.append(message)
-    return instructions, messages
+            places.add(known.place)
+            is_whole = known.digest == _digest(text)
+            message = others.get(known.place, known.message) if is_whole else _changed(known, value)
+            messages.append(_without_bound_reasoning(message) if known.place < unbound else message)
+    request = _hidden_request(recorded, places)
+    if request is not None:
+        messages.append(request)
+        volatile += 1
+    return instructions, messages, volatile
+
+
+def _hidden_request(recorded: Sequence[Recorded], places: set[int]) -> HumanMessage | None:
+    """The user's latest request, if it has left the view. The first one never does."""
+    asked = [one for one in recorded if isinstance(one.message, HumanMessage)]
+    if len(asked) < 2 or asked[-1].place in places:
+        return None
+    text = str(asked[-1].message.text)
+    if len(text) > REQUEST_CHARACTERS:
+        text = f"{text[:REQUEST_CHARACTERS]} … (the rest has left the view)"
+    return HumanMessage(f"[memory] The user's current request, word for word:\n{text}")
 
 
 def _changed(known: Recorded, value: dict[str, Any]) -> BaseMessage:
-    """The message as it is shown in fewer tokens. Everything else of it stays."""
-    message, changes = known.message, {}
-    has_other_calls = value.get("tool_calls") != known.value.get("tool_calls")
-    if value.get("content") != known.value.get("content"):
+    """The message as it is shown in fewer tokens or under another id. Everything else of it stays."""
+    message, was = known.message, known.value
+    changes: dict[str, Any] = {}
+    has_other_calls = value.get("tool_calls") != was.get("tool_calls")
+    if value.get("content") != was.get("content"):
         changes["content"] = value.get("content") or ""
     elif has_other_calls and isinstance(message.content, list):
         blocks = message.content
@@ -132,18 +178,21 @@ def _changed(known: Recorded, value: dict[str, Any]) -> BaseMessage:
         changes["tool_calls"] = _calls(value)
         extra = message.additional_kwargs
         changes["additional_kwargs"] = {key: extra[key] for key in extra if key not in ("tool_calls", "function_call")}
+    if isinstance(message, ToolMessage):
+        # No provider accepts every id; the view gives a call and its result the same other one.
+        changes["tool_call_id"] = value.get("tool_call_id", message.tool_call_id)
     return message.model_copy(update=changes)
 
 
 def _made(value: dict[str, Any]) -> BaseMessage:
-    """A message that the view wrote itself."""
+    """A message that the view itself wrote."""
     content = value.get("content") or ""
     match value["role"]:
         case "assistant":
             return AIMessage(content=content, tool_calls=_calls(value))
         case "tool":
             status = "error" if value.get("is_error") else "success"
-            return ToolMessage(content=content, tool_call_id=value["tool_call_id"], status=status)
+            return ToolMessage(content=content, tool_call_id=value.get("tool_call_id", ""), status=status)
         case _:
             return HumanMessage(content=content)
 
@@ -167,9 +216,18 @@ def _arguments(function: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_bound_reasoning(message: BaseMessage) -> BaseMessage:
+    """The message without reasoning that its provider binds to the conversation before it: that of Claude."""
     if not isinstance(message, AIMessage) or not isinstance(message.content, list):
         return message
-    kept = [b for b in message.content if isinstance(b, str) or b.get("type") not in BOUND_REASONING]
+    provider = message.response_metadata.get("model_provider")
+    model = str(message.response_metadata.get("model_name", "")).lower()
+    if provider is None:
+        bound = REASONING
+    elif provider == "anthropic" or (str(provider).startswith("bedrock") and "claude" in model):
+        bound = REASONING | {"reasoning"}
+    else:
+        return message
+    kept = [b for b in message.content if isinstance(b, str) or b.get("type") not in bound]
     return message if len(kept) == len(message.content) else message.model_copy(update={"content": kept})
 
 
@@ -180,7 +238,7 @@ def _text(content: Any) -> str:
 
 
 def with_instructions(system: SystemMessage | None, added: Sequence[str]) -> SystemMessage | None:
-    """The system message with further instructions behind it."""
+    """The system message, followed by further instructions."""
     if not added:
         return system
     text = "\n\n".join(added)
@@ -192,7 +250,7 @@ def with_instructions(system: SystemMessage | None, added: Sequence[str]) -> Sys
 
 
 def marked(messages: list[AnyMessage], at: int) -> list[AnyMessage]:
-    """The same messages, with a mark of Anthropic's cache behind the one at this place."""
+    """The same messages, with a mark of Anthropic's cache at the end of the one at this index."""
     message = messages[at]
     content: Any = message.content
     if isinstance(content, str):
@@ -204,3 +262,14 @@ def marked(messages: list[AnyMessage], at: int) -> list[AnyMessage]:
         return messages
     blocks = [*content[:-1], {**last, "cache_control": {"type": "ephemeral"}}]
     return [*messages[:at], message.model_copy(update={"content": blocks}), *messages[at + 1 :]]
+
+
+def has_mark(value: Any) -> bool:
+    """Whether a mark of Anthropic's cache is anywhere in content, tools or settings."""
+    if isinstance(value, BaseMessage):
+        return has_mark(value.content)
+    if isinstance(value, Mapping):
+        return "cache_control" in value or any(has_mark(one) for one in value.values())
+    if isinstance(value, list | tuple):
+        return any(has_mark(one) for one in value)
+    return False

@@ -13,7 +13,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,23 +30,28 @@ from langchain.agents.middleware.types import (
     ToolCallRequest,
 )
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from foldback import _foldback
-from foldback._messages import Recorded, marked, shown, with_instructions
+from foldback._messages import Recorded, has_mark, marked, shown, with_instructions
 from foldback.memory import Memory, Policy
 
 __all__ = ["BlockMemory", "View", "with_memory"]
+
+logger = logging.getLogger(__name__)
 
 SLOT = "SummarizationMiddleware"
 """The slot of DeepAgents' stack that the memory takes."""
 
 MOST_SESSIONS = 64
-"""How many conversations are at hand; another is read from the store, which takes milliseconds."""
+"""How many conversations stay at hand; another is read from the store, which takes milliseconds."""
+
+MOST_ATTEMPTS = 8
+"""How often a conversation is recorded anew because another process has written to it."""
 
 PART_OF_WINDOW = 0.85
 """The part of a model's window that a request may fill, as in DeepAgents; the rest is for the answer."""
@@ -71,14 +78,16 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
 
     It records the conversation in the store, shows the model the view of it, and offers the tools ``search_block``,
     ``list_blocks`` and ``load``. The agent's state stays whole and is its own: nothing of foldback's is needed to load a
-    checkpoint. One object may serve any number of agents, threads and sub-agents at once.
+    checkpoint. One object may serve any number of threads and sub-agents at once.
 
     :param store: the folder of the store, or a :class:`~foldback.Memory`; ``None`` keeps everything in memory, and an
         agent that is resumed in another process records its conversation anew.
-    :param policy: when blocks leave the view; see :data:`~foldback.memory.Policy`.
+    :param policy: when blocks leave the view; see :data:`~foldback.memory.Policy`. The default is ``"auto"``.
     :param prices: what a token costs that is read from the provider's cache, and one that is written there, where an
         ordinary one costs 1.
-    :param max_tokens: the most tokens of a request; ``None`` for 85 % of the model's window, where its profile gives it.
+    :param max_tokens: the most tokens of a request; ``None`` for 85 % of the model's window, if its profile gives one.
+    :param agent: a name for the agent. Several main agents that work on threads of the same ids need one each.
+    :raises ValueError: when ``policy`` or ``prices`` are given together with a memory, which has its own.
     """
 
     @property
@@ -90,17 +99,26 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         self,
         store: str | PathLike[str] | Memory | None = None,
         *,
-        policy: Policy = "auto",
+        policy: Policy | None = None,
         prices: tuple[float, float] | None = None,
         max_tokens: int | None = None,
+        agent: str = "",
     ) -> None:
         super().__init__()
-        self.memory = store if isinstance(store, Memory) else Memory(store, policy=policy, prices=prices)
+        if isinstance(store, Memory):
+            if policy is not None or prices is not None:
+                raise ValueError("a Memory has its own policy and prices; give them to it")
+            self.memory = store
+        else:
+            self.memory = Memory(store, policy=policy or "auto", prices=prices)
         self._max_tokens = max_tokens
-        self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
+        self._agent = agent
         self._lock = threading.Lock()
+        # One object for each conversation in use, so that two threads never record it side by side.
+        self._conversations: weakref.WeakValueDictionary[str, _Conversation] = weakref.WeakValueDictionary()
+        self._at_hand: OrderedDict[str, _Conversation] = OrderedDict()
         self._fronts: OrderedDict[tuple[Any, ...], int] = OrderedDict()
-        # They are declared in the words of each prompt; here they are known to the agent's graph.
+        # A policy words the tools in its own way. The agent's graph must know them before the first prompt.
         self._declared: dict[tuple[str, str, str], BaseTool] = {}
         self.tools = [self._tool(*tool) for tool in _foldback.Memory.tools()]
         self._names = frozenset(tool.name for tool in self.tools)
@@ -148,12 +166,14 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         return await handler(request)
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        """Records what was said last."""
+        """Records what was said last. If that fails, the agent's answer is not lost: the next turn records it."""
         info = runtime.execution_info
         messages = state["messages"]
         if messages and info is not None:
-            id = _conversation_id(info.thread_id, info.checkpoint_ns, messages)
-            self._conversation(id).sync(messages)
+            try:
+                self._conversation(self._id(info.thread_id, info.checkpoint_ns, messages)).sync(messages)
+            except _foldback.FoldbackError:
+                logger.warning("the agent's last messages were not recorded", exc_info=True)
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """As :meth:`after_agent`."""
@@ -168,29 +188,21 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         max_tokens: int | None = None,
         has_cache_marks: bool = False,
     ) -> View:
-        """Records what is new of a conversation, and gives what a model is sent of it: for graphs of one's own.
+        """Records what is new in a conversation, and returns what a model is sent of it: for graphs of your own.
 
-        :param messages: the whole conversation as it stands.
+        :param messages: the whole conversation so far.
         :param id: the conversation's name in the store.
         :param front_tokens: the tokens of instructions and tools that are sent with it.
         :param max_tokens: the most tokens that messages and memory tools may have.
-        :param has_cache_marks: set a mark of Anthropic's cache behind what does not change from call to call.
+        :param has_cache_marks: set a mark of Anthropic's cache at the end of what does not change from call to call.
         """
-        conversation = self._conversation(id)
-        with conversation.lock:
-            prompt = conversation.prompt(messages, front_tokens, max_tokens)
-            recorded, unbound = conversation.recorded, conversation.unbound(prompt)
-        instructions, sent = shown(prompt.messages, recorded, unbound)
-        if has_cache_marks and 0 < prompt.volatile < len(sent):
-            # A provider looks for an earlier prompt in front of what changes from call to call.
-            sent = marked(sent, len(sent) - prompt.volatile - 1)
-        return View(sent, instructions, [self._tool(*tool) for tool in prompt.tools], prompt.tokens)
+        return self._view_of(messages, id, {}, False, front_tokens, max_tokens, has_cache_marks)
 
     def call(self, call: Mapping[str, Any], messages: Sequence[AnyMessage], id: str) -> ToolMessage:
-        """Answers a call of a memory tool that is the last word of a conversation: for graphs of one's own.
+        """Answers a call of a memory tool that the last message makes: for graphs of your own.
 
         :param call: an entry of a message's ``tool_calls``.
-        :param messages: the whole conversation as it stands.
+        :param messages: the whole conversation so far.
         :param id: the conversation's name in the store.
         """
         conversation = self._conversation(id)
@@ -201,46 +213,110 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         status = "error" if answer.is_error else "success"
         return ToolMessage(content=answer.text, tool_call_id=call["id"], name=call["name"], status=status)
 
+    def _view_of(
+        self,
+        messages: Sequence[AnyMessage],
+        id: str,
+        others: Mapping[int, AnyMessage],
+        keeps_reasoning: bool,
+        front_tokens: int,
+        max_tokens: int | None,
+        has_cache_marks: bool,
+    ) -> View:
+        """As :meth:`view`; ``others`` are sent, by index, instead of messages that are shown whole."""
+        conversation = self._conversation(id)
+        with conversation.lock:
+            prompt = conversation.prompt(messages, front_tokens, max_tokens)
+            unbound = conversation.unbound(prompt)
+            if keeps_reasoning:
+                asked = [n for n, message in enumerate(messages) if isinstance(message, HumanMessage)]
+                unbound = min(unbound, asked[-1] if asked else 0)
+            instructions, sent, volatile = shown(
+                prompt.messages, conversation.recorded, others, unbound, prompt.volatile
+            )
+        if has_cache_marks and 0 < volatile < len(sent):
+            # A provider finds an earlier prompt only up to where it changes.
+            sent = marked(sent, len(sent) - volatile - 1)
+        return View(sent, instructions, [self._tool(*tool) for tool in prompt.tools], prompt.tokens)
+
     def _view(self, request: ModelRequest[Any], is_smaller: bool = False) -> ModelRequest[Any]:
-        """The request with the view in place of the conversation; of what did not fit into the window, half."""
+        """The request with the view in place of the conversation; with half its tokens if it was too long."""
         info = request.runtime.execution_info if request.runtime is not None else None
         thread, namespace = (info.thread_id, info.checkpoint_ns) if info is not None else (None, "")
-        others = [tool for tool in request.tools if not self._is_own(tool)]
-        for tool in others:
+        tools = [tool for tool in request.tools if not self._is_own(tool)]
+        for tool in tools:
             if _name(tool) in self._names:
                 raise ValueError(f"the agent has a tool named {_name(tool)!r}, as a memory tool is; rename it")
-        front = self._front_tokens(request.system_message, others)
-        id, marks = _conversation_id(thread, namespace, request.messages), _is_anthropic(request.model)
+        messages, others = _state_of(request)
+        id, front = self._id(thread, namespace, messages), self._front_tokens(request.system_message, tools)
         most = self._most_tokens(request, front)
+        keeps = _must_return_reasoning(request.model)
+
+        def view(most: int | None) -> View:
+            return self._view_of(messages, id, others, keeps, front, most, self._marks_cache(request, tools))
+
+        seen = view(most)
         if is_smaller:
-            most = self.view(request.messages, id, front_tokens=front, max_tokens=most).tokens // 2
-        view = self.view(
-            request.messages, id, front_tokens=front, max_tokens=most, has_cache_marks=marks
-        )
+            seen = view(seen.tokens // 2)
         return request.override(
-            messages=view.messages,
-            system_message=with_instructions(request.system_message, view.instructions),
-            tools=[*others, *view.tools],
+            messages=seen.messages,
+            system_message=with_instructions(request.system_message, seen.instructions),
+            tools=[*tools, *seen.tools],
         )
 
     def _answer(self, request: ToolCallRequest) -> ToolMessage:
         config = cast("Mapping[str, Any]", request.runtime.config or {}).get("configurable", {})
         messages = request.state["messages"]
-        id = _conversation_id(config.get("thread_id"), config.get("checkpoint_ns", ""), messages)
+        id = self._id(config.get("thread_id"), config.get("checkpoint_ns", ""), messages)
         return self.call(request.tool_call, messages, id)
 
+    def _id(self, thread: str | None, namespace: str, messages: Sequence[BaseMessage]) -> str:
+        """The name of a conversation in the store.
+
+        A thread has one main agent, whose conversation is named after it. Parent and sub-agents share a thread; a
+        sub-agent's conversation is told apart by the message that it begins with. A fork begins with its parent's, and a
+        message may have no id: then the place in the graph tells them apart.
+        """
+        first = messages[0] if messages else None
+        begins = first.id if first is not None and first.id else None
+        # The last part of a namespace is the node that asks.
+        place = namespace.rpartition("|")[0]
+        main = f"{self._agent}:{thread}" if self._agent else str(thread)
+        if thread is not None and not place:
+            return main
+        if begins is None or (thread is not None and self._begins(main) == begins):
+            text = first.text if begins is None and first is not None else ""
+            begins = hashlib.blake2b(f"{place}\n{text}".encode("utf-8", "replace"), digest_size=12).hexdigest()
+        return f"{main if thread is not None else self._agent or 'run'}:{begins}"
+
+    def _begins(self, id: str) -> str | None:
+        """The id of the message that a recorded conversation begins with."""
+        try:
+            first = next(self.memory.messages(id), None)
+        except _foldback.FoldbackError as error:
+            if error.kind != "not_found":
+                raise
+            return None
+        return first.get("id") if first is not None else None
+
+    def _marks_cache(self, request: ModelRequest[Any], tools: Sequence[BaseTool | dict[str, Any]]) -> bool:
+        """Whether a mark of Anthropic's cache may be added: a request may have four, and DeepAgents sets three."""
+        declared = [tool for tool in tools if isinstance(tool, dict)]
+        has_others = "memory_contents" in request.state or has_mark([request.system_message, request.messages, declared])
+        return _is_anthropic(request.model) and not has_others
+
     def _is_own(self, tool: BaseTool | dict[str, Any] | None) -> bool:
-        return any(tool is own for own in self._declared.values())
+        return any(tool is own for own in list(self._declared.values()))
 
     def _conversation(self, id: str) -> _Conversation:
         with self._lock:
             conversation = self._conversations.get(id)
             if conversation is None:
-                conversation = _Conversation(self.memory.session(id)._session)
-                self._conversations[id] = conversation
-                if len(self._conversations) > MOST_SESSIONS:
-                    self._conversations.popitem(last=False)
-            self._conversations.move_to_end(id)
+                conversation = self._conversations[id] = _Conversation(self.memory, id)
+            self._at_hand[id] = conversation
+            self._at_hand.move_to_end(id)
+            if len(self._at_hand) > MOST_SESSIONS:
+                self._at_hand.popitem(last=False)
             return conversation
 
     def _tool(self, name: str, description: str, parameters: str) -> BaseTool:
@@ -256,8 +332,8 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         return self._declared[declared]
 
     def _front_tokens(self, system: SystemMessage | None, tools: Sequence[BaseTool | dict[str, Any]]) -> int:
-        text = system.text if system is not None else ""
-        key = (text, *(id(tool) for tool in tools))
+        text = str(system.text) if system is not None else ""
+        key = (text, *(tool.description if isinstance(tool, BaseTool) else str(tool) for tool in tools))
         with self._lock:
             known = self._fronts.get(key)
         if known is None:
@@ -295,41 +371,62 @@ def with_memory(spec: Spec, memory: BlockMemory) -> Spec:
 class _Conversation:
     """A conversation at hand: its session, and the messages that it was given last."""
 
-    def __init__(self, session: _foldback.Session) -> None:
-        self.session = session
+    def __init__(self, memory: Memory, id: str) -> None:
         self.lock = threading.RLock()
         self.recorded: list[Recorded] = []
+        self._memory, self._id = memory, id
+        self._session: _foldback.Session | None = None
         self._moves: int | None = None
         self._unbound = 0
 
+    @property
+    def session(self) -> _foldback.Session:
+        """The session, which is opened when it is needed first."""
+        if self._session is None:
+            self._session = self._memory.session(self._id)._session
+        return self._session
+
     def sync(self, messages: Sequence[BaseMessage]) -> None:
-        """Records what of the conversation is new. Messages are known by identity, so that a call costs what is new."""
+        """Records what is new in the conversation. Messages are known by identity, so that a call costs what is new."""
         with self.lock:
             pairs = zip(self.recorded, messages, strict=False)
             known = next((n for n, (ours, one) in enumerate(pairs) if ours.message is not one), None)
             if known is None:
                 known = min(len(self.recorded), len(messages))
-            given = [Recorded.of(message, known + n) for n, message in enumerate(messages[known:])]
-            try:
-                self._give(known, given)
-            except _foldback.FoldbackError as error:
-                if error.kind != "conflict":
-                    raise
-                # Another process has written to the conversation.
-                self.session.refresh()
-                self._give(0, [*self.recorded[:known], *given])
-            self.recorded[known:] = given
+            kept = self.recorded[:known]
+            recorded = [*kept, *(Recorded.of(message, known + n) for n, message in enumerate(messages[known:]))]
+            # Whatever fails, the next call begins from nothing, which is always right.
+            self.recorded = []
+            for attempt in range(MOST_ATTEMPTS):
+                try:
+                    self.session.sync(known, [one.given for one in recorded[known:]])
+                    break
+                except _foldback.FoldbackError as error:
+                    self._recover(error, attempt)
+                    known = 0
+            self.recorded = recorded
+            self._unbound = min(self._unbound, len(recorded))
 
-    def _give(self, known: int, given: Sequence[Recorded]) -> None:
-        self.session.sync(known, [(one.json, one.identity) for one in given])
+    def _recover(self, error: _foldback.FoldbackError, attempt: int) -> None:
+        """Makes another attempt possible, or raises the error."""
+        if attempt + 1 < MOST_ATTEMPTS and error.kind == "conflict":
+            # Another process has written to the conversation.
+            self.session.refresh()
+        elif attempt + 1 < MOST_ATTEMPTS and error.kind == "not_found":
+            # It was forgotten meanwhile, and begins anew.
+            self._session = None
+        else:
+            self._session = None
+            raise error
 
     def prompt(self, messages: Sequence[AnyMessage], front: int, most: int | None) -> _foldback.Prompt:
+        """What is sent of the conversation, in at most so many tokens."""
         self.session.set_front_tokens(front)
         self.sync(messages)
         return self.session.prompt("openai", most)
 
     def unbound(self, prompt: _foldback.Prompt) -> int:
-        """How many of the first messages were written behind another beginning than the prompt has."""
+        """How many of the first messages were written after another beginning of the conversation than is shown now."""
         if self._moves is None and prompt.moves == 0 and len(prompt.messages) == len(self.recorded):
             self._moves = 0
         if prompt.moves != self._moves:
@@ -337,23 +434,18 @@ class _Conversation:
         return self._unbound
 
 
-def _conversation_id(thread: str | None, namespace: str, messages: Sequence[BaseMessage]) -> str:
-    """What a conversation is called in the store.
+def _state_of(request: ModelRequest[Any]) -> tuple[Sequence[AnyMessage], dict[int, AnyMessage]]:
+    """The conversation as the agent's state has it, and by index what middleware has put in the place of a message.
 
-    A thread has one main agent, whose conversation is called as the thread. Parent and sub-agents share a thread; what
-    a sub-agent works on is told apart by the message that it begins with, and where that has no id by the place of the
-    graph that it runs in.
+    Middleware in front of the memory replaces large messages in the request alone. The record is of the state, unless
+    messages were added or removed.
     """
-    first = messages[0] if messages else None
-    begins = first.id if first is not None and first.id else None
-    # The last part of a namespace is the node that asks.
-    place = namespace.rpartition("|")[0]
-    if thread is not None and not place:
-        return thread
-    if begins is None:
-        text = first.text if first is not None else ""
-        begins = hashlib.blake2b(f"{place}\n{text}".encode("utf-8", "replace"), digest_size=12).hexdigest()
-    return f"{thread or 'run'}:{begins}"
+    state = request.state.get("messages") or []
+    pairs = list(zip(state, request.messages, strict=False))
+    is_same = len(state) == len(request.messages) and all(a is b or (a.id and a.id == b.id) for a, b in pairs)
+    if not is_same:
+        return request.messages, {}
+    return state, {n: theirs for n, (ours, theirs) in enumerate(pairs) if ours is not theirs}
 
 
 def _name(tool: BaseTool | dict[str, Any]) -> str | None:
@@ -367,12 +459,26 @@ def _is_anthropic(model: Any) -> bool:
     return getattr(model, "_llm_type", None) == "anthropic-chat"
 
 
+def _must_return_reasoning(model: Any) -> bool:
+    """Whether the provider refuses the calls of the current turn without the reasoning that led to them."""
+    thinking = getattr(model, "thinking", None)
+    return _is_anthropic(model) and isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
+
+
 def _is_overflow(error: Exception) -> bool:
     """Whether a provider refused a request because it is too long."""
     if isinstance(error, ContextOverflowError):
         return True
-    if getattr(error, "status_code", None) not in (400, 413, 422):
+    code = getattr(error, "status_code", None) or getattr(error, "code", None)
+    if code not in (400, 413, 422, "ValidationException"):
         return False
     text = str(error).lower()
-    said = ("context_length_exceeded", "maximum context length", "context window", "prompt is too long")
+    said = (
+        "context_length_exceeded",
+        "maximum context length",
+        "context window",
+        "prompt is too long",
+        "input is too long",
+        "input token count",
+    )
     return any(words in text for words in said)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
+from os.path import abspath
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from foldback import _foldback
@@ -114,7 +115,8 @@ class Memory:
         key: bytes | None = None,
         redact: bool = False,
     ) -> None:
-        folder = None if store is None else fspath(store)
+        # The store stays where it is if the program goes to another folder.
+        folder = None if store is None else abspath(store)
         self._memory = _foldback.Memory(folder, policy, prices, least_cached, engine, read_only, key, redact)
 
     def session(self, id: str) -> Session:

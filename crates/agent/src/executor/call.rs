@@ -221,8 +221,8 @@ impl Call {
             return failure(
                 FailureKind::Quota,
                 format!(
-                    "{} was called and answered {bytes} bytes; at most {limit} are handed on, and a part \
-                 would mislead: ask it for less, or for a part",
+                    "{} was called and returned {bytes} bytes; at most {limit} are passed on, and a cut \
+                 result would mislead: ask for less, or for a part",
                     self.function
                 ),
             );
@@ -282,7 +282,7 @@ fn bounded(message: String, around: &Surroundings) -> String {
         return message;
     }
     let (bytes, end) = (message.len(), message.floor_char_boundary(limit));
-    format!("{}... (the first {end} of {bytes} bytes; more are not handed on)", &message[..end])
+    format!("{}... (the first {end} of {bytes} bytes; the rest is not passed on)", &message[..end])
 }
 
 pub(super) fn failure(kind: FailureKind, message: impl Into<String>) -> StepResult {

@@ -82,10 +82,12 @@ async fn ask(
     let refused = |reason: String| vec![Decision::Denied { reason }; requests.len()];
     let decisions = match answer {
         Ok(Ok(decisions)) if decisions.len() == requests.len() => decisions,
-        Ok(Ok(decisions)) => {
-            refused(format!("{} decisions were given on {} calls", decisions.len(), requests.len()))
-        }
-        Ok(Err(_)) => refused("whoever was asked for approval panicked".to_owned()),
+        Ok(Ok(decisions)) => refused(format!(
+            "{} decisions were given for {} calls",
+            decisions.len(),
+            requests.len()
+        )),
+        Ok(Err(_)) => refused("the approver panicked".to_owned()),
         Err(timeout) => refused(format!("nobody approved it within {timeout:?}")),
     };
     let mut decisions = decisions.into_iter();

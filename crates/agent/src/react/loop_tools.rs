@@ -107,13 +107,15 @@ impl LoopTools {
         let text = self.observations.get(&name).ok_or_else(|| {
             let known: Vec<&str> = self.observations.keys().map(String::as_str).collect();
             format!(
-                "there is no long result named {name:?} in this run; there are: {}",
+                "there is no long result named {name:?} in this run; the long results are: {}",
                 if known.is_empty() { "none".to_owned() } else { known.join(", ") }
             )
         })?;
         let (characters, most) = (text.chars().count(), self.most.unwrap_or(usize::MAX));
         if from >= characters {
-            return Err(format!("{name} has {characters} characters, and none from {from} on"));
+            return Err(format!(
+                "{name} has only {characters} characters; nothing begins at {from}"
+            ));
         }
         let mut shown = characters_of(text, from, most).to_owned();
         let to = from.saturating_add(most);

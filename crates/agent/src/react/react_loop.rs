@@ -270,7 +270,7 @@ impl<'a> ReactLoop<'a> {
             if !std::mem::replace(&mut self.was_empty, true) {
                 self.tell(context, observation::EMPTY_ANSWER)?;
             }
-            return Ok(Next::Unusable("the model answered nothing, again and again".to_owned()));
+            return Ok(Next::Unusable("the model repeatedly gave an empty answer".to_owned()));
         }
         self.was_empty = false;
         context.record(message)?;
@@ -279,7 +279,7 @@ impl<'a> ReactLoop<'a> {
         }
         if !is_block && execute_tools::begins_block(&text) {
             self.tell(context, observation::BLOCK_NOT_READ)?;
-            let why = "the model writes <execute_tools> blocks, and this run takes tool calls of the chat \
+            let why = "the model writes <execute_tools> blocks, but this run takes tool calls of the chat \
                        API; the other form of calls reads blocks";
             return Ok(Next::Unusable(why.to_owned()));
         }
@@ -293,7 +293,8 @@ impl<'a> ReactLoop<'a> {
                 }
                 Taken::Misplaced => {
                     self.tell(context, observation::MISPLACED_BLOCK)?;
-                    let why = "the model writes its blocks where quotations stand, again and again";
+                    let why =
+                        "the model repeatedly writes its blocks where they read as quotations";
                     return Ok(Next::Unusable(why.to_owned()));
                 }
             }
@@ -301,12 +302,12 @@ impl<'a> ReactLoop<'a> {
         if *stop == StopReason::Length {
             self.tell(context, observation::CUT_OFF)?;
             let why = "the model's answers are cut off at their greatest length, which the setting \
-                       model.max_tokens bounds";
+                       model.max_tokens limits";
             return Ok(Next::Unusable(why.to_owned()));
         }
         if self.must_call {
             self.tell(context, observation::CALL_REQUIRED)?;
-            return Ok(Next::Unusable("the model calls no tool where it has to".to_owned()));
+            return Ok(Next::Unusable("the model calls no tool although it must".to_owned()));
         }
         Ok(Next::Answered(text))
     }
@@ -318,7 +319,7 @@ impl<'a> ReactLoop<'a> {
             return None;
         }
         let repeated = repetition(text)?;
-        let why = "the model repeats itself without an end";
+        let why = "the model repeats itself endlessly";
         Some(Next::Endless(format!("{why}: {}", quoted(&beginning(&repeated)))))
     }
 

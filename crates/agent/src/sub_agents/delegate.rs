@@ -132,8 +132,8 @@ impl Delegate {
         if let Some(id) = ids.iter().find(|id| is_worked_on(id)) {
             let name = short_name(context.todo(), id);
             let message = format!(
-                "a sub-agent is working on item {name} already; wait for what it brings, or give the work \
-                 an item of its own"
+                "a sub-agent is already working on item {name}; wait for its result, or give the work an \
+                 item of its own"
             );
             return Err(ToolError::arguments(message));
         }

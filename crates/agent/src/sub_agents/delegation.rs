@@ -55,7 +55,7 @@ impl<'a> Delegation<'a> {
             let child = child.map_err(|error| in_item(&name, failed(context, &error)))?;
             if child.recorded() > 0 && !assignment.was_begun {
                 return Err(ToolError::arguments(format!(
-                    "item {name} is new, and other work was done under that name before; give new work an id \
+                    "item {name} is new, but other work was done under that name before; give new work an id \
                      of its own"
                 )));
             }
@@ -104,7 +104,7 @@ impl<'a> Delegation<'a> {
             }
         }
         if self.call.cancelled.is_cancelled() {
-            return Err(ToolError::permanent("the sub-agents were stopped before they were done"));
+            return Err(ToolError::permanent("the sub-agents were stopped before they finished"));
         }
         match broken {
             Some(error) => Err(error),
@@ -146,7 +146,7 @@ impl<'a> Delegation<'a> {
                 (item.state == ItemState::Pending).then(|| (at, on.clone()))
             });
             let Some((at, on)) = found else { return Ok(()) };
-            let result = format!("not begun: it waits for {}, which failed", self.name(&on));
+            let result = format!("not started: it waits for {}, which failed", self.name(&on));
             self.settle(at, ItemState::Failed, result, Vec::new()).await?;
         }
     }

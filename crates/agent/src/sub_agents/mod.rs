@@ -222,8 +222,8 @@ fn no_tool(name: &str, all: &[Arc<dyn Tool>]) -> String {
     let names: BTreeSet<&str> = all.iter().map(|tool| tool.spec().name()).collect();
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
     format!(
-        "there is no tool and no family of tools named {name:?}; give names of these, or a beginning of \
-         names that ends in _: {names}"
+        "there is no tool or family of tools named {name:?}; use these names, or a beginning of names \
+         that ends in _: {names}"
     )
 }
 

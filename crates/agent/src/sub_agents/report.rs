@@ -67,7 +67,8 @@ pub(super) fn report(
         let message = format!("no item was completed: {states}{}", lines.collect::<String>());
         return Err(ToolError::permanent(message));
     }
-    let json = serde_json::to_string(&report)
-        .map_err(|error| ToolError::permanent(format!("what came out cannot be told: {error}")))?;
+    let json = serde_json::to_string(&report).map_err(|error| {
+        ToolError::permanent(format!("the results cannot be written as JSON: {error}"))
+    })?;
     Ok(ToolOutput::json(json))
 }

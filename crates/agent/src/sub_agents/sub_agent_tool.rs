@@ -68,7 +68,7 @@ impl SubAgentTool {
         let run = format!("{}/{name}", call.idempotency_key);
         let report = self.sub_agents.work(&agent, call, child.as_mut(), (run, request)).await;
         if call.cancelled.is_cancelled() {
-            return Err(ToolError::permanent("the sub-agent was stopped before it was done"));
+            return Err(ToolError::permanent("the sub-agent was stopped before it finished"));
         }
         let (state, words) = ended(report)?;
         let result = conclusion(&words, self.sub_agents.conclusion_tokens);

@@ -59,7 +59,7 @@ async fn share(arguments: &str, call: &CallContext) -> Result<ToolOutput, ToolEr
     drop(child);
     let names: Vec<String> = references.iter().map(ToString::to_string).collect();
     if !grant(context, item, references).await? {
-        let message = "this context keeps nothing that could be shared; write what is needed into the \
+        let message = "this context keeps nothing that can be shared; write what is needed into the \
                        item's task instead";
         return Err(ToolError::permanent(message));
     }
@@ -74,7 +74,9 @@ pub(crate) async fn grant(
 ) -> Result<bool, ToolError> {
     context.grant(to, references).await.map_err(|error| {
         let error = as_told(context.todo(), &error.message);
-        ToolError::arguments(format!("{error}. Name what you were shown in this conversation."))
+        ToolError::arguments(format!(
+            "{error}. Use names that you were shown in this conversation."
+        ))
     })
 }
 
@@ -86,7 +88,7 @@ pub(crate) fn own_references(own: &TodoId, names: &[String]) -> Result<Vec<Refer
             .map_err(|error| ToolError::arguments(error.to_string()))?;
         if reference.todo() != own {
             return Err(ToolError::arguments(format!(
-                "{name} is not of your own conversation, and only what is can be shared; an item that \
+                "{name} is not from your own conversation, and nothing else can be shared; an item that \
                  depends on another may read what that one returned"
             )));
         }
@@ -103,5 +105,5 @@ fn no_item(parent: &TodoId, list: &TodoList, name: &str) -> String {
     if names.is_empty() {
         return "the todo list has no items; write it first, with todo_write".to_owned();
     }
-    format!("the todo list has no item {name:?}; there are {}", names.join(", "))
+    format!("the todo list has no item {name:?}; the items are {}", names.join(", "))
 }

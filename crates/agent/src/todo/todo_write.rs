@@ -85,7 +85,7 @@ async fn write(arguments: &str, call: &CallContext) -> Result<ToolOutput, ToolEr
     let changed = context.change_todo_list(move |list| rewritten(&of, &list, items)).await;
     let list = changed.map_err(|error| failed(context, &error))?.map_err(|error| {
         let error = as_told(&parent, &error.to_string());
-        ToolError::arguments(format!("{error}. The list is as it was; write the whole list again."))
+        ToolError::arguments(format!("{error}. The list is unchanged; write the whole list again."))
     })?;
     let told = told(&parent, &list, &names);
     RunLog::of(call).emit(RunEvent::Todos { list: &list });

@@ -176,9 +176,9 @@ async fn n7_questions_expire() {
     let odd = executor.with_approver(Arc::new(Odd));
     let two = vec![step(1, "pay", &[]), step(2, "pay", &[])];
     let outcome = odd.run(&plan(two), options("run")).await.unwrap();
-    assert_eq!(failure(&outcome, 2).1, "not_executed: 1 decisions were given on 2 calls");
+    assert_eq!(failure(&outcome, 2).1, "not_executed: 1 decisions were given for 2 calls");
     let outcome = odd.run(&plan(vec![step(1, "pay", &[])]), options("run")).await.unwrap();
-    assert_eq!(failure(&outcome, 1).1, "not_executed: whoever was asked for approval panicked");
+    assert_eq!(failure(&outcome, 1).1, "not_executed: the approver panicked");
     assert_eq!(paid.get(), 0);
 }
 

@@ -146,7 +146,7 @@ async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
     let (report, messages) = walk(&agent(&texts(&[&text, &quoted]), vec![up.clone()])).await;
     assert_eq!((report.answer(), counter.get()), (Some(quoted.as_str()), 0));
     let told = observations(&messages).remove(0);
-    assert!(told.contains("here tools are called by tool calls of the chat API"), "{told}");
+    assert!(told.contains("here tools are called with tool calls of the chat API"), "{told}");
     let (report, _) = walk(&agent(&texts(&[&*text; 3]), vec![up])).await;
     let Stop::ModelFailed { message } = &report.trajectory.outcome.stop else { panic!() };
     assert!(message.contains("<execute_tools>") && report.answer().is_none(), "{message}");
@@ -200,7 +200,11 @@ async fn mc15_a_block_beside_tool_calls_is_not_dropped_silently() {
     let call = ToolCall::new("c", "up", r#"{"q": "native"}"#);
     let model = model([Answer::calls(block, vec![call.clone()]), "done".into()]);
     let (report, _) = walk_by(&agent(&model, vec![up.clone()]), in_blocks()).await;
-    assert!(asked(&model.requests()[1]).contains("the block was not"), "{:?}", model.requests()[1]);
+    assert!(
+        asked(&model.requests()[1]).contains("but the block was not"),
+        "{:?}",
+        model.requests()[1]
+    );
     assert_eq!(report.trajectory.tool_calls().count(), 1);
 
     let words = crate::script::model([Answer::calls("I look.", vec![call]), "done".into()]);

@@ -56,8 +56,14 @@ async fn om14_a_long_result_is_cut_with_a_way_to_all_of_it() {
     assert_eq!(characters, 400);
     assert_eq!(told(4), rest(200), "to its end");
     assert_eq!(told(6), rest(290));
-    assert_eq!(told(8), format!("0.1 has {characters} characters, and none from {characters} on"));
-    assert_eq!(told(10), "there is no long result named \"9.9\" in this run; there are: 0.1");
+    assert_eq!(
+        told(8),
+        format!("0.1 has only {characters} characters; nothing begins at {characters}")
+    );
+    assert_eq!(
+        told(10),
+        "there is no long result named \"9.9\" in this run; the long results are: 0.1"
+    );
     // Nothing is lost in the record.
     let Some(StepResult::Success { data }) = report.trajectory.result(0, StepId(1)) else {
         panic!()

@@ -101,14 +101,14 @@ async fn td4_a_wrong_list_changes_nothing() {
         (json!([{"id": "b", "title": "  "}]), "item b has no title"),
         (
             json!([{"id": "b", "title": "长".repeat(501)}]),
-            "501 characters in its title, and at most 500",
+            "501 characters in its title, but at most 500",
         ),
     ] {
         let mut context = Keeping::new();
         let told = writes(&mut context, &[first.clone(), wrong]).await;
         assert!(told[1].starts_with("Error (arguments): "), "{}", told[1]);
         assert!(told[1].contains(expected), "{expected}: {}", told[1]);
-        assert!(told[1].contains("The list is as it was"), "{}", told[1]);
+        assert!(told[1].contains("The list is unchanged"), "{}", told[1]);
         assert_eq!(states(&context.list()), ["task.a a completed", "task.b b pending"]);
     }
     // Something that is not a list is refused before it is read, with what was expected.
@@ -176,9 +176,9 @@ async fn td2_a_model_shares_what_is_its_own() {
     assert!(told[0].contains("has no items; write it first"), "{}", told[0]);
     assert_eq!(told[2], "read may read b_task_001, store://task/2-k4qd now.");
     assert_eq!(told[3], "task.read may read b_task_002 now.");
-    assert!(told[4].contains("no item \"draft\"; there are read"), "{}", told[4]);
-    assert!(told[5].contains("b_other_001 is not of your own conversation"), "{}", told[5]);
-    assert!(told[6].contains("is no reference"), "{}", told[6]);
+    assert!(told[4].contains("no item \"draft\"; the items are read"), "{}", told[4]);
+    assert!(told[5].contains("b_other_001 is not from your own conversation"), "{}", told[5]);
+    assert!(told[6].contains("is not a reference"), "{}", told[6]);
     assert!(told[7].contains("there is no b_task_010"), "{}", told[7]);
     let expected = [
         "task -> task.read: b_task_001",
@@ -197,7 +197,7 @@ async fn td2_a_context_that_shares_nothing_says_so() {
         ("memory_share", json!({"to": "read", "references": ["b_001"]})),
     ];
     let told = told(&mut context, &task("go"), &calls).await;
-    assert!(told[1].contains("keeps nothing that could be shared"), "{}", told[1]);
+    assert!(told[1].contains("keeps nothing that can be shared"), "{}", told[1]);
 }
 
 /// TD4: the reason why an item failed is removed when it is reopened.
@@ -240,6 +240,6 @@ async fn td4_unknown_keys_are_refused() {
 async fn a_list_needs_an_agent() {
     let step = call(1, "todo_write", object(&[("items", Template::Array(Vec::new()))]), &[]);
     let outcome = run(&executor([todo_write()]), vec![step]).await;
-    let expected = "todo_write works for an agent, and no agent makes this call";
+    let expected = "todo_write works only in an agent, and no agent makes this call";
     assert_eq!(failure(&outcome, 1), (FailureKind::Tool, expected));
 }

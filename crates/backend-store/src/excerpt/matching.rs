@@ -51,7 +51,7 @@ impl Matching {
         }
         if pattern.len() > Self::PATTERN {
             return wrong(format!(
-                "it is longer than {} bytes; look for a shorter piece of it",
+                "it is longer than {} bytes; search for a shorter part of it",
                 Self::PATTERN
             ));
         }

@@ -31,9 +31,9 @@ pub(crate) fn header(is_sealed: bool) -> [u8; HEADER] {
 pub(crate) fn check_header(found: &[u8; HEADER], is_sealed: bool) -> Result<(), Fault> {
     let expected = if is_sealed { SEALED_VERSION } else { VERSION };
     match found.strip_prefix(MAGIC) {
-        None => Fault::damaged("its file does not begin as a payload's file does"),
+        None => Fault::damaged("its file does not begin like a payload file"),
         Some([version, ..]) if *version != expected => Fault::damaged(format!(
-            "its file has format version {version}, and version {expected} was expected"
+            "its file has format version {version}, but version {expected} was expected"
         )),
         Some(_) if *found != header(is_sealed) => {
             Fault::damaged("the header of its file is damaged")

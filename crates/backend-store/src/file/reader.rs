@@ -48,7 +48,7 @@ impl Reader {
         let overhead = if sealing.is_some() { Sealing::OVERHEAD } else { 0 };
         let end_size = table_size + (FOOTER + overhead) as u64;
         let Some(table_at) = file.metadata()?.len().checked_sub(end_size) else {
-            return Fault::damaged("its file is cut short");
+            return Fault::damaged("its file is truncated");
         };
         let mut head = [0; HEADER];
         file.read_exact(&mut head)?;
@@ -61,21 +61,21 @@ impl Reader {
         if let Some(sealing) = &sealing {
             end = match sealing.open_table(&end) {
                 Some(end) => end,
-                None => return Fault::damaged("the table of its file does not open"),
+                None => return Fault::damaged("the table of its file cannot be decrypted"),
             };
         }
         let Some((table, footer)) = end.split_at_checked(table_size as usize) else {
-            return Fault::damaged("its file is cut short");
+            return Fault::damaged("its file is truncated");
         };
         let (before_seal, _) = footer.split_at(FOOTER - 32);
         let Some((fields, found_seal)) = Footer::read(footer) else {
             return Fault::damaged("the end of its file cannot be read");
         };
         if seal(sealing.is_some(), table, before_seal) != found_seal {
-            return Fault::damaged("the table of its file does not agree with its seal");
+            return Fault::damaged("the table of its file does not match its seal");
         }
         if fields.hash != *hash || fields.bytes != bytes || fields.chunks != count {
-            return Fault::damaged("its file is that of another payload");
+            return Fault::damaged("its file belongs to another payload");
         }
         if sealed.is_some_and(|sealed| *sealed != found_seal) {
             return Fault::damaged("its file is not the one that was written");
@@ -97,7 +97,7 @@ impl Reader {
             feeds_before += u64::from(entry.feeds);
         }
         if offset != table_at || feeds_before != fields.feeds {
-            return Fault::damaged("the table of its file does not add up");
+            return Fault::damaged("the table of its file is inconsistent");
         }
         Ok(Self {
             file,
@@ -171,7 +171,7 @@ impl Reader {
             each(raw)?;
         }
         if *hasher.finalize().as_bytes() != self.hash {
-            Fault::damaged("its bytes do not agree with its hash")?;
+            Fault::damaged("its bytes do not match its hash")?;
         }
         Ok(())
     }
@@ -193,14 +193,16 @@ impl Reader {
         self.file.read_exact(&mut self.packed)?;
         if check_of(&self.packed) != entry.check {
             return Fault::damaged(format!(
-                "{} bytes at {offset} of its file do not agree with their check",
+                "{} bytes at {offset} of its file do not match their checksum",
                 entry.stored
             ));
         }
         if let Some(sealing) = &self.sealing {
             self.packed = match sealing.open_chunk(i as u64, &self.packed) {
                 Some(packed) => packed,
-                None => return Fault::damaged(format!("chunk {i} of its file does not open")),
+                None => {
+                    return Fault::damaged(format!("chunk {i} of its file cannot be decrypted"));
+                }
             };
         }
         let size = raw_size(self.bytes, i);
@@ -209,7 +211,7 @@ impl Reader {
             let found =
                 self.decompressor.decompress_to_buffer(&self.packed, self.raw.as_mut_slice());
             if !found.is_ok_and(|found| found == size) {
-                return Fault::damaged(format!("chunk {i} of its file does not decompress"));
+                return Fault::damaged(format!("chunk {i} of its file cannot be decompressed"));
             }
         } else {
             std::mem::swap(&mut self.raw, &mut self.packed);

@@ -46,7 +46,7 @@ pub(super) fn real_folder(path: &Path, found: &Metadata) -> Result<(), Error> {
     if found.is_dir() {
         Ok(())
     } else {
-        Err(Error::Refused { path: path.to_owned(), what: "it is a link or no folder" })
+        Err(Error::Refused { path: path.to_owned(), what: "it is a link or not a folder" })
     }
 }
 

@@ -23,13 +23,13 @@ pub(super) fn unpack(mut value: Vec<u8>, meta: &Meta) -> Result<Vec<u8>, Fault> 
             let packed = value.get(1..).unwrap_or_default();
             match zstd::bulk::decompress(packed, meta.bytes as usize) {
                 Ok(bytes) => bytes,
-                Err(_) => return Fault::damaged("its bytes do not decompress"),
+                Err(_) => return Fault::damaged("its bytes cannot be decompressed"),
             }
         }
-        _ => return Fault::damaged("its bytes are in a form that is not known"),
+        _ => return Fault::damaged("its bytes have an unknown encoding"),
     };
     if *blake3::hash(&bytes).as_bytes() != meta.hash {
-        return Fault::damaged("its bytes do not agree with its hash");
+        return Fault::damaged("its bytes do not match its hash");
     }
     Ok(bytes)
 }

@@ -43,7 +43,7 @@ pub(crate) fn refused_shell() -> Arc<dyn Tool> {
         parameters: r#"{"type": "object", "required": ["command"]}"#.to_owned(),
     });
     Arc::new(FunctionTool::new(spec, |_, _| async {
-        Err(ToolError::permanent("no command can be run here: there is no sandbox for it"))
+        Err(ToolError::permanent("commands cannot be run here: no sandbox is available"))
     }))
 }
 

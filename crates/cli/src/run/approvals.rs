@@ -17,11 +17,11 @@ pub(crate) struct Approvals {
 }
 
 /// The reason for a denial if nobody could be asked.
-const NOBODY: &str = "this changes something, and nobody can be asked: foldback runs without --yes and \
-                      without a terminal. Go on without it, or say what you would have done";
+const NOBODY: &str = "this call changes something, and nobody can approve it: foldback runs without \
+                      --yes and without a terminal. Continue without it, or say what you would have done";
 
 /// The reason for a denial if somebody was asked.
-const SILENCE: &str = "the person who was asked gave no answer";
+const SILENCE: &str = "the user did not answer";
 
 impl Approvals {
     pub(crate) fn new(yes: bool, person: Option<AtTerminal>) -> Self {
@@ -163,8 +163,8 @@ impl Answer {
             "y" | "yes" => Self::Yes,
             "a" | "all" => Self::All,
             "s" | "show" => Self::Show,
-            "" | "n" | "no" => Self::No { reason: "the person said no".to_owned() },
-            _ => Self::No { reason: format!("the person said no: {answer}") },
+            "" | "n" | "no" => Self::No { reason: "the user declined".to_owned() },
+            _ => Self::No { reason: format!("the user declined: {answer}") },
         }
     }
 }
@@ -203,7 +203,7 @@ mod tests {
         for no in ["", "n", "no", "yesterday", "all right", "先备份"] {
             assert!(matches!(Answer::of(no), Answer::No { .. }), "{no}");
         }
-        let reason = "the person said no: 先备份".to_owned();
+        let reason = "the user declined: 先备份".to_owned();
         assert_eq!(Answer::of("先备份"), Answer::No { reason });
     }
 

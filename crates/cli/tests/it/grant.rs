@@ -76,10 +76,10 @@ fn td2_what_cannot_be_granted_says_why() {
         "nothing is stored under b_quay_099 in todo quay",
     );
     check(&shell, &["--to", "other", "b_other_001"], 2, "its own blocks and payloads only");
-    check(&shell, &["--to", "other", "../../etc/passwd"], 2, "is no reference");
+    check(&shell, &["--to", "other", "../../etc/passwd"], 2, "is not a reference");
     check(&shell, &["--to", "other"], 2, "REF");
     check(&shell, &["--to", "quay", "b_001"], 2, "without a grant");
-    check(&shell, &["--to", "other", "b_0000001"], 2, "is no reference");
+    check(&shell, &["--to", "other", "b_0000001"], 2, "is not a reference");
 }
 
 /// BS8: a file for a tool: whole or not there.

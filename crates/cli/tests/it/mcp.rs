@@ -136,10 +136,10 @@ fn rc3_the_todo_is_that_of_the_folder() {
     );
     let mut served = Served::start(&shell, &[]);
     let (is_error, text) = served.call("list_blocks", &json!({}));
-    assert!(is_error && text.contains("The client names no folder"), "{text}");
+    assert!(is_error && text.contains("The client does not say which folder"), "{text}");
     let mut served = Served::start(&shell, &["--folder", "."]);
     let (is_error, text) = served.call("list_blocks", &json!({}));
-    assert!(is_error && text.contains("No conversation of the store was had in"), "{text}");
+    assert!(is_error && text.contains("The store has no conversation from"), "{text}");
 }
 
 /// RC4: several servers work beside a writer; one that is killed leaves nothing locked.

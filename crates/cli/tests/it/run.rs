@@ -168,7 +168,7 @@ fn nothing_is_changed_where_nobody_can_be_asked() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(!shell.path("work/a.md").exists());
     let told = provider.requests()[1].to_string();
-    assert!(told.contains("nobody can be asked"), "{told}");
+    assert!(told.contains("nobody can approve it"), "{told}");
 }
 
 #[test]

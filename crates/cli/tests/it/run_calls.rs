@@ -49,7 +49,10 @@ fn a_block_is_no_answer_in_any_form() {
     ]);
     let ran = run(&shell, &provider, &["--strategy", "react", "Read it"]);
     assert!(ran.code == 0 && ran.text().contains("小雨。"), "{ran:?}");
-    assert!(shows(&provider.requests()[1], "here tools are called by tool calls of the chat API"));
+    assert!(shows(
+        &provider.requests()[1],
+        "here tools are called with tool calls of the chat API"
+    ));
     assert!(!shows(&provider.requests()[1], "小雨"), "nothing of it was run");
     // A model that continues like that fails, and the run says which form it expects.
     let provider = Provider::answering(|_| Provider::text(BLOCK));

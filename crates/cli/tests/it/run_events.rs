@@ -125,7 +125,7 @@ fn s13_the_demo_does_without_a_sandbox() {
     let events = ran.json_lines();
     assert_eq!(events[0]["event"], "noted");
     let told = events[0]["text"].as_str().unwrap();
-    assert!(told.starts_with("commands cannot be run: there is no sandbox here"), "{told}");
+    assert!(told.starts_with("commands cannot be run: no sandbox is available"), "{told}");
     let shells: Vec<&Value> =
         events.iter().filter(|e| e["event"] == "call_ended" && e["tool"] == "shell_run").collect();
     assert!(shells.len() == 2 && shells.iter().all(|call| call["success"] == false), "{shells:?}");

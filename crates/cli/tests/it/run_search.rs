@@ -42,7 +42,7 @@ fn ds9_a_search_engine_is_asked() {
     let ran = searched(&shell, &provider, &kind, &[]);
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(
-        ran.stderr.contains("127.0.0.1 is no address on the public internet"),
+        ran.stderr.contains("127.0.0.1 is not an address on the public internet"),
         "{}",
         ran.stderr
     );

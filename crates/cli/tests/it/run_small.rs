@@ -200,7 +200,7 @@ fn a_model_that_repeats_itself_ends_the_run() {
     assert_eq!(ran.code, 1, "{ran:?}");
     assert_eq!(provider.requests().len(), 1);
     let why = only_run(&shell)["why"].as_str().unwrap().to_owned();
-    assert!(why.contains("repeats itself without an end"), "{why}");
+    assert!(why.contains("repeats itself endlessly"), "{why}");
 }
 
 /// An answer that is cut in the middle of data is not an endless repetition: the model continues.

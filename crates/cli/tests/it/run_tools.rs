@@ -24,7 +24,7 @@ fn s13_only_what_is_allowed_is_fetched() {
     let other: &[&str] = &["--allow-net", "example.org", "--allow-private-net"];
     for (flags, told) in [
         (&[] as &[&str], "there is no function `web_fetch`"),
-        (named, "127.0.0.1 is no address on the public internet"),
+        (named, "127.0.0.1 is not an address on the public internet"),
         (other, "fetching from 127.0.0.1 is not permitted; permitted: example.org"),
         (both, "The Heron sails at 07:10."),
     ] {
@@ -57,5 +57,5 @@ fn hosts_of_a_flag_are_private_only_where_a_flag_says_so() {
     let args = ["--strategy", "react", "--yes", "--allow-net", "*", "What is there?"];
     assert_eq!(run(&shell, &provider, &args).code, 0);
     let request = provider.requests()[1].to_string();
-    assert!(request.contains("127.0.0.1 is no address on the public internet"), "{request}");
+    assert!(request.contains("127.0.0.1 is not an address on the public internet"), "{request}");
 }

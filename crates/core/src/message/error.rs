@@ -14,7 +14,7 @@ pub enum MessageError {
         key: &'static str,
     },
     /// A key has a value of another shape.
-    #[error("the key {key:?} of a message holds {expected}, not {found}")]
+    #[error("the key {key:?} of a message must be {expected}, not {found}")]
     Shape {
         /// The key.
         key: &'static str,

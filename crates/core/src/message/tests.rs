@@ -54,7 +54,7 @@ fn bad_messages_are_named() {
     for (json, expected) in [
         ("[]", "a message is a JSON object"),
         ("{}", "a message has the key \"role\""),
-        (r#"{"role":7}"#, "the key \"role\" of a message holds a string, not 7"),
+        (r#"{"role":7}"#, "the key \"role\" of a message must be a string, not 7"),
         (r#"{"role":"user","content":{}}"#, "a string, null or a list of parts"),
         (r#"{"role":"user","content":[1]}"#, "parts that are objects or strings"),
         (r#"{"role":"assistant","tool_calls":[{"id":"a"}]}"#, "a list of calls"),

@@ -10,7 +10,7 @@ pub enum TodoListError {
     #[error("the todo list has two items with the id {0}; each needs an id of its own")]
     Duplicate(TodoId),
     /// There are more items than a list accepts.
-    #[error("the todo list has {items} items, and at most {} are taken", TodoList::MAX_ITEMS)]
+    #[error("the todo list has {items} items, but at most {} are accepted", TodoList::MAX_ITEMS)]
     TooMany {
         /// How many there are.
         items: usize,
@@ -24,7 +24,7 @@ pub enum TodoListError {
         on: TodoId,
     },
     /// An item waits for itself.
-    #[error("item {0} depends on itself, directly or by way of others")]
+    #[error("item {0} depends on itself, directly or indirectly")]
     Cycle(TodoId),
     /// There is no item with this id.
     #[error("the todo list has no item {0}")]
@@ -51,7 +51,7 @@ pub enum TodoListError {
     },
     /// An item was to be started or completed, and what it waits for has failed.
     #[error(
-        "item {item} cannot become {to}: it waits for {on}, which failed; take {on} up again, or drop \
+        "item {item} cannot become {to}: it waits for {on}, which failed; restart {on}, or drop \
          the dependency"
     )]
     WaitsForFailed {
@@ -66,7 +66,7 @@ pub enum TodoListError {
     #[error("item {0} has no title; say in a few words what is to be done")]
     NoTitle(TodoId),
     /// An item has more of something than is accepted.
-    #[error("item {item} has {size} {what}, and at most {most} are taken")]
+    #[error("item {item} has {size} {what}, but at most {most} are accepted")]
     TooLarge {
         /// The item.
         item: TodoId,
@@ -78,7 +78,7 @@ pub enum TodoListError {
         most: usize,
     },
     /// An item names a dependency or a reference twice.
-    #[error("item {item} names {what} twice; once is enough")]
+    #[error("item {item} names {what} twice; name it once")]
     Repeated {
         /// The item.
         item: TodoId,
@@ -86,7 +86,7 @@ pub enum TodoListError {
         what: String,
     },
     /// An item returned what is not its own.
-    #[error("item {item} can return blocks and payloads of its own todo only, not {reference}")]
+    #[error("item {item} can return only blocks and payloads of its own todo, not {reference}")]
     ForeignReference {
         /// The item.
         item: TodoId,

@@ -23,33 +23,30 @@ fn td4_a_list_is_sound_or_refused() {
         "the todo list has two items with the id a; each needs an id of its own",
     );
     check_refused(vec![item("a", &["b"])], "item a depends on b, which is not in the todo list");
-    check_refused(
-        vec![item("a", &["a"])],
-        "item a depends on itself, directly or by way of others",
-    );
+    check_refused(vec![item("a", &["a"])], "item a depends on itself, directly or indirectly");
     check_refused(
         vec![item("z", &[]), item("a", &["c"]), item("b", &["a"]), item("c", &["b", "z"])],
-        "item a depends on itself, directly or by way of others",
+        "item a depends on itself, directly or indirectly",
     );
     let mut foreign = item("a", &[]);
     foreign.references.push("b_other_001".parse().unwrap());
     check_refused(
         vec![foreign],
-        "item a can return blocks and payloads of its own todo only, not b_other_001",
+        "item a can return only blocks and payloads of its own todo, not b_other_001",
     );
     let many = (0..=TodoList::MAX_ITEMS).map(|n| item(&format!("i{n}"), &[])).collect();
-    check_refused(many, "the todo list has 1001 items, and at most 1000 are taken");
+    check_refused(many, "the todo list has 1001 items, but at most 1000 are accepted");
     check_refused(
         vec![TodoItem::new(id("a"), " \n")],
         "item a has no title; say in a few words what is to be done",
     );
     check_refused(
         vec![item("b", &[]), item("a", &["b", "b"])],
-        "item a names b twice; once is enough",
+        "item a names b twice; name it once",
     );
     let mut twice = item("a", &[]);
     twice.references = vec!["b_a_001".parse().unwrap(), "b_a_001".parse().unwrap()];
-    check_refused(vec![twice], "item a names b_a_001 twice; once is enough");
+    check_refused(vec![twice], "item a names b_a_001 twice; name it once");
     // A long chain and a wide fan are not circles, in whatever order they are listed.
     let chain = (0..900).rev().map(|n| match n {
         0 => item("n0", &[]),
@@ -94,7 +91,7 @@ fn td4_an_item_takes_bounded_room() {
         list(most).unwrap();
         assert_eq!(
             list(most + 1).unwrap_err().to_string(),
-            format!("item a has {} {what}, and at most {most} are taken", most + 1)
+            format!("item a has {} {what}, but at most {most} are accepted", most + 1)
         );
     }
     let mut list = TodoList::new(vec![item("a", &[])]).unwrap();
@@ -111,8 +108,8 @@ fn td4_a_cancelled_item_releases_those_who_wait_for_it() {
     list.set_state(&id("a"), Failed).unwrap();
     assert_eq!(
         list.set_state(&id("b"), InProgress).unwrap_err().to_string(),
-        "item b cannot become in_progress: it waits for a, which failed; take a up again, or \
-         drop the dependency"
+        "item b cannot become in_progress: it waits for a, which failed; restart a, or drop \
+         the dependency"
     );
     assert_eq!(list.ready().count(), 0);
     for state in [InProgress, Cancelled] {

@@ -14,15 +14,15 @@ fn ds4_shapes_are_read_or_refused() {
     #[track_caller]
     fn refused(answer: &str, why: &str) {
         let told = SearchQueryList::parse(answer).unwrap_err().to_string();
-        assert!(told.starts_with("the answer is no SearchQueryList: "), "{told}");
+        assert!(told.starts_with("the answer is not a SearchQueryList: "), "{told}");
         assert!(told.contains(why) && told.contains("expected one JSON object like {"), "{told}");
     }
-    refused("", "it holds no JSON object");
-    refused("潮汐表", "it holds no JSON object");
+    refused("", "it contains no JSON object");
+    refused("潮汐表", "it contains no JSON object");
     refused(r#"{"query": "one", "rationale": "r"}"#, "expected a sequence");
     refused(r#"{"query": ["a"]}"#, "missing field `rationale`");
-    refused(r#"{"query": [], "rationale": "r"}"#, "`query` holds no query");
-    refused(r#"{"query": ["  "], "rationale": "r"}"#, "`query` holds no query");
+    refused(r#"{"query": [], "rationale": "r"}"#, "`query` contains no query");
+    refused(r#"{"query": ["  "], "rationale": "r"}"#, "`query` contains no query");
     refused(r#"{"query": ["a"], "query": ["b"], "rationale": "r"}"#, "duplicate field");
     refused(r#"{"query": ["a"], "rationale": "#, "EOF");
     let told = Reflection::parse(r#"{"is_sufficient": "yes"}"#).unwrap_err().to_string();

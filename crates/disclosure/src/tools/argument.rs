@@ -199,7 +199,7 @@ impl Arguments {
 pub(crate) fn parse(described: &'static [Argument], json: &str) -> Result<Arguments, String> {
     let json = if json.trim().is_empty() { "{}" } else { json };
     let Some(object) = RawObject::parse(json) else {
-        return Err("The arguments are no JSON object.".to_owned());
+        return Err("The arguments are not a JSON object.".to_owned());
     };
     let mut given = Vec::new();
     for (key, value) in &object.0 {
@@ -276,9 +276,9 @@ mod tests {
     #[test]
     fn tl4_what_is_wrong_is_said_in_a_sentence() {
         check("", "\"q\" is missing.");
-        check("[]", "The arguments are no JSON object.");
-        check("{\"q\":\"a\"", "The arguments are no JSON object.");
-        check(&"[".repeat(100_000), "The arguments are no JSON object.");
+        check("[]", "The arguments are not a JSON object.");
+        check("{\"q\":\"a\"", "The arguments are not a JSON object.");
+        check(&"[".repeat(100_000), "The arguments are not a JSON object.");
         check(r#"{"q":" "}"#, "\"q\" is empty.");
         check(r#"{"q":7}"#, "\"q\" has to be a text, not 7.");
         check(r#"{"q":"a","k":"3"}"#, "\"k\" has to be a whole number from 1 to 5, not \"3\".");

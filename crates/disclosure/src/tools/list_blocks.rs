@@ -97,7 +97,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
     let span = match (first < cursor, total) {
         (_, 0) => "no block is closed yet".to_owned(),
         (true, _) => format!("blocks {} to {cursor} of {total}{of_type}", first + 1),
-        (false, _) => format!("nothing behind block {first}; there are {total}"),
+        (false, _) => format!("no blocks after block {first}; there are {total}"),
     };
     answer.push(&format!("[list_blocks: {span}]\n"));
     if lines.is_empty() && total > 0 && first < total {

@@ -87,7 +87,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
             let answer = Answer::error(
                 TOOL.name,
                 &format!(
-                    "{:?} is no reference{searched}. A block is named like b_<todo>_<nnn>, a stored \
+                    "{:?} is not a reference{searched}. A block looks like b_<todo>_<nnn>, a stored \
                      part like store://<n>-<check>; search_block and list_blocks show them.{unsearched}",
                     one_line(asked, 60)
                 ),
@@ -284,7 +284,7 @@ impl Loading<'_> {
         };
         let mut answer = QuotedText::default();
         answer.push(&format!(
-            "[load: {name}, {} bytes of binary data]\nIts bytes are no text; this is how it begins:\n",
+            "[load: {name}, {} bytes of binary data]\nThe content is not text; it begins:\n",
             thousands(meta.bytes)
         ));
         self.in_marks(&mut answer, meta, name, |answer| {

@@ -87,8 +87,8 @@ pub(crate) fn page(
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(text).size_limit(256 << 10).nest_limit(50).build();
     built.map_err(|_| {
-        "The pattern in \"match\" is no regular expression, or too costly a one. Put a backslash \
-         before characters such as ( [ . * + ? to find them as they stand."
+        "The pattern in \"match\" is not a valid regular expression, or is too expensive. Put a \
+         backslash before characters such as ( [ . * + ? to match them literally."
             .to_owned()
     })
 }

@@ -188,7 +188,7 @@ fn tl2_lines_come_in_pages_in_the_order_of_time() {
     let calls = library.run(&todo, "list_blocks", r#"{"block_type": "tool_call"}"#);
     assert_eq!(calls.text.lines().filter(|line| line.starts_with("b_t1_")).count(), 5);
     let end = library.run(&todo, "list_blocks", r#"{"cursor": 45}"#);
-    assert_eq!(end.text, "[list_blocks: nothing behind block 45; there are 45]\n");
+    assert_eq!(end.text, "[list_blocks: no blocks after block 45; there are 45]\n");
     let empty = library.todo("empty");
     let none = library.run(&empty, "list_blocks", "{}");
     assert_eq!(none.text, "[list_blocks: no block is closed yet]\n");
@@ -393,10 +393,10 @@ fn tl4_bad_arguments_name_the_next_step() {
         ("search_block", r#"{"query":"a","todo":"t2"}"#, "no argument \"todo\""),
         ("list_blocks", r#"{"limit":"all"}"#, "\"limit\" has to be a whole number"),
         ("load", r#"{"ref":""}"#, "\"ref\" is empty. Call load with"),
-        ("load", r#"{"ref":"/etc/passwd"}"#, "is no reference. A block is named like"),
-        ("load", r#"{"ref":"../b_t1_001"}"#, "is no reference"),
+        ("load", r#"{"ref":"/etc/passwd"}"#, "is not a reference. A block looks like"),
+        ("load", r#"{"ref":"../b_t1_001"}"#, "is not a reference"),
         ("load", r#"{"ref":"b_001","lines":"x"}"#, "\"lines\" has to be lines such as"),
-        ("load", r#"{"ref":"b_001","match":"("}"#, "no regular expression"),
+        ("load", r#"{"ref":"b_001","match":"("}"#, "not a valid regular expression"),
     ] {
         let answer = library.run(&todo, tool, arguments);
         assert!(answer.is_error && answer.text.contains(expected), "{arguments}: {}", answer.text);

@@ -19,7 +19,7 @@ const MOST: usize = 8;
 
 /// The text after the last answers.
 const NO_MORE: &str =
-    "\n\n[foldback: these were the last look-ups of this turn. Go on with what you have.]";
+    "\n\n[foldback: these were the last look-ups of this turn. Continue with what you have.]";
 
 /// The requests of one turn. A model's calls are looked up in the store, which takes time: none of this belongs on a
 /// thread that serves others.

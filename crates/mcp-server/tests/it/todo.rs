@@ -69,10 +69,10 @@ async fn rc3_without_a_todo_the_answer_says_what_to_do() {
         assert!(answer["isError"] == true && text.contains(expected), "{text}");
         assert!(text.contains("--todo ID") && !text.contains("trip"), "{text}");
     };
-    check(None, "The client names no folder").await;
-    check(Some(&[]), "The client works in no folder").await;
-    check(Some(&["https://example.org"]), "The client works in no folder").await;
-    check(Some(&["file:///no/such"]), "No conversation of the store was had in /no/such.").await;
+    check(None, "The client does not say which folder").await;
+    check(Some(&[]), "The client's folder is not on this machine").await;
+    check(Some(&["https://example.org"]), "The client's folder is not on this machine").await;
+    check(Some(&["file:///no/such"]), "The store has no conversation from /no/such.").await;
     let mut wire = Wire::start(server(&memory, Scope::todo(id("gone")))).await;
     assert_eq!(wire.call("list_blocks", json!({})).await["isError"], true);
 }

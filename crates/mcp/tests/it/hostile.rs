@@ -211,8 +211,8 @@ async fn a_call_without_an_answer_ends_in_time_and_the_server_is_told() {
     assert_eq!(error.kind, ToolErrorKind::Transient);
     assert_eq!(
         error.message,
-        "the MCP server \"s\" did not answer within 60 s, and was told to stop. Whether the call was \
-         done is not known"
+        "the MCP server \"s\" did not answer within 60 s, and was asked to stop. It is not known \
+         whether the call was carried out"
     );
     assert_eq!(cancelled(&heard).await.len(), 1);
 }
@@ -235,7 +235,7 @@ async fn a_cancelled_call_is_cancelled_at_the_server() {
         context.cancelled.cancel();
     };
     let (result, ()) = tokio::join!(tools[0].call("{}", &context), stop);
-    assert_eq!(result.unwrap_err().message, "the call was cancelled, and the server told so");
+    assert_eq!(result.unwrap_err().message, "the call was cancelled, and the server was notified");
     let told = cancelled(&heard).await;
     let heard = heard.lock().unwrap();
     let called = heard.iter().find(|message| message["method"] == "tools/call").unwrap();
@@ -253,8 +253,8 @@ async fn a_server_that_ends_fails_the_call_and_no_other() {
     assert_eq!(error.kind, ToolErrorKind::Transient);
     assert_eq!(
         error.message,
-        "the MCP server \"s\" has ended. Whether the call was done is not known; see before you make \
-         it again"
+        "the MCP server \"s\" has ended. It is not known whether the call was carried out; check \
+         before you repeat it"
     );
     let error = call(&client.tools(), "s_t").await.unwrap_err();
     assert!(error.message.starts_with("the MCP server \"s\" has ended; it is not started again"));
@@ -405,7 +405,8 @@ async fn an_answer_is_bounded() {
     let error = call(&client.tools(), "s_t").await.unwrap_err();
     assert_eq!(
         error.message,
-        "the tool answers 6,291,456 bytes, and 4,194,304 are taken; ask it for less, or for a part"
+        "the tool's answer has 6,291,456 bytes, and at most 4,194,304 are accepted; ask for \
+         less, or for a part"
     );
 }
 

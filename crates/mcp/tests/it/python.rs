@@ -123,7 +123,7 @@ async fn it_is_started_again_when_it_has_ended() {
     assert_eq!(
         error.message,
         "the MCP server \"weather\" has ended: exit status: 7; the last it wrote: out of order. \
-         Whether the call was done is not known; see before you make it again"
+         It is not known whether the call was carried out; check before you repeat it"
     );
     let output = call(&client, "add", r#"{"a": 1, "b": 2}"#).await.unwrap().data;
     assert_eq!(output.structured.as_deref(), Some(r#"{"result":3}"#));

@@ -29,12 +29,12 @@ use std::borrow::Cow;
 pub enum Refusal {
     /// The whole of a code argument would be a tool's answer.
     #[error(
-        "a result cannot be all of an argument that is code; expected code around it, or a tool \
+        "a result cannot be the whole of a code argument; expected code around it, or a tool \
          that takes code as it is"
     )]
     Whole,
     /// No value can be inserted safely in this place.
-    #[error("it stands {place}; expected it {instead}")]
+    #[error("it is {place}; expected it {instead}")]
     Place {
         /// The place.
         place: &'static str,
@@ -42,7 +42,7 @@ pub enum Refusal {
         instead: &'static str,
     },
     /// The value contains something that the language cannot write there.
-    #[error("the value holds {what}, which cannot be written there")]
+    #[error("the value contains {what}, which cannot be written there")]
     Value {
         /// The character, or the kind of text.
         what: &'static str,

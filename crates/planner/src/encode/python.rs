@@ -45,8 +45,8 @@ struct Literal {
     escaped: bool,
 }
 
-const UNCERTAIN: &str = "behind a string whose end is not certain";
-const INSTEAD: &str = "where a value may stand, or in a plain string literal";
+const UNCERTAIN: &str = "after a string whose end is not certain";
+const INSTEAD: &str = "where a value is allowed, or in a plain string literal";
 
 impl Code {
     pub(super) fn pass(&mut self, code: &str) {
@@ -176,7 +176,7 @@ impl Code {
             // A comment in the first lines may declare the encoding.
             State::Comment => place("in a comment"),
             State::Literal(at) if at.depth > 0 => place("inside the braces of an f-string"),
-            State::Literal(at) if at.escaped => place("behind a backslash"),
+            State::Literal(at) if at.escaped => place("after a backslash"),
             State::Literal(at) => {
                 let text = value.text();
                 // With nothing between them, three quotes would meet.

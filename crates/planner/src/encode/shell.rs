@@ -126,9 +126,9 @@ impl Code {
             _ if std::mem::take(&mut self.escaped) => self.push_plain(c),
             '\\' => self.escaped = true,
             '"' => self.state = State::Bare,
-            '`' => self.state = State::Lost("behind a command substitution inside quotes"),
+            '`' => self.state = State::Lost("after a command substitution inside quotes"),
             '(' | '{' | '[' if open == Expansion::Dollar => {
-                self.state = State::Lost("behind a substitution inside quotes");
+                self.state = State::Lost("after a substitution inside quotes");
             }
             _ => self.plain.push(c),
         }
@@ -146,19 +146,19 @@ impl Code {
                 self.escaped = true;
                 self.push_word(c);
             }
-            ('`', _) => self.state = State::Lost("behind a command substitution in backticks"),
-            ('<', Some('<')) => self.state = State::Lost("behind a here-document"),
+            ('`', _) => self.state = State::Lost("after a command substitution in backticks"),
+            ('<', Some('<')) => self.state = State::Lost("after a here-document"),
             ('{' | '[' | '\'' | '"', _) if is_behind_dollar => {
-                self.state = State::Lost("behind an expansion with braces, brackets or quotes");
+                self.state = State::Lost("after an expansion with braces, brackets or quotes");
             }
             ('(', _) if self.word == "$(" => {
-                self.state = State::Lost("behind an arithmetic expansion");
+                self.state = State::Lost("after an arithmetic expansion");
             }
             ('(', Some('(')) if self.word.is_empty() => {
-                self.state = State::Lost("behind an arithmetic command");
+                self.state = State::Lost("after an arithmetic command");
             }
             ('(', _) if self.word.ends_with('=') => {
-                self.state = State::Lost("behind the beginning of an array");
+                self.state = State::Lost("after the beginning of an array");
             }
             ('#', _) if self.word.is_empty() => self.state = State::Comment,
             ('(', _) if is_behind_dollar => {
@@ -231,10 +231,10 @@ impl Code {
         if is_assignment(word) || KEYWORDS.contains(&word) {
             self.begins = Begins::Command;
         } else if RUN_ARGUMENTS.contains(&word) {
-            self.state = State::Lost("behind a command that may run its arguments as code");
+            self.state = State::Lost("after a command that may run its arguments as code");
         } else if !word.chars().all(|c| c.is_alphanumeric() || "_-+./:[".contains(c)) {
             // `\\eval`, `"$x"`: what it names, and whether it is present at all, is unknown.
-            self.state = State::Lost("behind a command whose name is not written plainly");
+            self.state = State::Lost("after a command whose name is not written plainly");
         }
     }
 
@@ -252,7 +252,7 @@ impl Code {
             return place("in a comment");
         }
         if self.escaped {
-            return place("behind a backslash");
+            return place("after a backslash");
         }
         if !self.any && behind.is_empty() {
             return Err(Refusal::Whole);
@@ -267,8 +267,8 @@ impl Code {
             return place("where a command is named");
         }
         match (self.expansion, self.state) {
-            (Expansion::Dollar, _) => return place("directly behind a `$`"),
-            (Expansion::Name, State::Double) => return place("directly behind `$` and a name"),
+            (Expansion::Dollar, _) => return place("directly after a `$`"),
+            (Expansion::Name, State::Double) => return place("directly after `$` and a name"),
             _ => {}
         }
         if self.runs_code && self.plain.starts_with(OPTION) {

@@ -35,15 +35,15 @@ impl Code {
                 State::Code => self.pass_code(before, c),
                 State::Quoted(quote) if c == quote => self.state = State::Code,
                 State::Quoted('\'') if c == '\\' => {
-                    self.state = State::Lost("behind a backslash in a string literal");
+                    self.state = State::Lost("after a backslash in a string literal");
                 }
                 State::LineComment if c == '\n' => self.state = State::Code,
                 State::LineComment if c == '\r' && chars.peek() != Some(&'\n') => {
-                    self.state = State::Lost("behind a line end that dialects read differently");
+                    self.state = State::Lost("after a line end that dialects read differently");
                 }
                 State::BlockComment if before == Some('*') && c == '/' => self.state = State::Code,
                 State::BlockComment if before == Some('/') && c == '*' => {
-                    self.state = State::Lost("behind a comment in a comment");
+                    self.state = State::Lost("after a comment in a comment");
                 }
                 State::Quoted(_) | State::LineComment | State::BlockComment => {}
             }
@@ -59,11 +59,11 @@ impl Code {
             (Some('-'), '-') => State::LineComment,
             (Some('/'), '*') => State::BlockComment,
             (Some('E' | 'e'), '\'') if !self.last[0].is_some_and(is_word) => {
-                State::Lost("behind a string literal with escapes")
+                State::Lost("after a string literal with escapes")
             }
             (_, '\'' | '"') => State::Quoted(c),
             (_, '`' | '[' | '$' | '#') => {
-                State::Lost("behind a character that dialects read differently")
+                State::Lost("after a character that dialects read differently")
             }
             _ => State::Code,
         };
@@ -74,8 +74,9 @@ impl Code {
         value: &BoundValue<'_>,
         behind: &str,
     ) -> Result<String, Refusal> {
-        let place =
-            |place| Err(Refusal::Place { place, instead: "where a value may stand, or in quotes" });
+        let place = |place| {
+            Err(Refusal::Place { place, instead: "where a value is allowed, or in quotes" })
+        };
         let text = value.text();
         if text.contains('\0') {
             return Err(Refusal::Value { what: "a NUL character" });

@@ -340,10 +340,10 @@ impl<'a> Cursor<'a> {
     /// Returns the error for a body that contains an opening tag without its closing tags.
     fn unbalanced(&self, opening: usize, tool: &str, server: &str) -> Unread<'a> {
         let found = format!(
-            "`<{server}><{tool}>` inside the body of such a call; the `</{tool}></{server}>` behind it \
+            "`<{server}><{tool}>` inside the body of such a call; the `</{tool}></{server}>` after it \
              was taken for its end, so the call itself has none"
         );
-        let expected = "both tags or none; a body that holds its own tags is written in \
+        let expected = "both tags or none; a body that contains its own tags is written in \
                         `<![CDATA[..]]>`";
         Unread::syntax(self.text, opening, found, expected.to_owned())
     }
@@ -373,10 +373,10 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         let found = format!(
-            "text behind `</{tool}></{server}>`: `{}`; it is not certain that the call ends there",
+            "text after `</{tool}></{server}>`: `{}`; it is not certain that the call ends there",
             excerpt::of(cursor.rest())
         );
-        let expected = "the next tag; a body that holds its own closing tags is written in \
+        let expected = "the next tag; a body that contains its own closing tags is written in \
                         `<![CDATA[..]]>`";
         Err(Unread::syntax(self.text, cursor.at, found, expected.to_owned()))
     }

@@ -44,12 +44,12 @@ pub(super) fn lower(text: &str, at: usize, block: Block<'_>, catalog: &Catalog) 
         return ExecuteTools { plan, findings, places, range };
     }
     if block.root.items.len() > 1 {
-        let message = "the block holds several items without <parallel> or <sequential>; they run \
+        let message = "the block contains several items without <parallel> or <sequential>; they run \
                        one after the other";
         lowering.note(FindingKind::Leniency, at, message.to_owned());
     }
     if lowering.steps.is_empty() {
-        let message = "the block holds no calls; expected `<server><tool>..</tool></server>`";
+        let message = "the block contains no calls; expected `<server><tool>..</tool></server>`";
         lowering.note(FindingKind::Syntax, at, message.to_owned());
     }
     lowering.wait_for_references();

@@ -47,7 +47,7 @@ impl Value {
         match self {
             Self::Scalar(text) => match text.as_str() {
                 "null" => "null",
-                "true" | "false" => "a truth value",
+                "true" | "false" => "a Boolean",
                 _ => "a number",
             },
             Self::Text(_) => "a string",

@@ -149,7 +149,7 @@ impl OnePlanReader {
             }),
         };
         if matches!(&intent, Intent::Plan(_)) && self.numbers.is_empty() {
-            let message = "`action_plan` holds no steps; expected `step1` at least";
+            let message = "`action_plan` contains no steps; expected `step1` at least";
             self.findings.push(Finding::of_plan(FindingKind::EmptyPlan, message));
         }
         Ok(OnePlan { intent, findings: self.findings.into_iter().collect(), places: self.numbers })
@@ -254,7 +254,7 @@ impl OnePlanReader {
         }
         let Some(id) = id else { return };
         if let Some(first) = self.numbers.get(&id) {
-            let message = format!("{id} stands twice: at {first} and at {key_at}");
+            let message = format!("{id} occurs twice: at {first} and at {key_at}");
             let finding = Finding::of_step(FindingKind::DuplicateStep, id, message).at(key_at);
             self.report(finding, events);
             return;
@@ -311,7 +311,7 @@ impl OnePlanReader {
                 let message = format!("the key `{}` beside `action_plan` was ignored", member.key);
                 Finding::of_plan(FindingKind::Leniency, message)
             } else if plans > 0 {
-                let message = "`action_plan` stands twice in one object; expected it once";
+                let message = "`action_plan` occurs twice in one object; expected it once";
                 Finding::of_plan(FindingKind::DuplicateKey, message)
             } else {
                 plans += 1;

@@ -55,7 +55,7 @@ impl Notes {
 fn number(member: &Member, notes: &mut Notes) -> Option<StepId> {
     let Some((id, is_exact)) = read_step(&member.key) else {
         let key = crate::excerpt::of(&member.key);
-        let message = format!("the key `{key}` in `action_plan` is no step; expected `step1`");
+        let message = format!("the key `{key}` in `action_plan` is not a step; expected `step1`");
         notes.wrong(member.at, message);
         return None;
     };
@@ -153,7 +153,7 @@ impl Fields {
             }
         };
         if field.is_some() {
-            let message = format!("`{name}` stands twice in one object; expected it once");
+            let message = format!("`{name}` occurs twice in one object; expected it once");
             notes.add(FindingKind::DuplicateKey, member.at, message);
             return;
         }
@@ -218,14 +218,16 @@ fn dependences(node: Node, after: &mut BTreeSet<StepId>, notes: &mut Notes) {
                 }
                 other => other.kind().to_owned(),
             };
-            notes.wrong(at, format!("`dependence` holds {found}; expected step numbers from 1 on"));
+            let message =
+                format!("`dependence` contains {found}; expected step numbers of 1 or more");
+            notes.wrong(at, message);
             continue;
         };
         if let Value::Text(text) = &value {
             notes.lenient(at, format!("the dependence \"{text}\" was read as {}", id.0));
         }
         if !after.insert(id) {
-            notes.lenient(at, format!("the dependence {} stands twice", id.0));
+            notes.lenient(at, format!("the dependence {} occurs twice", id.0));
         }
     }
 }

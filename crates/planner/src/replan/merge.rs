@@ -64,7 +64,7 @@ impl Progress {
             if is_new {
                 new.insert(step.id);
             } else {
-                let message = format!("{0}: {0} is there already; it does not run again", step.id);
+                let message = format!("{0}: {0} already exists; it does not run again", step.id);
                 findings.push(Finding::of_step(FindingKind::AlreadyDone, step.id, message));
             }
             is_new
@@ -139,7 +139,7 @@ impl Progress {
             let brings_nothing = self.get(*on).is_some_and(|old| !old.has_value());
             let is_dropped = brings_nothing && !referred.contains(on);
             if is_dropped {
-                let message = format!("{id}: it need not wait for {on}, which is over");
+                let message = format!("{id}: it need not wait for {on}, which has ended");
                 findings.push(Finding::of_step(FindingKind::DroppedDependence, id, message));
             }
             !is_dropped
@@ -154,11 +154,11 @@ impl Progress {
         let mut same = self.iter().filter(|old| same_action(&old.step, step));
         let (old, what) = same.find_map(|old| {
             let what = if old.holds() {
-                "does exactly this already; refer to its result, or change the arguments if it is \
-                 meant once more"
+                "does exactly this already; refer to its result, or change the arguments if the \
+                 repeat is intended"
             } else if may_have_taken_effect(old) {
-                "was exactly this, and nobody knows how it ended: it may have taken effect; check \
-                 first, and change the arguments if it is meant once more"
+                "was exactly this, and its outcome is unknown: it may have taken effect; check \
+                 first, and change the arguments if the repeat is intended"
             } else {
                 return None;
             };

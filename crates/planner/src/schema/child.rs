@@ -31,7 +31,7 @@ pub(super) enum Child<'a> {
 pub(super) fn child<'a>(schema: &'a Value, segment: &PathSegment) -> Child<'a> {
     let Some(object) = schema.as_object() else {
         return if schema == &Value::Bool(false) {
-            Child::Missing("is never there".to_owned())
+            Child::Missing("never exists".to_owned())
         } else {
             Child::Any
         };
@@ -76,9 +76,7 @@ fn property<'a>(schema: &'a Map<String, Value>, key: &str) -> Child<'a> {
     if !is_closed {
         return match catalog::misspelt(key, names.iter().copied()) {
             Some(nearest) => Child::Misspelt(likely(nearest)),
-            None => {
-                Child::Undeclared(format!("is not said to have `{key_text}`; it has `{listed}`"))
-            }
+            None => Child::Undeclared(format!("does not declare `{key_text}`; it has `{listed}`")),
         };
     }
     Child::Missing(match catalog::nearest(key, names.iter().copied()) {

@@ -127,7 +127,7 @@ impl StandIn<'_, '_> {
         let becomes_text =
             name.is_some_and(|name| name != "string") && self.entry.takes_text_only(&self.path);
         let name = if becomes_text { Some("string") } else { name };
-        let origin = format!("`{text}` brings a value of type {}", name.unwrap_or("any"));
+        let origin = format!("`{text}` has a value of type {}", name.unwrap_or("any"));
         self.holes.insert(&self.path, name.is_some(), origin);
         match name {
             Some("integer" | "number") => Value::from(0),

@@ -85,7 +85,7 @@ impl<'a> Validator<'a> {
         plan.steps.sort_by_key(|step| step.id);
         for pair in plan.steps.windows(2).filter(|pair| pair[0].id == pair[1].id) {
             let label = plan.form.label(pair[1].id);
-            let message = format!("{label}: this number stands twice; expected each number once");
+            let message = format!("{label}: this number occurs twice; expected each number once");
             findings.push(Finding::of_step(FindingKind::DuplicateStep, pair[1].id, message));
         }
         plan.steps.dedup_by_key(|step| step.id);
@@ -302,7 +302,7 @@ impl Scope<'_> {
                     "an anchor has no result; what follows from it belongs in the plan that is made \
                      then"
                 } else if in_plan.is_none() && !self.validator.has_value(on) {
-                    "it brought none"
+                    "it has no result"
                 } else {
                     continue;
                 };

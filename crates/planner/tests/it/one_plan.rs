@@ -206,7 +206,7 @@ fn op2_dependences_are_read_leniently_and_noted() {
             findings_of_step(&format!(r#"{{"function": "f", "dependence": {dependence}}}"#));
         let errors: Vec<_> = found.iter().filter(|(kind, _)| kind.is_error()).collect();
         assert_eq!(errors.len(), 1, "{dependence}: {found:?}");
-        assert!(errors[0].1.contains("expected step numbers from 1 on"), "{found:?}");
+        assert!(errors[0].1.contains("expected step numbers of 1 or more"), "{found:?}");
     }
 }
 
@@ -404,8 +404,8 @@ fn op8_a_truncated_plan_is_an_error_and_gives_no_partial_step() {
         parse_one_plan("{\"action_plan\": {\"step1\": {\"function\": \"查").expect_err("truncated");
     assert_eq!(
         error.to_string(),
-        "the text ends at line 1, column 42, inside a string in the value of `function` (line 1, \
-         column 28); expected it to go on"
+        "the text is incomplete: it ends at line 1, column 42, inside a string in the value of \
+         `function` (line 1, column 28)"
     );
 }
 

@@ -238,7 +238,7 @@ fn op12_a_plan_that_begins_again() {
     assert_eq!(
         notes,
         [
-            "note: step1: step1 is there already; it does not run again",
+            "note: step1: step1 already exists; it does not run again",
             "note: step3: it was written as step2; numbers up to step2 belong to earlier steps",
             "note: step4: it refers to the result of step1, so it waits for it; the dependence was \
              added",
@@ -314,7 +314,7 @@ fn op12_an_effect_is_not_repeated() {
     assert_eq!(
         merged.findings.to_string(),
         "- step4: step1 does exactly this already; refer to its result, or change the arguments if \
-         it is meant once more\n"
+         the repeat is intended\n"
     );
     let other = call(4, "food_delivery", object([("dish", text("小笼包"))]), &[]);
     assert!(run.merge(vec![other]).findings.is_empty());
@@ -371,10 +371,8 @@ fn op12_what_may_have_taken_effect_is_checked_first() {
             let errors: Vec<String> = merged.findings.errors().map(ToString::to_string).collect();
             assert_eq!(
                 errors,
-                [
-                    "step2: step1 was exactly this, and nobody knows how it ended: it may have taken \
-                  effect; check first, and change the arguments if it is meant once more"
-                ],
+                ["step2: step1 was exactly this, and its outcome is unknown: it may have taken \
+                  effect; check first, and change the arguments if the repeat is intended"],
                 "{kind:?}"
             );
         }

@@ -204,7 +204,7 @@ fn words(message: &Message) -> Cow<'_, str> {
     let Content::Parts(parts) = message.content() else { return message.text() };
     let words = parts.iter().map(|part| match part {
         Part::Text(text) => text.as_str(),
-        Part::Other(_) => "[a part that is no text]",
+        Part::Other(_) => "[a part that is not text]",
     });
     Cow::Owned(words.collect::<Vec<_>>().join("\n"))
 }

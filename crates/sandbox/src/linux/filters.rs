@@ -169,5 +169,5 @@ fn asking(calls: &[i64]) -> Vec<libc::sock_filter> {
 }
 
 fn unavailable(error: impl std::fmt::Display) -> SandboxError {
-    SandboxError::Unavailable(format!("the system call filters cannot be made: {error}"))
+    SandboxError::Unavailable(format!("the system call filters cannot be compiled: {error}"))
 }

@@ -93,7 +93,7 @@ pub(super) fn ruleset(sandbox: &Sandbox, writable: &[PathBuf]) -> Result<OwnedFd
         })?;
         rules = granted(rules, opened, path, access)?;
     }
-    let none = || SandboxError::Unavailable("Landlock made no ruleset".to_owned());
+    let none = || SandboxError::Unavailable("Landlock could not create a ruleset".to_owned());
     Option::<OwnedFd>::from(rules).ok_or_else(none)
 }
 
@@ -141,7 +141,7 @@ fn changeable() -> BitFlags<AccessFs> {
 }
 
 fn unavailable(error: RulesetError) -> SandboxError {
-    SandboxError::Unavailable(format!("Landlock keeps no such rules: {error}"))
+    SandboxError::Unavailable(format!("Landlock does not support these rules: {error}"))
 }
 
 #[cfg(test)]
@@ -156,7 +156,7 @@ mod tests {
         assert!(check(Ok(6)).is_ok() && check(Ok(7)).is_ok());
         assert_eq!(
             why(Ok(4)),
-            "there is no sandbox here: Landlock ABI 6 is needed (Linux 6.12), and this kernel has ABI 4"
+            "no sandbox is available: Landlock ABI 6 is needed (Linux 6.12), and this kernel has ABI 4"
         );
         assert!(why(Err(io::Error::from_raw_os_error(libc::ENOSYS))).contains("has none"));
     }

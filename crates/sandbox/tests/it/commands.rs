@@ -177,7 +177,7 @@ fn where_a_step_is_forbidden_there_is_no_sandbox() {
         let tried = scene.probe_outside("forbidden", call);
         let words = words(&tried);
         assert_eq!(tried.status.code(), Some(REFUSED), "{call}: {words}");
-        assert!(words.contains("there is no sandbox here: "), "{call}: {words}");
+        assert!(words.contains("no sandbox is available: "), "{call}: {words}");
     }
 }
 

@@ -62,8 +62,10 @@ impl Cut {
     pub(super) fn told(self, room: String) -> String {
         match self {
             Self::Room => room,
-            Self::Time => "the time was over before all was seen; give a path further down".into(),
-            Self::Cancelled => "the call was cancelled before all was seen".into(),
+            Self::Time => {
+                "the time ran out before everything was seen; give a path further down".into()
+            }
+            Self::Cancelled => "the call was cancelled before everything was seen".into(),
         }
     }
 }

@@ -65,7 +65,7 @@ fn run(
         _ if all == Some(true) => {}
         times => {
             return Err(ToolError::permanent(format!(
-                "old stands {times} times in {shown}, at the lines {named}{more}. Give more of the \
+                "old occurs {times} times in {shown}, at the lines {named}{more}. Give more of the \
                  text around the one that is meant, or all: true."
             )));
         }
@@ -82,7 +82,7 @@ fn run(
         )));
     }
     if bounds.are_over() {
-        return Err(ToolError::permanent(format!("{shown} was not changed: no time was left")));
+        return Err(ToolError::permanent(format!("{shown} was not changed: the time ran out")));
     }
     place.write(text.replace(&old, &new).as_bytes())?;
     let lines = if found.len() == 1 { "line" } else { "lines" };
@@ -112,21 +112,24 @@ fn not_found(shown: &str, text: &str, old: &str) -> ToolError {
     let is_long = text.split_inclusive('\n').nth(LINES).is_some();
     let lines = u64::try_from(LINES).unwrap_or(u64::MAX);
     let part = if is_long {
-        format!(" Only the first {} lines were looked at.", thousands(lines))
+        format!(" Only the first {} lines were searched.", thousands(lines))
     } else {
         String::new()
     };
     let next = match nearest(text, old) {
         Some(near) => {
             let but = if near.is_spacing { ", but with other spacing" } else { "" };
-            let cut =
-                if near.is_cut { " What ends with … goes on; file_read shows it." } else { "" };
+            let cut = if near.is_cut {
+                " A line that ends with … is cut; file_read shows it."
+            } else {
+                ""
+            };
             format!(
                 "The nearest is at the lines {}-{}{but}:\n{}\nTake old from there.{cut}{part}",
                 near.first, near.last, near.text
             )
         }
-        None => format!("Nothing there is like it; file_grep finds where something stands.{part}"),
+        None => format!("Nothing in the file is similar; file_grep finds where a text is.{part}"),
     };
-    ToolError::permanent(format!("old does not stand in {shown}. {next}"))
+    ToolError::permanent(format!("old does not occur in {shown}. {next}"))
 }

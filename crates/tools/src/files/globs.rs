@@ -38,7 +38,7 @@ impl One {
             .build()
             .map_err(|error| {
                 ToolError::arguments(format!(
-                    "{pattern:?} is no pattern for file names: {}; \"*.rs\", \"src/**/*.md\" or \
+                    "{pattern:?} is not a pattern for file names: {}; \"*.rs\", \"src/**/*.md\" or \
                      \"*.{{yml,yaml}}\" was expected",
                     error.kind()
                 ))

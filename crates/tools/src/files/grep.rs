@@ -60,12 +60,12 @@ fn run(
     let regex = RegexBuilder::new(&pattern).size_limit(LARGEST_PATTERN).build().map_err(|error| {
         let reason = error.to_string();
         let hint = if reason.contains("not supported") {
-            "Patterns here are without look-around and back references: search for more, and read the \
-             lines that match"
+            "Look-around and back references are not supported: search for more, and read the lines \
+             that match"
         } else {
-            "To search for its words as they are, put a backslash before each of .+*?()|[]{}^$"
+            "To search for its words literally, put a backslash before each of .+*?()|[]{}^$"
         };
-        ToolError::arguments(format!("pattern is no regular expression: {reason}. {hint}"))
+        ToolError::arguments(format!("pattern is not a valid regular expression: {reason}. {hint}"))
     })?;
     let place = workspace.place(path.as_deref().unwrap_or("."), Access::Read)?;
     let context = context.unwrap_or_default().min(MOST_CONTEXT);
@@ -236,7 +236,7 @@ impl Matches {
             }
             notes.extend(self.left_out);
             for (count, what) in [
-                (self.binary, "files that are no text"),
+                (self.binary, "files that are not text"),
                 (self.links, "links that were not followed"),
             ] {
                 if count > 0 {

@@ -115,9 +115,9 @@ impl Tool for FileTool {
             let handing = if may_name { context.hand_over().await.ok() } else { None };
             let bounds = Bounds::new(&self.permissions, context.cancelled.clone(), handing);
             let work = move || run(&workspace, &bounds, &arguments);
-            tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-                Err(ToolError::permanent("the tool broke down; do it another way"))
-            })
+            tokio::task::spawn_blocking(work)
+                .await
+                .unwrap_or_else(|_| Err(ToolError::permanent("the tool failed; try another way")))
         })
     }
 }

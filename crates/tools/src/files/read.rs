@@ -104,13 +104,13 @@ impl Passage {
         let (first, last) = (range.first, self.last);
         if self.bytes.is_empty() && self.is_cut {
             return Err(ToolError::permanent(format!(
-                "line {first} of {shown} was not reached in time; file_grep finds lines by what they \
-                 say"
+                "line {first} of {shown} was not reached in time; file_grep finds lines by their \
+                 words"
             )));
         }
         if self.bytes.is_empty() && self.lines_seen > 0 {
             return Err(ToolError::permanent(format!(
-                "{shown} has {} lines; line {first} was asked for",
+                "{shown} has only {} lines; line {first} was asked for",
                 self.lines_seen
             )));
         }
@@ -123,7 +123,9 @@ impl Passage {
             Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
         };
         if !is_utf_8 {
-            notes.push("the file is not UTF-8: what is no text in it is shown as \u{fffd}".into());
+            notes.push(
+                "the file is not UTF-8: bytes that are not text are shown as \u{fffd}".into(),
+            );
         }
         if self.is_line_cut {
             notes.push(format!(
@@ -171,7 +173,7 @@ impl Range {
         };
         range.ok_or_else(|| {
             ToolError::arguments(format!(
-                "lines {lines:?} is no range; \"10-40\", \"10-\" or \"10\" was expected, counted from 1"
+                "lines {lines:?} is not a range; \"10-40\", \"10-\" or \"10\" was expected, counted from 1"
             ))
         })
     }

@@ -82,7 +82,7 @@ impl Binary {
     /// Returns the error for a model that asked for its text.
     pub(super) fn error(&self, shown: &str) -> ToolError {
         ToolError::permanent(format!(
-            "{shown} is no text: a binary file of {} bytes. This tool works on text only.",
+            "{shown} is not text: it is a binary file of {} bytes. This tool works only on text.",
             thousands(self.size)
         ))
     }
@@ -110,7 +110,7 @@ pub(super) fn whole(mut file: File, most: u64, shown: &str) -> Result<String, To
             return Binary { size }.error(shown);
         }
         ToolError::permanent(format!(
-            "{shown} is not UTF-8 (byte {} is no text), so it cannot be edited without being spoilt",
+            "{shown} is not UTF-8 (byte {} is not text), so it cannot be edited without damage",
             error.utf8_error().valid_up_to()
         ))
     })

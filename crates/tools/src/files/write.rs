@@ -51,7 +51,7 @@ fn run(
     let place = workspace.place(&path, Access::Write)?;
     if bounds.are_over() {
         return Err(ToolError::permanent(format!(
-            "{} was not written: no time was left",
+            "{} was not written: the time ran out",
             place.shown
         )));
     }

@@ -60,7 +60,7 @@ fn seal(path: &Path) -> io::Result<()> {
 }
 
 fn failed(error: io::Error) -> ToolError {
-    ToolError::transient(format!("no file could be made of what is stored: {error}"))
+    ToolError::transient(format!("the stored content could not be written to a file: {error}"))
 }
 
 #[cfg(test)]

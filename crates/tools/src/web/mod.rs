@@ -105,7 +105,7 @@ impl Tool for Web {
             tokio::select! {
                 fetched = tokio::time::timeout(time, self.fetch(&url)) => {
                     fetched.unwrap_or_else(|_| Err(ToolError::transient(format!(
-                        "{url} was not there within {} seconds",
+                        "{url} did not answer within {} seconds",
                         time.as_secs()
                     ))))
                 }
@@ -119,8 +119,9 @@ impl Tool for Web {
 
 impl Web {
     async fn fetch(&self, asked: &str) -> Result<ToolOutput, ToolError> {
-        let mut url = Url::parse(asked.trim())
-            .map_err(|error| ToolError::arguments(format!("{asked} is no URL: {error}")))?;
+        let mut url = Url::parse(asked.trim()).map_err(|error| {
+            ToolError::arguments(format!("{asked} is not a valid URL: {error}"))
+        })?;
         for _ in 0..=REDIRECTS {
             self.check(&url)?;
             let accept = "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1";
@@ -132,7 +133,7 @@ impl Web {
             }
         }
         Err(ToolError::permanent(format!(
-            "{asked} was sent on more than {REDIRECTS} times; the last was {url}"
+            "{asked} was redirected more than {REDIRECTS} times; the last URL was {url}"
         )))
     }
 
@@ -145,16 +146,14 @@ impl Web {
             )));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(ToolError::arguments(
-                "a URL with a user's name or password is not fetched",
-            ));
+            return Err(ToolError::arguments("a URL with a user name or password is not fetched"));
         }
         let host = url.host_str().unwrap_or_default();
         self.permissions.permits(host)?;
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
         if address.is_ok_and(|at| !self.permissions.private_addresses && !is_public(at)) {
             return Err(ToolError::permanent(format!(
-                "{host} is no address on the public internet"
+                "{host} is not an address on the public internet"
             )));
         }
         Ok(())
@@ -187,7 +186,9 @@ impl Web {
         }
         let mut text = format!("{url}\n\n{}", text?);
         if is_cut {
-            text.push_str(&format!("\n[the page is longer; its first {most} bytes were taken]"));
+            text.push_str(&format!(
+                "\n[the page is longer; only its first {most} bytes were read]"
+            ));
         }
         Ok(ToolOutput::text(text))
     }
@@ -198,13 +199,13 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
     let status = response.status();
     let location = response.headers().get(LOCATION).filter(|_| status.is_redirection());
     let Some(location) = location else { return Ok(None) };
-    let wrong = || ToolError::permanent(format!("{url} sends on to something that is no URL"));
+    let wrong = || ToolError::permanent(format!("{url} redirects to something that is not a URL"));
     let location = location.to_str().map_err(|_| wrong())?;
     url.join(location).map(Some).map_err(|_| wrong())
 }
 
 fn said_no(url: &Url, status: StatusCode, text: &str) -> ToolError {
-    let message = format!("{url} answers {status}: {}", first_chars(text.trim(), EXCERPT));
+    let message = format!("{url} answered {status}: {}", first_chars(text.trim(), EXCERPT));
     let passes = status.is_server_error()
         || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
     if passes { ToolError::transient(message) } else { ToolError::permanent(message) }

@@ -30,7 +30,7 @@ impl Page {
             text.to_mut().truncate(whole);
         }
         if self.media_type.is_none() && (had_errors || text.contains('\0')) {
-            return Err(not_text("no type, and is no text"));
+            return Err(not_text("no type, and is not text"));
         }
         if !html {
             return Ok(text.into_owned());
@@ -68,7 +68,7 @@ const TEXTS: [&str; 10] = [
 ];
 
 fn not_text(what: &str) -> ToolError {
-    ToolError::permanent(format!("what stands there has {what}; only text can be fetched"))
+    ToolError::permanent(format!("the content has {what}; only text can be fetched"))
 }
 
 fn is_html(media_type: Option<&str>) -> bool {

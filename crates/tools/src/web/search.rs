@@ -113,7 +113,7 @@ impl WebSearch {
             response.chunk().await.map_err(|error| failed(&self.engine, &error))?
         {
             if bytes.len() + chunk.len() > most {
-                let message = format!("{} answers more than {most} bytes", self.engine);
+                let message = format!("{} answered with more than {most} bytes", self.engine);
                 return Err(ToolError::permanent(message));
             }
             bytes.extend_from_slice(&chunk);
@@ -128,7 +128,7 @@ impl WebSearch {
             return Err(error);
         }
         let found: Found = serde_json::from_slice(&bytes).map_err(|error| {
-            let message = format!("{} does not answer as SearXNG does: {error}", self.engine);
+            let message = format!("{} does not answer like SearXNG: {error}", self.engine);
             ToolError::permanent(message)
         })?;
         let results = found.results.into_iter().take(RESULTS).collect();

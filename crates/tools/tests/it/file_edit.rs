@@ -26,7 +26,7 @@ async fn what_stands_several_times_must_be_meant_so() {
         .fails(
             "file_edit",
             edit.clone(),
-            "old stands 2 times in main.rs, at the lines 3, 4. Give more of the text around the one \
+            "old occurs 2 times in main.rs, at the lines 3, 4. Give more of the text around the one \
              that is meant, or all: true.",
         )
         .await;
@@ -47,20 +47,20 @@ async fn the_nearest_place_is_shown() {
     };
     fails(
         "\tlet 城市  = \"杭州\";\n\trun(城市);",
-        "old does not stand in main.rs. The nearest is at the lines 2-3, but with other spacing:\n    \
+        "old does not occur in main.rs. The nearest is at the lines 2-3, but with other spacing:\n    \
          let 城市 = \"杭州\";\n    run(城市);\nTake old from there.",
     )
     .await;
     fails(
         "    let 城市 = \"广州\";",
-        "old does not stand in main.rs. The nearest is at the lines 2-2:\n    let 城市 = \"杭州\";\nTake \
+        "old does not occur in main.rs. The nearest is at the lines 2-2:\n    let 城市 = \"杭州\";\nTake \
          old from there.",
     )
     .await;
     fails(
         "class Unrelated extends Nothing",
-        "old does not stand in main.rs. Nothing there is like it; file_grep finds where something \
-         stands.",
+        "old does not occur in main.rs. Nothing in the file is similar; file_grep finds where a \
+         text is.",
     )
     .await;
     fails("", "old is empty; file_write makes a new file").await;
@@ -91,7 +91,7 @@ async fn what_is_no_utf_8_is_not_spoilt() {
         .fails(
             "file_edit",
             json!({ "path": "gbk", "old": "name", "new": "x" }),
-            "gbk is not UTF-8 (byte 6 is no text), so it cannot be edited without being spoilt",
+            "gbk is not UTF-8 (byte 6 is not text), so it cannot be edited without damage",
         )
         .await;
     put(&folder.path("binary"), b"name\0\xff");
@@ -99,7 +99,7 @@ async fn what_is_no_utf_8_is_not_spoilt() {
         .fails(
             "file_edit",
             json!({ "path": "binary", "old": "name", "new": "x" }),
-            "binary is no text: a binary file of 6 bytes. This tool works on text only.",
+            "binary is not text: it is a binary file of 6 bytes. This tool works only on text.",
         )
         .await;
     assert_eq!(std::fs::read(folder.path("gbk")).unwrap(), b"name: \xba\xba\xd7\xd6\n");

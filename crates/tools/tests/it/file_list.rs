@@ -52,7 +52,7 @@ async fn patterns_find_names_and_paths() {
         .fails(
             "file_list",
             json!({ "pattern": "[" }),
-            "\"[\" is no pattern for file names: unclosed character class; missing ']'; \"*.rs\", \
+            "\"[\" is not a pattern for file names: unclosed character class; missing ']'; \"*.rs\", \
              \"src/**/*.md\" or \"*.{yml,yaml}\" was expected",
         )
         .await;
@@ -168,7 +168,7 @@ async fn why_a_list_ends_early_is_told() {
     for (tool, arguments) in [("file_list", "{}"), ("file_grep", r#"{"pattern": "text"}"#)] {
         let tool = folder.toolbox.get(tool).unwrap();
         let text = tool.call(arguments, &context).await.unwrap().data.text;
-        assert_eq!(text, "[the call was cancelled before all was seen]");
+        assert_eq!(text, "[the call was cancelled before everything was seen]");
     }
 }
 

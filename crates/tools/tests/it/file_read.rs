@@ -31,12 +31,12 @@ async fn lines_are_answered_exactly() {
     let fails = async |lines: &str, expected: &str| {
         folder.fails("file_read", json!({ "path": "p", "lines": lines }), expected).await;
     };
-    fails("5-", "p has 4 lines; line 5 was asked for").await;
+    fails("5-", "p has only 4 lines; line 5 was asked for").await;
     for wrong in ["0", "3-2", "a-b", "-5", "1-2-3", "１-２"] {
         fails(
             wrong,
             &format!(
-                "lines {wrong:?} is no range; \"10-40\", \"10-\" or \"10\" was expected, counted from 1"
+                "lines {wrong:?} is not a range; \"10-40\", \"10-\" or \"10\" was expected, counted from 1"
             ),
         )
         .await;
@@ -93,7 +93,7 @@ async fn what_is_no_text_is_told() {
         .fails(
             "file_read",
             json!({ "path": "a.png" }),
-            "a.png is no text: a binary file of 16 bytes. This tool works on text only.",
+            "a.png is not text: it is a binary file of 16 bytes. This tool works only on text.",
         )
         .await;
     // Chinese in GBK: shown as far as it is text, with a note.
@@ -102,8 +102,8 @@ async fn what_is_no_text_is_told() {
         .says(
             "file_read",
             json!({ "path": "gbk" }),
-            "name: \u{fffd}\u{fffd}\u{fffd}\u{fffd}\n[the file is not UTF-8: what is no text in it is \
-             shown as \u{fffd}]",
+            "name: \u{fffd}\u{fffd}\u{fffd}\u{fffd}\n[the file is not UTF-8: bytes that are not text \
+             are shown as \u{fffd}]",
         )
         .await;
     for (name, bytes) in [
@@ -184,16 +184,13 @@ async fn errors_say_what_to_do_next() {
     };
     fails("b.rs", "there is no b.rs. file_list with a pattern finds files by name.").await;
     fails("src", "src is a folder; a file was expected. file_list shows what is in it.").await;
-    fails(
-        "src/a.rs/b",
-        "src/a.rs/b cannot be reached: a part of the path is a file, and no folder",
-    )
-    .await;
-    fails("", "\"\" cannot be used: a path was expected, and it is empty; \".\" is the workspace")
+    fails("src/a.rs/b", "src/a.rs/b cannot be reached: a part of the path is a file, not a folder")
+        .await;
+    fails("", "\"\" cannot be used: a path was expected, but it is empty; \".\" is the workspace")
         .await;
     fails(
         "~/notes",
-        "\"~/notes\" cannot be used: ~ does not stand for a folder here; give a path from the \
+        "\"~/notes\" cannot be used: ~ is not a folder here; give a path from the \
          workspace on, or one that begins with /",
     )
     .await;

@@ -62,7 +62,7 @@ async fn what_cannot_be_written_is_told() {
     fails(
         "src/a.rs/b",
         "x",
-        "src/a.rs/b cannot be reached: a part of the path is a file, and no folder",
+        "src/a.rs/b cannot be reached: a part of the path is a file, not a folder",
     )
     .await;
     fails("x", "汉字汉字", "the content has 12 bytes; files of up to 10 bytes may be written")

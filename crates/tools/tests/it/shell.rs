@@ -76,7 +76,7 @@ async fn s13_a_command_has_the_rights_that_were_given() {
     let error = folder.call("shell_run", json!({"command": "ls", "cwd": ".."})).await.unwrap_err();
     assert!(error.message.starts_with("running a command in .. is not permitted; "), "{error}");
     let error = folder.call("shell_run", json!({"command": "ls", "cwd": "nowhere"})).await;
-    assert!(error.unwrap_err().message.starts_with("nowhere is no folder"));
+    assert!(error.unwrap_err().message.starts_with("nowhere is not a folder"));
 }
 
 /// S13: the time, memory and processes are those that were permitted, and what ended it is reported.
@@ -94,8 +94,8 @@ async fn s13_a_command_that_goes_too_far_is_ended() {
     assert_eq!(error.kind, ToolErrorKind::Permanent);
     assert_eq!(
         error.message,
-        "the command was ended: it took too long; it was given 1 s. Give it a larger timeout_s if \
-         that is permitted, or do less at once. What it did by then is done. It wrote:\n开始\n"
+        "the command was ended: it took too long; its limit was 1 s. Give it a larger timeout_s if \
+         that is permitted, or do less at once. What it had done by then stays done. It wrote:\n开始\n"
     );
     let none = json!({"command": "touch begun", "timeout_s": 0});
     let error = folder.call("shell_run", none).await.unwrap_err();

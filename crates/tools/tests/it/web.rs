@@ -134,15 +134,15 @@ async fn s13_only_text_and_only_so_much_is_taken() {
     assert_eq!(fetched(&folder, &at("/feed")).await, "<a/>");
     assert_eq!(
         refused(&folder, &at("/image")).await,
-        "what stands there has the type image/png; only text can be fetched"
+        "the content has the type image/png; only text can be fetched"
     );
     let nested = refused(&folder, &at("/nested")).await;
-    assert!(nested.contains("lie more than 512 deep"), "{nested}");
+    assert!(nested.contains("nested more than 512 levels deep"), "{nested}");
     let small = self::folder(|permissions| permissions.web.output_bytes = 100);
     let text = fetched(&small, &at("/long")).await;
     assert_eq!(
         text,
-        format!("{}\n[the page is longer; its first 100 bytes were taken]", "天".repeat(33))
+        format!("{}\n[the page is longer; only its first 100 bytes were read]", "天".repeat(33))
     );
 }
 
@@ -207,9 +207,9 @@ async fn s13_private_addresses_are_refused() {
     for (url, why) in [
         ("ftp://docs.rs/", "http: or https: was expected"),
         ("file:///etc/passwd", "http: or https: was expected"),
-        ("http://user:word@docs.rs/", "a user's name or password"),
-        ("docs.rs", "is no URL"),
-        ("http://", "is no URL"),
+        ("http://user:word@docs.rs/", "a user name or password"),
+        ("docs.rs", "is not a valid URL"),
+        ("http://", "is not a valid URL"),
     ] {
         let message = refused(&folder, url).await;
         assert!(message.contains(why), "{url}: {message}");
@@ -233,11 +233,11 @@ async fn a_servers_no_is_told() {
     };
     let gone = error("/gone").await;
     assert_eq!(gone.kind, ToolErrorKind::Permanent);
-    assert!(gone.message.ends_with("answers 404 Not Found: 没有"), "{gone}");
+    assert!(gone.message.ends_with("answered 404 Not Found: 没有"), "{gone}");
     assert_eq!(error("/busy").await.kind, ToolErrorKind::Transient);
     let slow = error("/slow").await;
     assert_eq!(slow.kind, ToolErrorKind::Transient);
-    assert!(slow.message.ends_with("was not there within 1 seconds"), "{slow}");
+    assert!(slow.message.ends_with("did not answer within 1 seconds"), "{slow}");
     let context = CallContext::default();
     context.cancelled.cancel();
     let tool = folder.toolbox.get("web_fetch").unwrap();

@@ -1,6 +1,8 @@
 //! Session logs of Claude Code.
 
-use crate::converted::{all_there, comes_back, errors, fixture, json, mark, read, roles, source};
+use crate::converted::{
+    PARTIAL, all_there, comes_back, errors, fixture, json, mark, read, roles, source,
+};
 use foldback_transcript::{Conversation, FindingKind, Format, anthropic, read_bytes, read_file};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -296,6 +298,7 @@ fn what_stands_in_another_file_is_said_to_be_missing() {
     assert_eq!(roles(&session), ["user", "assistant"]);
     assert_eq!(json(&session, 0)["source"]["injected"], true, "the summary is all there is");
     assert_eq!(source(&session)["partial"], true);
+    assert!(session.check().contains(&PARTIAL), "{:?}", session.check());
 
     let [resumed] = read(&[
         user("u", Some("in-the-older-file"), json!("go on")),
@@ -305,6 +308,7 @@ fn what_stands_in_another_file_is_said_to_be_missing() {
     .unwrap();
     assert_eq!(texts(&resumed), ["go on", "好"]);
     assert_eq!(source(&resumed)["partial"], true);
+    assert_eq!(resumed.check(), [PARTIAL]);
 }
 
 #[test]

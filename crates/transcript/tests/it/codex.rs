@@ -1,6 +1,6 @@
 //! Session logs of Codex.
 
-use crate::converted::{all_there, errors, fixture, json, mark, read, roles, source};
+use crate::converted::{PARTIAL, all_there, errors, fixture, json, mark, read, roles, source};
 use foldback_transcript::{Conversation, FindingKind, Format, read_bytes};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -175,6 +175,7 @@ fn only_a_copied_prefix_is_left_to_its_own_thread() {
     assert_eq!(texts(&child), ["child's question 子", "child's answer"]);
     let kept = source(&child);
     assert_eq!(kept["partial"], true);
+    assert!(child.check().contains(&PARTIAL), "{:?}", child.check());
     assert_eq!(kept["copied_from"], "01940000-0000-7000-8000-000000000009");
     assert_eq!(kept["forked_from_id"], kept["copied_from"]);
     assert_eq!(kept["counts"]["copied response_item/message"], 2);
@@ -198,6 +199,7 @@ fn events_are_read_where_no_item_says_a_message() {
     assert_eq!(answer["source"]["items"][1]["record"]["ordinal"], 5);
     let kept = source(&paginated);
     assert_eq!(kept["partial"], true, "its beginning stands in another file");
+    assert!(paginated.check().contains(&PARTIAL), "{:?}", paginated.check());
     assert_eq!(kept["history_base"]["end_ordinal_exclusive"], 12);
     assert_eq!(kept["counts"]["event_msg/item_completed"], 1, "a command is no message");
 
@@ -238,6 +240,7 @@ fn a_rewritten_file_begins_with_what_replaced_its_beginning() {
     let [read] = fixture("codex/rewritten.jsonl").try_into().unwrap();
     assert_eq!(texts(&read), ["早先的问题", "早先的回答", "plain 文本", "go on", "好"]);
     assert_eq!(source(&read)["partial"], true);
+    assert!(read.check().contains(&PARTIAL), "{:?}", read.check());
     assert_eq!(json(&read, 3)["source"]["items"][0]["author"], "/root");
     assert_eq!(json(&read, 4)["content"][0]["annotations"], json!([1]));
 }

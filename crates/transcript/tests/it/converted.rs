@@ -1,10 +1,15 @@
 //! Helpers for the tests of converted formats, and properties of all of them.
 
-use foldback_transcript::{Conversation, Format, Options, anthropic, read_bytes, read_file};
+use foldback_transcript::{
+    Conversation, Finding, FindingKind, Format, Options, anthropic, read_bytes, read_file,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
+
+/// The finding about a file that has only a part of the conversation.
+pub(crate) const PARTIAL: Finding = Finding { at: None, kind: FindingKind::Partial };
 
 /// The conversations of a log's lines, each of which its export reproduces.
 #[track_caller]

@@ -194,8 +194,8 @@ impl Run {
                 return None;
             }
             let message = format!(
-                "an earlier run was killed while it called {function}: nobody knows whether it took \
-                 effect, and it is not called again; find out, and go on from what you find"
+                "an earlier run was killed while it called {function}: it is not known whether the call \
+                 took effect, and it is not repeated; find out, and continue from what you find"
             );
             return Some((call.at, failure(FailureKind::UnknownOutcome, message)));
         }

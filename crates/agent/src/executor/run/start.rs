@@ -292,7 +292,9 @@ impl Run {
         }
         let (found, limit) = (self.output_bytes, quota.run_output_bytes);
         (found > limit).then(|| {
-            format!("not called: the calls so far answered {found} bytes; a run ends at {limit}")
+            format!(
+                "not called: the calls so far returned {found} bytes; the limit of a run is {limit}"
+            )
         })
     }
 }

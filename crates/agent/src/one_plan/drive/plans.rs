@@ -14,8 +14,8 @@ use foldback_llm::{ChatRequest, ModelErrorKind, StopReason};
 use foldback_planner::{Action, Form, Plan, Progress, Step};
 
 /// The finding for a plan that reached the greatest length of an answer.
-const CUT_OFF: &str = "it reached the greatest length of an answer and was cut off there; \
-                       expected a plan that ends before";
+const CUT_OFF: &str = "it reached the maximum length of an answer and was cut off there; \
+                       expected a shorter plan";
 
 /// A plan that cannot be run, as it was written, with its faults.
 struct Unsound {

@@ -43,12 +43,13 @@ impl<'a> Delegation<'a> {
         let given_name = (!is_own).then(|| given.to_owned());
         let name = called(given_name.as_deref(), &short);
         if ordered.task.trim().is_empty() {
-            let message =
-                format!("item {name} has no task; write all that the sub-agent has to know");
+            let message = format!(
+                "item {name} has no task; write everything that the sub-agent needs to know"
+            );
             return Err(ToolError::arguments(message));
         }
         if self.items.iter().any(|item| item.id == id) {
-            let message = format!("item {name} is given away twice; give each item once");
+            let message = format!("item {name} is delegated twice; delegate each item once");
             return Err(ToolError::arguments(message));
         }
         let run = format!("{}/{short}", self.call.idempotency_key);
@@ -104,7 +105,7 @@ impl<'a> Delegation<'a> {
                 }
             } else {
                 return Err(ToolError::arguments(format!(
-                    "item {name} cannot be given {written}: it is neither of your own conversation nor \
+                    "item {name} cannot be given {written}: it is neither from your own conversation nor \
                      returned by an item of your list; write what is needed into the task"
                 )));
             }
@@ -129,7 +130,7 @@ impl<'a> Delegation<'a> {
             if let Some(on) = waits.into_iter().find(|on| !over(on)) {
                 let (item, on, state) = (self.name(&item.id), self.name(&on.id), on.state);
                 return Err(ToolError::arguments(format!(
-                    "item {item} waits for {on}, which is {state}; give {on} away as well, or do it first"
+                    "item {item} waits for {on}, which is {state}; delegate {on} as well, or do it first"
                 )));
             }
         }
@@ -148,7 +149,7 @@ fn due(mut item: TodoItem, has_begun: bool, name: &str) -> Result<TodoItem, Tool
     }
     if item.state == ItemState::Completed {
         return Err(ToolError::arguments(format!(
-            "item {name} is completed already; give new work an id of its own, and let it depend on \
+            "item {name} is already completed; give new work an id of its own, and let it depend on \
              this one"
         )));
     }

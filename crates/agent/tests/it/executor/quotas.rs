@@ -31,13 +31,13 @@ async fn s10_output_is_bounded_for_parallel_steps_and_errors() {
     }));
     let outcome = run(&executor, (1..=20).map(|id| step(id, "big", &[])).collect()).await;
     assert_eq!(called.get(), 2);
-    let message = "not called: the calls so far answered 200 bytes; a run ends at 150";
+    let message = "not called: the calls so far returned 200 bytes; the limit of a run is 150";
     assert_eq!(failure(&outcome, 20), (FailureKind::Quota, message));
 
     let outcome = run(&executor, vec![step(1, "json", &[]), step(2, "long", &[])]).await;
     assert_eq!(answer(&outcome, 1).len(), 100);
     let message =
-        format!("{}... (the first 99 of 3000 bytes; more are not handed on)", "雨".repeat(33));
+        format!("{}... (the first 99 of 3000 bytes; the rest is not passed on)", "雨".repeat(33));
     assert_eq!(failure(&outcome, 2), (FailureKind::Tool, message.as_str()));
 }
 
@@ -128,8 +128,8 @@ async fn s10_an_answer_is_handed_on_whole_or_not_at_all() {
     };
     let outcome = run(&executor, vec![say(1, 10), say(2, 11)]).await;
     assert_eq!(answer(&outcome, 1), "雨".repeat(10));
-    let message = "say was called and answered 33 bytes; at most 30 are handed on, and a part would \
-                   mislead: ask it for less, or for a part";
+    let message = "say was called and returned 33 bytes; at most 30 are passed on, and a cut result \
+                   would mislead: ask for less, or for a part";
     assert_eq!(failure(&outcome, 2), (FailureKind::Quota, message));
 }
 

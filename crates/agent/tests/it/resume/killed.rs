@@ -184,7 +184,7 @@ async fn r12_a_cancelled_run_goes_on() {
     assert_eq!((answer(&outcome, 2), answer(&outcome, 4)), ("done", "{}"));
     let (kind, message) = failure(&outcome, 3);
     assert_eq!(kind, FailureKind::UnknownOutcome);
-    assert!(message.contains("nobody knows whether it took effect"), "{message}");
+    assert!(message.contains("not known whether the call took effect"), "{message}");
 }
 
 /// R12: a run with a new plan in the middle is resumed from the journal alone, notes included.

@@ -53,7 +53,7 @@ async fn two_delegations_of_one_turn_share_a_list() {
     walk(&delegating(&model, vec![], |sub| sub), &mut context).await;
     assert_eq!(began.elapsed().as_secs(), 10);
     assert_eq!(states(&context), ["task.a=completed", "task.b=completed"]);
-    assert!(told(&model).contains("a sub-agent is working on item a already"), "{}", told(&model));
+    assert!(told(&model).contains("a sub-agent is already working on item a"), "{}", told(&model));
 }
 
 /// Sub-agents delegate no further than they may, and have the tools that they were given.
@@ -110,9 +110,9 @@ async fn a_wrong_order_begins_nothing() {
     for (items, expected) in [
         (
             json!([{"id": "a", "task": "甲"}, {"id": "a", "task": "乙"}]),
-            "item a is given away twice",
+            "item a is delegated twice",
         ),
-        (json!([{"id": "done", "task": "甲"}]), "item done is completed already"),
+        (json!([{"id": "done", "task": "甲"}]), "item done is already completed"),
         (
             json!([{"id": "a", "task": "甲", "depends_on": ["open"]}]),
             "item a waits for open, which is pending; give open away as well",

@@ -129,7 +129,7 @@ async fn td2_references_are_handed_down() {
         context.said("task").into_iter().filter(|said| said.starts_with("tool:")).collect();
     assert!(told[2].contains("item d cannot be given b_other_001"), "{}", told[2]);
     assert!(told[3].contains("there is no b_task_010"), "{}", told[3]);
-    assert!(told[4].contains("item c: ") && told[4].contains("is no reference"), "{}", told[4]);
+    assert!(told[4].contains("item c: ") && told[4].contains("is not a reference"), "{}", told[4]);
 }
 
 /// Works with any policy: one that keeps no references is given words only, and the model is told so.

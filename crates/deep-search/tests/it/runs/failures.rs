@@ -54,7 +54,7 @@ async fn ds4_one_repair() {
     let Stop::ModelFailed { message } = &report.report.trajectory.outcome.stop else {
         panic!("{:?}", report.report.trajectory.outcome)
     };
-    assert!(message.starts_with("the answer is no SearchQueryList:"), "{message}");
+    assert!(message.starts_with("the answer is not a SearchQueryList:"), "{message}");
     assert_eq!(report.report.answer(), None);
 
     let noted = Arc::new(Noted::default());
@@ -64,7 +64,7 @@ async fn ds4_one_repair() {
     assert_eq!(report.report.trajectory.outcome.stop, Stop::Answered);
     assert_eq!(report.sources.len(), 4);
     let noted = noted.0.lock().unwrap();
-    assert!(noted[0].contains("the reflection could not be read: the answer is no Reflection:"));
+    assert!(noted[0].contains("the reflection could not be read: the answer is not a Reflection:"));
 }
 
 /// DS5: the queries of a round are searched and summarised in parallel, a limited number at once.

@@ -15,15 +15,15 @@ fn et7_an_uncertain_end_is_an_error() {
     };
     check(
         &format!("{one}s = \"</execute_python></microsandbox_server>\"{two}"),
-        "line 1, column 97: found text behind `</execute_python></microsandbox_server>`: \
+        "line 1, column 97: found text after `</execute_python></microsandbox_server>`: \
          `\"</execute_python></microsandbox_server></execute_tools>`; it is not certain that the call \
-         ends there, expected the next tag; a body that holds its own closing tags is written in \
+         ends there, expected the next tag; a body that contains its own closing tags is written in \
          `<![CDATA[..]]>`",
     );
     check(
         "<execute_tools><parallel><deepsearch_server><search>x</search></parallel></execute_tools>",
-        "the text ends at line 1, column 90, inside `<deepsearch_server>` (line 1, column 26) in \
-         `<parallel>` (line 1, column 16); expected it to go on",
+        "the text is incomplete: it ends at line 1, column 90, inside `<deepsearch_server>` (line 1, \
+         column 26) in `<parallel>` (line 1, column 16)",
     );
     check(
         "<execute_tools><parallel></sequential></execute_tools>",

@@ -27,7 +27,7 @@ fn op6_all_errors_are_reported_at_once() {
         findings.to_string(),
         "- these steps wait for each other and would never start: step7 -> step8 -> step7
 - step1: there is no function `serach_weather`; did you mean `search_weather`?
-- step2: this number stands twice; expected each number once
+- step2: this number occurs twice; expected each number once
 - step2: the arguments do not fit `search_weather`: argument `city`: 5 is not of type \"string\"
 - step2: the arguments do not fit `search_weather`: the arguments: Additional properties are not \
 allowed ('zone' was unexpected)

@@ -89,7 +89,7 @@ fn et6_places_that_take_no_value_are_reported() {
     let tools: Catalog = [tool("search", "", None), shell].into_iter().collect();
     let validator = Validator::new(&tools);
     let run = |id| call(id, "shell", object([("command", mixed("echo \"$", 1, &["城"]))]), &[1]);
-    let message = "step2: `$$step1.result.城$$` in the argument `command`: it stands directly behind \
+    let message = "step2: `$$step1.result.城$$` in the argument `command`: it is directly after \
                    a `$`; expected it as an argument of a command";
     let first = plan(vec![step(1, &[])]);
     assert_eq!(only(&validator.plan(&mut plan(vec![step(1, &[]), run(2)]))), message);

@@ -24,7 +24,7 @@ fn et12_paths_are_checked_against_the_output_schema() {
     );
     assert_eq!(
         weather(&["city", "name"]),
-        "note: step2: `$$step1.result.city.name$$`: the result is not said to have `city`; it has \
+        "note: step2: `$$step1.result.city.name$$`: the result does not declare `city`; it has \
          `weather`, `temperature`, `hours`"
     );
     assert!(weather(&["weather", "text"]).ends_with("is string, it has no `text`"));
@@ -32,7 +32,7 @@ fn et12_paths_are_checked_against_the_output_schema() {
     assert!(weather(&["hours", "24"]).contains("`hours` of the result has at most 24 items"));
     let rain = weather(&["hours", "1", "风"]);
     assert!(
-        rain.contains("note: ") && rain.contains("`hours[1]` of the result is not said"),
+        rain.contains("note: ") && rain.contains("`hours[1]` of the result does not declare"),
         "{rain}"
     );
     assert!(refer("search_city", &["name"]).ends_with("the result is string, it has no `name`"));
@@ -142,10 +142,10 @@ fn et12_types_of_known_parts_are_compared() {
     assert_eq!(
         book("seats", &["weather"]),
         "step2: the arguments do not fit `book_flight`: argument `seats`: \
-         `$$step1.result.weather$$` brings a value of type string, and \
+         `$$step1.result.weather$$` has a value of type string, and \
          \"$$step1.result.weather$$\" is not of type \"integer\""
     );
-    assert!(book("names", &["weather"]).contains("brings a value of type string"));
+    assert!(book("names", &["weather"]).contains("has a value of type string"));
 }
 
 /// ET12, ET15: a value that is inserted into code becomes code, whatever its type.

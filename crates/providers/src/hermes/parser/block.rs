@@ -63,7 +63,7 @@ impl Block {
                     Placed::Inside => self.at += 1,
                     Placed::Misplaced => self.lose(UNQUOTED),
                     Placed::Outside => match scan(byte, depth) {
-                        None => self.fail("something stands outside its strings that is no JSON"),
+                        None => self.fail("it has text outside its strings that is not JSON"),
                         Some(false) => self.at += 1,
                         Some(true) => {
                             self.at += 1;
@@ -85,7 +85,7 @@ impl Block {
                         Tag::Whole(CALL_END) => return self.done(CALL_END.len()),
                         // A new call or the end of the turn, if the end tag of this one was forgotten.
                         Tag::Whole(_) => return self.done(0),
-                        Tag::None => self.fail("something stands behind its object"),
+                        Tag::None => self.fail("text follows its object"),
                     }
                 }
                 Place::Broken { reason, strings } => {

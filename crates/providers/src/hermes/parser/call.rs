@@ -28,7 +28,7 @@ impl HermesCall {
         let object: Object<'_> = serde_json::from_str(&json).map_err(|error| error.to_string())?;
         for key in ["name", "arguments", "parameters"] {
             if object.0.iter().filter(|(k, _)| k == key).count() > 1 {
-                return Err(format!("the key {key:?} stands there twice"));
+                return Err(format!("the key {key:?} occurs twice"));
             }
         }
         let name = object.text("name").filter(|name| !name.is_empty());
