@@ -65,5 +65,5 @@ async fn rc2_blocks_are_listed_in_pages() {
     let expected: Vec<_> = (1..=60).map(|n| format!("b_trip_{n:03}")).collect();
     assert_eq!((pages, seen), (2, expected));
     let refused = wire.request("resources/list", json!({"cursor": "behind"})).await;
-    assert!(refused["error"]["message"].as_str().unwrap().contains("no cursor"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("is not a cursor"), "{refused}");
 }

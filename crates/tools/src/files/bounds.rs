@@ -80,6 +80,6 @@ mod tests {
         let bounds = Bounds::new(&permissions, CancellationToken::new(), None);
         let cut = bounds.over().unwrap();
         assert_eq!(cut, Cut::Time);
-        assert!(cut.told("there is more".into()).starts_with("the time was over"));
+        assert!(cut.told("there is more".into()).starts_with("the time ran out"));
     }
 }

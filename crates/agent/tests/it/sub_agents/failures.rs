@@ -40,8 +40,8 @@ async fn b8_siblings_of_a_failed_item_go_on() {
     let told = told_json(&model);
     let result = |at: usize| told["items"][at]["result"].as_str().unwrap().to_owned();
     assert!(result(0).contains("断网"), "{told}");
-    assert_eq!(result(1), "not begun: it waits for a, which failed");
-    assert_eq!(result(2), "not begun: it waits for b, which failed");
+    assert_eq!(result(1), "not started: it waits for a, which failed");
+    assert_eq!(result(2), "not started: it waits for b, which failed");
     assert_eq!(result(3), "好了");
     assert_eq!(result(4), "the sub-agent panicked");
     assert_eq!(context.todos(), ["task", "task.a", "task.d", "task.e"]);

@@ -84,7 +84,7 @@ async fn sub_agents_have_their_own_tools() {
     assert_eq!(offered(&model, "task.a"), ["file_read", "file_write", "web_fetch"]);
     assert_eq!(offered(&model, "task.b"), ["web_fetch"]);
     assert_eq!(offered(&model, "task.c"), ["file_read", "file_write", "web_fetch"]);
-    assert!(told(&model).contains("named \"file\"; give names of these"), "{}", told(&model));
+    assert!(told(&model).contains("named \"file\"; use these names"), "{}", told(&model));
 
     // Two levels: an item's own items have todos below it.
     let model = scripts([
@@ -115,7 +115,7 @@ async fn a_wrong_order_begins_nothing() {
         (json!([{"id": "done", "task": "甲"}]), "item done is already completed"),
         (
             json!([{"id": "a", "task": "甲", "depends_on": ["open"]}]),
-            "item a waits for open, which is pending; give open away as well",
+            "item a waits for open, which is pending; delegate open as well",
         ),
         (
             json!([{"id": "a", "task": "甲", "depends_on": ["bad"]}]),
