@@ -26,7 +26,7 @@ pub trait Drawing: Send + Sync {
 pub struct Drawn {
     /// The page's index: its version, the policies that are compared, and the figures.
     pub index: String,
-    /// The picture; `None` if the session is too long for one.
+    /// The picture; `None` if there are only figures.
     pub picture: Option<String>,
 }
 

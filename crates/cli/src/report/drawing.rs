@@ -1,6 +1,7 @@
 //! The page of a session in the inspector: the same picture, drawn by the same scripts, from what a store holds.
 
 use super::page::{SCRIPTS, STYLE};
+use super::painter::MESSAGES_MOST;
 use super::{Page, painted};
 use crate::error::CliError;
 use crate::replay::{Run, Stop};
@@ -8,7 +9,7 @@ use crate::settings::InForce;
 use crate::sources::Sourced;
 use crate::store::Temporary;
 use foldback::{Memory, Options};
-use foldback_core::{Timestamp, TodoId};
+use foldback_core::{Timestamp, TodoId, thousands};
 use foldback_inspector::{Drawing, Drawn};
 use foldback_kv::Engine;
 use foldback_policies::Policy;
@@ -27,6 +28,15 @@ impl Replaying {
     }
 
     fn drawn(&self, memory: &Memory, todo: &TodoId, policy: Policy) -> Result<Drawn, CliError> {
+        let messages = memory.len(todo)?;
+        if messages > MESSAGES_MOST as u64 {
+            return Err(CliError::Usage(format!(
+                "the session has {} messages, and of over {} no calls are drawn; for its figures, run \
+                 `foldback export --todo {todo} > session.jsonl` and `foldback replay session.jsonl`",
+                thousands(messages),
+                thousands(MESSAGES_MOST as u64)
+            )));
+        }
         let conversation = memory.conversations().export(todo)?;
         let sourced = Sourced::new(conversation, todo.to_string(), 1);
         let view = self.settings.view.of(policy.view());

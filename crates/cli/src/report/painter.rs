@@ -30,7 +30,7 @@ pub(crate) struct Painter<'a> {
 
 /// A longer conversation is shown by its figures alone: nobody scrolls through it, and the page
 /// would not stay usable.
-const MESSAGES_MOST: usize = 10_000;
+pub(super) const MESSAGES_MOST: usize = 10_000;
 
 /// The greatest number of tokens of a preview.
 const PREVIEW_TOKENS: usize = 200;

@@ -149,7 +149,7 @@ mod tests {
             format!(r#"{{"bytes":{plain},"read":0,"written":0,"plain":{plain},"cost":{plain}.0}}"#)
         };
         format!(
-            "{{\"at\":\"2026-01-01T00:00:00Z\",\"client\":\"c\",\"session\":\"{session}\",\"model\":\"m\",\"class\":\"chat\",\
+            "{{\"at\":1767225600000,\"client\":\"c\",\"session\":\"{session}\",\"model\":\"m\",\"class\":\"chat\",\
              \"sent\":{},\"whole\":{},\"output\":1,\"is_estimate\":{is_estimate}}}\n",
             bill(sent),
             bill(whole)

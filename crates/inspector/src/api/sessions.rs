@@ -38,7 +38,7 @@ pub(crate) struct Session {
     messages: Option<u64>,
     /// Closed blocks.
     blocks: Option<u32>,
-    /// When its last message was recorded, in RFC 3339.
+    /// The time of its last message or, if that has none, when it was recorded, in RFC 3339.
     last: Option<String>,
     /// The format or program that it came from.
     source: Option<String>,
@@ -59,10 +59,10 @@ pub(crate) struct SessionPage {
     #[schema(value_type = Option<Object>)]
     index: Option<Box<RawValue>>,
     /// The data of the page of `foldback replay --report`: messages, calls with the prompt of each, blocks, payloads,
-    /// searches. Null for a session that is too long to be drawn.
+    /// searches. Null if the session cannot be replayed.
     #[schema(value_type = Option<Object>)]
     picture: Option<Box<RawValue>>,
-    /// Why it cannot be replayed.
+    /// Why it is not replayed: it is damaged, or has over 10,000 messages.
     undrawn: Option<String>,
 }
 
@@ -117,7 +117,10 @@ impl Sessions {
             debug_assert_eq!(*of, len);
             return *at;
         }
-        let at = memory.conversations().last_recorded(todo).ok().flatten();
+        // The message's own time, where it has one: an import does not make an old session new.
+        let said = len.checked_sub(1).and_then(|from| memory.messages(todo, from..len).ok());
+        let said = said.and_then(|last| last.first()?.timestamp());
+        let at = said.or_else(|| memory.conversations().last_recorded(todo).ok().flatten());
         self.times.lock().insert(todo.clone(), (len, at));
         at
     }

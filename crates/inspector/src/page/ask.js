@@ -55,7 +55,7 @@ function savingsTold(savings) {
   if (savings.recalls.requests) told.push(`, ${count(savings.recalls.requests, "look-up")} of the model included`);
   told.push(savings.estimated === 0
     ? ", as the provider billed it."
-    : savings.billed === 0 ? ", estimated: the provider reported no tokens." : `; ${number(savings.estimated)} of the requests are estimated.`);
+    : savings.billed === 0 ? ", estimated: the provider reported no tokens." : `; of ${count(savings.estimated, "request")} the tokens are estimated.`);
   return told;
 }
 

@@ -25,7 +25,4 @@ function drawReplayNote(session) {
     : "Its record is replayed here from the first message on, with the tools and settings of now: it shows what a model is sent at each call, not a bill.";
   const place = document.getElementById("head");
   place.append(element("p", { class: "note" }, what, ` Policy: ${policy}.`));
-  if (INDEX.entries[0].picture == null) {
-    place.append(element("p", { class: "note" }, "With so many messages the calls are not drawn; the figures, the search and the payloads are complete."));
-  }
 }

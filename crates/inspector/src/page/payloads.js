@@ -63,7 +63,7 @@ async function showPayload(id, reference, first, upTo) {
     ? element("pre", { tabindex: 0 }, part.base64)
     : element("ol", { class: "lines", tabindex: 0, "aria-label": `Lines of ${part.ref}` }, lines.map((content, at) =>
       element("li", { value: part.first_line + at, class: isMeant(part.first_line + at) ? "meant" : null, dir: "auto" }, content || " ")));
-  viewer.replaceChildren(
+  fill("viewer",
     element("div", { class: "tools" },
       element("b", { class: "mono" }, part.ref),
       element("span", { class: "small" }, part.text == null ? `${part.kind}, ${bytes(part.bytes)}, as base64` : `${part.kind}, lines ${number(part.first_line)}–${number(part.last_line)} of ${number(part.lines)}, ${bytes(part.bytes)}`),

@@ -39,7 +39,7 @@ fn in1_sessions_are_listed_newest_first_with_their_savings() {
     let entry = |is_estimate: bool| {
         let (sent, whole) = (bill(100), bill(400));
         format!(
-            "{{\"at\":\"2025-01-02T10:00:00Z\",\"client\":\"c\",\"session\":\"middle\",\"model\":\"m\",\"class\":\"chat\",\"sent\":{sent},\"whole\":{whole},\"output\":1,\"is_estimate\":{is_estimate}}}\n"
+            "{{\"at\":1735812000000,\"client\":\"c\",\"session\":\"middle\",\"model\":\"m\",\"class\":\"chat\",\"sent\":{sent},\"whole\":{whole},\"output\":1,\"is_estimate\":{is_estimate}}}\n"
         )
     };
     std::fs::write(shell.store().join("ledger.jsonl"), entry(false) + &entry(true)).unwrap();
