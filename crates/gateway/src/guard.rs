@@ -56,6 +56,12 @@ fn host_of(authority: &str) -> &str {
     }
 }
 
+/// Returns whether the host of an authority, such as `localhost:8377` or `[::1]:80`, is this machine itself.
+#[must_use]
+pub fn is_this_machine(authority: &str) -> bool {
+    is_local_name(host_of(authority))
+}
+
 fn is_local_name(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     host.eq_ignore_ascii_case("localhost")

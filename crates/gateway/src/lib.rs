@@ -72,7 +72,7 @@ pub use checkup::{Check, Running};
 pub use config::{GatewayConfig, Keeping, Log, RecallBy};
 pub use error::GatewayError;
 pub use gateway::Gateway;
-pub use guard::TOKEN;
+pub use guard::{TOKEN, is_this_machine};
 pub use identity::TODO;
 pub use ledger::{Bill, Checked, Entry, Ledger, Recalls, Sums};
 pub use proxy_trial::ProxyTrial;

@@ -24,6 +24,7 @@ mod record;
 mod replay;
 mod run;
 mod search;
+mod serve;
 mod sessions;
 mod todos;
 mod trajectories;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Wrap(wrap::Wrap),
     Gateway(gateway::Gateway),
     Ledger(ledger::Ledger),
+    Serve(serve::Serve),
     Sessions(sessions::Sessions),
     #[command(subcommand)]
     Trajectories(trajectories::Trajectories),
@@ -97,6 +99,7 @@ pub(crate) fn run(
         Command::Wrap(wrap) => wrap.run(globals, out),
         Command::Gateway(gateway) => gateway.run(globals, out),
         Command::Ledger(ledger) => ledger.run(globals, out),
+        Command::Serve(serve) => serve.run(globals, out),
         Command::Sessions(sessions) => sessions.run(globals, out),
         Command::Trajectories(trajectories) => trajectories.run(globals, out),
         Command::Replay(replay) => replay.run(globals, out),

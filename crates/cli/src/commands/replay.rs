@@ -11,7 +11,7 @@ use crate::replay::{
     Event, Many, Report, Run, Sample, Screen, Stop, Totals, replay, replay_baseline, samples,
     summary,
 };
-use crate::report::{Page, Painter, Picture, can_be_written};
+use crate::report::{Page, Picture, can_be_written, painted};
 use crate::sources::{Sourced, Sources, Survey, changed};
 use crate::store::{self, Temporary};
 use clap::Args;
@@ -341,24 +341,6 @@ impl Replay {
             ))),
         }
     }
-}
-
-/// Replays a conversation and, if asked to, draws its picture.
-fn painted(
-    run: &Run<'_>,
-    paints: bool,
-    watch: &mut dyn FnMut(&Event<'_>) -> Result<(), CliError>,
-) -> Result<(Report, Option<Picture>), CliError> {
-    let messages = &run.sourced.conversation.messages;
-    let mut painter = if paints { Painter::new(run.memory, &run.todo, messages) } else { None };
-    let report = replay(run, &mut |event| {
-        if let Some(painter) = &mut painter {
-            painter.watch(&event)?;
-        }
-        watch(&event)
-    })?;
-    let picture = painter.map(|painter| painter.picture(&report));
-    Ok((report, picture))
 }
 
 /// Shows that folded content is found, by words that only one early block holds.

@@ -4,6 +4,7 @@
 //! message once, what the model was sent at each call as numbers of messages, blocks, payloads,
 //! searches. A [`Page`] collects pictures and writes the file, which loads nothing from anywhere.
 
+mod drawing;
 mod page;
 mod painter;
 
@@ -12,6 +13,7 @@ mod recall;
 mod text;
 mod view;
 
+pub(crate) use drawing::Replaying;
 pub(crate) use page::{Page, can_be_written};
-pub(crate) use painter::Painter;
+pub(crate) use painter::painted;
 pub(crate) use picture::Picture;

@@ -8,10 +8,14 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 const TEMPLATE: &str = include_str!("page/index.html");
-const STYLE: &str = include_str!("page/style.css");
+pub(super) const STYLE: &str = include_str!("page/style.css");
 
-/// The scripts, in this order, in one scope.
-const SCRIPTS: [&str; 8] = [
+/// The data of the file, before the scripts, and their start, after them.
+const DATA: &str = include_str!("page/data.js");
+const START: &str = include_str!("page/start.js");
+
+/// The scripts, in this order, in one scope. The inspector's page of a session has them, too.
+pub(super) const SCRIPTS: [&str; 8] = [
     include_str!("page/element.js"),
     include_str!("page/session.js"),
     include_str!("page/head.js"),
@@ -97,18 +101,7 @@ impl Page {
     /// # Errors
     /// When it cannot be written as JSON.
     pub(crate) fn html(&self) -> Result<String, CliError> {
-        let policies = rivals().map(|baseline| Policy {
-            name: baseline.name,
-            title: baseline.title,
-            about: baseline.about,
-        });
-        let index = Index {
-            version: env!("CARGO_PKG_VERSION"),
-            policies: policies.collect(),
-            pictures_most: Self::PICTURES_MOST,
-            entries: &self.entries,
-        };
-        let mut data = script("data-index", &embedded(&index)?);
+        let mut data = script("data-index", &self.index()?);
         for (at, picture) in self.pictures.iter().enumerate() {
             data.push_str(&script(&format!("data-picture-{at}"), picture));
         }
@@ -116,13 +109,37 @@ impl Page {
             [only] => format!("{} · foldback", only.report.id),
             many => format!("{} conversations · foldback", many.len()),
         };
-        let code = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
+        let scripts = SCRIPTS.concat();
+        let code = format!("(() => {{\n\"use strict\";\n{DATA}{scripts}{START}}})();\n");
         Ok(filled(&[
             ("<!--title-->", &escaped(&title)),
             ("/*style*/", STYLE),
             ("<!--data-->", &data),
             ("/*script*/", &code),
         ]))
+    }
+
+    /// Returns the index as JSON that can be put into a script element.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub(super) fn index(&self) -> Result<String, CliError> {
+        let policies = rivals().map(|baseline| Policy {
+            name: baseline.name,
+            title: baseline.title,
+            about: baseline.about,
+        });
+        embedded(&Index {
+            version: env!("CARGO_PKG_VERSION"),
+            policies: policies.collect(),
+            pictures_most: Self::PICTURES_MOST,
+            entries: &self.entries,
+        })
+    }
+
+    /// Takes its pictures, as JSON that can be put into a script element.
+    pub(super) fn into_pictures(self) -> Vec<String> {
+        self.pictures
     }
 
     /// Writes the file, whole or not at all, and returns its size in bytes.

@@ -5,7 +5,7 @@ use super::recall::{Asker, ask};
 use super::text;
 use super::view::Views;
 use crate::error::CliError;
-use crate::replay::{Beside, Event, Forgot, Report};
+use crate::replay::{Beside, Event, Forgot, Report, Run, replay};
 use foldback::Memory;
 use foldback_backend_store::{Meta, preview};
 use foldback_bench::Counts;
@@ -30,7 +30,7 @@ pub(crate) struct Painter<'a> {
 
 /// A longer conversation is shown by its figures alone: nobody scrolls through it, and the page
 /// would not stay usable.
-const MESSAGES_MOST: usize = 10_000;
+pub(super) const MESSAGES_MOST: usize = 10_000;
 
 /// The greatest number of tokens of a preview.
 const PREVIEW_TOKENS: usize = 200;
@@ -156,4 +156,25 @@ impl<'a> Painter<'a> {
         }
         Ok(())
     }
+}
+
+/// Replays a conversation and, if asked to, draws its picture.
+///
+/// # Errors
+/// When the replay fails, or `watch` does.
+pub(crate) fn painted(
+    run: &Run<'_>,
+    paints: bool,
+    watch: &mut dyn FnMut(&Event<'_>) -> Result<(), CliError>,
+) -> Result<(Report, Option<Picture>), CliError> {
+    let messages = &run.sourced.conversation.messages;
+    let mut painter = if paints { Painter::new(run.memory, &run.todo, messages) } else { None };
+    let report = replay(run, &mut |event| {
+        if let Some(painter) = &mut painter {
+            painter.watch(&event)?;
+        }
+        watch(&event)
+    })?;
+    let picture = painter.map(|painter| painter.picture(&report));
+    Ok((report, picture))
 }

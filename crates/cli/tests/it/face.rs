@@ -4,7 +4,7 @@ use crate::shell::{Ran, Shell, line, quay};
 use std::io::Read as _;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "run",
     "chat",
     "replay",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 20] = [
     "view",
     "mcp",
     "ledger",
+    "serve",
     "verify",
     "doctor",
     "compact",

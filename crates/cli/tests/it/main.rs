@@ -73,6 +73,7 @@ mod run_tools;
 mod run_turns;
 mod search;
 mod search_all_todos;
+mod serve;
 mod settings;
 mod settings_model;
 mod settings_roles;

@@ -127,5 +127,3 @@ function begin() {
     chooseCall(chosen.call + by);
   });
 }
-
-begin();

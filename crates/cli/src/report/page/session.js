@@ -1,7 +1,4 @@
-// The data of the page, the current choice, and what follows from both.
-
-const read = (id) => JSON.parse(document.getElementById(id).textContent);
-const INDEX = read("data-index");
+// The current choice, and what follows from it and the data: `INDEX`, and `pictureAt(n)` for the n-th picture.
 
 /** The current choice: an entry of the index, and the index of a call. */
 const chosen = { entry: 0, call: 0 };
@@ -15,7 +12,7 @@ function choosePicture(entry) {
   chosen.entry = entry;
   chosen.call = 0;
   const at = INDEX.entries[entry].picture;
-  picture = at == null ? null : prepared(read(`data-picture-${at}`));
+  picture = at == null ? null : prepared(pictureAt(at));
   listeners.length = 0;
 }
 

@@ -1,0 +1,3 @@
+// The report begins once it is loaded.
+
+begin();

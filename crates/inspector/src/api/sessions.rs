@@ -1,0 +1,259 @@
+//! Sessions: the list, newest first, and one with its picture.
+
+use super::answer::{ApiError, Asked, Json, Named, noted, reading, session_id};
+use super::savings::{Ledgers, Savings};
+use crate::server::Shared;
+use axum::extract::State;
+use foldback::Memory;
+use foldback::core::{Role, Timestamp, TodoId};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// A page of sessions.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SessionList {
+    sessions: Vec<Session>,
+    /// How many there are in all.
+    total: usize,
+    /// The `after` of the next page; null on the last one.
+    next: Option<String>,
+    /// What the gateway saved in all.
+    savings: Option<Savings>,
+}
+
+/// What is known of a session. What cannot be read of it is null.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Session {
+    /// The todo that holds it.
+    id: String,
+    /// The first line of what the user said first.
+    title: Option<String>,
+    /// The conversation's own id, if it differs.
+    foreign_id: Option<String>,
+    messages: Option<u64>,
+    /// Closed blocks.
+    blocks: Option<u32>,
+    /// The time of its last message or, if that has none, when it was recorded, in RFC 3339.
+    last: Option<String>,
+    /// The format or program that it came from.
+    source: Option<String>,
+    /// The folder in which the work was done.
+    folder: Option<String>,
+    /// What the gateway saved; null if the session did not pass through it.
+    savings: Option<Savings>,
+    /// What cannot be read, in sentences.
+    problems: Vec<String>,
+}
+
+/// A session and what its page draws.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SessionPage {
+    session: Session,
+    /// The policies that are compared, and the figures of a replay, as in `foldback replay --json`. Null if the session
+    /// cannot be replayed.
+    #[schema(value_type = Option<Object>)]
+    index: Option<Box<RawValue>>,
+    /// The data of the page of `foldback replay --report`: messages, calls with the prompt of each, blocks, payloads,
+    /// searches. Null if the session cannot be replayed.
+    #[schema(value_type = Option<Object>)]
+    picture: Option<Box<RawValue>>,
+    /// Why it is not replayed: it is damaged, or has over 10,000 messages.
+    undrawn: Option<String>,
+}
+
+/// Which sessions are listed.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// The `next` of the page before.
+    after: Option<String>,
+    /// At most this many: 1 to 500.
+    #[param(default = 50)]
+    limit: Option<usize>,
+}
+
+/// The sessions of a page, unless asked otherwise, and at most.
+const LIMIT: usize = 50;
+const LIMIT_MOST: usize = 500;
+
+/// The todos that are read at once.
+const STEP: usize = 1_000;
+
+/// The messages among which the title is looked for, and its greatest length in characters.
+const TITLE_WITHIN: u64 = 8;
+const TITLE_CHARS: usize = 140;
+
+/// What is remembered of sessions between requests.
+pub(crate) struct Sessions {
+    pub(crate) ledgers: Ledgers,
+    /// The number of messages of a todo, and when the last of them was recorded.
+    times: Mutex<HashMap<TodoId, (u64, Option<Timestamp>)>>,
+}
+
+impl Sessions {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { ledgers: Ledgers::new(folder), times: Mutex::default() }
+    }
+
+    /// All todos, the one with the latest message first. One that cannot be read is last.
+    fn newest_first(&self, memory: &Memory) -> Result<Vec<TodoId>, ApiError> {
+        let mut found: Vec<(Option<Timestamp>, usize, TodoId)> = Vec::new();
+        for todo in todos(memory)? {
+            let at = memory.len(&todo).ok().and_then(|len| self.last(memory, &todo, len));
+            found.push((at, found.len(), todo));
+        }
+        found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+        Ok(found.into_iter().map(|(_, _, todo)| todo).collect())
+    }
+
+    fn last(&self, memory: &Memory, todo: &TodoId, len: u64) -> Option<Timestamp> {
+        if let Some((of, at)) = self.times.lock().get(todo).filter(|(of, _)| *of == len) {
+            debug_assert_eq!(*of, len);
+            return *at;
+        }
+        // The message's own time, where it has one: an import does not make an old session new.
+        let said = len.checked_sub(1).and_then(|from| memory.messages(todo, from..len).ok());
+        let said = said.and_then(|last| last.first()?.timestamp());
+        let at = said.or_else(|| memory.conversations().last_recorded(todo).ok().flatten());
+        self.times.lock().insert(todo.clone(), (len, at));
+        at
+    }
+}
+
+/// All todos, in order of creation.
+pub(super) fn todos(memory: &Memory) -> Result<Vec<TodoId>, ApiError> {
+    let mut all: Vec<TodoId> = Vec::new();
+    loop {
+        let step = memory.todos(all.last(), STEP)?;
+        if step.is_empty() {
+            return Ok(all);
+        }
+        all.extend(step);
+    }
+}
+
+/// Lists sessions, the one with the latest message first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions",
+    params(ListQuery),
+    responses((status = 200, body = SessionList), (status = "4XX", body = ApiError))
+)]
+pub(crate) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Asked(asked): Asked<ListQuery>,
+) -> Result<Json<SessionList>, ApiError> {
+    let limit = asked.limit.unwrap_or(LIMIT);
+    if !(1..=LIMIT_MOST).contains(&limit) {
+        return Err(ApiError::invalid(format!("limit is {limit}, expected 1 to {LIMIT_MOST}")));
+    }
+    let after = asked.after.as_deref().map(session_id).transpose()?;
+    let list = reading(shared, move |shared| {
+        let all = shared.sessions.newest_first(&shared.memory)?;
+        let from = match &after {
+            None => 0,
+            Some(after) => {
+                let at = all.iter().position(|todo| todo == after);
+                at.ok_or_else(|| ApiError::not_found(format!("there is no session {after}")))? + 1
+            }
+        };
+        let ledger = shared
+            .sessions
+            .ledgers
+            .now()
+            .map_err(|error| ApiError::failed(format!("the ledger: {error}")))?;
+        let page = all.get(from..).unwrap_or_default();
+        let shown = page.get(..limit.min(page.len())).unwrap_or_default();
+        let next = (shown.len() < page.len()).then(|| shown.last().map(ToString::to_string));
+        let sessions = shown.iter().map(|todo| session(shared, todo, ledger.of(todo.as_str())));
+        Ok(SessionList {
+            sessions: sessions.collect(),
+            total: all.len(),
+            next: next.flatten(),
+            savings: ledger.all(),
+        })
+    });
+    Ok(Json(list.await?))
+}
+
+/// Returns a session with its picture: its record is replayed into memory, so that the transcript can be shown beside
+/// what a model sees at each call.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}",
+    params(("id" = String, Path, description = "The session")),
+    responses((status = 200, body = SessionPage), (status = "4XX", body = ApiError))
+)]
+pub(crate) async fn one(
+    State(shared): State<Arc<Shared>>,
+    Named(id): Named<String>,
+) -> Result<Json<SessionPage>, ApiError> {
+    let todo = session_id(&id)?;
+    let page = reading(shared, move |shared| {
+        let len = shared.memory.len(&todo)?;
+        noted(shared, Some(&todo), "inspect", &[])?;
+        let ledger = shared
+            .sessions
+            .ledgers
+            .now()
+            .map_err(|error| ApiError::failed(format!("the ledger: {error}")))?;
+        let savings = ledger.of(todo.as_str());
+        let drawn = shared.pictures.of(&shared.memory, &todo, len, savings.is_some());
+        let (mut index, mut picture, mut undrawn) = (None, None, None);
+        match drawn {
+            Ok(drawn) => {
+                index = Some(raw(&drawn.index)?);
+                picture = drawn.picture.as_deref().map(raw).transpose()?;
+            }
+            Err(why) => undrawn = Some(why),
+        }
+        Ok(SessionPage { session: session(shared, &todo, savings), index, picture, undrawn })
+    });
+    Ok(Json(page.await?))
+}
+
+pub(super) fn raw(json: &str) -> Result<Box<RawValue>, ApiError> {
+    RawValue::from_string(json.to_owned()).map_err(ApiError::failed)
+}
+
+/// What is known of a session. Damage does not hide the rest.
+fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>) -> Session {
+    let memory = &shared.memory;
+    let mut problems = Vec::new();
+    let mut tell = |error: foldback::Error| problems.push(error.to_string());
+    let messages = memory.len(todo).map_err(&mut tell).ok();
+    let info = memory.conversations().info(todo).map_err(&mut tell).unwrap_or_default();
+    let blocks = memory.session(todo).map(|session| session.blocks()).map_err(&mut tell).ok();
+    let last = messages.and_then(|len| shared.sessions.last(memory, todo, len));
+    let title = messages.and_then(|len| title(memory, todo, len));
+    Session {
+        id: todo.to_string(),
+        title,
+        foreign_id: info.foreign_id,
+        messages,
+        blocks,
+        last: last.map(Timestamp::to_rfc3339),
+        source: info.origin.source,
+        folder: info.origin.folder,
+        savings,
+        problems,
+    }
+}
+
+/// The first line of what the user said first.
+fn title(memory: &Memory, todo: &TodoId, len: u64) -> Option<String> {
+    let first = memory.messages(todo, 0..len.min(TITLE_WITHIN)).ok()?;
+    let said = first.iter().find(|message| *message.role() == Role::User)?.text().into_owned();
+    let line = said.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let mut title: String = line.chars().take(TITLE_CHARS).collect();
+    if title.len() < line.len() {
+        title.push('…');
+    }
+    Some(title)
+}

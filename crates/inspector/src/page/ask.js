@@ -1,0 +1,107 @@
+// Asking the API, and what both pages of the inspector have in common.
+
+let INDEX = null;
+let pictureAt = () => null;
+
+const GONE = "The inspector does not answer. Is `foldback serve` still running?";
+
+/** The answer of the API to a path below /api/v1, as data. Fails with a sentence. */
+async function ask(path, parameters) {
+  const given = Object.entries(parameters ?? {}).filter(([, value]) => value != null && value !== "");
+  const query = new URLSearchParams(given).toString();
+  let answer;
+  try {
+    answer = await fetch(`/api/v1/${path}${query ? `?${query}` : ""}`);
+  } catch {
+    throw new Error(GONE);
+  }
+  if (answer.ok) return answer.json();
+  const text = await answer.text();
+  let message = text.trim();
+  try {
+    message = JSON.parse(text).error.message;
+  } catch {
+    // A refusal is plain text.
+  }
+  throw new Error(message);
+}
+
+const sessionPath = (id) => `sessions/${encodeURIComponent(id)}`;
+
+/** The address of a session's page, with what it shows. */
+function sessionLink(id, shown) {
+  const given = Object.entries(shown ?? {}).filter(([, value]) => value != null && value !== "");
+  const query = new URLSearchParams(given).toString();
+  return `/${sessionPath(id)}${query ? `?${query}` : ""}`;
+}
+
+const problem = (error) => element("p", { class: "problem", role: "alert", dir: "auto" }, error.message ?? String(error));
+
+const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+const when = (time) => (time == null ? null : element("time", { datetime: time }, DAY.format(new Date(time))));
+
+/** `62 % less`, `3 % more` of a saved part. */
+const savedPart = (savings) => (savings.saved == null ? "" : compared(1 - savings.saved, 1));
+
+/** What the gateway saved, in a sentence. */
+function savingsTold(savings) {
+  const told = [
+    "Through the gateway: ",
+    element("b", null, `${short(savings.sent.tokens)} tokens sent`),
+    ` of ${short(savings.whole.tokens)} in ${count(savings.requests, "request")}, `,
+    element("b", null, savedPart(savings)),
+    ` cost (${short(savings.cost)} of ${short(savings.whole.cost)} tokens at the plain price)`,
+  ];
+  if (savings.recalls.requests) told.push(`, ${count(savings.recalls.requests, "look-up")} of the model included`);
+  told.push(savings.estimated === 0
+    ? ", as the provider billed it."
+    : savings.billed === 0 ? ", estimated: the provider reported no tokens." : `; of ${count(savings.estimated, "request")} the tokens are estimated.`);
+  return told;
+}
+
+/** A button that copies a text, and says so. */
+function copyButton(name, text) {
+  const button = element("button", { type: "button", class: "plain" }, name);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not allowed";
+    }
+    setTimeout(() => { button.textContent = name; }, 1500);
+  });
+  return button;
+}
+
+/** The theme button, and the theme of the address. */
+function beginTheme() {
+  const asked = new URLSearchParams(location.search).get("theme");
+  if (["light", "dark"].includes(asked)) theme.set(asked);
+  theme.tell();
+  document.getElementById("theme").addEventListener("click", () => theme.set(theme.now() === "dark" ? "light" : "dark"));
+}
+
+/** `/` goes to the search. */
+function beginKeys() {
+  addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, select, textarea, [contenteditable]");
+    if (event.key !== "/" || typing || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    document.querySelector("#find input").focus();
+  });
+}
+
+/** Calls `changed` with each session that grows. The browser connects again by itself. */
+function watchChanges(changed) {
+  const place = document.getElementById("live");
+  const events = new EventSource("/api/v1/events");
+  const tell = (state, text) => {
+    place.className = `live ${state}`;
+    place.textContent = text;
+  };
+  events.addEventListener("open", () => tell("on", "live"));
+  events.addEventListener("session", (event) => changed(JSON.parse(event.data)));
+  events.addEventListener("error", () =>
+    tell("off", events.readyState === EventSource.CLOSED ? "stopped" : "connecting"));
+}

@@ -1,0 +1,88 @@
+// The first page: what was saved, a search over everything, and the sessions, the newest first.
+
+/** How many sessions are listed at first, and how many more a button adds. */
+const PAGE = 50;
+
+let shown = PAGE;
+
+async function drawSessions() {
+  let list;
+  try {
+    list = await ask("sessions", { limit: Math.min(shown, 500) });
+  } catch (error) {
+    fill("sessions", problem(error));
+    return;
+  }
+  drawSums(list);
+  const rows = element("ol", { class: "sessions" }, list.sessions.map(sessionRow));
+  const more = (after) => {
+    const row = element("p", { class: "more-row" }, element("button", { type: "button", class: "plain" }, `${number(list.total - rows.children.length)} more`));
+    row.firstChild.addEventListener("click", async () => {
+      try {
+        const next = await ask("sessions", { limit: PAGE, after });
+        rows.append(...next.sessions.map(sessionRow));
+        shown = rows.children.length;
+        if (next.next) row.replaceWith(more(next.next));
+        else row.remove();
+      } catch (error) {
+        row.replaceWith(problem(error));
+      }
+    });
+    return row;
+  };
+  const empty = element("p", { class: "note" }, "The store has no sessions yet; `foldback import FILE`, `foldback wrap PROGRAM` and `foldback run TASK` add some.");
+  fill("sessions",
+    element("div", { class: "title" }, element("h2", { id: "sessions-title" }, count(list.total, "session"))),
+    list.total ? rows : empty, list.next ? more(list.next) : null);
+}
+
+function drawSums(list) {
+  fill("sums",
+    element("h1", null, "Sessions"),
+    element("p", { class: "lead" }, list.savings
+      ? savingsTold(list.savings)
+      : "What agents and people said here, the newest first. What passes through `foldback wrap` or `foldback gateway` also shows what it saved."));
+}
+
+function sessionRow(session) {
+  const facts = [
+    session.messages == null ? "unreadable" : count(session.messages, "message"),
+    session.blocks == null ? null : count(session.blocks, "block"),
+    session.source,
+    when(session.last),
+  ].filter(Boolean);
+  const savings = session.savings;
+  return element("li", { class: "session" },
+    element("p", { class: "name" }, element("a", { href: sessionLink(session.id), dir: "auto" }, session.title ?? session.id)),
+    element("p", { class: "id mono" }, session.id),
+    element("p", { class: "small" }, facts.flatMap((fact, at) => (at ? [" · ", fact] : [fact]))),
+    session.folder ? element("p", { class: "small mono folder", dir: "auto" }, session.folder) : null,
+    savings
+      ? element("p", { class: "saving" }, element("b", null, savedPart(savings)), ` cost · ${short(savings.sent.tokens)} of ${short(savings.whole.tokens)} tokens sent`,
+        savings.estimated ? element("span", { class: "tag" }, savings.billed ? "partly estimated" : "estimated") : null)
+      : null,
+    session.problems.map((text) => element("p", { class: "problem", dir: "auto" }, text)));
+}
+
+function beginIndex() {
+  beginTheme();
+  beginKeys();
+  searchBox("find", {
+    title: "Search all sessions",
+    about: "By words and by meaning. Press / to come here.",
+    run: (q) => ask("search", { q, k: 10 }),
+    show: {
+      block: (hit) => element("a", { class: "mono", href: `${sessionLink(hit.todo_id, { message: hit.first_seq })}` }, hit.block_id),
+      session: (hit) => element("a", { class: "mono", href: sessionLink(hit.todo_id) }, hit.todo_id),
+      payload: (hit, part) => element("a", { class: "mono", href: sessionLink(hit.todo_id, { payload: part.ref, lines: `${part.first_line}-${part.last_line}` }) }, part.ref),
+    },
+  });
+  drawSessions();
+  let due = null;
+  watchChanges(() => {
+    clearTimeout(due);
+    due = setTimeout(drawSessions, 400);
+  });
+}
+
+beginIndex();

@@ -1,0 +1,117 @@
+//! What a session's page draws, made by the caller and kept for a while.
+
+use foldback::Memory;
+use foldback::core::TodoId;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Draws sessions: replays what is recorded, and returns what a page shows of that.
+pub trait Drawing: Send + Sync {
+    /// Returns the figures and the picture of a session. `by_gateway` is whether it passed through the gateway, which
+    /// folds at other times than a session of its own.
+    ///
+    /// # Errors
+    /// When it cannot be drawn, with the reason in a sentence.
+    fn draw(&self, memory: &Memory, todo: &TodoId, by_gateway: bool) -> Result<Drawn, String>;
+
+    /// Returns the scripts that draw it, which define `begin()` and read the constants `INDEX` and `pictureAt`.
+    fn scripts(&self) -> String;
+
+    /// Returns the style of what they draw.
+    fn style(&self) -> String;
+}
+
+/// A drawn session, as JSON.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// The page's index: its version, the policies that are compared, and the figures.
+    pub index: String,
+    /// The picture; `None` if there are only figures.
+    pub picture: Option<String>,
+}
+
+/// How many drawn sessions are kept.
+const KEPT: usize = 4;
+
+/// The sessions that were drawn last. One is drawn at a time: that takes a core for seconds.
+pub(crate) struct Pictures {
+    drawing: Arc<dyn Drawing>,
+    /// With how many messages each had.
+    kept: Mutex<Vec<(TodoId, u64, Arc<Drawn>)>>,
+    turn: Mutex<()>,
+}
+
+impl Pictures {
+    pub(crate) fn new(drawing: Arc<dyn Drawing>) -> Self {
+        Self { drawing, kept: Mutex::default(), turn: Mutex::default() }
+    }
+
+    /// The session as it is with this many messages.
+    ///
+    /// # Errors
+    /// When it cannot be drawn.
+    pub(crate) fn of(
+        &self,
+        memory: &Memory,
+        todo: &TodoId,
+        messages: u64,
+        by_gateway: bool,
+    ) -> Result<Arc<Drawn>, String> {
+        if let Some(drawn) = self.kept(todo, messages) {
+            return Ok(drawn);
+        }
+        let _turn = self.turn.lock();
+        if let Some(drawn) = self.kept(todo, messages) {
+            return Ok(drawn);
+        }
+        let drawn = Arc::new(self.drawing.draw(memory, todo, by_gateway)?);
+        let mut kept = self.kept.lock();
+        kept.retain(|(known, ..)| known != todo);
+        kept.insert(0, (todo.clone(), messages, Arc::clone(&drawn)));
+        kept.truncate(KEPT);
+        Ok(drawn)
+    }
+
+    fn kept(&self, todo: &TodoId, messages: u64) -> Option<Arc<Drawn>> {
+        let kept = self.kept.lock();
+        let found = kept.iter().find(|(known, len, _)| known == todo && *len == messages);
+        found.map(|(_, _, drawn)| Arc::clone(drawn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback::Options;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[derive(Default)]
+    struct Counting(AtomicU64);
+
+    impl Drawing for Counting {
+        fn draw(&self, _: &Memory, todo: &TodoId, _: bool) -> Result<Drawn, String> {
+            let n = self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(Drawn { index: format!("\"{todo} {n}\""), picture: None })
+        }
+        fn scripts(&self) -> String {
+            String::new()
+        }
+        fn style(&self) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn a_session_is_drawn_again_only_when_it_has_grown() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let pictures = Pictures::new(Arc::new(Counting::default()));
+        let draw = |id: &str, len| {
+            pictures.of(&memory, &TodoId::new(id).unwrap(), len, false).unwrap().index.clone()
+        };
+        assert_eq!([draw("a", 1), draw("a", 1), draw("a", 2)], ["\"a 0\"", "\"a 0\"", "\"a 1\""]);
+        for id in ["b", "c", "d", "e"] {
+            draw(id, 1);
+        }
+        assert_eq!([draw("e", 1), draw("a", 2)], ["\"e 5\"", "\"a 6\""]);
+    }
+}
