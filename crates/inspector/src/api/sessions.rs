@@ -108,7 +108,7 @@ impl Sessions {
             let at = memory.len(&todo).ok().and_then(|len| self.last(memory, &todo, len));
             found.push((at, found.len(), todo));
         }
-        found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+        found.sort_by_key(|(at, n, _)| std::cmp::Reverse((*at, *n)));
         Ok(found.into_iter().map(|(_, _, todo)| todo).collect())
     }
 

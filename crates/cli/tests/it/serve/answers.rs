@@ -197,7 +197,7 @@ fn in4_a_page_is_told_of_what_another_process_records() {
     let head: Vec<String> =
         lines.by_ref().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
     assert!(
-        head.iter().any(|line| line.to_ascii_lowercase() == "content-type: text/event-stream"),
+        head.iter().any(|line| line.eq_ignore_ascii_case("content-type: text/event-stream")),
         "{head:?}"
     );
     // The first look has to be over before something changes.
@@ -257,11 +257,10 @@ fn check(schemas: &Value, schema: &Value, answer: &Value, place: &str) {
     for one in ["oneOf", "anyOf"] {
         if let Some(all) = schema[one].as_array() {
             let fitting = all.iter().find(|schema| schema["$ref"].is_string());
-            return if answer.is_null() {
-                ()
-            } else {
-                check(schemas, fitting.unwrap(), answer, place)
-            };
+            if !answer.is_null() {
+                check(schemas, fitting.unwrap(), answer, place);
+            }
+            return;
         }
     }
     if let Some(all) = schema["allOf"].as_array() {
