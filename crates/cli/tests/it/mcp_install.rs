@@ -57,7 +57,7 @@ fn rc5_each_client_is_set_up_and_undone() {
         assert!(arguments.contains(&&json!("mcp")) && arguments.contains(&&json!(shell.store())));
         // A client that may name no root works where it is started.
         assert_eq!(arguments.contains(&&json!(".")), client == "opencode", "{arguments:?}");
-        assert!(setup(&shell, &args("install")).stderr.contains("has it already"));
+        assert!(setup(&shell, &args("install")).stderr.contains("already has it"));
         let ran = setup(&shell, &args("uninstall"));
         assert!(ran.code == 0 && ran.text().contains("- "), "{ran:?}");
         assert_eq!(read(&shell, file), before);
