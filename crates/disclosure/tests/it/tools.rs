@@ -389,7 +389,7 @@ fn tl4_bad_arguments_name_the_next_step() {
     let (library, todo) = task();
     for (tool, arguments, expected) in [
         ("search_block", "{}", "\"query\" is missing. Call search_block with {\"query\":"),
-        ("search_block", "data.txt", "no JSON object. Call search_block with"),
+        ("search_block", "data.txt", "not a JSON object. Call search_block with"),
         ("search_block", r#"{"query":"a","todo":"t2"}"#, "no argument \"todo\""),
         ("list_blocks", r#"{"limit":"all"}"#, "\"limit\" has to be a whole number"),
         ("load", r#"{"ref":""}"#, "\"ref\" is empty. Call load with"),
