@@ -418,7 +418,7 @@ fn td3_a_context_that_moved_on_is_an_error() {
         match moved {
             Err(AgentError::ContextMoved { todo, run, detail }) => {
                 assert_eq!((todo.as_str(), run.as_str()), ("harbours", "run"));
-                assert!(detail.contains("somebody else's"), "{detail}");
+                assert!(detail.contains("somebody else recorded"), "{detail}");
                 found += 1;
             }
             // It had said everything, and had recorded that.

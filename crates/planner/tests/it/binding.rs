@@ -152,7 +152,7 @@ fn s10_bound_arguments_are_bounded() {
     let error = bind(&many, &results).expect_err("360 MB");
     assert_eq!(error, BindError::TooLarge { limit: 16 << 20 });
     assert_eq!(error.failure().kind, FailureKind::Quota);
-    assert!(error.to_string().contains("over 16777216 bytes"), "{error}");
+    assert!(error.to_string().contains("the limit of 16777216 bytes"), "{error}");
     // The bound is exact, for whole values, for texts and for literal parts.
     for (json, bytes) in [
         (r#"{"a": "$$step1.result$$"}"#, 90_008),

@@ -246,7 +246,7 @@ fn errors_name_source_and_key() {
     let prices = "[model]\nname = \"gpt-5\"\napi_key = \"k\"\nprices = { read = 0.1, write = -1.0, plain = 1.0 }";
     assert!(file(prices).contains("numbers of 0 or more"));
     let prices = "[model]\nname = \"gpt-5\"\napi_key = \"k\"\ntoken_prices = { input = 0.0, output = 1.0, cached_read = 0.0, cached_write = 0.0 }";
-    assert!(file(prices).contains("input is more than 0"));
+    assert!(file(prices).contains("input must be more than 0"));
 }
 
 /// Prices in money also determine the relative prices of input, unless those are given separately.

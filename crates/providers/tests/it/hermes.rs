@@ -304,7 +304,7 @@ fn settings_that_do_not_fit_are_refused() {
     for (config, expected) in [
         (
             of(Provider::Anthropic, "claude-x").with_tool_calls(ToolCalls::Hermes),
-            "is anthropic, which does",
+            "is anthropic, which has them",
         ),
         (of(Provider::OpenAiCompatible, "m").with_grammar(true), "needs tool_calls = \"hermes\""),
         (

@@ -174,7 +174,7 @@ async fn mc3_at_most_four_marks_the_head_and_the_latest() {
     let server = serve(json(HI)).await;
     let error = ask(&server, Provider::Anthropic, &beyond).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Request);
-    assert!(error.message.contains("behind message 14, but the request has 14 messages"));
+    assert!(error.message.contains("follows message 14, but the request has 14 messages"));
 }
 
 /// MC3: the mark at the head's end stays, although the request marks more of it than there is room for.

@@ -251,7 +251,7 @@ async fn requests_are_checked_before_they_are_written() {
     let mut odd = question();
     odd.messages.push(critic.into());
     for (request, expected) in [
-        (question().with_cache_marks(vec![0, 1]), "behind message 1, but"),
+        (question().with_cache_marks(vec![0, 1]), "follows message 1, but"),
         (odd, "unknown role \"SYSTEM\""),
         (
             question().with_tools(vec![tool("a"), tool("b"), tool("a")]),

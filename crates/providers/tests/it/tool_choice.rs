@@ -95,9 +95,9 @@ async fn mc10_choices_that_fit_no_tool_are_refused() {
     for provider in PROVIDERS {
         let model = RemoteModel::new(config(&server, provider)).unwrap();
         for (tools, choice, expected) in [
-            (Vec::new(), ToolChoice::Required, "the request declares none"),
+            (Vec::new(), ToolChoice::Required, "the request declares no tools"),
             (vec![tool("a")], allowed(&["b"], false), "the tool \"b\" is allowed"),
-            (vec![tool("a")], allowed(&[], true), "none is allowed"),
+            (vec![tool("a")], allowed(&[], true), "no tool is allowed"),
         ] {
             let request = question().with_tools(tools).with_tool_choice(choice);
             let error = model.complete(&request).await.unwrap_err();

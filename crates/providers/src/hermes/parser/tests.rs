@@ -147,7 +147,7 @@ fn mc11_malformed_blocks_are_typed_and_cost_nothing_else() {
     for (bad, reason) in [
         (r#"<tool_call>{"name": "x", "arguments": {"a": 1}</tool_call>"#, "closing brackets"),
         (r#"<tool_call>{"name": "x", "arguments": {"a": "b"</tool_call>"#, "closing brackets"),
-        (r#"<tool_call>{"name": ?, "arguments": {}}</tool_call>"#, "no JSON"),
+        (r#"<tool_call>{"name": ?, "arguments": {}}</tool_call>"#, "not JSON"),
         (r#"<tool_call>{"name": "x"}}</tool_call>"#, "text follows its object"),
         ("<tool_call></tool_call>", "it does not begin with a JSON object"),
         ("<tool_call>查询订单</tool_call>", "it does not begin with a JSON object"),
@@ -197,7 +197,7 @@ fn mc11_no_call_comes_out_of_a_string() {
         for (block, reason) in [
             (whole.strip_suffix("\"}}").unwrap().to_owned(), "it is cut off inside a string"),
             (format!("{open},\"x\":NaN}}</tool_call>"), "a value is expected"),
-            (format!("{open},\"x\":;}}</tool_call>"), "no JSON"),
+            (format!("{open},\"x\":;}}</tool_call>"), "not JSON"),
             (format!("{open}</tool_call>"), "closing brackets"),
             (format!("{open}<|im_end|>"), "closing brackets"),
             (format!("{open},\"name\":\"b\"}}</tool_call>"), "occurs twice"),
