@@ -20,7 +20,7 @@ const LENGTH: f64 = 1.5;
 /// The first piece of the vocabulary that is a word: digits and single letters stand before it.
 const FIRST_WORD: usize = 1_996;
 
-/// So many English words tie the two spaces together.
+/// The number of English words that tie the two spaces together.
 const ANCHORS: usize = 9_000;
 
 /// A piece of the teacher's, without the mark of a word.

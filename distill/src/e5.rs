@@ -118,7 +118,7 @@ impl E5 {
     }
 }
 
-/// Weights of four bits stand in blocks of so many, with a scale of 16 bits in front of each.
+/// The size of the blocks of four-bit weights, with a scale of 16 bits in front of each.
 const BLOCK: usize = 32;
 
 /// The tensors, under the names that candle's BERT has for them.

@@ -14,10 +14,10 @@ const SEP: u32 = 102;
 /// The length of its vectors.
 pub(crate) const WIDTH: usize = 384;
 
-/// A text is read up to so many pieces.
+/// The number of pieces up to which a text is read.
 const PIECES: usize = 190;
 
-/// About so many pieces go through the model at once, which stay in the cache.
+/// The number of pieces, about, that go through the model at once and stay in the cache.
 const BATCH: usize = 768;
 
 /// The model, ready to run.

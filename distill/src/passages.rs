@@ -8,10 +8,10 @@ use anyhow::Result;
 use crate::random::Random;
 use crate::texts::{SOURCES, texts};
 
-/// A sentence with more words is cut into parts of so many.
+/// The number of words at which a longer sentence is cut into parts.
 const SENTENCE_WORDS: usize = 50;
 
-/// A run of sentences has at most so many words, ...
+/// The most words of a run of sentences, ...
 const RUN_WORDS: usize = 110;
 
 /// ... and one of these counts of sentences.

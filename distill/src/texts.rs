@@ -11,9 +11,9 @@ use crate::wheel::sha256_hex;
 pub(crate) struct Source {
     /// Where it is in the folder.
     pub(crate) path: &'static str,
-    /// So many of its passages are kept at most, so that no kind of text drowns the others.
+    /// The most passages of it that are kept, so that no kind of text drowns the others.
     pub(crate) most: usize,
-    /// A passage has so many words at least.
+    /// The fewest words of a passage.
     pub(crate) words: usize,
 }
 

@@ -4,10 +4,10 @@ use crate::matrix::{Matrix, add_scaled, dot, to_unit};
 use crate::question::Questions;
 use crate::random::Random;
 
-/// So many passages make a step, ...
+/// The passages of a step, ...
 const BATCH: usize = 512;
 
-/// ... of which so many are asked about.
+/// ... and how many of them are asked about.
 const ASKED: usize = 256;
 
 const EPOCHS: usize = 3;

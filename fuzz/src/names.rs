@@ -71,7 +71,7 @@ pub fn tool_arguments(bytes: &[u8]) {
         ["search_block", "list_blocks", "load", "record", "no_such_tool"][usize::from(tool % 5)];
     let arguments = String::from_utf8_lossy(arguments);
     let todo = TodoId::new(TODOS[0]).expect("an id");
-    // The store can only be read, which `record` is told as an error.
+    // The store can only be read, which `record` reports as an error.
     match memory.call_tool(&todo, tool, &arguments) {
         Ok(answer) => assert!(answer.text.len() < 1 << 20, "{} bytes", answer.text.len()),
         Err(error) => assert!(tool == "record", "{error}"),

@@ -1,4 +1,4 @@
-//! An agent is given tools and few permissions: it is told what it may not do, and continues.
+//! An agent is given tools and few permissions: it learns what it may not do, and continues.
 
 use crate::agent_injections::{results, written};
 use crate::story::{in_memory, todo};
@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-/// What the model was told about its calls, step by step, before it ended.
+/// The results of its calls that the model was sent, step by step, before it ended.
 async fn told(permissions: &Permissions, form: CallForm, calls: &[(&str, Value)]) -> Vec<String> {
     let answers = calls.iter().map(|call| written(form, std::slice::from_ref(call)).1);
     let answers = answers.chain([Answer::text("Done.")]);

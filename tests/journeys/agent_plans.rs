@@ -94,7 +94,7 @@ fn failure(report: &Report, step: u32) -> FailureKind {
 }
 
 /// OP16, OP17, OP20: a missing file fails its step, what waits for it is skipped, the others end, and
-/// one new plan follows; the writer of the answer is told about all three, and the answer stays whole.
+/// one new plan follows; the writer of the answer learns about all three, and the answer stays whole.
 #[tokio::test]
 async fn op20_a_missing_file_fails_one_branch() {
     let desk = Desk::new([

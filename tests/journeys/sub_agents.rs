@@ -208,7 +208,7 @@ async fn td2_a_model_shares_a_block_with_an_item() {
                 json!({"items": [{"id": "撰写", "task": "写", "tools": ["load"]}]}),
             ),
             ("plan", _) => "完成".into(),
-            // It is told what it was given, and by whom.
+            // It learns what it was given, and by whom.
             (_, 0) => {
                 let asked = request.messages.iter().rfind(|m| *m.role() == Role::User).unwrap();
                 assert!(asked.text().contains("You can read: b_plan_001"), "{}", asked.text());
@@ -231,7 +231,7 @@ async fn td2_a_model_shares_a_block_with_an_item() {
     assert_eq!((item.result.as_deref(), item.state), (Some("看到了: true"), ItemState::Completed));
 }
 
-/// TD1: a sub-agent enters no existing conversation; the model is told what to do instead.
+/// TD1: a sub-agent enters no existing conversation; the model learns what to do instead.
 #[tokio::test]
 async fn td1_a_sub_agent_enters_nobody_s_conversation() {
     let model = Arc::new(ScriptedModel::answering(|request| match results(request).as_slice() {

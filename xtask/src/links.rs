@@ -12,12 +12,17 @@ use crate::tidy::File;
 /// The book's list of pages.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Returns what is wrong with the links of the tree's pages, as `path:line: what`.
-pub(crate) fn findings(root: &Path) -> io::Result<Vec<String>> {
+/// Returns the tree's pages: those at the root, those of `docs/`, and every README.
+pub(crate) fn pages(root: &Path) -> io::Result<Vec<File>> {
     let mut pages = Vec::new();
     read(root, root, &mut pages)?;
     pages.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(judged(&pages, |path| root.join(path).exists()))
+    Ok(pages)
+}
+
+/// Returns what is wrong with the links of these pages, as `path:line: what`.
+pub(crate) fn findings(root: &Path, pages: &[File]) -> Vec<String> {
+    judged(pages, |path| root.join(path).exists())
 }
 
 /// Reads the pages at the root, those of `docs/`, and every README below the other folders.
@@ -283,7 +288,7 @@ mod tests {
     #[test]
     fn every_link_of_the_documentation_leads_somewhere() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        assert_eq!(findings(&root).unwrap(), Vec::<String>::new());
+        assert_eq!(findings(&root, &pages(&root).unwrap()), Vec::<String>::new());
     }
 
     /// The findings on `README.md`, beside a page with headings.

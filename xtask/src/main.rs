@@ -13,6 +13,7 @@ mod recording;
 mod sizes;
 mod tidy;
 mod torture;
+mod wording;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{links, sizes};
+use crate::{links, sizes, wording};
 
 /// A file of the tree.
 pub(crate) struct File {
@@ -40,7 +40,10 @@ pub(crate) fn findings(root: &Path) -> io::Result<Vec<String>> {
     }
     found.extend(undeclared_tests(&files));
     found.extend(sizes::too_long(&files));
-    found.extend(links::findings(root)?);
+    let pages = links::pages(root)?;
+    found.extend(links::findings(root, &pages));
+    files.extend(pages);
+    found.extend(wording::findings(&files));
     Ok(found)
 }
 

@@ -170,7 +170,7 @@ pub enum AgentEvent {
         /// The result.
         result: String,
     },
-    /// The model repeats itself, and was told to try another way.
+    /// The model repeats itself, and was asked to try another way.
     Stuck,
     /// A resource may not be spent any more.
     Exhausted {

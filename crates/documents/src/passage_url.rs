@@ -128,7 +128,7 @@ fn parse(text: &str) -> Option<PassageUrl> {
         decoded.push(u8::from_str_radix(digits, 16).ok()?);
         rest = after.get(2..)?;
     }
-    // It must be in the folder, whoever wrote the URL.
+    // It must be in the folder, no matter who wrote the URL.
     let path = String::from_utf8(decoded).ok().filter(|path| !path.is_empty())?;
     let is_inside = !path.starts_with('/') && path.split('/').all(|part| part != "..");
     is_inside.then_some(())?;

@@ -30,11 +30,11 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) pictures: Pictures,
     pub(crate) assets: pages::Assets,
-    /// The rooms for pages that are told of changes.
+    /// The places for pages that follow changes.
     pub(crate) watchers: Arc<Semaphore>,
 }
 
-/// How many pages are told of changes at once: each asks the store every second.
+/// How many pages follow changes at once: each asks the store every second.
 const WATCHERS: usize = 16;
 
 impl Inspector {

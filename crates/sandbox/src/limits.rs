@@ -15,7 +15,7 @@ pub struct Limits {
     /// The greatest size, in bytes, of a file that it writes.
     pub file_bytes: u64,
     /// The space, in bytes, that must be left on each file system that it may write to. With less, the command is not
-    /// run; if the space drops below it, whoever used it, the command is ended.
+    /// run; if the space drops below it, no matter who used it, the command is ended.
     pub free_bytes: u64,
     /// The most files that a process may have open.
     pub open_files: u64,

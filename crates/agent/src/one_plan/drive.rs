@@ -42,7 +42,7 @@ pub(super) struct Drive<'a> {
     asked: BTreeMap<Purpose, u32>,
     question: Option<Question<'a>>,
     replans: Replans,
-    /// Failed and refused steps that a planner was told about.
+    /// Failed and refused steps that a planner already knows of.
     told: BTreeSet<StepId>,
     /// Decisions that were asked for, and that no plan has made.
     undecided: BTreeSet<StepId>,

@@ -29,7 +29,7 @@ pub(crate) enum Taken {
     Misplaced,
     /// The text for the model: one list of results, or all faults.
     Observation(String),
-    /// The run was cancelled, and a resumed one makes the remaining calls before the model is told anything.
+    /// The run was cancelled, and a resumed one makes the remaining calls before the model is asked again.
     LeftOpen,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct ReactLoop<'a> {
     pub(crate) own: LoopTools,
     /// The tools that the model may call.
     pub(crate) choice: Choice,
-    /// Whether the model was told to call a tool.
+    /// Whether the model was asked to call a tool.
     must_call: bool,
     /// The agent's instructions.
     system: Option<Arc<Message>>,
@@ -47,7 +47,7 @@ pub(crate) struct ReactLoop<'a> {
     stuck: Stuck,
     /// Whether the last answer came from the journal.
     is_known: bool,
-    /// Whether the last answer was empty, and the model was told so.
+    /// Whether the last answer was empty, and the model was informed of it.
     was_empty: bool,
 }
 
@@ -62,7 +62,7 @@ enum Next {
     Answered(String),
     /// It ended the run, perhaps with last words.
     Terminated(TerminateStatus, Option<String>),
-    /// The model repeats itself, and did not stop when it was told.
+    /// The model repeats itself, and did not stop when it was asked to.
     Stuck,
 }
 

@@ -14,7 +14,7 @@ pub struct ReactSettings {
     pub prompt: Budget,
     /// How the model writes its calls.
     pub calls: CallForm,
-    /// Whether the model may call tools. A call that it may not make is refused, and it is told so; if it has
+    /// Whether the model may call tools. A call that it may not make is refused, and it learns so; if it has
     /// to call one, an answer in words does not end the run, so give it [`terminate`](Self::terminate) for
     /// that.
     pub tool_choice: ToolChoice,
@@ -46,7 +46,7 @@ pub struct ReactSettings {
     /// back with. The rest can be read with `observation_read`, which is then declared. Policies that handle
     /// long results themselves are given them whole.
     pub max_observe: Option<usize>,
-    /// How often the model may repeat the same text and calls before it is told to change its strategy; it is
+    /// How often the model may repeat the same text and calls before it is asked to change its strategy; it is
     /// told once, until it does something else.
     pub stuck_after: Option<u32>,
     /// How many messages in a row may be [such repetitions](Self::stuck_after) before the run ends, so that a

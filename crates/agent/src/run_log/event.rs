@@ -258,7 +258,7 @@ pub enum RunEvent<'a> {
         /// The step.
         step: &'a Step,
     },
-    /// The model repeats itself, and was told to try another way.
+    /// The model repeats itself, and was asked to try another way.
     Stuck,
     /// A note on something that has no event of its own.
     Noted {

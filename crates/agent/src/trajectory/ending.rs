@@ -23,7 +23,7 @@ pub enum Stop {
     Answered,
     /// The maximum number of turns was reached.
     MaxSteps,
-    /// The model repeated the same text and calls, even after it was told.
+    /// The model repeated the same text and calls, even after it was asked to stop.
     Stuck,
     /// A resource may not be spent any more.
     Exhausted {

@@ -55,7 +55,7 @@ async fn op18_a_new_conversation_is_planned() {
 }
 
 /// OP18: after a conversation, a request that points back to it is not planned; one that is self-contained
-/// is, and the planner is told that there is a conversation that it does not see, and may decline.
+/// is, and the planner learns that there is a conversation that it does not see, and may decline.
 #[tokio::test(start_paused = true)]
 async fn op18_a_request_that_points_back_is_not_planned() {
     let mut context = full();

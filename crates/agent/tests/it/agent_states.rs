@@ -214,7 +214,7 @@ async fn om12_terminate_is_offered_by_a_setting() {
     assert_eq!(names(&script), ["read", "terminate"]);
 }
 
-/// OM12: two tools of that name are refused, whoever owns them.
+/// OM12: two tools of that name are refused, no matter who owns them.
 #[tokio::test(start_paused = true)]
 async fn om12_nobody_else_has_a_tool_of_that_name() {
     let agent_ = agent(&model([]), vec![says("terminate", 1, "")]);

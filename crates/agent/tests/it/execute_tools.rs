@@ -100,7 +100,7 @@ async fn op20_a_failure_in_a_block_is_only_reported() {
     assert_eq!((purposes, model.calls()), (vec![Purpose::REACT], 2));
 }
 
-/// ET9: of a block with any fault nothing runs; the model is told all faults, and the run continues.
+/// ET9: of a block with any fault nothing runs; the model learns all faults, and the run continues.
 #[tokio::test(start_paused = true)]
 async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
     let counter = Counter::default();
@@ -153,10 +153,10 @@ async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
 }
 
 /// S6: a block after other words on its line, or in a code fence, may be a quotation: it is not run, and
-/// the model is told; one between quotation marks is text. Thoughts are never calls.
+/// the model learns of it; one between quotation marks is text. Thoughts are never calls.
 #[tokio::test(start_paused = true)]
 async fn s6_a_block_that_may_be_quoted_is_not_run() {
-    /// Runs with these answers; returns the answer, the number of calls, and what the model is told.
+    /// Runs with these answers; returns the answer, the number of calls, and what the model reads.
     async fn run(answers: &[&str]) -> (Report, usize, Vec<String>) {
         let counter = Counter::default();
         let count = counter.clone();
@@ -192,7 +192,7 @@ async fn s6_a_block_that_may_be_quoted_is_not_run() {
     assert_eq!((calls, told.len()), (0, 3));
 }
 
-/// MC15: of a message with tool calls and a block only the calls are run, and the model is told about the block.
+/// MC15: of a message with tool calls and a block only the calls are run, and the model learns about the block.
 #[tokio::test(start_paused = true)]
 async fn mc15_a_block_beside_tool_calls_is_not_dropped_silently() {
     let up = answering(served("s", "up", "q"), 1, "晴");

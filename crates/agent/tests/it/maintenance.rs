@@ -129,7 +129,7 @@ async fn cx2_a_step_is_folded_while_the_next_tool_runs() {
     assert!(spent.model_calls > CALLS + 1 && spent.usage.input > 70_000, "{spent:?}");
 }
 
-/// CX3: a compressor that never ends delays nothing: the run ends before it does, and the model is told
+/// CX3: a compressor that never ends delays nothing: the run ends before it does, and the model learns of it
 /// what is not in the memory yet, and shown it in its original form.
 #[tokio::test]
 async fn cx3_the_loop_waits_for_no_compressor() {

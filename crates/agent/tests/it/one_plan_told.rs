@@ -84,7 +84,7 @@ async fn mc15_failures_refusals_and_skips_stay_as_calls() {
     }
 }
 
-/// OP11, OP17: a person's refusal is not a failure to circumvent, and the planner is told so.
+/// OP11, OP17: a person's refusal is not a failure to circumvent, and the planner learns of it.
 #[tokio::test(start_paused = true)]
 async fn op11_a_refused_call_is_not_planned_round() {
     let plan = r#"{"action_plan": {
@@ -101,7 +101,7 @@ async fn op11_a_refused_call_is_not_planned_round() {
     assert_eq!(calls(&report, Purpose::REPLAN), 1);
 }
 
-/// OP12: the planner is told that running and planned steps continue without it.
+/// OP12: the planner learns that running and planned steps continue without it.
 #[tokio::test(start_paused = true)]
 async fn op12_running_and_planned_steps_are_not_asked_for_again() {
     let plan = r#"{"action_plan": {
@@ -125,8 +125,8 @@ async fn op12_running_and_planned_steps_are_not_asked_for_again() {
     }
 }
 
-/// OP1, OP13: the planner is told its limits, the languages of code and which tools see everything; references
-/// in code work as it is told.
+/// OP1, OP13: the planner is given its limits, the languages of code and which tools see everything; references
+/// in code work as it expects.
 #[tokio::test(start_paused = true)]
 async fn op1_the_planner_is_told_what_holds() {
     let python = spec("python", Effect::ReadOnly)

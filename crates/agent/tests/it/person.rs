@@ -62,7 +62,7 @@ async fn om16_a_person_is_asked() {
     assert_eq!((question.text.as_str(), question.options.len()), ("哪一天出发?", 2));
 }
 
-/// OM16: nobody is there, the person has no answer, or takes too long: the model is told, and the run continues.
+/// OM16: nobody is there, the person has no answer, or takes too long: the model learns of it, and the run continues.
 #[tokio::test(start_paused = true)]
 async fn om16_without_an_answer_the_model_is_told() {
     let told_nobody = told(AskPerson::nobody(), &task("go")).await;

@@ -40,7 +40,7 @@ fn written(steps: &[Drawn], first: u32) -> String {
     format!(r#"{{"action_plan": {{{}}}}}"#, steps.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the number that new steps begin with, as the planner is told.
+/// Returns the number that new steps begin with, as the planner sees it.
 fn first_number(asked: &str) -> u32 {
     let told = asked.rsplit_once("Number new steps from ").map(|(_, rest)| rest);
     told.and_then(|rest| rest.split('.').next()?.parse().ok()).unwrap_or(1)

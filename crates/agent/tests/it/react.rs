@@ -258,7 +258,7 @@ async fn mc15_a_failing_memory_leaves_no_call_unanswered() {
     }
 }
 
-/// MC15: the model is told of an unreadable answer: it is not sent the same request again.
+/// MC15: the model learns of an unreadable answer: it is not sent the same request again.
 #[tokio::test(start_paused = true)]
 async fn mc15_an_unreadable_answer_is_told() {
     let unreadable = ModelError::new(ModelErrorKind::Response, "its arguments are no JSON");

@@ -10,7 +10,7 @@ use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::{Tool, Toolbox};
 use std::sync::Arc;
 
-/// Works through a script of calls of `read`, and returns where in the conversation the model was told to
+/// Works through a script of calls of `read`, and returns where in the conversation the model was asked to
 /// change its strategy, and how often that was reported to observers.
 async fn told(script: &Arc<ScriptedModel>, settings: ReactSettings) -> (Vec<usize>, usize) {
     let watching = Arc::new(Watching::default());
@@ -34,7 +34,7 @@ fn script(arguments: &[&str]) -> Arc<ScriptedModel> {
     model(arguments.iter().enumerate().map(call).chain(["done".into()]))
 }
 
-/// OM15, B9: a model that repeats the same text and calls for the third time is told once, after the results,
+/// OM15, B9: a model that repeats the same text and calls for the third time is asked once, after the results,
 /// and not again as long as it continues: the reference tells it again and again, at the top of
 /// everything.
 #[tokio::test(start_paused = true)]
@@ -45,7 +45,7 @@ async fn om15_a_model_that_repeats_itself_is_told_once() {
     assert_eq!(told(&script(&[same; 2]), ReactSettings::default()).await, (vec![], 0));
 }
 
-/// OM15: something else ends the episode; a new one is told again.
+/// OM15: something else ends the episode; a new one is noticed again.
 #[tokio::test(start_paused = true)]
 async fn om15_a_new_episode_is_told_again() {
     let (a, b) = ("{}", r#"{"n": 1}"#);

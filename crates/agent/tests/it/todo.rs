@@ -80,7 +80,7 @@ async fn td4_a_list_is_written() {
     assert_eq!(watching.lists("task"), seen);
 }
 
-/// TD4: a list that is invalid, or does not follow from the one before, changes nothing; the model is told what
+/// TD4: a list that is invalid, or does not follow from the one before, changes nothing; the model learns what
 /// was expected, with the names that it gave.
 #[tokio::test]
 async fn td4_a_wrong_list_changes_nothing() {
@@ -118,7 +118,7 @@ async fn td4_a_wrong_list_changes_nothing() {
     assert!(told[1].contains("id"), "{}", told[1]);
 }
 
-/// TD4: ids that todos cannot have are replaced, and the model is told the new ones; either name is accepted.
+/// TD4: ids that todos cannot have are replaced, and the model learns the new ones; either name is accepted.
 #[tokio::test]
 async fn td4_chinese_ids_are_names_as_well() {
     let mut context = Keeping::new();
@@ -188,7 +188,7 @@ async fn td2_a_model_shares_what_is_its_own() {
     assert_eq!(context.kept.lock().grants, expected);
 }
 
-/// TD2: if nothing can be shared, the model is told so, and what to do instead.
+/// TD2: if nothing can be shared, the model learns of it, and what to do instead.
 #[tokio::test]
 async fn td2_a_context_that_shares_nothing_says_so() {
     let mut context = Keeping::words_only();

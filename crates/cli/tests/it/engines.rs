@@ -1,4 +1,4 @@
-//! Every command on each engine: the same answers, and the second process is told what to do.
+//! Every command on each engine: the same answers, and the second process learns what to do.
 
 use crate::shell::{Ran, Shell, line, quay};
 use foldback::{Engine, Memory, Options};

@@ -49,7 +49,7 @@ fn what_the_help_says_of_events_is_what_is_sent() {
     assert_eq!(keys(&listed[0]), documented(&self::help(&shell, "sessions"), "JSON: "));
 }
 
-/// S13: without a terminal nothing is changed, and a program is told whose call that was.
+/// S13: without a terminal nothing is changed, and a program learns whose call that was.
 #[test]
 fn s13_who_wants_to_change_something_is_told() {
     let shell = Shell::new();

@@ -63,7 +63,7 @@ fn a_server_that_is_not_there_is_named() {
     let why = only_run(&shell)["why"].as_str().unwrap().to_owned();
     assert!(why.contains("could not be reached") && why.contains("(model m at "), "{why}");
     assert!(why.contains(address), "{why}");
-    // A user who wants only the answer is told that there is none.
+    // A user who wants only the answer learns that there is none.
     let quiet: Vec<&str> = ["--quiet"].into_iter().chain(args).collect();
     let ran = shell.run(&quiet);
     assert_eq!((ran.code, ran.text(), ran.stderr.lines().count()), (1, "", 1), "{ran:?}");

@@ -13,7 +13,7 @@ fn list(shell: &Shell, servers: &Value) -> String {
     shell.write("servers.json", json!({ "mcpServers": servers }).to_string())
 }
 
-/// What the model was told about its calls, in the last request.
+/// The results of its calls that the model was sent, in the last request.
 fn results(provider: &Provider) -> Vec<String> {
     let last = provider.requests().pop().unwrap();
     let messages = last["messages"].as_array().unwrap().clone();

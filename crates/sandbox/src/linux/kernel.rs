@@ -176,7 +176,7 @@ pub(super) fn go_on(thread: Pid, signal: i32) {
     let _ = ptrace(libc::PTRACE_CONT, thread, signal as usize);
 }
 
-/// Leaves a thread halted until it is told to continue. It may be dead by now.
+/// Leaves a thread halted until it gets a signal to continue. It may be dead by now.
 pub(super) fn leave_halted(thread: Pid) {
     let _ = ptrace(libc::PTRACE_LISTEN, thread, 0);
 }
@@ -210,7 +210,7 @@ pub(super) enum Traced {
     Begins,
     /// It is about to receive this signal.
     Signal(i32),
-    /// It was told to halt, with its whole process.
+    /// It was asked to halt, with its whole process.
     Halts,
 }
 

@@ -434,7 +434,7 @@ escapes! {
         }
     }
 
-    /// S13: marks of a file that may only be read, and a halt for whoever writes it.
+    /// S13: marks of a file that may only be read, and a halt for any program that writes it.
     s13_44_changes_what_it_may_read = |scene| {
         let sandbox = scene.sandbox().read(scene.outside.path());
         for (name, about) in [

@@ -132,7 +132,7 @@ async fn td2_references_are_handed_down() {
     assert!(told[4].contains("item c: ") && told[4].contains("is not a reference"), "{}", told[4]);
 }
 
-/// Works with any policy: one that keeps no references is given words only, and the model is told so.
+/// Works with any policy: one that keeps no references is given words only, and the model learns of it.
 #[tokio::test]
 async fn without_a_memory_there_are_words() {
     let items = json!([

@@ -23,7 +23,7 @@ impl Observer for Noted {
     }
 }
 
-/// DS4: an answer of another shape is repaired once; the model is told what is wrong. A second such answer
+/// DS4: an answer of another shape is repaired once; the model learns what is wrong. A second such answer
 /// ends the run, with an error that says what was expected, if it was to give the queries; if it was to be
 /// the reflection, the answer is written from the results so far.
 #[tokio::test(start_paused = true)]

@@ -69,7 +69,7 @@ async fn om11_retries_and_replans_are_bounded() {
     assert_eq!(failures, 12);
 }
 
-/// OM11: the second attempt is told why the first failed, starts afresh, and may succeed; the failure stays
+/// OM11: the second attempt learns why the first failed, starts afresh, and may succeed; the failure stays
 /// in the plan.
 #[tokio::test]
 async fn om11_a_second_attempt_knows_of_the_first() {

@@ -151,7 +151,7 @@ async fn om9_an_answer_without_words_is_the_plan() {
     assert_eq!((&asked.tool_choice, asked.cache_marks.first()), (&ToolChoice::ReplyOnly, Some(&0)));
 }
 
-/// OM11: a step that is retried is told once why it failed, and not as a result; a long reason is shortened.
+/// OM11: a step that is retried learns once why it failed, and not as a result; a long reason is shortened.
 #[tokio::test]
 async fn om11_a_reason_is_told_once_and_in_part() {
     let long = format!("BLOCKED: 断网了 {}", "reason ".repeat(20_000));
