@@ -96,7 +96,7 @@ fn check_second(engine: Engine) {
             // Within a second on a machine that is not busy.
             assert!(begun.elapsed() < Duration::from_secs(10), "it took {:?}", begun.elapsed());
             assert_eq!(refused.kind(), ErrorKind::Locked, "{refused}");
-            assert!(refused.to_string().contains("try again when that one has ended"), "{refused}");
+            assert!(refused.to_string().contains("try again when that process has ended"), "{refused}");
         }
         holder.kill().unwrap();
         holder.wait().unwrap();
