@@ -279,7 +279,7 @@ mod tests {
             let text = read(files).err().unwrap().to_string();
             assert!(text.contains(part), "{text}");
         };
-        says(&[("config.json", "{")], "config.json is no JSON");
+        says(&[("config.json", "{")], "config.json is not JSON");
         says(&[("1_Pooling/config.json", r#"{"pooling_mode_max_tokens": true}"#)], "max_tokens");
         says(&[("modules.json", r#"[{"type": "sentence_transformers.models.Dense"}]"#)], "Dense");
         let empty = tempfile::tempdir().unwrap();
