@@ -252,7 +252,7 @@ def test_py2_create_agent_without_deepagents_has_a_memory_too() -> None:
     built.invoke({"messages": [{"role": "user", "content": "DELETE them all."}]})
     (name,) = memory.memory.sessions()
     assert len(recorded(memory, name)) == 62
-    # Long arguments of earlier calls are told by their beginning; the call itself stays whole in the record.
+    # Of long arguments of earlier calls the view shows the beginning; the record has the whole call.
     assert max(sent.tokens for sent in model.sent) < 8_000 and not any(sent.orphans for sent in model.sent)
     calls = [m["tool_calls"] for m in memory.memory.messages(name) if m.get("tool_calls")]
     assert "/29" * 900 in calls[29][0]["function"]["arguments"]

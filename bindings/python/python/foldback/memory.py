@@ -57,7 +57,7 @@ class Answer:
     text: str
     """What the model reads. Record it as the result of the call."""
     is_error: bool
-    """Whether the call failed: a mistake of the model, which it is told how to mend."""
+    """Whether the call failed: a mistake of the model. The text says how to mend it."""
     references: list[str]
     """The blocks and stored parts that the answer shows, in their order."""
     next: dict[str, Any] | None
