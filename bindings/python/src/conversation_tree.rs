@@ -2,8 +2,7 @@
 
 use crate::error::Failure;
 use foldback::core::{Message, SeqNo, TodoId};
-use foldback::{Memory, NewSent, Session};
-use std::collections::HashMap;
+use foldback::{Memory, NewSent, SentTree, Session};
 use std::ops::Range;
 
 /// How many messages are read from the store at once.
@@ -15,14 +14,9 @@ const PER_TRANSACTION: usize = 128;
 /// The messages of a todo as a tree: what is edited, rewound or forked begins a branch, and shares what stood before.
 #[derive(Default)]
 pub(crate) struct ConversationTree {
-    nodes: Vec<Node>,
-    by_digest: HashMap<(Option<u32>, blake3::Hash), u32>,
+    tree: SentTree,
     /// The branch that was given last, from its beginning.
     branch: Vec<u32>,
-}
-
-struct Node {
-    recorded: Range<u64>,
 }
 
 /// A message of the framework, and what identifies it: its text without names that change from run to run.
@@ -34,18 +28,14 @@ pub(crate) struct Given {
 impl ConversationTree {
     /// Reads from the store what was given before.
     pub(crate) fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Failure> {
-        let mut tree = Self::default();
+        let mut tree = SentTree::default();
         loop {
-            let from = tree.next();
-            let sent = memory.sent(todo, from, PER_READ)?;
-            let is_last = sent.len() < PER_READ;
-            for one in sent {
-                let digest = <[u8; blake3::OUT_LEN]>::try_from(one.tag.as_slice());
-                let digest = digest.unwrap_or_else(|_| *blake3::hash(&one.tag).as_bytes());
-                tree.push(one.parent, one.recorded, digest.into());
+            let sent = memory.sent(todo, tree.next(), PER_READ)?;
+            for one in &sent {
+                tree.push_sent(one);
             }
-            if is_last {
-                return Ok(tree);
+            if sent.len() < PER_READ {
+                return Ok(Self { tree, branch: Vec::new() });
             }
         }
     }
@@ -78,11 +68,12 @@ impl ConversationTree {
         let mut digests = given.iter().map(|one| blake3::hash(one.identity.as_bytes()));
         let mut is_known = 0;
         for digest in digests.by_ref() {
-            let Some(node) = self.by_digest.get(&(branch.last().copied(), digest)) else { break };
-            branch.push(*node);
+            let last = branch.last().copied();
+            let Some(n) = self.tree.child(last, digest.as_bytes()) else { break };
+            branch.push(n);
             is_known += 1;
         }
-        let ranges: Vec<Range<u64>> = branch.iter().filter_map(|n| self.recorded(*n)).collect();
+        let ranges: Vec<Range<u64>> = branch.iter().map(|n| self.tree.recorded(*n)).collect();
         if !session.follows(&ranges) {
             session.follow(&ranges, &[])?;
         }
@@ -97,7 +88,7 @@ impl ConversationTree {
 
     /// Records these messages, in one transaction, as the next ones of the branch.
     fn record(&mut self, session: &mut Session, given: Vec<Given>) -> Result<(), Failure> {
-        let (seq, first) = (session.len(), self.next());
+        let (seq, first) = (session.len(), self.tree.next());
         let mut parent = self.branch.last().copied();
         let mut digests = Vec::with_capacity(given.len());
         let mut sent = Vec::with_capacity(given.len());
@@ -110,24 +101,9 @@ impl ConversationTree {
         }
         session.record_sent(SeqNo(seq), first, &sent, &[])?;
         for (seq, (one, digest)) in (seq..).zip(sent.into_iter().zip(digests)) {
-            let n = self.push(one.parent, seq..seq + 1, digest);
+            let n = self.tree.push(one.parent, seq..seq + 1, *digest.as_bytes());
             self.branch.push(n);
         }
         Ok(())
-    }
-
-    fn push(&mut self, parent: Option<u32>, recorded: Range<u64>, digest: blake3::Hash) -> u32 {
-        let n = self.next();
-        self.nodes.push(Node { recorded });
-        self.by_digest.entry((parent, digest)).or_insert(n);
-        n
-    }
-
-    fn recorded(&self, n: u32) -> Option<Range<u64>> {
-        self.nodes.get(n as usize).map(|node| node.recorded.clone())
-    }
-
-    fn next(&self) -> u32 {
-        u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
     }
 }

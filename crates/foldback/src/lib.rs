@@ -62,6 +62,7 @@ mod recovery;
 mod redaction;
 mod secret;
 mod sent;
+mod sent_tree;
 mod sketch;
 mod texts;
 
@@ -115,6 +116,7 @@ pub use record::Close;
 pub use redaction::{Redaction, RedactionKey};
 pub use references::References;
 pub use sent::{NewSent, Sent, SentAgain};
+pub use sent_tree::SentTree;
 pub use session::Session;
 pub use sketch::Sketch;
 pub use todo_list::{Outcome, Returned};

@@ -1,23 +1,19 @@
 //! What a store holds of one client's conversation.
 
 use crate::trail::Trail;
-use foldback::{Sent, SentAgain};
-use std::collections::HashMap;
+use foldback::{Sent, SentAgain, SentTree};
 use std::ops::Range;
 
 /// A client's conversation as a tree: rewinding, editing, forking and compacting begin a branch, and
 /// everything before the branch is shared.
 #[derive(Default)]
 pub struct Branches {
-    nodes: Vec<Node>,
-    /// By the preceding node and the digest of the message.
-    by_digest: HashMap<(Option<u32>, blake3::Hash), u32>,
+    tree: SentTree,
+    /// What the gateway knows of each message.
+    notes: Vec<Noted>,
 }
 
-struct Node {
-    parent: Option<u32>,
-    recorded: Range<u64>,
-    has_children: bool,
+struct Noted {
     mark: Mark,
     /// What precedes it.
     trail: Trail,
@@ -97,37 +93,27 @@ impl Branches {
     /// Returns the numbers of the messages of a branch, from its beginning to `tip`.
     #[must_use]
     pub fn branch(&self, tip: u32) -> Vec<u32> {
-        let mut branch = Vec::new();
-        let mut at = Some(tip);
-        while let Some(n) = at {
-            let Some(node) = self.nodes.get(n as usize) else { break };
-            branch.push(n);
-            at = node.parent.filter(|parent| *parent < n);
-        }
-        branch.reverse();
-        branch
+        self.tree.branch(tip)
     }
 
     /// Returns what was recorded of each message of the branch that ends with `tip`.
     pub(crate) fn recorded(&self, tip: Option<u32>) -> Vec<Range<u64>> {
         let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
-        let nodes = branch.iter().filter_map(|n| self.nodes.get(*n as usize));
-        nodes.map(|node| node.recorded.clone()).collect()
+        branch.into_iter().map(|n| self.tree.recorded(n)).collect()
     }
 
     /// Returns what was recorded of each message that follows this one on some branch.
     pub(crate) fn behind(&self, node: Option<u32>) -> impl Iterator<Item = Range<u64>> {
-        let children = self.nodes.iter().filter(move |child| child.parent == node);
-        children.map(|child| child.recorded.clone())
+        self.tree.children(node).map(|n| self.tree.recorded(n))
     }
 
     /// Returns how each message of the branch that ends with `tip` is stored.
     pub(crate) fn standing(&self, tip: Option<u32>) -> Vec<Standing> {
         let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
         let standing = |n: u32| {
-            let node = self.nodes.get(n as usize)?;
-            let (recorded, trail) = (node.recorded.clone(), node.trail);
-            Some(Standing { n, recorded, trail, behind: node.mark.behind.map_or(trail, Trail) })
+            let Noted { mark, trail } = self.notes.get(n as usize)?;
+            let behind = mark.behind.map_or(*trail, Trail);
+            Some(Standing { n, recorded: self.tree.recorded(n), trail: *trail, behind })
         };
         branch.into_iter().filter_map(standing).collect()
     }
@@ -135,60 +121,47 @@ impl Branches {
     /// Returns the last messages of all branches, in order.
     #[must_use]
     pub fn tips(&self) -> Vec<u32> {
-        let numbered = (0..).zip(&self.nodes);
-        numbered.filter(|(_, node)| !node.has_children).map(|(n, _)| n).collect()
+        self.tree.tips().collect()
     }
 
     /// Follows a conversation as far as it is known.
     pub(crate) fn follow(&self, digests: &[blake3::Hash]) -> Known {
-        self.go_on(Known { is_tip: self.nodes.is_empty(), ..Known::NOTHING }, digests)
+        self.go_on(Known { is_tip: self.is_empty(), ..Known::NOTHING }, digests)
     }
 
     /// Follows a conversation beyond the part that is known.
     pub(crate) fn go_on(&self, mut known: Known, digests: &[blake3::Hash]) -> Known {
         for digest in digests {
-            let Some(n) = self.child(known.node, digest) else { break };
-            let Some(node) = self.nodes.get(n as usize) else { break };
+            let Some(n) = self.tree.child(known.node, digest.as_bytes()) else { break };
+            let Some(noted) = self.notes.get(n as usize) else { break };
             known = Known {
                 messages: known.messages + 1,
                 node: Some(n),
-                is_tip: !node.has_children,
-                is_answered: known.is_answered || node.mark.answer.is_some(),
+                is_tip: self.tree.followers(n) == 0,
+                is_answered: known.is_answered || noted.mark.answer.is_some(),
             };
         }
         known
     }
 
-    /// Returns the message after another that has this digest: usually the next one.
-    fn child(&self, parent: Option<u32>, digest: &blake3::Hash) -> Option<u32> {
-        let next = parent.map_or(0, |parent| parent + 1);
-        let is_it = |node: &Node| node.parent == parent && node.mark.digest == *digest;
-        match self.nodes.get(next as usize).is_some_and(is_it) {
-            true => Some(next),
-            false => self.by_digest.get(&(parent, *digest)).copied(),
-        }
-    }
-
     /// Adds a message and returns its number.
     pub(crate) fn push(&mut self, parent: Option<u32>, recorded: Range<u64>, mark: Mark) -> u32 {
-        let (n, mut trail) = (self.next(), Trail::default());
-        if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(parent as usize)) {
-            parent.has_children = true;
-            trail = parent.trail.then(parent.mark.digest.as_bytes());
-        }
-        self.nodes.push(Node { parent, recorded, has_children: false, mark, trail });
-        self.by_digest.entry((parent, mark.digest)).or_insert(n);
+        let n = self.tree.push(parent, recorded, *mark.digest.as_bytes());
+        let before = self.tree.parent(n).and_then(|parent| self.notes.get(parent as usize));
+        let trail = before
+            .map_or_else(Trail::default, |before| before.trail.then(before.mark.digest.as_bytes()));
+        self.notes.push(Noted { mark, trail });
         n
     }
 
     /// Returns the number of the next message.
     pub(crate) fn next(&self) -> u32 {
-        u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
+        self.tree.next()
     }
 
     /// Returns whether an agent with these tools has spoken here.
     pub(crate) fn has_agent(&self, agent: &blake3::Hash) -> bool {
-        self.nodes.iter().any(|node| node.mark.agent.as_ref() == Some(agent))
+        self.notes.iter().any(|noted| noted.mark.agent.as_ref() == Some(agent))
     }
 
     /// Returns those of the first messages of a conversation, up to `tip`, that the client has not sent before:
@@ -197,11 +170,11 @@ impl Branches {
         let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
         let mut now = Vec::new();
         for (place, n) in branch.into_iter().enumerate() {
-            let Some(node) = self.nodes.get_mut(n as usize) else { continue };
-            if node.mark.answer == Some(Heard::FromModel) {
-                node.mark.answer = Some(Heard::FromClient);
-                let (parent, recorded) = (node.parent, node.recorded.clone());
-                let sent = Sent { parent, recorded, tag: node.mark.tag(), json: String::new() };
+            let Some(Noted { mark, .. }) = self.notes.get_mut(n as usize) else { continue };
+            if mark.answer == Some(Heard::FromModel) {
+                mark.answer = Some(Heard::FromClient);
+                let (parent, recorded) = (self.tree.parent(n), self.tree.recorded(n));
+                let sent = Sent { parent, recorded, tag: mark.tag(), json: String::new() };
                 now.push((place, SentAgain { n, sent }));
             }
         }
@@ -211,13 +184,13 @@ impl Branches {
     /// Returns how many messages of the client are known.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.tree.len()
     }
 
     /// Returns whether no message is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.tree.is_empty()
     }
 }
 
