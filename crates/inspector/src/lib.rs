@@ -5,11 +5,12 @@
 //! one that names another host or comes from a page of another origin. Nothing here writes to the store.
 //!
 //! The pages are static files without any recorded text. Their scripts ask the API, and put texts into text nodes only.
-//! What a session's page draws (the view of the model at each call) is made by a [`Drawing`], which the caller brings.
+//! What a session's page draws (the view of the model at each call) is made by a [`Drawing`], and what an agent planned
+//! and did comes from [`Runs`]; the caller brings both.
 //!
 //! ```no_run
 //! use foldback::{Memory, Mode, Options};
-//! use foldback_inspector::{Drawing, Drawn, Inspector};
+//! use foldback_inspector::{Drawing, Drawn, Inspector, Run, Runs};
 //! use std::sync::Arc;
 //!
 //! struct NoPictures;
@@ -26,10 +27,19 @@
 //!     }
 //! }
 //!
+//! struct NoRuns;
+//!
+//! impl Runs for NoRuns {
+//!     fn of(&self, _: &foldback::core::TodoId) -> Result<Vec<Run>, String> {
+//!         Ok(Vec::new())
+//!     }
+//! }
+//!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = std::path::Path::new("store");
 //! let memory = Memory::open(folder, Options::default().with_mode(Mode::ReadOnly))?;
-//! let inspector = Inspector::bind("127.0.0.1:0".parse()?, memory, folder, Arc::new(NoPictures)).await?;
+//! let (address, pictures, runs) = ("127.0.0.1:0".parse()?, Arc::new(NoPictures), Arc::new(NoRuns));
+//! let inspector = Inspector::bind(address, memory, folder, pictures, runs).await?;
 //! println!("{}", inspector.address_with_token());
 //! inspector.serve(std::future::pending()).await?;
 //! # Ok(())
@@ -41,9 +51,11 @@ mod error;
 mod guard;
 mod pages;
 mod pictures;
+mod runs;
 mod server;
 mod token;
 
 pub use error::InspectorError;
 pub use pictures::{Drawing, Drawn};
+pub use runs::{Chosen, Run, RunSpent, RunStep, RunSubAgent, RunTurn, Runs};
 pub use server::Inspector;

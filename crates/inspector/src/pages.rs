@@ -18,7 +18,11 @@ const STYLE: &str = include_str!("page/inspector.css");
 /// The scripts of the first page; what both need comes first, in one scope with the drawing's.
 const SHARED: [&str; 2] = [include_str!("page/ask.js"), include_str!("page/hits.js")];
 const FIRST: [&str; 1] = [include_str!("page/index.js")];
-const OF_SESSION: [&str; 3] = [
+const OF_SESSION: [&str; 7] = [
+    include_str!("page/requests.js"),
+    include_str!("page/runs.js"),
+    include_str!("page/branches.js"),
+    include_str!("page/record.js"),
     include_str!("page/payloads.js"),
     include_str!("page/facts.js"),
     include_str!("page/session.js"),

@@ -5,6 +5,7 @@ use crate::api::{self, Sessions};
 use crate::guard::guard;
 use crate::pages;
 use crate::pictures::{Drawing, Pictures};
+use crate::runs::Runs;
 use crate::token::Secret;
 use axum::Router;
 use axum::serve::ListenerExt as _;
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) cookie: Secret,
     pub(crate) sessions: Sessions,
     pub(crate) pictures: Pictures,
+    pub(crate) runs: Arc<dyn Runs>,
     pub(crate) assets: pages::Assets,
     /// The places for pages that follow changes.
     pub(crate) watchers: Arc<Semaphore>,
@@ -39,7 +41,7 @@ const WATCHERS: usize = 16;
 
 impl Inspector {
     /// Listens on a loopback address; port 0 is any free port. `memory` is the opened store, and `folder` is where it
-    /// lies, with the gateway's ledger.
+    /// lies, with the gateway's ledger. `drawing` replays sessions, and `runs` reads the runs of an agent.
     ///
     /// # Errors
     /// When other machines can reach the address, it cannot be listened on, or there are no random bytes.
@@ -48,6 +50,7 @@ impl Inspector {
         memory: Memory,
         folder: &Path,
         drawing: Arc<dyn Drawing>,
+        runs: Arc<dyn Runs>,
     ) -> Result<Self, InspectorError> {
         if !address.ip().is_loopback() {
             return Err(InspectorError::NotLoopback(address));
@@ -66,6 +69,7 @@ impl Inspector {
             sessions: Sessions::new(folder),
             assets: pages::Assets::new(drawing.as_ref()),
             pictures: Pictures::new(drawing),
+            runs,
             watchers: Arc::new(Semaphore::new(WATCHERS)),
         };
         Ok(Self { listener, shared: Arc::new(shared) })

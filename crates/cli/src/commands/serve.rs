@@ -5,7 +5,7 @@ use crate::error::{CliError, Outcome};
 use crate::gateway::runtime;
 use crate::output::Output;
 use crate::report::Replaying;
-use crate::run::Signals;
+use crate::run::{Runs, Signals};
 use crate::store;
 use clap::Args;
 use foldback_inspector::{Inspector, InspectorError};
@@ -17,8 +17,8 @@ use std::time::Duration;
 /// Show the store in a browser: the sessions, what they saved, and what the model saw
 ///
 /// The first page lists the sessions, the newest first, with what the gateway saved, and searches all of them. The page
-/// of a session has its blocks and why each closed, the transcript beside what a model sees at any call, its searches
-/// and its payloads.
+/// of a session has its blocks and why each closed, the transcript beside what a model sees at any call, its branches,
+/// what each request cost, the plans of the agent's runs, its searches and its payloads.
 ///
 /// It only reads, and serves only browsers and programs on this machine that know the token, until Ctrl-C. A browser
 /// shows the token once, with the printed address, and keeps a cookie until the command ends. The same data are a JSON
@@ -51,11 +51,13 @@ impl Serve {
         let globals = &Globals { door: Some("serve"), ..globals.clone() };
         let memory = store::open_for_search(globals)?;
         let drawing = Replaying::new(store::temporary_options(globals)?, globals.settings.clone());
+        let runs = Runs::of(globals)?;
         let folder = store::folder(globals)?;
         let runtime = runtime()?;
         let served: Result<(), CliError> = runtime.block_on(async {
             let mut signals = Signals::open();
-            let inspector = Inspector::bind(self.listen, memory, &folder, Arc::new(drawing));
+            let (drawing, runs) = (Arc::new(drawing), Arc::new(runs));
+            let inspector = Inspector::bind(self.listen, memory, &folder, drawing, runs);
             let inspector = inspector.await.map_err(failed)?;
             if out.is_json() {
                 let listening = inspector.address();

@@ -91,6 +91,11 @@ impl Beside {
         prompt
     }
 
+    /// The cost of all its prompts so far, in tokens at the plain price.
+    pub(crate) fn cost(&self) -> f64 {
+        self.meter.usage().cost_units
+    }
+
     /// What it has been sent so far.
     pub(crate) fn usage(&self) -> BesideUsage {
         BesideUsage {

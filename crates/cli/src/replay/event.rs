@@ -44,6 +44,8 @@ pub(crate) enum Event<'a> {
         prompt: &'a Prompt,
         /// The tokens of the prompt.
         sent: u64,
+        /// The cost of all prompts so far, in tokens at the plain price.
+        cost: f64,
         /// The baselines, which received the same call.
         beside: &'a [Beside],
     },

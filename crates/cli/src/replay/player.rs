@@ -104,7 +104,8 @@ impl Player {
         for beside in &mut self.beside {
             beside.call(&mut self.counts, so_far);
         }
-        watch(Event::Call { at, prompt, sent, beside: &self.beside })
+        let cost = self.meter.usage().cost_units;
+        watch(Event::Call { at, prompt, sent, cost, beside: &self.beside })
     }
 
     /// Counts what a call shows of the conversation.

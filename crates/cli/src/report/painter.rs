@@ -65,7 +65,9 @@ impl<'a> Painter<'a> {
                 self.closed(block, *at, (*tokens, *line), evidence);
                 Ok(())
             }
-            Event::Call { at, prompt, sent, beside } => self.called(*at, prompt, *sent, beside),
+            Event::Call { at, prompt, sent, cost, beside } => {
+                self.called(*at, prompt, (*sent, *cost), beside)
+            }
             Event::Size { .. } => Ok(()),
         }
     }
@@ -126,7 +128,7 @@ impl<'a> Painter<'a> {
         &mut self,
         at: usize,
         prompt: &Prompt,
-        sent: u64,
+        (sent, cost): (u64, f64),
         beside: &[Beside],
     ) -> Result<(), CliError> {
         let latest = self.blocks.last();
@@ -144,6 +146,8 @@ impl<'a> Painter<'a> {
             b: prompt.block.as_ref().map(foldback_core::BlockId::n),
             s: prompt.volatile,
             k: sent,
+            c: cost.round(),
+            oc: beside.iter().map(|beside| beside.cost().round()).collect(),
             o: beside.iter().map(|beside| beside.sent).collect(),
         });
         for beside in beside.iter().filter(|beside| !beside.forgot.is_empty()) {

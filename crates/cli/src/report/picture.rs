@@ -77,8 +77,12 @@ pub(crate) struct Call {
     pub(crate) s: usize,
     /// The tokens of the prompt, tools included.
     pub(crate) k: u64,
+    /// The cost of all prompts so far, in tokens at the plain price.
+    pub(crate) c: f64,
     /// The tokens under each baseline, in the page's order of policies.
     pub(crate) o: Vec<u64>,
+    /// The cost so far under each baseline.
+    pub(crate) oc: Vec<f64>,
 }
 
 /// A block, and how it was made.

@@ -11,6 +11,7 @@ mod context;
 mod desk;
 mod failures;
 mod folder;
+mod inspected;
 mod interrupt;
 mod known_server;
 mod limits;

@@ -363,7 +363,7 @@ fn in5_injected_texts_reach_pages_as_text_only() {
     assert!(!answer.body.contains('\u{1b}'), "control characters are escaped in JSON");
     let said = answer.json()["hits"].to_string();
     assert!(said.contains("<script>alert(1)</script>"), "{said}");
-    let drawn = server.api("sessions/evil");
+    let drawn = server.api("sessions/evil/replay");
     assert_eq!(drawn["picture"]["messages"][0]["t"], texts[0]);
 }
 
@@ -374,7 +374,11 @@ fn in5_it_writes_nothing_and_listens_on_this_machine_only() {
     let export = shell.ok(&["export", "--todo", "quay"]).text().to_owned();
     let server = Server::of(&shell);
     server.api("sessions");
-    server.api("sessions/quay");
+    for path in
+        ["sessions/quay", "sessions/quay/replay", "sessions/quay/runs", "sessions/quay/branches"]
+    {
+        server.api(path);
+    }
     server.api("search?q=lease");
     // The address by which another machine would reach this one, if it has one.
     let outside = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();

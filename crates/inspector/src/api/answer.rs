@@ -10,6 +10,7 @@ use foldback::core::TodoId;
 use foldback::{AuditEvent, Error, ErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -113,6 +114,11 @@ fn json(status: StatusCode, value: &impl Serialize) -> Response {
     let mut answer = (status, body).into_response();
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
+}
+
+/// JSON that is passed on as it is.
+pub(super) fn raw(json: &str) -> Result<Box<RawValue>, ApiError> {
+    RawValue::from_string(json.to_owned()).map_err(ApiError::failed)
 }
 
 /// The parameters of a query. A wrong one is an error in the API's form.

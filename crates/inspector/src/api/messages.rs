@@ -1,7 +1,6 @@
 //! The messages of a session, exactly as they were recorded.
 
-use super::answer::{ApiError, Asked, Json, Named, noted, reading, session_id};
-use super::sessions::raw;
+use super::answer::{ApiError, Asked, Json, Named, noted, raw, reading, session_id};
 use crate::server::Shared;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};

@@ -2,11 +2,15 @@
 
 mod answer;
 mod blocks;
+mod branches;
 mod events;
 mod hits;
 mod messages;
 mod openapi;
 mod payloads;
+mod replays;
+mod requests;
+mod runs;
 mod savings;
 mod search;
 mod sessions;
@@ -20,10 +24,14 @@ use axum::routing::{MethodRouter, get};
 use std::sync::Arc;
 
 /// Every route, with what answers it.
-fn all() -> [(&'static str, MethodRouter<Arc<Shared>>); 10] {
+fn all() -> [(&'static str, MethodRouter<Arc<Shared>>); 14] {
     [
         ("/api/v1/sessions", get(sessions::list)),
         ("/api/v1/sessions/{id}", get(sessions::one)),
+        ("/api/v1/sessions/{id}/replay", get(replays::replay)),
+        ("/api/v1/sessions/{id}/requests", get(requests::requests)),
+        ("/api/v1/sessions/{id}/branches", get(branches::branches)),
+        ("/api/v1/sessions/{id}/runs", get(runs::runs)),
         ("/api/v1/sessions/{id}/blocks", get(blocks::blocks)),
         ("/api/v1/sessions/{id}/messages", get(messages::messages)),
         ("/api/v1/sessions/{id}/payloads", get(payloads::payloads)),

@@ -1,7 +1,9 @@
 //! The description of the API.
 
 use super::answer::{ApiError, Json};
-use super::{blocks, events, messages, payloads, search, sessions};
+use super::{
+    blocks, branches, events, messages, payloads, replays, requests, runs, search, sessions,
+};
 use utoipa::OpenApi;
 
 #[derive(OpenApi)]
@@ -14,6 +16,10 @@ use utoipa::OpenApi;
     paths(
         sessions::list,
         sessions::one,
+        replays::replay,
+        requests::requests,
+        branches::branches,
+        runs::runs,
         blocks::blocks,
         messages::messages,
         payloads::payloads,

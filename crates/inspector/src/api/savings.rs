@@ -1,6 +1,6 @@
 //! What the gateway saved: sums over its ledger, read again when the file has changed.
 
-use foldback_gateway::{Bill, Ledger, Sums};
+use foldback_gateway::{Bill, Entry, Ledger, Sums};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -99,6 +99,22 @@ type Version = (u64, Option<SystemTime>);
 impl Ledgers {
     pub(crate) fn new(folder: &Path) -> Self {
         Self { path: folder.join(Ledger::FILE), read: Mutex::default() }
+    }
+
+    /// The entries of a todo, in the order of the file. Without a file there are none.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn entries(&self, todo: &str) -> io::Result<Vec<Entry>> {
+        match Ledger::read(&self.path) {
+            Ok(mut entries) => entries.try_fold(Vec::new(), |mut found, entry| {
+                let entry = entry?;
+                found.extend((entry.session == todo).then_some(entry));
+                Ok(found)
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The sums as of now. Without a file there are none.

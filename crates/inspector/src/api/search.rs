@@ -1,8 +1,7 @@
 //! Searches, in one session and in all.
 
-use super::answer::{ApiError, Asked, Json, Named, reading, session_id};
+use super::answer::{ApiError, Asked, Json, Named, raw, reading, session_id};
 use super::hits::HitRow;
-use super::sessions::raw;
 use crate::server::Shared;
 use axum::extract::State;
 use foldback::{AllTodosRequest, NotSearched};

@@ -1,14 +1,13 @@
-//! Sessions: the list, newest first, and one with its picture.
+//! Sessions: the list, newest first, and what is known of one.
 
 use super::answer::{ApiError, Asked, Json, Named, noted, reading, session_id};
-use super::savings::{Ledgers, Savings};
+use super::savings::{ByTodo, Ledgers, Savings};
 use crate::server::Shared;
 use axum::extract::State;
 use foldback::Memory;
 use foldback::core::{Role, Timestamp, TodoId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,22 +49,6 @@ pub(crate) struct Session {
     problems: Vec<String>,
 }
 
-/// A session and what its page draws.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SessionPage {
-    session: Session,
-    /// The policies that are compared, and the figures of a replay, as in `foldback replay --json`. Null if the session
-    /// cannot be replayed.
-    #[schema(value_type = Option<Object>)]
-    index: Option<Box<RawValue>>,
-    /// The data of the page of `foldback replay --report`: messages, calls with the prompt of each, blocks, payloads,
-    /// searches. Null if the session cannot be replayed.
-    #[schema(value_type = Option<Object>)]
-    picture: Option<Box<RawValue>>,
-    /// Why it is not replayed: it is damaged, or has over 10,000 messages.
-    undrawn: Option<String>,
-}
-
 /// Which sessions are listed.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -99,6 +82,16 @@ pub(crate) struct Sessions {
 impl Sessions {
     pub(crate) fn new(folder: &Path) -> Self {
         Self { ledgers: Ledgers::new(folder), times: Mutex::default() }
+    }
+
+    /// What the gateway saved in a session.
+    pub(super) fn savings(&self, todo: &TodoId) -> Result<Option<Savings>, ApiError> {
+        Ok(self.ledger()?.of(todo.as_str()))
+    }
+
+    /// The sums of the gateway's ledger as of now.
+    fn ledger(&self) -> Result<Arc<ByTodo>, ApiError> {
+        self.ledgers.now().map_err(|error| ApiError::failed(format!("the ledger: {error}")))
     }
 
     /// All todos, the one with the latest message first. One that cannot be read is last.
@@ -163,11 +156,7 @@ pub(crate) async fn list(
                 at.ok_or_else(|| ApiError::not_found(format!("there is no session {after}")))? + 1
             }
         };
-        let ledger = shared
-            .sessions
-            .ledgers
-            .now()
-            .map_err(|error| ApiError::failed(format!("the ledger: {error}")))?;
+        let ledger = shared.sessions.ledger()?;
         let page = all.get(from..).unwrap_or_default();
         let shown = page.get(..limit.min(page.len())).unwrap_or_default();
         let next = (shown.len() < page.len()).then(|| shown.last().map(ToString::to_string));
@@ -182,44 +171,26 @@ pub(crate) async fn list(
     Ok(Json(list.await?))
 }
 
-/// Returns a session with its picture: its record is replayed into memory, so that the transcript can be shown beside
-/// what a model sees at each call.
+/// Returns what is known of a session.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}",
     params(("id" = String, Path, description = "The session")),
-    responses((status = 200, body = SessionPage), (status = "4XX", body = ApiError))
+    responses((status = 200, body = Session), (status = "4XX", body = ApiError))
 )]
 pub(crate) async fn one(
     State(shared): State<Arc<Shared>>,
     Named(id): Named<String>,
-) -> Result<Json<SessionPage>, ApiError> {
+) -> Result<Json<Session>, ApiError> {
     let todo = session_id(&id)?;
-    let page = reading(shared, move |shared| {
-        let len = shared.memory.len(&todo)?;
+    let one = reading(shared, move |shared| {
+        // A session that does not exist is an error, although damage is none here.
+        shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
-        let ledger = shared
-            .sessions
-            .ledgers
-            .now()
-            .map_err(|error| ApiError::failed(format!("the ledger: {error}")))?;
-        let savings = ledger.of(todo.as_str());
-        let drawn = shared.pictures.of(&shared.memory, &todo, len, savings.is_some());
-        let (mut index, mut picture, mut undrawn) = (None, None, None);
-        match drawn {
-            Ok(drawn) => {
-                index = Some(raw(&drawn.index)?);
-                picture = drawn.picture.as_deref().map(raw).transpose()?;
-            }
-            Err(why) => undrawn = Some(why),
-        }
-        Ok(SessionPage { session: session(shared, &todo, savings), index, picture, undrawn })
+        let savings = shared.sessions.savings(&todo)?;
+        Ok(session(shared, &todo, savings))
     });
-    Ok(Json(page.await?))
-}
-
-pub(super) fn raw(json: &str) -> Result<Box<RawValue>, ApiError> {
-    RawValue::from_string(json.to_owned()).map_err(ApiError::failed)
+    Ok(Json(one.await?))
 }
 
 /// What is known of a session. Damage does not hide the rest.
@@ -249,8 +220,12 @@ fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>) -> Session 
 /// The first line of what the user said first.
 fn title(memory: &Memory, todo: &TodoId, len: u64) -> Option<String> {
     let first = memory.messages(todo, 0..len.min(TITLE_WITHIN)).ok()?;
-    let said = first.iter().find(|message| *message.role() == Role::User)?.text().into_owned();
-    let line = said.lines().map(str::trim).find(|line| !line.is_empty())?;
+    first_line(&first.iter().find(|message| *message.role() == Role::User)?.text())
+}
+
+/// The first line of a text that is not empty, at most as long as a title.
+pub(super) fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     let mut title: String = line.chars().take(TITLE_CHARS).collect();
     if title.len() < line.len() {
         title.push('…');

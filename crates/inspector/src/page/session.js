@@ -1,66 +1,110 @@
-// The page of a session: the report of its replay, a search in it, and its payloads.
+// The page of a session: what it cost, the runs in it, the report of its replay, a search in it, and its payloads.
 
-/** Sections of this page besides those of the report. */
-const OWN_SECTIONS = [["find", "Search"], ["stored", "Payloads"]];
+/** Sections of this page besides those of the report, in the order of the page. */
+const OWN_SECTIONS = [["bill", "cost"], ["runs", "runs"], ["branches", "branches"], ["record", "messages"], ["find", "search"], ["stored", "payloads"]];
+
+/** How long a followed session has to rest before the page loads what is new. */
+const FOLLOW_MS = 1500;
 
 const sessionId = () => decodeURIComponent(location.pathname.split("/")[2] ?? "");
 
 async function beginSession() {
   const id = sessionId();
   beginKeys();
-  fill("facts", element("p", { class: "small" }, element("a", { href: "/" }, "‹ All sessions")),
-    element("p", { class: "lead", role: "status" }, "Replaying the session …"));
-  let page;
+  let session;
   try {
-    page = await ask(sessionPath(id));
+    session = await ask(sessionPath(id));
   } catch (error) {
     beginTheme();
     fill("facts", element("p", { class: "small" }, element("a", { href: "/" }, "‹ All sessions")), problem(error));
     return;
   }
-  drawFacts(page.session);
-  document.getElementById("jumps").append(...OWN_SECTIONS.map(([place, title]) => element("a", { href: `#${place}` }, title)));
-  if (page.index) {
-    INDEX = page.index;
-    pictureAt = () => page.picture;
-    begin();
-    drawReplayNote(page.session);
-    for (const link of document.querySelectorAll("#jumps a")) {
-      if (document.querySelector(link.getAttribute("href")).hidden) link.remove();
-    }
-  } else {
-    beginTheme();
-    for (const link of document.querySelectorAll(".skip, #jumps a")) link.addEventListener("click", jump);
-    fill("head", element("h1", { dir: "auto" }, id), problem(page.undrawn));
-  }
-  document.getElementById("jumps").hidden = false;
+  drawFacts(session);
+  const show = (seq) => (picture ? showMessage(seq) : readMessage?.(seq));
   searchBox("find", {
     title: "Search this session",
     about: "As the model's own search does, with the score explained. Press / to come here.",
     run: (q) => ask(`${sessionPath(id)}/search`, { q, k: 10 }),
     show: {
-      block: (hit) => picture
-        ? element("button", { type: "button", class: "link mono", onclick: () => showMessage(hit.first_seq) }, hit.block_id)
-        : element("span", { class: "mono" }, hit.block_id),
+      block: (hit) => element("button", { type: "button", class: "link mono", onclick: () => show(hit.first_seq) }, hit.block_id),
       payload: (hit, part) => element("button", { type: "button", class: "link mono", onclick: () => showPayload(id, part.ref, part.first_line, part.last_line) }, part.ref),
     },
   });
+  watchSession(id, session.messages);
+  const parts = [drawReplay(id, session), drawRuns(id), drawBranches(id, show), drawPayloads(id)];
+  if (session.savings) parts.push(drawRequests(id));
+  await Promise.all(parts);
+  drawJumps();
   const message = Number.parseInt(new URLSearchParams(location.search).get("message") ?? "", 10);
-  if (picture && message >= 0) showMessage(message);
-  await drawPayloads(id);
-  watchSession(id, page.session.messages);
+  if (message >= 0) show(message);
 }
 
-/** Offers to load what is new. The page stays as it is until then. */
+/** Draws the replay; where there is none, the record. */
+async function drawReplay(id, session) {
+  fill("head", element("p", { class: "note", role: "status" }, "Replaying the session …"));
+  let replay;
+  try {
+    replay = await ask(`${sessionPath(id)}/replay`);
+  } catch (error) {
+    replay = { undrawn: error.message };
+  }
+  if (replay.index) {
+    INDEX = replay.index;
+    pictureAt = () => replay.picture;
+    begin();
+    drawReplayNote(session);
+    return;
+  }
+  beginTheme();
+  fill("head", element("h1", { dir: "auto" }, id), problem(replay.undrawn));
+  await drawRecord(id);
+}
+
+/** Links to the sections that there are, in their order. */
+function drawJumps() {
+  const names = new Map([...SECTIONS, ...OWN_SECTIONS]);
+  const sections = [...document.querySelectorAll("main > section")].filter((place) => names.has(place.id) && !place.hidden);
+  const jumps = document.getElementById("jumps");
+  jumps.replaceChildren(...sections.map((place) => element("a", { href: `#${place.id}` }, names.get(place.id))));
+  jumps.hidden = false;
+  const skip = document.querySelector(".skip");
+  if (!picture) {
+    skip.setAttribute("href", "#record");
+    skip.textContent = "Skip to the messages";
+  }
+  // The report's own links, the skip link among them, have this already.
+  for (const link of jumps.children) link.addEventListener("click", jump);
+  if (!picture) skip.addEventListener("click", jump);
+}
+
+/** Offers to load what is new, or loads it where the page follows the session. */
 function watchSession(id, messages) {
+  const isFollowing = () => new URLSearchParams(location.search).get("follow") === "1";
+  const follow = element("input", { type: "checkbox", checked: isFollowing(), onchange: () => {
+    const query = new URLSearchParams(location.search);
+    if (follow.checked) query.set("follow", "1");
+    else query.delete("follow");
+    history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}${location.hash}`);
+    if (follow.checked && told) reload();
+  } });
+  const reload = () => {
+    // Without a chosen call the page shows the last one.
+    if (isFollowing()) history.replaceState(null, "", location.pathname + location.search);
+    location.reload();
+  };
+  const place = element("p", { class: "follow small" }, element("label", null, follow, " Follow this session: load what is new as it comes"));
+  document.getElementById("facts").append(place);
   let told = null;
+  let due = null;
   watchChanges((changed) => {
     if (changed.id !== id || changed.messages === messages) return;
     const text = changed.messages === 0 ? "This session is gone." : `${count(changed.messages - messages, "new message")}: load them`;
-    const button = element("button", { type: "button", class: "plain fresh", onclick: () => location.reload() }, text);
+    const button = element("button", { type: "button", class: "plain fresh", onclick: reload }, text);
     if (told) told.replaceWith(button);
-    else document.getElementById("facts").append(button);
+    else place.before(button);
     told = button;
+    clearTimeout(due);
+    if (isFollowing() && changed.messages > 0) due = setTimeout(reload, FOLLOW_MS);
   });
 }
 

@@ -1,46 +1,81 @@
-// The tokens of each call: foldback, and the other policies beside it.
+// Curves over calls: foldback, and the other policies beside it.
 
 const SIDES = { left: 46, right: 14, top: 12, bottom: 30 };
 
-let resized = new ResizeObserver(() => {});
+/** What the curve shows of a call: foldback's value, and that of the policy at an index. */
+const MEASURES = [
+  {
+    button: "Tokens of each call",
+    title: "What each call is sent",
+    note: "Tokens of each prompt, the recall tools included. Choose a call here, or with the slider below.",
+    noun: "Tokens",
+    ours: (call) => call.k,
+    other: (call, at) => call.o[at],
+  },
+  {
+    button: "Cost so far",
+    title: "What the calls cost so far",
+    note: "The input of all calls up to here, in tokens at the plain price; a cached token is read at 0.1 and written at 1.25. A steep stretch is where the cost is made.",
+    noun: "Cost",
+    ours: (call) => call.c,
+    other: (call, at) => call.oc[at],
+  },
+];
 
-function drawCurve() {
-  const calls = picture.calls;
-  const title = element("div", { class: "title" },
-    element("div", null,
-      element("h2", { id: "curve-title" }, "What each call is sent"),
-      element("p", { class: "note" }, "Tokens of each prompt, the recall tools included. Choose a call here, or with the slider below.")),
-    keyOf());
-  const chart = element("div", { class: "chart" });
-  const table = element("details", { class: "figures" },
-    element("summary", null, "The figures as a table"));
-  table.addEventListener("toggle", () => {
-    if (table.open && table.children.length === 1) table.append(figures());
-  });
-  fill("curve", title, chart, table);
-  if (calls.length === 0) {
-    chart.append(element("p", { class: "note" }, "No call was made."));
-    return;
-  }
-  let plot = null;
-  const draw = () => {
-    const width = chart.clientWidth - 20;
-    if (width > 0) plot = plotted(chart, width);
-    if (plot) plot.mark(chosen.call);
-  };
-  draw();
-  resized.disconnect();
-  resized = new ResizeObserver(draw);
-  resized.observe(chart);
-  onCall((_, at) => plot && plot.mark(at));
-}
+let measure = MEASURES[0];
+/** Marks a call in the curve that is drawn. */
+let markCall = () => {};
 
 /** Each rival's line has its own style; with more than four of them, styles repeat. */
 const rival = (at) => `c-rival c-${at % 4}`;
 
+function drawCurve() {
+  onCall((_, at) => markCall(at));
+  paintCurve();
+}
+
+function paintCurve() {
+  const calls = picture.calls;
+  const choice = element("div", { class: "choice", role: "group", "aria-label": "What the curve shows" },
+    MEASURES.map((one) => element("button", {
+      type: "button", class: "plain", "aria-pressed": String(one === measure),
+      onclick: () => {
+        measure = one;
+        paintCurve();
+        markCall(chosen.call);
+        document.querySelector('#curve .choice [aria-pressed="true"]').focus();
+      },
+    }, one.button)));
+  const title = element("div", { class: "title" },
+    element("div", null,
+      element("h2", { id: "curve-title" }, measure.title),
+      element("p", { class: "note" }, measure.note)),
+    choice, keyOf());
+  fill("curve", title);
+  if (calls.length === 0) {
+    document.getElementById("curve").append(element("div", { class: "chart" }, element("p", { class: "note" }, "No call was made.")));
+    markCall = () => {};
+    return;
+  }
+  const lines = [
+    { title: "foldback", kind: "c-ours", values: calls.map(measure.ours) },
+    ...INDEX.policies.map((policy, at) => ({ title: policy.title, kind: rival(at), values: calls.map((call) => measure.other(call, at)) })),
+  ];
+  const curve = curveOf({
+    noun: "call", what: measure.noun, lines,
+    folds: picture.folds.flatMap((blocks, at) => (blocks.length ? [at] : [])),
+    cuts: INDEX.policies.flatMap((policy, other) => (picture.forgot[policy.name] ?? []).map((cut) => ({
+      at: cut.call - 1, line: other + 1, told: `${policy.title}: ${number(cut.gone)} messages are gone from here on`,
+    }))),
+    tip: told,
+    choose: (at) => chooseCall(at),
+    columns: [["messages", (at) => calls[at].at]],
+  });
+  document.getElementById("curve").append(curve.chart, curve.table);
+  markCall = curve.mark;
+}
+
 function keyOf() {
-  const sample = (kind) => shape("svg", { width: 26, height: 10, "aria-hidden": "true" },
-    shape("path", { d: "M1 5H25", class: kind }));
   const fold = shape("svg", { width: 8, height: 10, "aria-hidden": "true" },
     shape("path", { d: "M4 1V9", class: "c-fold" }));
   const cut = shape("svg", { width: 10, height: 10, "aria-hidden": "true" },
@@ -53,88 +88,15 @@ function keyOf() {
     forgets ? element("span", null, cut, "messages lost for good") : null);
 }
 
-function plotted(chart, width) {
-  const calls = picture.calls;
-  const height = width < 520 ? 230 : 320;
-  const most = Math.max(1, ...calls.map((call) => Math.max(call.k, ...call.o)));
-  const steps = ticks(most, height < 300 ? 3 : 5);
-  const top = Math.max(most, steps.at(-1));
-  const inner = width - SIDES.left - SIDES.right;
-  const x = (at) => SIDES.left + (calls.length === 1 ? inner / 2 : (at / (calls.length - 1)) * inner);
-  const y = (k) => height - SIDES.bottom - (k / top) * (height - SIDES.top - SIDES.bottom);
-  const line = (value) => calls.map((call, at) => `${at ? "L" : "M"}${x(at).toFixed(1)} ${y(value(call)).toFixed(1)}`).join("");
-  const ours = line((call) => call.k);
-  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": spoken(calls) });
-  for (const step of steps) {
-    svg.append(shape("path", { class: "grid", d: `M${SIDES.left} ${y(step)}H${width - SIDES.right}` }),
-      shape("text", { x: SIDES.left - 8, y: y(step) + 4, "text-anchor": "end" }, short(step)));
-  }
-  for (const at of marks(calls.length, inner)) {
-    svg.append(shape("text", { x: x(at), y: height - 4, "text-anchor": "middle" }, at === 0 ? "call 1" : number(at + 1)));
-  }
-  picture.folds.forEach((blocks, at) => {
-    if (blocks.length) svg.append(shape("path", { class: "c-fold", d: `M${x(at)} ${y(0) + 2}v8` }));
-  });
-  INDEX.policies.forEach((_, other) => svg.append(shape("path", { class: rival(other), d: line((call) => call.o[other]) })));
-  svg.append(
-    shape("path", { class: "c-area", d: `${ours}L${x(calls.length - 1)} ${y(0)}L${x(0)} ${y(0)}Z` }),
-    shape("path", { class: "c-ours", d: ours }));
-  INDEX.policies.forEach((policy, other) => {
-    for (const cut of picture.forgot[policy.name] ?? []) {
-      const at = cut.call - 1;
-      svg.append(shape("circle", { class: "c-forgot", cx: x(at), cy: y(calls[at].o[other]), r: 4.2 },
-        shape("title", null, `${policy.title}: ${number(cut.gone)} messages are gone from here on`)));
-    }
-  });
-  const hover = shape("path", { class: "c-hover", d: "" });
-  const now = shape("path", { class: "c-now", d: "" });
-  const dot = shape("circle", { class: "c-dot", r: 4.5, stroke: "currentColor" });
-  dot.style.stroke = "var(--accent)";
-  svg.append(hover, now, dot);
-  const tip = element("div", { class: "tip", hidden: true });
-  chart.replaceChildren(svg, tip);
-
-  const upright = (at) => `M${x(at)} ${SIDES.top}V${y(0)}`;
-  const nearest = (event) => {
-    const box = svg.getBoundingClientRect();
-    const place = ((event.clientX - box.left) / box.width) * width;
-    const at = calls.length === 1 ? 0 : Math.round(((place - SIDES.left) / inner) * (calls.length - 1));
-    return Math.max(0, Math.min(calls.length - 1, at));
-  };
-  const show = (event) => {
-    const at = nearest(event);
-    hover.setAttribute("d", upright(at));
-    tip.replaceChildren(...told(at));
-    tip.hidden = false;
-    // Beside the line, on the side that has room; the chart's own padding is a rem.
-    const onLeft = x(at) > width / 2;
-    tip.style.right = onLeft ? `calc(${width - x(at) + 14}px + 1rem)` : "auto";
-    tip.style.left = onLeft ? "auto" : `calc(${x(at) + 14}px + 1rem)`;
-  };
-  svg.addEventListener("pointermove", show);
-  svg.addEventListener("pointerdown", (event) => {
-    show(event);
-    chooseCall(nearest(event));
-  });
-  svg.addEventListener("pointerleave", () => {
-    tip.hidden = true;
-    hover.setAttribute("d", "");
-  });
-  return {
-    mark(at) {
-      now.setAttribute("d", upright(at));
-      dot.setAttribute("cx", x(at));
-      dot.setAttribute("cy", y(calls[at].k));
-    },
-  };
-}
+const sample = (kind) => shape("svg", { width: 26, height: 10, "aria-hidden": "true" },
+  shape("path", { d: "M1 5H25", class: kind }));
 
 /** The text of a call's tip. */
 function told(at) {
   const call = picture.calls[at];
-  const rows = [element("dt", { class: "ours" }, "foldback"), element("dd", { class: "ours" }, number(call.k))];
+  const rows = [element("dt", { class: "ours" }, "foldback"), element("dd", { class: "ours" }, number(measure.ours(call)))];
   INDEX.policies.forEach((policy, other) => {
-    rows.push(element("dt", null, policy.title), element("dd", null, number(call.o[other])));
+    rows.push(element("dt", null, policy.title), element("dd", null, number(measure.other(call, other))));
   });
   const folds = picture.folds[at].map((block) => block.n);
   const gone = INDEX.policies.flatMap((policy) =>
@@ -148,20 +110,119 @@ function told(at) {
   ].flat().filter(Boolean);
 }
 
-function figures() {
-  const head = ["call", "messages", "foldback", ...INDEX.policies.map((policy) => policy.title)];
-  const rows = picture.calls.map((call, at) =>
-    element("tr", null, [at + 1, call.at, call.k, ...call.o].map((n) => element("td", null, number(n)))));
-  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tokens of each call" },
+/** A chart of lines over calls or requests, and its figures as a table. `data` has the noun of what is counted, what is
+ * measured, the lines (the first is foldback's), and optionally folds, cuts, a tip, a choice and further columns. */
+function curveOf(data) {
+  const chart = element("div", { class: "chart" });
+  const table = element("details", { class: "figures" },
+    element("summary", null, "The figures as a table"));
+  table.addEventListener("toggle", () => {
+    if (table.open && table.children.length === 1) table.append(figures(data));
+  });
+  let plot = null;
+  let marked = null;
+  const mark = (at) => {
+    marked = at;
+    if (plot) plot.mark(at);
+  };
+  const draw = () => {
+    const width = chart.clientWidth - 20;
+    if (width > 0) plot = plotted(chart, width, data);
+    if (plot && marked != null) plot.mark(marked);
+  };
+  new ResizeObserver(draw).observe(chart);
+  return { chart, table, mark };
+}
+
+function plotted(chart, width, data) {
+  const { lines, choose } = data;
+  const total = lines[0].values.length;
+  const height = width < 520 ? 230 : 320;
+  const most = lines.reduce((high, line) => line.values.reduce((a, b) => Math.max(a, b), high), 1);
+  const steps = ticks(most, height < 300 ? 3 : 5);
+  const top = Math.max(most, steps.at(-1));
+  const inner = width - SIDES.left - SIDES.right;
+  const x = (at) => SIDES.left + (total === 1 ? inner / 2 : (at / (total - 1)) * inner);
+  const y = (k) => height - SIDES.bottom - (k / top) * (height - SIDES.top - SIDES.bottom);
+  const path = (values) => values.map((value, at) => `${at ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  const ours = path(lines[0].values);
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": spoken(data) });
+  for (const step of steps) {
+    svg.append(shape("path", { class: "grid", d: `M${SIDES.left} ${y(step)}H${width - SIDES.right}` }),
+      shape("text", { x: SIDES.left - 8, y: y(step) + 4, "text-anchor": "end" }, short(step)));
+  }
+  for (const at of marks(total, inner)) {
+    svg.append(shape("text", { x: x(at), y: height - 4, "text-anchor": "middle" }, at === 0 ? `${data.noun} 1` : number(at + 1)));
+  }
+  for (const at of data.folds ?? []) svg.append(shape("path", { class: "c-fold", d: `M${x(at)} ${y(0) + 2}v8` }));
+  for (const line of lines.slice(1)) svg.append(shape("path", { class: line.kind, d: path(line.values) }));
+  svg.append(
+    shape("path", { class: "c-area", d: `${ours}L${x(total - 1)} ${y(0)}L${x(0)} ${y(0)}Z` }),
+    shape("path", { class: lines[0].kind, d: ours }));
+  for (const cut of data.cuts ?? []) {
+    svg.append(shape("circle", { class: "c-forgot", cx: x(cut.at), cy: y(lines[cut.line].values[cut.at]), r: 4.2 },
+      shape("title", null, cut.told)));
+  }
+  const hover = shape("path", { class: "c-hover", d: "" });
+  const now = shape("path", { class: "c-now", d: "" });
+  const dot = shape("circle", { class: "c-dot", r: 4.5, stroke: "currentColor", visibility: "hidden" });
+  dot.style.stroke = "var(--accent)";
+  svg.append(hover, now, dot);
+  const tip = element("div", { class: "tip", hidden: true });
+  chart.replaceChildren(svg, tip);
+
+  const upright = (at) => `M${x(at)} ${SIDES.top}V${y(0)}`;
+  const nearest = (event) => {
+    const box = svg.getBoundingClientRect();
+    const place = ((event.clientX - box.left) / box.width) * width;
+    const at = total === 1 ? 0 : Math.round(((place - SIDES.left) / inner) * (total - 1));
+    return Math.max(0, Math.min(total - 1, at));
+  };
+  const show = (event) => {
+    const at = nearest(event);
+    hover.setAttribute("d", upright(at));
+    tip.replaceChildren(...data.tip(at));
+    tip.hidden = false;
+    // Beside the line, on the side that has room; the chart's own padding is a rem.
+    const onLeft = x(at) > width / 2;
+    tip.style.right = onLeft ? `calc(${width - x(at) + 14}px + 1rem)` : "auto";
+    tip.style.left = onLeft ? "auto" : `calc(${x(at) + 14}px + 1rem)`;
+  };
+  svg.addEventListener("pointermove", show);
+  svg.addEventListener("pointerdown", (event) => {
+    show(event);
+    if (choose) choose(nearest(event));
+  });
+  svg.addEventListener("pointerleave", () => {
+    tip.hidden = true;
+    hover.setAttribute("d", "");
+  });
+  return {
+    mark(at) {
+      now.setAttribute("d", upright(at));
+      dot.setAttribute("visibility", "visible");
+      dot.setAttribute("cx", x(at));
+      dot.setAttribute("cy", y(lines[0].values[at]));
+    },
+  };
+}
+
+function figures(data) {
+  const columns = data.columns ?? [];
+  const head = [data.noun, ...columns.map(([name]) => name), ...data.lines.map((line) => line.title)];
+  const rows = data.lines[0].values.map((_, at) => element("tr", null,
+    [at + 1, ...columns.map(([, value]) => value(at)), ...data.lines.map((line) => line.values[at])]
+      .map((n) => element("td", null, typeof n === "number" ? number(n) : n))));
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${data.what} of each ${data.noun}` },
     element("table", null,
       element("thead", null, element("tr", null, head.map((name) => element("th", { scope: "col" }, name)))),
       element("tbody", null, rows)));
 }
 
-function spoken(calls) {
-  const most = (value) => number(Math.max(...calls.map(value)));
-  const others = INDEX.policies.map((policy, at) => `${policy.title} at most ${most((call) => call.o[at])}`);
-  return `Tokens of ${count(calls.length, "call")}: foldback at most ${most((call) => call.k)}, ${others.join(", ")}.`;
+function spoken(data) {
+  const most = (line) => number(line.values.reduce((a, b) => Math.max(a, b), 0));
+  const each = data.lines.map((line) => `${line.title} at most ${most(line)}`);
+  return `${data.what} of ${count(data.lines[0].values.length, data.noun)}: ${each.join(", ")}.`;
 }
 
 /** Round numbers from 0 to the first that is not below `most`. */

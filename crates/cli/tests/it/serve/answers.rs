@@ -2,7 +2,8 @@
 
 use super::Server;
 use crate::shell::{Shell, line};
-use foldback_core::Message;
+use foldback::{Memory, NewSent, Options};
+use foldback_core::{Message, SeqNo, TodoId};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -76,8 +77,8 @@ fn in1_sessions_are_listed_newest_first_with_their_savings() {
 fn in2_a_session_is_drawn_as_the_report_draws_it() {
     let shell = with_example();
     let server = Server::of(&shell);
-    let page = server.api("sessions/coding-session");
-    assert_eq!(page["session"]["id"], "coding-session");
+    assert_eq!(server.api("sessions/coding-session")["id"], "coding-session");
+    let page = server.api("sessions/coding-session/replay");
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/coding-session.jsonl");
     let report = shell.run_bare(&["--json", "replay", example.to_str().unwrap()]).json();
     let drawn = &page["index"]["entries"][0]["report"];
@@ -96,6 +97,11 @@ fn in2_a_session_is_drawn_as_the_report_draws_it() {
             .iter()
             .all(|block| block["evidence"].as_str().is_some_and(|why| !why.is_empty()))
     );
+    // The cost so far only grows, and ends with what the report says.
+    let calls = picture["calls"].as_array().unwrap();
+    let costs: Vec<f64> = calls.iter().map(|call| call["c"].as_f64().unwrap()).collect();
+    assert!(costs.is_sorted() && costs[0] > 0.0, "{costs:?}");
+    assert!((costs.last().unwrap() - report["cost_units"].as_f64().unwrap()).abs() <= 1.0);
     // The blocks of the store are those of the replay.
     let blocks = server.api("sessions/coding-session/blocks");
     assert_eq!(strings(&blocks["blocks"], "block_id"), strings(&picture["blocks"], "id"));
@@ -113,6 +119,140 @@ fn in2_a_session_is_drawn_as_the_report_draws_it() {
         .map(|one| one["seq"].as_u64().unwrap())
         .collect();
     assert_eq!((seqs, &messages["total"]), (vec![2, 3, 4], &report["messages"]));
+}
+
+#[test]
+fn in2_requests_are_listed_with_what_each_cost() {
+    let shell = Shell::with_quay();
+    let entry = |at: u64, session: &str, sent: u64| {
+        format!(
+            "{{\"at\":{at},\"client\":\"c\",\"session\":\"{session}\",\"model\":\"m\",\"class\":\"chat\",\
+             \"sent\":{{\"bytes\":9,\"read\":40,\"written\":5,\"plain\":{sent},\"cost\":{sent}.5}},\
+             \"whole\":{{\"bytes\":9,\"read\":0,\"written\":0,\"plain\":900,\"cost\":900.0}},\
+             \"output\":7,\"is_estimate\":false}}\n"
+        )
+    };
+    let ledger = entry(1_735_812_000_000, "quay", 100)
+        + &entry(0, "pier", 1)
+        + &entry(1_735_812_060_000, "quay", 10);
+    std::fs::write(shell.store().join("ledger.jsonl"), ledger).unwrap();
+    let server = Server::of(&shell);
+    let list = server.api("sessions/quay/requests");
+    assert_eq!(list["total"], 2, "{list}");
+    let first = &list["requests"][0];
+    assert_eq!(
+        (&first["at"], &first["sent"], &first["whole"]["tokens"], &first["output"]),
+        (
+            &"2025-01-02T10:00:00Z".into(),
+            &serde_json::json!({"tokens": 145, "read": 40, "written": 5, "cost": 100.5}),
+            &900.into(),
+            &7.into()
+        )
+    );
+    assert_eq!(list["requests"][1]["sent"]["cost"], 10.5);
+}
+
+#[test]
+fn in2_the_runs_of_the_agent_are_shown_with_their_steps_and_sub_agents() {
+    let shell = Shell::new();
+    shell.ok(&["run", "--demo", "--id", "tide"]);
+    let server = Server::of(&shell);
+    let list = server.api("sessions/tide/runs");
+    let run = &list["runs"][0];
+    assert_eq!(
+        (&run["id"], &run["state"], &run["unrecorded"]),
+        (&"tide".into(), &"done".into(), &Value::Null)
+    );
+    assert!(run["answer"].as_str().unwrap().contains("37 mm"), "{run}");
+    assert_eq!(run["spent"]["calls"], 16);
+    let turns = run["turns"].as_array().unwrap();
+    let planned = &turns[0];
+    assert_eq!(planned["purposes"][0], "planner", "{planned}");
+    assert_eq!(planned["steps"].as_array().unwrap().len(), 5);
+    let steps: Vec<&Value> =
+        turns.iter().flat_map(|turn| turn["steps"].as_array().unwrap()).collect();
+    let failed: Vec<&str> = steps
+        .iter()
+        .filter(|step| step["state"] == "failed")
+        .map(|step| step["tool"].as_str().unwrap())
+        .collect();
+    assert_eq!(failed, ["file_read"], "{run}");
+    assert!(
+        steps
+            .iter()
+            .filter(|step| step["state"] == "done")
+            .all(|step| step["end_us"].as_u64() >= step["start_us"].as_u64())
+    );
+    let delegated = steps.iter().find(|step| step["tool"] == "delegate").unwrap();
+    assert_eq!(strings(&delegated["sub_agents"], "session"), ["tide.data", "tide.docs"]);
+    assert!(delegated["sub_agents"][0]["answer"].as_str().unwrap().contains("31 readings"));
+    let items = &list["todo_list"];
+    assert_eq!(
+        strings(items, "id"),
+        ["tide.look", "tide.data", "tide.docs", "tide.mend", "tide.tell"]
+    );
+    assert_eq!((&items[1]["state"], &items[1]["has_session"]), (&"completed".into(), &true.into()));
+    assert_eq!(items[3]["depends_on"], serde_json::json!(["tide.data"]));
+    // What no agent made has neither.
+    assert_eq!(
+        server.api("sessions/tide.data/runs"),
+        serde_json::json!({"runs": [], "todo_list": []})
+    );
+}
+
+#[test]
+fn in2_branches_are_a_tree() {
+    let shell = Shell::new();
+    let memory = Memory::open(&shell.store(), Options::default()).unwrap();
+    let mut session = memory.session(&TodoId::new("forked").unwrap()).unwrap();
+    let said = ["Which berth?", "Berth seven.", "And the crane?", "And the 泊位?"];
+    let parents = [None, Some(0), Some(1), Some(1)];
+    let sent: Vec<NewSent> = said
+        .iter()
+        .zip(parents)
+        .map(|(text, parent)| NewSent {
+            parent,
+            tag: vec![0; 32],
+            json: String::new(),
+            messages: vec![if text.ends_with('?') {
+                Message::user(text)
+            } else {
+                Message::assistant(text)
+            }],
+        })
+        .collect();
+    session.record_sent(SeqNo(0), 0, &sent, &[]).unwrap();
+    drop((session, memory));
+    let server = Server::of(&shell);
+    let tree = server.api("sessions/forked/branches");
+    assert_eq!(
+        strings(&tree["stretches"], "title"),
+        ["Which berth?", "And the crane?", "And the 泊位?"]
+    );
+    let shape: Vec<_> = tree["stretches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (one["parent"].as_u64(), one["messages"].as_u64().unwrap(), one["is_latest"] == true)
+        })
+        .collect();
+    assert_eq!(shape, [(None, 2, false), (Some(0), 1, false), (Some(0), 1, true)]);
+}
+
+#[test]
+fn in2_a_session_that_is_too_long_to_be_replayed_is_read_as_it_is() {
+    let shell = Shell::new();
+    let messages = (0..10_001).map(|n| Message::user(&format!("berth {n}"))).collect();
+    let file = shell.write("long.jsonl", line("long", messages));
+    shell.ok(&["import", &file]);
+    let server = Server::of(&shell);
+    assert_eq!(server.api("sessions/long")["messages"], 10_001);
+    let replay = server.api("sessions/long/replay");
+    assert_eq!((&replay["index"], &replay["picture"]), (&Value::Null, &Value::Null));
+    assert!(replay["undrawn"].as_str().unwrap().contains("10,001 messages"), "{replay}");
+    let last = server.api("sessions/long/messages?from=10000");
+    assert_eq!(last["messages"][0]["message"]["content"], "berth 10000");
 }
 
 #[test]
@@ -233,6 +373,10 @@ fn in6_answers_have_the_keys_that_are_described() {
     for (path, asked) in [
         ("/api/v1/sessions", "sessions".to_owned()),
         ("/api/v1/sessions/{id}", "sessions/quay".to_owned()),
+        ("/api/v1/sessions/{id}/replay", "sessions/quay/replay".to_owned()),
+        ("/api/v1/sessions/{id}/requests", "sessions/quay/requests".to_owned()),
+        ("/api/v1/sessions/{id}/branches", "sessions/quay/branches".to_owned()),
+        ("/api/v1/sessions/{id}/runs", "sessions/quay/runs".to_owned()),
         ("/api/v1/sessions/{id}/blocks", "sessions/quay/blocks".to_owned()),
         ("/api/v1/sessions/{id}/messages", "sessions/quay/messages".to_owned()),
         ("/api/v1/sessions/{id}/payloads", "sessions/quay/payloads".to_owned()),

@@ -1,0 +1,99 @@
+//! The requests of a session that passed through the gateway, from its ledger.
+
+use super::answer::{ApiError, Json, Named, noted, reading, session_id};
+use crate::server::Shared;
+use axum::extract::State;
+use foldback_gateway::{Bill, Entry};
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Requests in the order in which they were answered.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RequestList {
+    /// How many there are in all.
+    total: usize,
+    /// The last of them, at most 10,000.
+    requests: Vec<Request>,
+}
+
+/// A request, what it cost, and what it would have cost in full.
+#[derive(Serialize, ToSchema)]
+struct Request {
+    /// When it was made, in RFC 3339.
+    at: String,
+    model: String,
+    /// What it was for.
+    class: String,
+    sent: RequestBill,
+    /// What would have been sent in full.
+    whole: RequestBill,
+    /// The tokens of the answer.
+    output: u64,
+    /// The look-ups of the model within the turn: how many requests, and their cost.
+    recalls: u64,
+    recalls_cost: f64,
+    /// Whether its tokens are estimated.
+    is_estimate: bool,
+}
+
+/// Tokens and cost. Costs are in tokens at the plain price and cover the input.
+#[derive(Serialize, ToSchema)]
+struct RequestBill {
+    tokens: u64,
+    /// Those that were read from a cache.
+    read: u64,
+    /// Those that were written to a cache.
+    written: u64,
+    cost: f64,
+}
+
+/// How many requests are listed.
+const MOST: usize = 10_000;
+
+/// Lists what the gateway sent in a session.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/requests",
+    params(("id" = String, Path, description = "The session")),
+    responses((status = 200, body = RequestList), (status = "4XX", body = ApiError))
+)]
+pub(crate) async fn requests(
+    State(shared): State<Arc<Shared>>,
+    Named(id): Named<String>,
+) -> Result<Json<RequestList>, ApiError> {
+    let todo = session_id(&id)?;
+    let list = reading(shared, move |shared| {
+        shared.memory.len(&todo)?;
+        noted(shared, Some(&todo), "inspect", &[])?;
+        let entries = shared.sessions.ledgers.entries(todo.as_str());
+        let entries = entries.map_err(|error| ApiError::failed(format!("the ledger: {error}")))?;
+        let last = entries.len().saturating_sub(MOST);
+        let requests = entries.get(last..).unwrap_or_default().iter().map(Request::from).collect();
+        Ok(RequestList { total: entries.len(), requests })
+    });
+    Ok(Json(list.await?))
+}
+
+impl From<&Entry> for Request {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            at: entry.at.to_rfc3339(),
+            model: entry.model.clone(),
+            class: entry.class.clone(),
+            sent: (&entry.sent).into(),
+            whole: (&entry.whole).into(),
+            output: entry.output,
+            recalls: entry.recalls.requests,
+            recalls_cost: entry.recalls.cost,
+            is_estimate: entry.is_estimate,
+        }
+    }
+}
+
+impl From<&Bill> for RequestBill {
+    fn from(bill: &Bill) -> Self {
+        let tokens = &bill.tokens;
+        Self { tokens: tokens.total(), read: tokens.read, written: tokens.written, cost: bill.cost }
+    }
+}

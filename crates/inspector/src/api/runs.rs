@@ -1,0 +1,73 @@
+//! The runs of an agent in a session, and its todo list.
+
+use super::answer::{ApiError, Json, Named, noted, reading, session_id};
+use crate::runs::Run;
+use crate::server::Shared;
+use axum::extract::State;
+use foldback::core::TodoItem;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The runs of a session, and what its todo list is now.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RunList {
+    /// The runs, oldest first; each is a turn of the conversation.
+    runs: Vec<Run>,
+    /// The items of the todo list, in its order.
+    todo_list: Vec<Item>,
+}
+
+/// An item of a todo list.
+#[derive(Serialize, ToSchema)]
+struct Item {
+    /// Its id, which is also the session in which a sub-agent works on it.
+    id: String,
+    title: String,
+    /// `pending`, `in_progress`, `completed`, `failed` or `cancelled`.
+    state: &'static str,
+    /// The items that it waits for.
+    depends_on: Vec<String>,
+    /// The result; of a failed item, the reason.
+    result: Option<String>,
+    /// The blocks and payloads that it returned.
+    references: Vec<String>,
+    /// Whether it has a session of its own.
+    has_session: bool,
+}
+
+/// Lists the runs of an agent in a session, with the steps of each, and the session's todo list.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/runs",
+    params(("id" = String, Path, description = "The session")),
+    responses((status = 200, body = RunList), (status = "4XX", body = ApiError))
+)]
+pub(crate) async fn runs(
+    State(shared): State<Arc<Shared>>,
+    Named(id): Named<String>,
+) -> Result<Json<RunList>, ApiError> {
+    let todo = session_id(&id)?;
+    let list = reading(shared, move |shared| {
+        let session = shared.memory.session(&todo)?;
+        noted(shared, Some(&todo), "inspect", &[])?;
+        let runs = shared.runs.of(&todo).map_err(ApiError::failed)?;
+        let items = session.todo_list().items().iter().map(|item| Item::of(shared, item));
+        Ok(RunList { runs, todo_list: items.collect() })
+    });
+    Ok(Json(list.await?))
+}
+
+impl Item {
+    fn of(shared: &Shared, item: &TodoItem) -> Self {
+        Self {
+            id: item.id.to_string(),
+            title: item.title.clone(),
+            state: item.state.as_str(),
+            depends_on: item.depends_on.iter().map(ToString::to_string).collect(),
+            result: item.result.clone(),
+            references: item.references.iter().map(ToString::to_string).collect(),
+            has_session: shared.memory.len(&item.id).is_ok_and(|len| len > 0),
+        }
+    }
+}

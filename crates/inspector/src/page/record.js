@@ -1,0 +1,106 @@
+// The record of a session without its replay: its blocks and its messages, read as far as one scrolls.
+
+/** How many blocks and messages are read at once. */
+const BLOCKS_READ = 200;
+const MESSAGES_READ = 100;
+
+/** Shows a message in the record, once it is drawn. */
+let readMessage = null;
+
+async function drawRecord(id) {
+  for (const place of ["blocks", "record"]) document.getElementById(place).hidden = false;
+  drawBlockList(id);
+  const pane = element("div", { class: "reader", tabindex: 0, role: "region", "aria-label": "Messages" });
+  const earlier = element("button", { type: "button", class: "plain" }, "‹ Earlier messages");
+  const later = element("button", { type: "button", class: "plain" }, "Later messages ›");
+  const line = element("input", { type: "number", min: 0, value: 0, "aria-label": "Message" });
+  const told = element("span", { class: "small", role: "status" });
+  let from = 0;
+  const read = async (first, target) => {
+    let list;
+    try {
+      list = await ask(`${sessionPath(id)}/messages`, { from: Math.max(0, first), to: Math.max(0, first) + MESSAGES_READ });
+    } catch (error) {
+      pane.replaceChildren(problem(error));
+      return;
+    }
+    from = Math.max(0, first);
+    pane.replaceChildren(...list.messages.map((one) => recorded(one, one.seq === target)));
+    pane.scrollTop = 0;
+    const node = pane.querySelector(".target");
+    if (node) scrollPane(pane, node, 60);
+    told.textContent = `messages ${number(from)}–${number(from + list.messages.length - 1)} of ${number(list.total)}`;
+    line.max = list.total - 1;
+    earlier.disabled = from === 0;
+    later.disabled = from + MESSAGES_READ >= list.total;
+  };
+  earlier.addEventListener("click", () => read(from - MESSAGES_READ));
+  later.addEventListener("click", () => read(from + MESSAGES_READ));
+  readMessage = async (seq) => {
+    await read(seq - (seq % MESSAGES_READ), seq);
+    document.getElementById("record").scrollIntoView();
+  };
+  fill("record",
+    element("div", { class: "title" }, element("div", null,
+      element("h2", { id: "record-title" }, "Messages as they were recorded"))),
+    element("div", { class: "tools" }, told, earlier, later,
+      element("form", { onsubmit: (event) => { event.preventDefault(); readMessage(Number(line.value)); } },
+        line, element("button", { type: "submit", class: "plain" }, "Go to message"))),
+    pane);
+  await read(0);
+}
+
+/** A recorded message as a row. */
+function recorded({ seq, message }, isTarget) {
+  const content = message.content;
+  const text = typeof content === "string" ? content
+    : (content ?? []).map((part) => part.text ?? `[a part of the kind ${part.type}]`).join("\n");
+  const calls = (message.tool_calls ?? []).map((call) => element("div", { class: "call", dir: "auto" },
+    element("b", null, call.function?.name ?? call.type), " ", call.function?.arguments ?? ""));
+  return element("article", { class: `said${isTarget ? " target" : ""}` },
+    element("p", { class: "who" }, element("span", null, `#${seq}`), element("b", null, message.role), message.name ? element("span", { dir: "auto" }, message.name) : null),
+    text ? opened(element("div", { class: message.role === "tool" ? "text machine" : "text", dir: "auto" }), text, PEEK) : null, calls);
+}
+
+/** The list of blocks, which grows as its end comes near. */
+async function drawBlockList(id) {
+  const list = element("ol", { class: "blocks long", tabindex: 0, "aria-label": "Blocks in order of time" });
+  const end = element("li", { class: "end", "aria-hidden": "true" });
+  let after = 0;
+  let reading = false;
+  const more = async () => {
+    if (reading || after == null) return;
+    reading = true;
+    try {
+      const page = await ask(`${sessionPath(id)}/blocks`, { after, limit: BLOCKS_READ });
+      end.before(...page.blocks.map(blockRow));
+      after = page.next;
+      if (after == null) end.remove();
+    } catch (error) {
+      end.replaceWith(element("li", null, problem(error)));
+      after = null;
+    }
+    reading = false;
+  };
+  list.append(end);
+  fill("blocks",
+    element("div", { class: "title" }, element("div", null,
+      element("h2", { id: "blocks-title" }, "Blocks"),
+      element("p", { class: "note" }, "Each closed part of the conversation, and why it closed."))),
+    list);
+  new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { root: list, rootMargin: "1200px" }).observe(end);
+  await more();
+}
+
+function blockRow(block) {
+  return element("li", { class: "block" },
+    element("header", null,
+      element("button", { type: "button", class: "link", onclick: () => readMessage(block.first_seq), title: block.block_id }, `b_${String(block.n).padStart(3, "0")}`),
+      element("span", null, block.first_seq === block.last_seq ? `message ${block.first_seq}` : `messages ${block.first_seq}–${block.last_seq}`),
+      element("span", null, block.block_type.replace("_", " "))),
+    element("p", { class: "about", dir: "auto" }, block.core_semantic),
+    element("p", { class: "why" }, element("b", null, REASONS[block.close_reason] ?? block.close_reason), "."),
+    block.keywords.length
+      ? element("ul", { class: "words", "aria-label": "Keywords" }, block.keywords.slice(0, 8).map((word) => element("li", { dir: "auto" }, word)))
+      : null);
+}

@@ -1,0 +1,144 @@
+// The runs of an agent: the plan of each turn as a graph and as steps, its sub-agents, and the todo list.
+
+const STEP_STATES = { done: "done", failed: "failed", skipped: "not run", open: "no result" };
+const ITEM_MARKS = { pending: "☐", in_progress: "▶", completed: "☑", failed: "✗", cancelled: "–" };
+
+/** The measures of a graph, in points. */
+const GRAPH = { width: 168, height: 34, right: 44, below: 12 };
+
+/** Longer graphs are scrolled, and past this they are left out: the steps say the same. */
+const GRAPH_STEPS = 200;
+
+async function drawRuns(id) {
+  let list;
+  try {
+    list = await ask(`${sessionPath(id)}/runs`);
+  } catch (error) {
+    fill("runs", problem(error));
+    document.getElementById("runs").hidden = false;
+    return;
+  }
+  if (list.runs.length === 0 && list.todo_list.length === 0) return;
+  document.getElementById("runs").hidden = false;
+  const last = list.runs.length - 1;
+  fill("runs",
+    element("div", { class: "title" }, element("div", null,
+      element("h2", { id: "runs-title" }, list.runs.length ? count(list.runs.length, "run") + " of the agent" : "Todo list"),
+      list.runs.length
+        ? element("p", { class: "note" }, "What was planned and run. A step opens to its arguments and its result; a sub-agent's conversation is a session of its own.")
+        : null)),
+    todoList(list.todo_list),
+    list.runs.map((run, at) => oneRun(run, at === last)));
+}
+
+function todoList(items) {
+  if (items.length === 0) return null;
+  const name = (item) => (item.has_session ? element("a", { href: sessionLink(item.id), dir: "auto" }, item.title) : element("span", { dir: "auto" }, item.title));
+  return element("div", { class: "items" },
+    element("h3", null, "Todo list"),
+    element("ul", null, items.map((item) => element("li", { class: item.state },
+      element("span", { class: "mark", "aria-hidden": "true" }, ITEM_MARKS[item.state] ?? "?"), " ", name(item),
+      element("small", null, ` ${item.state.replace("_", " ")}`, item.depends_on.length ? `, after ${item.depends_on.join(", ")}` : ""),
+      item.result ? element("p", { class: "small", dir: "auto" }, item.result) : null))));
+}
+
+function oneRun(run, isOpen) {
+  const spent = run.spent;
+  const facts = [
+    run.state, run.strategy, run.context, run.model,
+    count(spent.calls, "model call"), `${short(spent.input_tokens)} tokens in, ${short(spent.output_tokens)} out`,
+    spent.cost == null ? null : `cost ${spent.cost.toFixed(4)}`,
+    run.total_us == null ? null : duration(run.total_us), when(run.began),
+  ].filter(Boolean);
+  return element("details", { class: "run", open: isOpen },
+    element("summary", null, element("b", { class: "mono" }, run.id), " ", element("span", { dir: "auto" }, peek(run.task, 160)),
+      element("p", { class: "small" }, facts.flatMap((fact, at) => (at ? [" · ", fact] : [fact])))),
+    run.task.length > 160 ? element("p", { class: "whole", dir: "auto" }, run.task) : null,
+    run.chosen ? element("p", { class: "note", dir: "auto" }, `Began with ${run.chosen.strategy}: ${run.chosen.because}.`) : null,
+    run.degraded ? element("p", { class: "note", dir: "auto" }, `Continued step by step: ${run.degraded}`) : null,
+    run.unrecorded ? element("p", { class: "note" }, `No steps: ${run.unrecorded}.`) : null,
+    run.turns.map(oneTurn),
+    run.why ? element("p", { class: "problem", dir: "auto" }, run.why) : null,
+    run.answer ? element("div", { class: "outcome" }, element("h4", null, "The answer"), element("p", { class: "whole", dir: "auto" }, run.answer)) : null);
+}
+
+function oneTurn(turn) {
+  const graph = turn.steps.length > 1 && turn.steps.length <= GRAPH_STEPS ? graphOf(turn) : null;
+  return element("section", { class: "turn", "aria-label": `Turn ${turn.turn + 1}` },
+    element("p", { class: "part" }, element("b", null, `Turn ${turn.turn + 1}`), element("span", null, `${turn.purposes.join(", ")} · ${count(turn.steps.length, "step")}`)),
+    turn.findings.map((finding) => element("p", { class: "note", dir: "auto" }, `Refused: ${finding}`)),
+    graph ? element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `The plan of turn ${turn.turn + 1} as a graph` }, graph) : null,
+    element("ol", { class: "steps" }, turn.steps.map(oneStep)));
+}
+
+function oneStep(step) {
+  const took = step.start_us == null ? null : duration(step.end_us - step.start_us);
+  const facts = [STEP_STATES[step.state], step.after.length ? `after ${step.after.join(", ")}` : null, took].filter(Boolean);
+  return element("li", { class: step.state },
+    element("details", null,
+      element("summary", null, element("b", null, `${step.step}. ${step.tool ?? "new plan"}`), " ",
+        element("span", { dir: "auto" }, peek(plainArguments(step), 90)), element("small", null, ` ${facts.join(" · ")}`)),
+      element("pre", { tabindex: 0, dir: "auto" }, step.arguments),
+      step.result == null ? null : element("pre", { tabindex: 0, dir: "auto", class: step.state === "failed" ? "error" : null }, step.result)),
+    step.sub_agents.map((agent) => element("div", { class: "agent" },
+      element("p", null, "↘ sub-agent ", agent.session ? element("a", { class: "mono", href: sessionLink(agent.session) }, agent.session) : "without a session of its own",
+        element("small", null, ` ${agent.ended} · ${count(agent.model_calls, "model call")} · ${count(agent.tool_calls, "tool call")}`)),
+      element("p", { class: "small", dir: "auto" }, peek(agent.task, 240)),
+      agent.answer ? element("p", { class: "small", dir: "auto" }, `↖ ${peek(agent.answer, 400)}`) : null)));
+}
+
+/** The short values of a call's arguments. */
+function plainArguments(step) {
+  try {
+    const values = Object.values(JSON.parse(step.arguments));
+    return values.map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(" ");
+  } catch {
+    return step.arguments;
+  }
+}
+
+function peek(text, most) {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > most ? `${line.slice(0, cutAt(line, most)).trimEnd()} …` : line;
+}
+
+function duration(us) {
+  if (us < 1e3) return `${us} µs`;
+  if (us < 1e6) return `${(us / 1e3).toFixed(us < 1e4 ? 1 : 0)} ms`;
+  return us < 1e8 ? `${(us / 1e6).toFixed(1)} s` : `${Math.round(us / 6e7)} min`;
+}
+
+/** The steps of a turn as a graph: each stands one column behind the last step that it waits for. */
+function graphOf(turn) {
+  const column = new Map();
+  const known = new Set(turn.steps.map((step) => step.step));
+  for (const step of turn.steps) {
+    const before = step.after.filter((id) => known.has(id) && column.has(id)).map((id) => column.get(id));
+    column.set(step.step, before.length ? Math.max(...before) + 1 : 0);
+  }
+  const filled = [];
+  const place = new Map();
+  for (const step of turn.steps) {
+    const at = column.get(step.step);
+    filled[at] = (filled[at] ?? 0) + 1;
+    place.set(step.step, { x: 2 + at * (GRAPH.width + GRAPH.right), y: 2 + (filled[at] - 1) * (GRAPH.height + GRAPH.below) });
+  }
+  const width = 4 + filled.length * GRAPH.width + (filled.length - 1) * GRAPH.right;
+  const height = 4 + Math.max(...filled) * (GRAPH.height + GRAPH.below) - GRAPH.below;
+  const edges = turn.steps.flatMap((step) => step.after.filter((id) => place.has(id)).map((id) => {
+    const from = place.get(id);
+    const to = place.get(step.step);
+    const [x, y, x2, y2] = [from.x + GRAPH.width, from.y + GRAPH.height / 2, to.x, to.y + GRAPH.height / 2];
+    const half = Math.max((x2 - x) / 2, 12);
+    return shape("path", { class: "edge", d: `M${x} ${y}C${x + half} ${y} ${x2 - half} ${y2} ${x2} ${y2}` });
+  }));
+  const boxes = turn.steps.map((step) => {
+    const { x, y } = place.get(step.step);
+    return shape("g", { class: `box ${step.state}` },
+      shape("rect", { x, y, width: GRAPH.width, height: GRAPH.height, rx: 7 }),
+      shape("text", { x: x + 10, y: y + 21 }, `${step.step}  ${peek(step.tool ?? "new plan", 17)}`),
+      shape("title", null, `${step.step}. ${step.tool ?? "new plan"}: ${STEP_STATES[step.state]}`));
+  });
+  const label = turn.steps.map((step) => `step ${step.step} ${step.tool ?? "new plan"}, ${STEP_STATES[step.state]}${step.after.length ? `, after ${step.after.join(" and ")}` : ""}`).join("; ");
+  return shape("svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label }, edges, boxes);
+}
