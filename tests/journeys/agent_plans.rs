@@ -197,6 +197,9 @@ async fn op14_op19_an_open_task_is_done_step_by_step() {
     let listed = requests[2].messages.iter().any(|message| message.text().contains("笔记.txt"));
     assert!(listed, "the model sees what it listed");
     let kept = desk.kept();
-    assert!(kept.iter().any(|message| message.text().contains("不知道有哪些文件. Plans are over")));
+    assert!(
+        kept.iter()
+            .any(|message| message.text().contains("不知道有哪些文件. There are no more plans"))
+    );
     assert_eq!(kept.last().unwrap().text(), "3.5 m at noon.");
 }

@@ -142,7 +142,7 @@ fn bs7_a_damaged_payload_leaves_its_block_to_be_found_by_its_own_words() {
     let found = search(&memory, "t", "nightly quokka");
     assert!(found.contains(question), "{found}");
     let found = search(&memory, "t", "E_LEASE_4417");
-    assert!(found.contains("no block fits"), "{found}");
+    assert!(found.contains("no block matches"), "{found}");
 }
 
 /// A file that is read again and again is found once, by the block that read it last.

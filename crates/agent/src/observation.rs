@@ -129,7 +129,7 @@ pub(crate) const BLOCK_BESIDE_CALLS: &str = "[Your last message had tool calls a
      was not: write it again in a message of its own, if it is still needed.]";
 
 /// Replaces an empty result: chat APIs accept no empty message.
-pub(crate) const NOTHING: &str = "(done; the tool answered nothing)";
+pub(crate) const NOTHING: &str = "(done; the tool returned nothing)";
 
 /// Said of an answer without text and without calls.
 pub(crate) const EMPTY_ANSWER: &str =
@@ -145,7 +145,7 @@ pub(crate) const CALL_REQUIRED: &str =
 
 /// Said of a call that the model may not make.
 pub(crate) const NOT_ALLOWED: &str =
-    "this tool may not be called now; answer in words, or call one that you may call.";
+    "this tool may not be called now; answer in words, or call one that is allowed.";
 
 /// Said when the same text and calls are repeated again and again.
 pub(crate) const STUCK: &str = "[You repeat yourself: you have said and called exactly this before, more than once, without \

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 const DESCRIPTION: &str = "Look at what you know before you go on: is it enough for the request, what is missing, and what would \
-     you do to find it? Changes nothing. Use it where the next step is not plain.";
+     you do to find it? Changes nothing. Use it where the next step is not clear.";
 
 const PARAMETERS: &str = r#"{
     "type": "object",
@@ -14,11 +14,11 @@ const PARAMETERS: &str = r#"{
     "additionalProperties": false,
     "properties": {
         "is_sufficient": {"type": "boolean", "description": "Whether what is known answers the request."},
-        "knowledge_gap": {"type": "string", "description": "What is missing, or not certain."},
+        "knowledge_gap": {"type": "string", "description": "What is missing or uncertain."},
         "follow_up": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "What to do or to ask to find it, one thing each."
+            "description": "What to do or ask to find it, one thing each."
         }
     }
 }"#;

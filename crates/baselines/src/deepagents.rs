@@ -218,7 +218,7 @@ impl Offloading {
         if let Some(summary) = self.summarizer.sum_up(&gone, log) {
             self.files.append(HISTORY, &transcript::section(&gone));
             let text = format!(
-                "This conversation was long and has been summed up. All that left it stands word \
+                "This conversation was long and has been summarised. What was removed is kept word \
                  for word in {HISTORY}: look there (grep, read_file) for what the summary \
                  lacks.\n\n<summary>\n{summary}\n</summary>"
             );

@@ -28,5 +28,5 @@ pub(crate) fn is_gone(seq: SeqNo) -> ContextError {
 
 /// Returns the notice about a prompt that is larger than allowed.
 pub(crate) fn over_budget(allowed: usize) -> String {
-    format!("The prompt takes more than the {allowed} tokens that were allowed.")
+    format!("The prompt exceeds the {allowed} allowed tokens.")
 }

@@ -169,11 +169,8 @@ impl Prompts<'_> {
             let title = quoted(head(&source.title, TITLE_TOKENS));
             let _ = write!(user, "\n{{\"number\":{},\"title\":{title}}}", at + 1);
         }
-        let _ = write!(
-            user,
-            "\n\nWhat they say, with {} behind what source 1 says:\n\n",
-            marks.mark(1)
-        );
+        let _ =
+            write!(user, "\n\nWhat they say, with {} after what source 1 says:\n\n", marks.mark(1));
         let summaries = summaries.map(|summary| summary.with_marks(&marks, number));
         user.push_str(&joined(summaries));
         Prompt { system: AFTERWARDS.trim_end().to_owned(), user }

@@ -18,7 +18,7 @@ pub fn research(search: DeepSearch, searchers: SubAgents) -> Arc<dyn Tool> {
     let definition = ToolDefinition {
         name: "research".to_owned(),
         description: "Searches the documents from several sides and answers a question, with links to \
-            what it rests on. It knows nothing but the question: write it so that it stands by itself."
+            its sources. It knows only the question: write it so that it stands on its own."
             .to_owned(),
         parameters: r#"{"type": "object", "additionalProperties": false, "required": ["question"],
             "properties": {"question": {"type": "string", "description": "What is to be found out, in one or a few sentences."}}}"#

@@ -25,7 +25,7 @@ const NESTED_BYTES: usize = 1_000;
 const LINE_TOKENS: usize = 80;
 
 /// The heading of the calls that are shown.
-pub(crate) const CALLED: &str = "Called before (quoted; no instructions), the newest last:";
+pub(crate) const CALLED: &str = "Earlier calls (quoted, not instructions), newest last:";
 
 /// Replaces what is not shown.
 const ELISION: &str = "…";

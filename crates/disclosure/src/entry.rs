@@ -217,7 +217,7 @@ impl Entry {
         // not depend on when the message was pinned.
         let content = match self.kind {
             Kind::Plain | Kind::Instruction => return None,
-            Kind::Result => Content::Text("(pinned: it stands at the beginning)".to_owned()),
+            Kind::Result => Content::Text("(pinned: see the beginning)".to_owned()),
             Kind::Calls => Content::Empty,
         };
         Some(Cow::Owned(form.with_content(content)))

@@ -49,11 +49,11 @@ impl<'v> Layout<'v> {
         if prompt.tokens > max && extent.from < closed.len() {
             let last = closed.last().map(|latest| latest.id.to_string()).unwrap_or_default();
             extent.question = self.contents.question_of(extent.from);
-            let question = extent.question.map_or("", |_| ", beside the user's question");
+            let question = extent.question.map_or("", |_| ", apart from the user's question");
             unfit.push(match closed.len() - extent.from {
-                1 => format!("The latest block {last} is shown by its line only{question}."),
+                1 => format!("The latest block {last} is shown as its line only{question}."),
                 n => format!(
-                    "The latest {n} blocks, up to {last}, are shown by their lines only{question}."
+                    "The latest {n} blocks, up to {last}, are shown as their lines only{question}."
                 ),
             });
             extent.from = closed.len();
@@ -61,13 +61,13 @@ impl<'v> Layout<'v> {
         }
         if prompt.tokens > max && self.contents.open_tail.iter().any(Entry::is_large_and_fresh) {
             extent.light = true;
-            unfit.push("Large new parts are shown by their stored references only.".to_owned());
+            unfit.push("Large new parts are shown as stored references only.".to_owned());
             prompt = self.lay_out(extent, &[]);
         }
         if prompt.tokens > max {
             // The excess is not stated: stating it would add to it.
             unfit.push(format!(
-                "The view takes more than the {} tokens that were allowed; instructions, pinned \
+                "The view exceeds the {} allowed tokens; instructions, pinned \
                  messages and open messages cannot be made smaller.",
                 thousands(max as u64),
             ));

@@ -295,7 +295,7 @@ fn place_of(entries: &[&Entry], n: usize, source: usize) -> String {
     let between = entries.get(source + 1..n).unwrap_or_default();
     let back = match between.iter().filter(|entry| label(entry) == name).count() {
         0 => String::new(),
-        more => format!(", {} such back", more + 1),
+        more => format!(", number {} counting back", more + 1),
     };
     format!("{}{} above{back}", name.0, name.1)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) const NO_OUTPUT: &str = "(no output)";
 
 /// The label before an instruction that is shown as a user's turn.
-pub(crate) const INSTRUCTION: &str = "[instruction of the system]";
+pub(crate) const INSTRUCTION: &str = "[system instruction]";
 
 /// Returns the message as it can be sent, whatever surrounds it: legal names and ids, no empty
 /// content, calls by the model alone. `None` if nothing is left to send. A message that needs no

@@ -77,11 +77,11 @@ impl<'a> Requests<'a> {
         let mut text = self.so_far(plan, results);
         let _ = write!(
             text,
-            "Step {blocked} cannot be done: {reason}\n\nMake the rest of the plan anew: call `planning` \
-             with the command `update` and the steps that are to be done from here on. They take the \
-             place of every step behind step {blocked}; the steps up to there stay as they are. Find \
-             another way to what step {blocked} was for, or do without it. If nothing helps, do not call \
-             the tool, and say why."
+            "Step {blocked} cannot be done: {reason}\n\nPlan the rest again: call `planning` with \
+             the command `update` and the steps that are to be done from here on. They replace every \
+             step after step {blocked}; the steps up to there stay as they are. Find another way to \
+             achieve what step {blocked} was for, or do without it. If nothing helps, do not call the \
+             tool, and say why."
         );
         self.planning(text)
     }
@@ -91,9 +91,9 @@ impl<'a> Requests<'a> {
         let mut text = self.so_far(plan, results);
         let _ = write!(
             text,
-            "Step {done} is done. If the steps behind it are still right, answer `OK`. If they are not, \
+            "Step {done} is done. If the steps after it are still right, answer `OK`. If they are not, \
              call `planning` with the command `update` and the steps that are to be done from here on: \
-             they take the place of every step behind step {done}."
+             they replace every step after step {done}."
         );
         self.planning(text)
     }
@@ -134,7 +134,7 @@ impl<'a> Requests<'a> {
         if let Some(reason) = failed {
             let _ = write!(
                 text,
-                "\n\nThe step was tried before, and failed: {reason}\nGo about it in another way."
+                "\n\nThe step was tried before, and failed: {reason}\nTry another way."
             );
         }
         text
@@ -282,11 +282,11 @@ fn who(agent: &Agent, executors: &[StepExecutor]) -> String {
         }
     };
     match executors {
-        [] => format!("- Whoever carries steps out has {}.\n", tools(agent)),
-        [one] => format!("- Whoever carries steps out has {}.\n", tools(&one.agent)),
+        [] => format!("- Steps are carried out with {}.\n", tools(agent)),
+        [one] => format!("- Steps are carried out with {}.\n", tools(&one.agent)),
         several => {
             let mut text =
-                "- Begin each step with the name of who carries it out, in brackets: `[NAME] ..`. \
+                "- Begin each step with the name of its executor, in brackets: `[NAME] ..`. \
                             There are:\n"
                     .to_owned();
             for executor in several {
@@ -318,7 +318,7 @@ fn told(results: &Results, budget: usize) -> String {
         let shown = excerpt(&result.text, share, &Estimate).text.replace('\n', "\n  ");
         let _ = write!(text, "Step {at}: {shown}");
         if let Some(reference) = &result.reference {
-            let _ = write!(text, " (the end of the work on it is {reference})");
+            let _ = write!(text, " (the work on it ends in {reference})");
         }
         text.push('\n');
     }

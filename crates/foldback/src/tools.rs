@@ -92,7 +92,7 @@ impl Memory {
             _ => {
                 let how = "Call record with {\"text\": \"We chose port 8443 for staging.\"}.";
                 let what =
-                    "\"text\" has to be a text that says something, and nothing else is taken.";
+                    "\"text\" has to be a text that is not blank, and nothing else is accepted.";
                 return Ok(Answer::error(RECORD, &format!("{what} {how}")));
             }
         };

@@ -26,7 +26,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let part = ResourceTemplate::new(uri::PAYLOAD, "stored part")
         .with_title("A large input or output of a tool")
         .with_description(
-            "What stands in a conversation as store://<part>, between marks; a long one comes in pages of \
+            "What a conversation names as store://<part>, between marks; a long one comes in pages of \
              lines, as 81-160.",
         )
         .with_mime_type("text/plain");

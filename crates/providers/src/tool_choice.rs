@@ -102,7 +102,7 @@ pub(crate) fn in_words(request: &ChatRequest) -> Option<String> {
             let mut words = match (allowed.names.is_empty(), allowed.required) {
                 (true, _) => "Call no tool in this answer.".to_owned(),
                 (_, true) => format!("In this answer, call one of these tools: {names}."),
-                (_, false) => format!("In this answer, call no other tools than these: {names}."),
+                (_, false) => format!("In this answer, call only these tools: {names}."),
             };
             if let Some(preference) = preference(request) {
                 words.push(' ');
@@ -125,7 +125,7 @@ pub(crate) fn preference(request: &ChatRequest) -> Option<String> {
     Some(match others.as_slice() {
         [] => format!("Use `{preferred}`."),
         others => format!(
-            "Prefer `{preferred}` where it serves; these may be called as well: {}.",
+            "Prefer `{preferred}` where it fits; these may be called as well: {}.",
             others.join(", ")
         ),
     })

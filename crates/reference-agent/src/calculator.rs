@@ -74,7 +74,7 @@ impl Calculator {
         let usual = || {
             format!(
                 "Call the tool `{name}` with these arguments, and again where that helps:\n\
-                 {{arguments}}\n\nThen answer in a few sentences: what came of it, and nothing of the way there."
+                 {{arguments}}\n\nThen answer in a few sentences: the result, and nothing about the way there."
             )
         };
         let task = self.task.clone().unwrap_or_else(usual);

@@ -91,9 +91,9 @@ fn spec(permissions: &Permissions) -> ToolSpec {
     ToolSpec::new(ToolDefinition {
         name: "shell_run".to_owned(),
         description: format!(
-            "Runs a command with `sh -c` in the workspace and answers what it wrote, errors among \
-             the rest, and its exit code. Nothing outlives the command. Of a long output the \
-             beginning and the end are kept.{network}"
+            "Runs a command with `sh -c` in the workspace and returns its output, errors included, \
+             and its exit code. Nothing outlives the command. Of a long output, the beginning and \
+             the end are kept.{network}"
         ),
         parameters: json!({
             "type": "object",
@@ -105,7 +105,7 @@ fn spec(permissions: &Permissions) -> ToolSpec {
                     "maximum": shell.time_s,
                     "description": "How long it may take, in seconds."
                 },
-                "cwd": {"type": "string", "description": "The folder to run it in, instead."},
+                "cwd": {"type": "string", "description": "The folder to run it in instead."},
                 "files": {
                     "type": "array",
                     "items": {"type": "string"},

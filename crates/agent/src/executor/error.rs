@@ -16,9 +16,7 @@ pub enum RunError {
     #[error(transparent)]
     Limit(#[from] LimitError),
     /// Too many runs are nested.
-    #[error(
-        "this run would stand inside {depth} others; at most {limit} runs may stand inside each other"
-    )]
+    #[error("this run would be nested in {depth} others; at most {limit} runs may be nested")]
     Depth {
         /// The number of runs around it.
         depth: u32,

@@ -28,7 +28,7 @@ pub(super) fn handover(
         DegradeReason::InvalidPlan => sentence(reason(degraded).to_owned()),
         _ => sentence(why(degraded)),
     };
-    let mut text = format!("[{why} Plans are over; from here the work goes on step by step.]\n");
+    let mut text = format!("[{why} There are no more plans; from here, work step by step.]\n");
     let open = decisions(undecided, rounds, outcome);
     if !open.is_empty() {
         let open = excerpt(&open, DECISIONS_TOKENS, &Estimate).text;
@@ -36,14 +36,14 @@ pub(super) fn handover(
     }
     for (which, steps, advice) in [
         ("Failed", ended(outcome, |kind| !not_run(kind) && kind != FailureKind::Denied), ""),
-        ("Refused", ended(outcome, |kind| kind == FailureKind::Denied), "; do not go round it"),
+        ("Refused", ended(outcome, |kind| kind == FailureKind::Denied), "; do not work around it"),
         ("Not run", ended(outcome, not_run), ""),
     ] {
         if !steps.is_empty() {
             let _ = writeln!(text, "{which}: {}{advice}.", names(&steps));
         }
     }
-    text.push_str("Call what you need now, look at what it brings, and answer when you are done.");
+    text.push_str("Call what you need now, look at the results, and answer when you are done.");
     text
 }
 

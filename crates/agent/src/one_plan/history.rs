@@ -79,7 +79,7 @@ fn told(
     let told = CallTold::of_result(result, catalog.get(&call.name));
     let told = match result {
         StepResult::Skipped { because } if is_anchor(*because, rounds) => told.in_words(format!(
-            "Not run: it waited for {because}, and what followed was planned anew."
+            "Not run: it waited for {because}, and what followed was replanned."
         )),
         _ => told,
     };

@@ -17,8 +17,8 @@ const PLANNER: &str = include_str!("../prompts/planner.md");
 const ANSWER: &str = include_str!("../prompts/answer.md");
 
 /// The note on a conversation that the planner does not see.
-const UNSEEN: &str = "[A conversation stands before this request, and you do not see it. If the request \
-     cannot be understood without it, answer {\"mode\": \"react\", \"reason\": \"...\"}.]";
+const UNSEEN: &str = "[This request follows a conversation that you do not see. If it cannot be understood \
+     without that, answer {\"mode\": \"react\", \"reason\": \"...\"}.]";
 
 /// The largest plan, in bytes, that is shown whole for a repair.
 const WHOLE_BYTES: usize = 1 << 16;
@@ -124,7 +124,7 @@ impl<'a> Requests<'a> {
         if !reason.refused.is_empty() {
             let were = if reason.refused.len() > 1 { "were" } else { "was" };
             let steps = names(&reason.refused);
-            let _ = writeln!(text, "{steps} {were} refused; do not go round it.");
+            let _ = writeln!(text, "{steps} {were} refused; do not work around it.");
         }
         if reason.broken_off {
             text.push_str("Your plan broke off before its end. Plan what is still to do.\n");
@@ -139,8 +139,8 @@ impl<'a> Requests<'a> {
         let _ = writeln!(text, "Number new steps from {}.", state.next.0);
         if is_last {
             text.push_str(
-                "You are asked for the last time: plan no anchor. The answer is written from what \
-                 there is after these steps.\n",
+                "This is the last time you are asked: plan no anchor. The answer is written from the \
+                 results after these steps.\n",
             );
         }
         self.of(vec![Arc::clone(&self.planner), Arc::new(Message::user(text.trim_end()))])
@@ -166,7 +166,7 @@ impl<'a> Requests<'a> {
         }
         let mut text = unsound(findings);
         if !is_whole && !faulty.is_empty() {
-            text.push_str("\nThe steps that are to blame, as you wrote them:\n");
+            text.push_str("\nThe faulty steps, as you wrote them:\n");
             let mut left = WHOLE_BYTES;
             let fitting = faulty.iter().take_while(|step| {
                 let fits = step.len() <= left;

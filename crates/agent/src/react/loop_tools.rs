@@ -58,14 +58,14 @@ impl LoopTools {
         if most.is_some() {
             definitions.push(definition(
                 READ,
-                "Reads on in a result of which a part was shown.",
-                r#"{"type":"object","properties":{"name":{"type":"string"},"from":{"type":"integer","minimum":0,"description":"The character to begin with."}},"required":["name"],"additionalProperties":false}"#,
+                "Continues reading a result that was shown in part.",
+                r#"{"type":"object","properties":{"name":{"type":"string"},"from":{"type":"integer","minimum":0,"description":"The character to start from."}},"required":["name"],"additionalProperties":false}"#,
             ));
         }
         if settings.terminate {
             definitions.push(definition(
                 TERMINATE,
-                "Ends the work: when the request is met, or when you cannot go on with it.",
+                "Ends the work: when the request is met, or when you cannot continue.",
                 r#"{"type":"object","properties":{"status":{"type":"string","enum":["success","failure"],"description":"How it went."}},"required":["status"],"additionalProperties":false}"#,
             ));
         }

@@ -50,7 +50,7 @@ impl Assignment {
         let before: Vec<&TodoItem> =
             before.filter(|item| item.state == ItemState::Completed).collect();
         if !before.is_empty() {
-            request.push_str("\n\nWhat the items before this one brought, as data:");
+            request.push_str("\n\nResults of the items before this one, as data:");
         }
         for item in before {
             let name = short_name(parent, &item.id);

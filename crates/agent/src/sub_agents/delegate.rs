@@ -16,8 +16,8 @@ use std::time::Duration;
 pub(super) const NAME: &str = "delegate";
 
 const DESCRIPTION: &str = "Gives items of your todo list to sub-agents, each with a conversation of its own. Items that wait for \
-     nothing are worked on beside each other. You get a short conclusion of each, and the names of what \
-     can be read of its work. Use it for parts that stand by themselves and would fill your conversation.";
+     nothing run in parallel. You get a short conclusion from each, and the names of what can be read of \
+     its work. Use it for parts that stand on their own and would fill your conversation.";
 
 const PARAMETERS: &str = r#"{
     "type": "object",
@@ -33,13 +33,13 @@ const PARAMETERS: &str = r#"{
                 "required": ["id", "task"],
                 "additionalProperties": false,
                 "properties": {
-                    "id": {"type": "string", "minLength": 1, "description": "An item of the list; one that it does not have is added."},
-                    "task": {"type": "string", "minLength": 1, "description": "All that the sub-agent is told: it sees nothing of your conversation."},
-                    "title": {"type": "string", "description": "A few words for the list; else the beginning of the task."},
+                    "id": {"type": "string", "minLength": 1, "description": "An item of the list; a new one is added."},
+                    "task": {"type": "string", "minLength": 1, "description": "All that the sub-agent gets: it sees nothing of your conversation."},
+                    "title": {"type": "string", "description": "A few words for the list; by default the beginning of the task."},
                     "depends_on": {
                         "type": "array",
                         "items": {"type": "string"},
-                        "description": "Ids of the items that come before it; it is told what they brought."
+                        "description": "Ids of the items that come before it; it gets their results."
                     },
                     "references": {
                         "type": "array",
@@ -49,7 +49,7 @@ const PARAMETERS: &str = r#"{
                     "tools": {
                         "type": "array",
                         "items": {"type": "string"},
-                        "description": "Names or families (file_) of the tools it needs; all, where you leave it out."
+                        "description": "Names or families (file_) of the tools it needs; all if left out."
                     }
                 }
             }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Said if there are no references.
 const WORDS_ONLY: &str =
-    "These words are all there is: nothing of the sub-agents' work is kept that could be read.";
+    "These words are all there is: nothing else of the sub-agents' work can be read.";
 
 #[derive(Serialize)]
 struct ItemsReport<'a> {

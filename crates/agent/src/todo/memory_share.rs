@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 const DESCRIPTION: &str = "Lets an item of your todo list read blocks and stored parts of your own conversation, by their names. \
-     What you delegate takes references by itself; use this for an item that needs more later.";
+     Delegation passes references by itself; use this for an item that needs more later.";
 
 const PARAMETERS: &str = r#"{
     "type": "object",
@@ -22,7 +22,7 @@ const PARAMETERS: &str = r#"{
             "type": "array",
             "minItems": 1,
             "items": {"type": "string"},
-            "description": "Names as you were shown them: b_003, store://2-k4qd"
+            "description": "Names as shown to you: b_003, store://2-k4qd"
         }
     }
 }"#;

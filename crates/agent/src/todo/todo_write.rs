@@ -8,9 +8,9 @@ use foldback_tool::{CallContext, Concurrency, Effect, FunctionTool, Tool, ToolEr
 use serde::Deserialize;
 use std::sync::Arc;
 
-const DESCRIPTION: &str = "Writes your todo list: the whole list, which takes the place of the one before. Use it for work \
-     of several steps, and keep it true: one item in_progress before you begin it, completed once it is \
-     done, failed with what went wrong. The list is shown to you as it stands.";
+const DESCRIPTION: &str = "Writes your todo list: the whole list, which replaces the one before. Use it for work of several \
+     steps, and keep it accurate: one item in_progress before you begin it, completed once it is done, \
+     failed with what went wrong. You always see the current list.";
 
 const PARAMETERS: &str = r#"{
     "type": "object",
@@ -30,14 +30,14 @@ const PARAMETERS: &str = r#"{
                     "state": {
                         "type": "string",
                         "enum": ["pending", "in_progress", "completed", "failed", "cancelled"],
-                        "description": "As it was, where you leave it out; of a new item pending."
+                        "description": "Unchanged if left out; pending for a new item."
                     },
                     "depends_on": {
                         "type": "array",
                         "items": {"type": "string"},
-                        "description": "Ids of the items that come before it. As they were, where you leave it out."
+                        "description": "Ids of the items that come before it. Unchanged if left out."
                     },
-                    "result": {"type": "string", "description": "What came out, in a few words."}
+                    "result": {"type": "string", "description": "The outcome, in a few words."}
                 }
             }
         }

@@ -74,7 +74,7 @@ async fn op18_a_request_that_points_back_is_not_planned() {
     assert_eq!(planned.trajectory.strategy.chosen, OnePlan::NAME);
     assert!(chosen[0].1.contains("without the conversation"), "{chosen:?}");
     let told = asked(&model.requests()[0]);
-    assert!(told.starts_with(alone) && told.contains("you do not see it"), "{told}");
+    assert!(told.starts_with(alone) && told.contains("that you do not see"), "{told}");
     assert!(!told.contains('晴'), "nothing of the conversation is shown: {told}");
 
     let declined = r#"{"mode": "react", "reason": "Which cities were they?"}"#;

@@ -140,7 +140,7 @@ async fn cx3_the_loop_waits_for_no_compressor() {
         remembered.contains("第1步 is folded.") && !remembered.contains("第2步"),
         "{remembered}"
     );
-    assert!(remembered.contains("It is late: 3 steps are not in it yet"), "{remembered}");
+    assert!(remembered.contains("It lags: 3 steps are not in it yet"), "{remembered}");
     let requests = model.requests();
     let shown = |text: &str| requests.last().unwrap().messages.iter().any(|m| m.text() == text);
     assert!((2..=CALLS).all(|n| shown(&format!("result {n}"))) && !shown("result 1"));

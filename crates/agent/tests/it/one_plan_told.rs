@@ -79,7 +79,7 @@ async fn mc15_failures_refusals_and_skips_stay_as_calls() {
     assert_eq!(told["step4"].0, r#"{"元":7}"#);
     assert!(told["step4"].1.contains("今天不行"), "{}", told["step4"].1);
     let handover = asked(&model.requests()[2]);
-    for part in ["try alone", "Failed: step2.", "Refused: step4; do not go round it."] {
+    for part in ["try alone", "Failed: step2.", "Refused: step4; do not work around it."] {
         assert!(handover.contains(part), "{part}\nin\n{handover}");
     }
 }
@@ -96,7 +96,7 @@ async fn op11_a_refused_call_is_not_planned_round() {
     let executor = Executor::new(Toolbox::new(tools).unwrap()).with_approver(Arc::new(Refuses));
     let report = plan_and_run(&running(&model, executor)).await;
     let asked = asked(&model.requests()[1]);
-    assert!(asked.contains("step1 was refused; do not go round it."), "{asked}");
+    assert!(asked.contains("step1 was refused; do not work around it."), "{asked}");
     assert!(!asked.contains("failed: plan"), "{asked}");
     assert_eq!(calls(&report, Purpose::REPLAN), 1);
 }
@@ -112,7 +112,7 @@ async fn op12_running_and_planned_steps_are_not_asked_for_again() {
     let model = texts(&[plan, NOTHING_MORE, NOTHING_MORE, "done"]);
     plan_and_run(&agent(&model, vec![says("slow", 1_000, "s")])).await;
     let request = &model.requests()[1];
-    assert!(request.messages[0].text().contains("Running and planned steps go on without you."));
+    assert!(request.messages[0].text().contains("Running and planned steps continue without you."));
     let asked = asked(request);
     for part in [
         r#"{"step":1,"anchor":"一","status":"to be decided now"}"#,
@@ -142,14 +142,14 @@ async fn op1_the_planner_is_told_what_holds() {
     let system = model.requests()[0].messages[0].text().into_owned();
     for part in [
         "at most 7 times",
-        "there may be 1000 in all",
+        "up to 1000 in all",
         r#""name":"python","description":"Does python.","parameters":{"type":"object"},"code":{"code":"python"}}"#,
         r#""name":"write","description":"Does write.","parameters":{"type":"object"},"sees_everything":true}"#,
     ] {
         assert!(system.contains(part), "{part}\nin\n{system}");
     }
     let arguments: serde_json::Value = serde_json::from_str(text(&report, 2)).unwrap();
-    let (before, _) = system.split_once(" where step 1 brings").unwrap();
+    let (before, _) = system.split_once(" if the result of step 1 is").unwrap();
     let (_, example) = before.rsplit_once("becomes ").unwrap();
     assert_eq!(arguments["code"], example, "the example of the instructions is true");
 }

@@ -20,8 +20,8 @@ pub(super) fn stub(path: &str, text: &str) -> String {
     }
     format!(
         "This is too large to be shown and was saved to {path}. Read parts of it with read_file \
-         (offset and limit in lines), or search it with grep. Its first and last lines, of each at \
-         most {LINE_CHARACTERS} characters:\n{shown}"
+         (offset and limit in lines), or search it with grep. Its first and last lines, at most \
+         {LINE_CHARACTERS} characters of each:\n{shown}"
     )
 }
 

@@ -22,12 +22,12 @@ pub(super) fn definitions() -> Vec<ToolDefinition> {
             "grep",
             "Finds lines in the saved conversation history and in large results, literally or by \
              regular expression.",
-            r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"A file or folder; all without it."},"regex":{"type":"boolean"}},"required":["pattern"]}"#,
+            r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"A file or folder; by default all."},"regex":{"type":"boolean"}},"required":["pattern"]}"#,
         ),
         tool(
             "read_file",
             "Reads lines of a saved file.",
-            r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","description":"Lines to pass over, default 0."},"limit":{"type":"integer","description":"Lines to read, default 100."}},"required":["file_path"]}"#,
+            r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","description":"Lines to skip, default 0."},"limit":{"type":"integer","description":"Lines to read, default 100."}},"required":["file_path"]}"#,
         ),
     ]
 }
@@ -58,9 +58,8 @@ struct ReadFile {
 }
 
 fn arguments<'a, T: Deserialize<'a>>(call: &'a ToolCall) -> Result<T, String> {
-    serde_json::from_str(&call.arguments).map_err(|error| {
-        format!("The arguments of {} are not as it takes them: {error}.", call.name)
-    })
+    serde_json::from_str(&call.arguments)
+        .map_err(|error| format!("The arguments of {} do not fit: {error}.", call.name))
 }
 
 /// Returns the matching lines, each with its number counted from 1, under the path of their file.
@@ -70,7 +69,7 @@ fn grep(files: &Files, asked: &Grep) -> Result<String, String> {
         _ => regex::escape(&asked.pattern),
     };
     let regex = Regex::new(&pattern)
-        .map_err(|error| format!("{:?} is no regular expression: {error}", asked.pattern))?;
+        .map_err(|error| format!("{:?} is not a regular expression: {error}", asked.pattern))?;
     let mut searched = files.under(asked.path.as_deref()).peekable();
     if let (Some(path), None) = (&asked.path, searched.peek()) {
         return Err(no_file(files, path));
@@ -107,7 +106,7 @@ fn read_file(files: &Files, asked: &ReadFile) -> Result<String, String> {
     let (offset, limit) = (asked.offset.unwrap_or(0), asked.limit.unwrap_or(LINES));
     if offset >= total {
         return Err(format!(
-            "{} has {total} lines, and {offset} were to be passed over.",
+            "{} has {total} lines, and {offset} were to be skipped.",
             asked.file_path
         ));
     }

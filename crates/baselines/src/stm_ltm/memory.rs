@@ -25,7 +25,7 @@ impl Memory {
         let mut pointer = String::new();
         if scene.mode == Mode::Offload {
             pointer.push_str(
-                " Whole messages stand behind their ids, such as r7: search_raw finds their words, \
+                " Whole messages are kept under their ids, such as r7: search_raw finds their words, \
                  read_raw reads them.",
             );
         }
@@ -64,10 +64,8 @@ impl Memory {
         let notice = match late {
             0 if self.notes.is_empty() => return None,
             0 => "",
-            1 => "\n(It is late: one step is not in it yet and follows as it was.)",
-            _ => {
-                &format!("\n(It is late: {late} steps are not in it yet and follow as they were.)")
-            }
+            1 => "\n(It lags: one step is not in it yet and follows unchanged.)",
+            _ => &format!("\n(It lags: {late} steps are not in it yet and follow unchanged.)"),
         };
         let (by, pointer, text) = (self.written_by(), &self.pointer, &self.text);
         let head = format!("Memory of the steps before the last one ({by}).");

@@ -172,7 +172,7 @@ fn grep_and_read_file_answer_in_lines() {
     let nulls = format!(r#"{{"file_path": "{HISTORY}", "offset": null, "limit": null}}"#);
     assert!(call(context.as_mut(), "read_file", &nulls).text.starts_with("lines 1-"));
     for (name, arguments, expected) in [
-        ("grep", r#"{"pattern": "(", "regex": true}"#, "no regular expression"),
+        ("grep", r#"{"pattern": "(", "regex": true}"#, "not a regular expression"),
         ("grep", r#"{"pattren": "x"}"#, "arguments of grep"),
         ("read_file", r#"{"file_path": "/y"}"#, HISTORY),
         ("grep", r#"{"pattern": "Gate", "path": "/nowhere"}"#, "no file or folder \"/nowhere\""),

@@ -173,6 +173,6 @@ mod tests {
         let answer =
             "[search_block: \"a is answered by x_1\" is answered by b_quay_003, b_1204]\n..";
         assert_eq!(answered_by(answer), [3, 1204]);
-        assert_eq!(answered_by("[search_block: no block fits \"a\"]"), Vec::<u32>::new());
+        assert_eq!(answered_by("[search_block: no block matches \"a\"]"), Vec::<u32>::new());
     }
 }

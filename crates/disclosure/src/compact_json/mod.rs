@@ -33,7 +33,7 @@ pub(crate) struct CompactJson {
 pub(crate) fn note(has_rows: bool) -> &'static str {
     match has_rows {
         true => {
-            "JSON with objects as rows: (keys), then values; a key with a value has it in each row"
+            "JSON with objects as rows: (keys), then values; a value after a key holds for every row"
         }
         false => "JSON without white space",
     }

@@ -13,23 +13,23 @@ use foldback_kv::Space;
 pub(crate) const TOOL: Tool = Tool {
     name: "list_blocks",
     title: "List the blocks of a conversation",
-    description: "Lists the closed blocks of this task by time, a line each, to see what there is.",
+    description: "Lists the closed blocks of this task by time, one per line, to show what there is.",
     arguments: &[
         Argument {
             name: "cursor",
-            help: "Begins behind the block of this number.",
+            help: "Starts after the block with this number.",
             kind: ArgumentKind::Count { least: 0, most: u32::MAX as usize, default: 0 },
             required: false,
         },
         Argument {
             name: "limit",
-            help: "At most so many lines.",
+            help: "At most this many lines.",
             kind: ArgumentKind::Count { least: 1, most: 50, default: LIMIT },
             required: false,
         },
         Argument {
             name: "block_type",
-            help: "Only of this type.",
+            help: "Only this type.",
             kind: ArgumentKind::BlockType,
             required: false,
         },

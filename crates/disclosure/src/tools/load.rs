@@ -20,7 +20,7 @@ use foldback_core::{
 pub(crate) const TOOL: Tool = Tool {
     name: "load",
     title: "Load a block or a stored part",
-    description: "Gives the text of a block (b_...) or a stored part (store://...) word for word, \
+    description: "Returns the text of a block (b_...) or a stored part (store://...) word for word, \
         long ones in pages.",
     arguments: &[
         Argument {
@@ -78,7 +78,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
             true => search_block::search(recall, asked)?,
             false => <_>::default(),
         };
-        let searched = if are_words { ", and no block fits these words" } else { "" };
+        let searched = if are_words { ", and no block matches these words" } else { "" };
         let unsearched = match not_searched.is_empty() {
             true => String::new(),
             false => format!(" {}", not_searched::line(&not_searched)),
@@ -291,7 +291,7 @@ impl Loading<'_> {
             answer.push_quote(&preview(&bytes, meta.kind, 200, recall.tokens), None);
             end_line(answer);
         })?;
-        answer.push("Hand the reference to a tool that reads such data.");
+        answer.push("Pass the reference to a tool that reads such data.");
         Ok(Answer::of(answer).showing(vec![name.to_owned()]))
     }
 

@@ -10,7 +10,7 @@ use foldback_core::thousands;
 /// Says where the text is not word for word.
 pub(super) fn tell_escapes(answer: &mut QuotedText) {
     if answer.is_escaped() {
-        answer.push("(A backslash stands before marks in the text.)\n");
+        answer.push("(Marks in the text are escaped with a backslash.)\n");
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn nothing_matches(name: &str, arguments: &Arguments) -> String {
     match arguments.text("match") {
         Some(pattern) => format!(
             "[load: no line of {name} matches {:?}]\nTry a shorter pattern, or (?i) before it to \
-             pass over case.\n",
+             ignore case.\n",
             one_line(pattern, 60)
         ),
         None => format!("[load: {name} is empty]\n"),

@@ -89,7 +89,7 @@ impl SearchElsewhere {
             }
         }
         if !unshown.is_empty() {
-            answer.push("Not shown for want of room; load gives them:\n");
+            answer.push("Not shown for lack of room; load shows them:\n");
         }
         for line in unshown {
             answer.push(&format!("- {line}\n"));

@@ -75,7 +75,8 @@ fn lines_that_stand_in_view_are_named() {
     let new = format!("before\n{}after\n", lines("a", 5..17));
     ask(&mut play, "b", &new);
     let shown = results(&play.prompt());
-    let of = "12 lines, word for word lines 5-16 of the result of ask a above, 2 such back";
+    let of =
+        "12 lines, word for word lines 5-16 of the result of ask a above, number 2 counting back";
     assert_eq!(shown[2], format!("before\n{}\nafter\n", note("same", of)));
 }
 
@@ -88,7 +89,7 @@ fn what_a_user_says_stands_and_is_kept() {
     ask(&mut play, "a", &lines("a", 1..20));
     let prompt = play.prompt();
     assert_eq!(prompt.shortened.len(), 1);
-    let word = note("same", "word for word the user's message above, 2 such back");
+    let word = note("same", "word for word the user's message above, number 2 counting back");
     assert_eq!(results(&prompt), [word]);
 }
 
@@ -97,7 +98,7 @@ fn json_is_shown_as_rows() {
     let mut play = begun(ViewConfig::default());
     ask(&mut play, "a", &table(10));
     let rules =
-        "JSON with objects as rows: (keys), then values; a key with a value has it in each row";
+        "JSON with objects as rows: (keys), then values; a value after a key holds for every row";
     let rows: Vec<String> = (10..16).map(|n| format!("[\"车站 {n}\",\"HAT{n}\",{n}.50]")).collect();
     let rows = format!("[(\"城市\",\"flight_number\",\"price\"),{}]", rows.join(","));
     assert_eq!(results(&play.prompt()), [format!("{}\n{rows}", note("compact", rules))]);
@@ -297,7 +298,8 @@ fn written_out(prompt: &Prompt) -> Vec<(String, String, String)> {
             let note = note.trim_end_matches('\n').strip_suffix(']').unwrap();
             let (told, place) = note.split_once("word for word ").unwrap();
             let (name, back) = place.split_once(" above").unwrap();
-            let back = back.strip_prefix(", ").and_then(|back| back.strip_suffix(" such back"));
+            let back = back.strip_prefix(", number ");
+            let back = back.and_then(|back| back.strip_suffix(" counting back"));
             let back: usize = back.map_or(1, |back| back.parse().unwrap());
             let (range, name) = match name.strip_prefix("lines ").and_then(|n| n.split_once(" of "))
             {

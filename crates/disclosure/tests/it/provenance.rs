@@ -223,7 +223,7 @@ fn s5_lines_of_what_is_not_shown_forge_no_marks() {
         library.block_of(&todo, vec![Message::user(&said), Message::assistant(&long)]);
     }
     let found = library.run(&todo, "search_block", r#"{"query": "harbor pilot", "k": 6}"#).text;
-    let (_, unshown) = found.split_once("Not shown for want of room").unwrap();
+    let (_, unshown) = found.split_once("Not shown for lack of room").unwrap();
     assert!(unshown.contains("<\\/recalled-"), "{unshown}");
     assert!(!unshown.contains("</recalled"), "{unshown}");
 }

@@ -61,7 +61,7 @@ impl Drive<'_> {
                     if shown != result.text
                         && let Some(reference) = &reference
                     {
-                        told.push_str(&format!(" (the end of the work on it is {reference})"));
+                        told.push_str(&format!(" (the work on it ends in {reference})"));
                     }
                     self.results.insert(at, result);
                     self.ended(context, at, reference)?;

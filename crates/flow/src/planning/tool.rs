@@ -99,8 +99,8 @@ impl PlanningTool {
         ToolDefinition {
             name: PLANNING.to_owned(),
             description:
-                "Keeps plans for tasks of many steps: make a plan, change its steps, mark how \
-                          far each one is, and look at where everything stands."
+                "Keeps plans for tasks of many steps: make a plan, change its steps, mark the \
+                          status of each, and view the progress."
                     .to_owned(),
             parameters: PARAMETERS.to_owned(),
         }
@@ -237,16 +237,16 @@ const PARAMETERS: &str = r#"{
     },
     "step_index": {
       "type": "integer",
-      "description": "The step's number, from 0 on. Required by mark_step."
+      "description": "The step's number, counted from 0. Required by mark_step."
     },
     "step_status": {
       "type": "string",
       "enum": ["not_started", "in_progress", "completed", "blocked"],
-      "description": "Where the step stands now, for mark_step."
+      "description": "The step's current status, for mark_step."
     },
     "step_notes": {
       "type": "string",
-      "description": "What is worth knowing of the step, for mark_step."
+      "description": "What is worth knowing about the step, for mark_step."
     }
   },
   "required": ["command"],

@@ -170,7 +170,7 @@ async fn rc4_what_others_write_is_seen() {
     let memory = store(&["trip"]);
     let mut wire = Wire::start(server(&memory, Scope::todo(id("trip")))).await;
     assert!(
-        wire.text("search_block", json!({"query": "zeppelin"})).await.contains("no block fits")
+        wire.text("search_block", json!({"query": "zeppelin"})).await.contains("no block matches")
     );
     let mut session = memory.session(&id("trip")).unwrap();
     session.record(Message::user("The zeppelin leaves at 07:00.")).unwrap();

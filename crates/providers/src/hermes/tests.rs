@@ -82,7 +82,7 @@ fn mc7_the_prefills_of_the_three_modes() {
             "<tool_call>{\"name\": \"",
             Some("call one of these tools: `browser_查询订单`"),
         ),
-        (allowed(&["browser_查询订单"], false), "", Some("call no other tools than these")),
+        (allowed(&["browser_查询订单"], false), "", Some("call only these tools")),
         (
             allowed(&shop().iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), true),
             "<tool_call>",

@@ -279,7 +279,7 @@ async fn mc19_a_preference_excludes_nothing() {
     let request = asked().with_tool_choice(ToolChoice::Allowed(choice));
     model(config(&server).with_grammar(true)).complete(&request).await.unwrap();
     let words =
-        "Prefer `get_weather` where it serves; these may be called as well: `browser_查询订单`.";
+        "Prefer `get_weather` where it fits; these may be called as well: `browser_查询订单`.";
     let body: Value = serde_json::from_str(&bodies(&server).await[0]).unwrap();
     let last = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
     assert!(last.ends_with(&format!("And tomorrow?\n\n<system>\n{words}\n</system>")), "{last}");

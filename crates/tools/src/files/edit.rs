@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 pub(super) const KIND: Kind = Kind {
     name: "file_edit",
-    description: "Puts one text in the place of another in a file. The old text must stand there \
-        exactly, and only once, unless all is true.",
-    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"From the workspace on, or absolute."},"old":{"type":"string","description":"As file_read gives it, with enough around it to be unique."},"new":{"type":"string"},"all":{"type":["boolean","null"],"description":"Every place where it stands."}},"required":["path","old","new"],"additionalProperties":false}"#,
+    description: "Replaces one text with another in a file. The old text must occur there exactly, \
+        and only once unless all is true.",
+    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"Relative to the workspace, or absolute."},"old":{"type":"string","description":"As file_read shows it, with enough around it to be unique."},"new":{"type":"string"},"all":{"type":["boolean","null"],"description":"Every occurrence."}},"required":["path","old","new"],"additionalProperties":false}"#,
     output: None,
     primary: "path",
     effect: Effect::Effectful,

@@ -18,8 +18,8 @@ use std::path::Path;
 pub(super) const KIND: Kind = Kind {
     name: "file_grep",
     description: "The lines of files that match a regular expression, as path:line:text. What \
-        .gitignore names is left out, and files that are no text.",
-    parameters: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"A regular expression, held against each line; (?i) at its beginning for any case."},"path":{"type":["string","null"],"description":"A file or a folder; without it the workspace."},"glob":{"type":["string","null"],"description":"Only files that fit: \"*.rs\", \"src/**/*.md\"."},"context":{"type":["integer","null"],"minimum":0,"description":"How many lines around each match are given as well."},"ignored":{"type":["boolean","null"],"description":"Also what .gitignore names."}},"required":["pattern"],"additionalProperties":false}"#,
+        .gitignore names is left out, and files that are not text.",
+    parameters: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"A regular expression, matched against each line; (?i) at its start ignores case."},"path":{"type":["string","null"],"description":"A file or a folder; by default the workspace."},"glob":{"type":["string","null"],"description":"Only files that match: \"*.rs\", \"src/**/*.md\"."},"context":{"type":["integer","null"],"minimum":0,"description":"How many lines around each match to show as well."},"ignored":{"type":["boolean","null"],"description":"Also what .gitignore names."}},"required":["pattern"],"additionalProperties":false}"#,
     output: Some(
         r#"{"type":"object","properties":{"matches":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"},"text":{"type":"string"}},"required":["path","line","text"]}}},"required":["matches"]}"#,
     ),
@@ -231,7 +231,7 @@ impl Matches {
         if self.lines.is_empty() {
             if self.is_of_lines {
                 let line_by_line = "each line is searched by itself, so a pattern with \\n matches \
-                                    nothing; give what stands in one line";
+                                    nothing; give a pattern for one line";
                 notes.push(line_by_line.to_owned());
             }
             notes.extend(self.left_out);

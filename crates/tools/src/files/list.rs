@@ -10,9 +10,9 @@ use std::ops::ControlFlow;
 
 pub(super) const KIND: Kind = Kind {
     name: "file_list",
-    description: "The files and folders in a folder, a path a line; a folder's ends with /. What \
-        .gitignore names is left out. With a pattern, all files below that fit it.",
-    parameters: r#"{"type":"object","properties":{"path":{"type":["string","null"],"description":"The folder; without it the workspace."},"pattern":{"type":["string","null"],"description":"\"*.rs\" for names, \"src/**/*.md\" for paths from the folder on."},"depth":{"type":["integer","null"],"minimum":1,"description":"How many levels down; 1 without a pattern, all with one."},"ignored":{"type":["boolean","null"],"description":"Also what .gitignore names."}},"additionalProperties":false}"#,
+    description: "The files and folders in a folder, one path per line; a folder's ends with /. What \
+        .gitignore names is left out. With a pattern, all files below that match it.",
+    parameters: r#"{"type":"object","properties":{"path":{"type":["string","null"],"description":"The folder; by default the workspace."},"pattern":{"type":["string","null"],"description":"\"*.rs\" for names, \"src/**/*.md\" for paths relative to the folder."},"depth":{"type":["integer","null"],"minimum":1,"description":"How many levels down; 1 without a pattern, all with one."},"ignored":{"type":["boolean","null"],"description":"Also what .gitignore names."}},"additionalProperties":false}"#,
     output: Some(
         r#"{"type":"object","properties":{"paths":{"type":"array","items":{"type":"string"}}},"required":["paths"]}"#,
     ),

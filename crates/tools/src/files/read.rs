@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 pub(super) const KIND: Kind = Kind {
     name: "file_read",
-    description: "The text of a file, exactly as it stands there. A long file is cut; the last line \
-        of the answer then says how to read on.",
-    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"From the workspace on, or absolute."},"lines":{"type":["string","integer","null"],"description":"Only these, counted from 1: \"10-40\", \"10-\" or \"10\"."}},"required":["path"],"additionalProperties":false}"#,
+    description: "The exact text of a file. A long file is cut; the last line of the answer then says \
+        how to continue.",
+    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"Relative to the workspace, or absolute."},"lines":{"type":["string","integer","null"],"description":"Only these, counted from 1: \"10-40\", \"10-\" or \"10\"."}},"required":["path"],"additionalProperties":false}"#,
     output: None,
     primary: "path",
     effect: Effect::ReadOnly,

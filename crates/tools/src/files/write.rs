@@ -10,9 +10,9 @@ use std::io::Read;
 
 pub(super) const KIND: Kind = Kind {
     name: "file_write",
-    description: "Writes a whole file: makes it, and the folders around it, or replaces it. To change \
-        a part of a file use file_edit.",
-    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"From the workspace on, or absolute."},"content":{"type":"string","description":"The whole content, or a reference alone (store://2-k4qd): what it names is written, byte for byte."}},"required":["path","content"],"additionalProperties":false}"#,
+    description: "Writes a whole file: creates it, and its parent folders, or replaces it. To change a \
+        part of a file, use file_edit.",
+    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"Relative to the workspace, or absolute."},"content":{"type":"string","description":"The whole content, or a reference alone (store://2-k4qd): what it names is written, byte for byte."}},"required":["path","content"],"additionalProperties":false}"#,
     output: None,
     primary: "path",
     effect: Effect::Idempotent,

@@ -74,8 +74,8 @@ fn spec(permissions: &WebPermissions) -> ToolSpec {
     ToolSpec::new(ToolDefinition {
         name: "web_fetch".to_owned(),
         description: format!(
-            "The text of a page on the web, from {hosts}. Of HTML it is what a person would read, with \
-             its links numbered and listed at the end."
+            "The text of a web page, from {hosts}. For HTML, it is what a person would read, with its \
+             links numbered and listed at the end."
         ),
         parameters: r#"{"type":"object","properties":{"url":{"type":"string","description":"It begins with https:// or http://."}},"required":["url"],"additionalProperties":false}"#
             .to_owned(),

@@ -71,7 +71,7 @@ struct FoundPage {
 fn spec() -> ToolSpec {
     ToolSpec::new(ToolDefinition {
         name: "web_search".to_owned(),
-        description: "Pages on the web that answer a query.".to_owned(),
+        description: "Web pages that answer a query.".to_owned(),
         parameters: r#"{"type":"object","properties":{"query":{"type":"string"}},"required":["query"],"additionalProperties":false}"#
             .to_owned(),
     })

@@ -169,7 +169,7 @@ async fn patterns_of_other_engines_are_explained() {
             "file_grep",
             json!({ "pattern": r"first\nsecond" }),
             "[nothing matches; files searched: 1]\n[each line is searched by itself, so a pattern with \
-             \\n matches nothing; give what stands in one line]",
+             \\n matches nothing; give a pattern for one line]",
         )
         .await;
     folder.says("file_grep", json!({ "pattern": "^first" }), "x:1:first").await;

@@ -162,8 +162,7 @@ async fn s10_runs_inside_runs_are_bounded() {
     }
     let outcome = run(&executor([nest]), vec![step(1, "nest", &[])]).await;
     assert_eq!(deepest.get(), 8);
-    let message =
-        "this run would stand inside 8 others; at most 8 runs may stand inside each other";
+    let message = "this run would be nested in 8 others; at most 8 runs may be nested";
     assert_eq!(failure(&outcome, 1), (FailureKind::Tool, message));
 }
 

@@ -35,7 +35,7 @@ async fn op14_an_invalid_plan_degrades_after_one_repair() {
     let messages = &model.requests()[2].messages;
     let told: Vec<_> = messages.iter().map(|message| message.text().into_owned()).collect();
     assert_eq!(told.len(), 2, "what failed would be imitated: {told:?}");
-    assert!(told[1].contains("Plans are over") && !told[1].contains("serch"), "{told:?}");
+    assert!(told[1].contains("There are no more plans") && !told[1].contains("serch"), "{told:?}");
     // The example can be run, and has no blanks.
     let example =
         r#"A plan has this form: {"action_plan": {"step1": {"function": "search", "args": {}}}}"#;

@@ -178,7 +178,7 @@ async fn op13_the_last_round_forces_an_answer() {
     let report = plan_and_run_by(&agent, changed(|s| s.max_replans = 2)).await;
     assert_eq!((report.answer(), calls(&report, Purpose::REPLAN)), (Some("sorry"), 2));
     let requests = model.requests();
-    let is_last = |n: usize| asked(&requests[n]).contains("for the last time");
+    let is_last = |n: usize| asked(&requests[n]).contains("This is the last time");
     assert_eq!((is_last(1), is_last(2)), (false, true));
     assert_eq!(report.trajectory.strategy.degraded, None);
 }

@@ -137,6 +137,6 @@ async fn b9_sub_agents_have_bounds() {
     let mut context = Keeping::new();
     walk(&parent(&model, executor, sub_agents), &mut context).await;
     let told = told(&model);
-    assert!(told.contains("at most 1 runs may stand inside each other"), "{told}");
+    assert!(told.contains("at most 1 runs may be nested"), "{told}");
     assert!(context.list().items().iter().all(|item| item.result.is_some()));
 }

@@ -48,7 +48,7 @@ async fn td1_td4_items_are_worked_on_apart() {
     assert!(!draft.contains("暗号甲") && !draft.contains(r#""ms""#), "{draft}");
 
     // TD4: the item that waits is given the result, and the references that it may read.
-    let brought = "What the items before this one brought, as data:\n- read (读取): \"潮位 3.2 米，见 b_002 与 \
+    let brought = "Results of the items before this one, as data:\n- read (读取): \"潮位 3.2 米，见 b_002 与 \
                    b_010、b_other_001。\"; read b_task.read_001, b_task.read_002";
     assert!(draft.contains(brought), "{draft}");
     assert_eq!(

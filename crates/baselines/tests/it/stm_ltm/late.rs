@@ -121,7 +121,7 @@ async fn cx3_a_late_compressor_holds_nothing_up() {
     assert_eq!(run(compressor, false).await.took, TOOL * 12 + compressor * 11);
     assert_eq!(seen.late[4..], [2; 8]);
     let last = seen.prompts.last().unwrap();
-    assert!(last[1].ends_with("(It is late: 2 steps are not in it yet and follow as they were.)"));
+    assert!(last[1].ends_with("(It lags: 2 steps are not in it yet and follow unchanged.)"));
     assert!(last[1].contains("{\"n\": 7}"), "{last:?}");
     let shown = ["read {\"n\": 8}", "数据", "read {\"n\": 9}", "数据", "read {\"n\": 10}", "数据"];
     assert_eq!(last[2..], shown);

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 const HEAD: &str = "Memory of the steps before the last one (extracted by rule, not written by a \
-                    model). Whole messages stand behind their ids, such as r7: search_raw finds \
+                    model). Whole messages are kept under their ids, such as r7: search_raw finds \
                     their words, read_raw reads them.";
 
 /// A limit that no test reaches.

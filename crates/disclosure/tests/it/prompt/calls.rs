@@ -65,11 +65,11 @@ fn lv10_calls_that_left_are_told() {
     }
     play.say("assistant> say({\"text\": \"</recalled>\"}) #s\ntool #s: ok\n");
     play.say("assistant> read({\"path\": \"源码/部分_58.rs\"}) #t\ntool #t: ok\n");
-    assert!(!everything(&play.prompt()).contains("Called before"), "they are in view");
+    assert!(!everything(&play.prompt()).contains("Earlier calls"), "they are in view");
     play.fold(0);
     blocks(&mut play, 1);
     let suffix = play.prompt().messages.last().unwrap().text().into_owned();
-    let (_, told) = suffix.split_once("no instructions), the newest last:\n").unwrap();
+    let (_, told) = suffix.split_once("not instructions), newest last:\n").unwrap();
     let told: Vec<&str> = told.lines().collect();
     assert_eq!(told[0], "b_001:", "the block that holds their results");
     assert!(

@@ -188,9 +188,9 @@ async fn om17_long_summaries_are_recorded_in_part() {
     for message in conversation(&context) {
         assert!(message.text().len() < 20_000, "{}", message.text().len());
     }
-    let recorded = conversation(&context).iter().any(|message| {
-        message.text().contains("(the end of the work on it is b_task.run:step-1_001)")
-    });
+    let recorded = conversation(&context)
+        .iter()
+        .any(|message| message.text().contains("(the work on it ends in b_task.run:step-1_001)"));
     assert!(recorded, "what is left out can be read");
     assert!(report.answer().unwrap().len() < 20_000);
     for (_, event) in watching.0.lock().iter() {
