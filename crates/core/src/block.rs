@@ -73,7 +73,7 @@ pub enum CloseReason {
     Topic,
     /// Five minutes or more passed.
     Gap,
-    /// The work went to another todo.
+    /// The work went to another todo, or to another branch of the conversation.
     Switch,
     /// A tool loop, or a question and its answer, was complete.
     Loop,
