@@ -71,7 +71,7 @@ impl fmt::Display for BlockType {
 pub enum CloseReason {
     /// The subject changed.
     Topic,
-    /// Five minutes or more passed.
+    /// Nothing was said for five minutes or more, between messages that carry a time.
     Gap,
     /// The work went to another todo, or to another branch of the conversation.
     Switch,
