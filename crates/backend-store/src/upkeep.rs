@@ -114,7 +114,7 @@ impl BackendStore {
         self.files.as_ref().map_or(Ok(0), |files| files.copy(folder.to_owned()))
     }
 
-    /// Returns how much the todo holds in payloads. Reads every payload's record.
+    /// Returns how much the todo holds in payloads. Reads every payload's record; a damaged one is not counted.
     ///
     /// # Errors
     /// When the store fails.

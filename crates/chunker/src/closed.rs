@@ -26,7 +26,7 @@ pub enum Evidence {
     Topic(Score),
     /// The silence after the block, in milliseconds.
     Gap(i64),
-    /// The work went to another todo.
+    /// The work went to another todo, or to another branch of the conversation.
     Switch,
     /// A tool loop or an exchange is complete, and what follows is a rough block of its own. The
     /// similarity to it, if it is known: on the embedder's own scale, or lexical.
@@ -52,7 +52,7 @@ impl fmt::Display for Evidence {
                 f.write_str(")")
             }
             Self::Gap(ms) => write!(f, "nothing was said for {} minutes", ms / 60_000),
-            Self::Switch => f.write_str("the work goes to another todo"),
+            Self::Switch => f.write_str("the work goes elsewhere"),
             Self::Complete(Some(similarity)) => {
                 write!(f, "an exchange is complete (similarity to the next {similarity:.2})")
             }

@@ -26,7 +26,7 @@ impl ChunkerConfig {
         Ok(Self { min, max, ..self })
     }
 
-    /// Sets the silence, in seconds, that ends a block (300 in the design).
+    /// Sets the silence, in seconds, that ends a block (300 in the design), between messages that carry a time.
     ///
     /// # Errors
     /// When it is 0.

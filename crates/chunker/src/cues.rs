@@ -1,4 +1,5 @@
-//! The cues found in one message, packed into one number, which is stored with every message of the window.
+//! The cues found in one message, packed into one number, which is stored with every message of the window. What each
+//! looks for is a row of `signals.rs`.
 
 use crate::reading::Reading;
 use crate::signals;
@@ -10,12 +11,12 @@ use crate::signals;
 ///
 /// | bits | meaning | weighed in the score of a cut | also read by |
 /// |---|---|---|---|
-/// | 0 | asks | after it | the row of courtesies |
-/// | 1 | closes | before and after it | `Chunker::caution` |
+/// | 0 | asks | after it | the row of courtesies, `describe`, `sentence` |
+/// | 1 | closes | before and after it | `Chunker::caution`, the term "user after a close" |
 /// | 2 | thanks | before it | `Chunker::caution`, the row of courtesies |
 /// | 3 | acknowledges | before it | |
 /// | 4 | refers back | before it | |
-/// | 5 | requests | before it | the row of courtesies |
+/// | 5 | requests | before it | the row of courtesies, the term "user requests", `sentence` |
 /// | 6 | asks you | before it | the row of acknowledgements |
 /// | 7 | greets | before and after it | |
 /// | 8 | few words | before it | |
@@ -29,7 +30,7 @@ use crate::signals;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cues(pub(crate) u32);
 
-/// The bits that are read outside their own row of the table, or that tests name.
+/// The bits, by the names that the rows of the table and other readers use.
 impl Cues {
     /// It asks something.
     pub(crate) const ASKS: u32 = 1;

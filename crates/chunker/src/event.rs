@@ -15,8 +15,8 @@ pub enum Event<'a> {
     /// Whether the todo list says that the task is being wrapped up: blocks are finer for as long
     /// as it does.
     Closing(bool),
-    /// The work goes to another todo. What is open closes; if a call still waits for its result, it
-    /// closes as soon as the result arrives.
+    /// The work goes to another todo, or to another branch of the conversation. What is open closes; if a call still
+    /// waits for its result, it closes as soon as the result arrives.
     Switch,
     /// The conversation is over. What is open closes.
     End,

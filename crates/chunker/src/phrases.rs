@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// A list of phrases, separated by `/`. In a phrase, `.` asks for a punctuation mark after the word before it, and `?`
-/// for a question mark in the text.
+/// A list of phrases, separated by `/`. In a phrase, `.` asks for one of `. ! , ;` after the word before it, and `?` for
+/// a question mark in the tail of the text.
 pub(crate) struct Phrases {
     list: &'static str,
     /// The words after the first one, by the first one; built on first use.
@@ -58,7 +58,7 @@ impl Phrases {
 /// A word in lower case.
 pub(crate) struct Word {
     pub(crate) text: String,
-    /// Whether a punctuation mark follows it.
+    /// Whether one of `. ! , ;` follows it.
     is_marked: bool,
 }
 

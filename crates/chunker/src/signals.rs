@@ -15,7 +15,7 @@
 //! Four of them are a step or two of 0.2 beyond what was learnt: pointing back, taking up what was said and thanks
 //! speak more against a change of topic, and asking about the other speaker more for one; and taking up what was said
 //! has no weight if the other is asked about after it. Pk before and after, and topic cuts in an airline session
-//! of one task:
+//! of one task, all with blocks of up to eight messages:
 //!
 //! ```text
 //! open chat .403 .383   joined dialogues .138 .141   joined agent sessions .054 .046   cuts .29 .21

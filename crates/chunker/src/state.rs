@@ -23,7 +23,7 @@ pub struct State {
     /// The first message after the latest hard cut.
     pub(crate) hard_cut: Option<u64>,
     pub(crate) open: OpenCalls,
-    /// Whether the work goes to another todo as soon as no call is open.
+    /// Whether the work goes to another todo or branch as soon as no call is open.
     pub(crate) switching: bool,
     /// The time of the newest message that carried one, in milliseconds.
     pub(crate) latest: Option<i64>,

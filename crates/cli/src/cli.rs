@@ -1,4 +1,4 @@
-//! The command line: the options of every command, and the list of commands.
+//! The command line: the program's help, and the options of every command. The commands are in `commands/mod.rs`.
 
 use crate::commands::Command;
 use crate::error::CliError;

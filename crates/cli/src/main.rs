@@ -3,6 +3,14 @@
 //!
 //! This crate is only a front end: it parses arguments, calls the library and prints. Its JSON
 //! output is a contract that scripts depend on.
+//!
+//! - `cli` has the options of every command, `commands` a file for each command;
+//! - `settings`, `store` and `encryption_key` lead to the store that a command works on, and `walk` goes through it;
+//! - `output` prints, and `error` turns outcomes and errors into exit codes;
+//! - `run`, `chat`, `replay` and `gateway` do the work of the large commands of these names;
+//! - `sources` finds the files of conversations, and `watch` follows them;
+//! - `report` draws a session as a page, for `replay` and `serve`;
+//! - `demo` is what `run --demo` plays.
 
 mod chat;
 mod cli;

@@ -71,9 +71,9 @@ impl fmt::Display for BlockType {
 pub enum CloseReason {
     /// The subject changed.
     Topic,
-    /// Five minutes or more passed.
+    /// Nothing was said for five minutes or more, between messages that carry a time.
     Gap,
-    /// The work went to another todo.
+    /// The work went to another todo, or to another branch of the conversation.
     Switch,
     /// A tool loop, or a question and its answer, was complete.
     Loop,

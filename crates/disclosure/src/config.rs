@@ -103,8 +103,9 @@ impl ViewConfig {
         self.fold_policy.window_bound(self.window_max)
     }
 
-    /// Sets the number of tokens below which a part that is stored outside is shown whole while it
-    /// belongs to the newest unit. With 0, no such part is ever shown whole.
+    /// Sets the number of tokens below which a part that is stored outside is shown whole while it is fresh: under
+    /// `strict` until a block closes after the model has answered, under `cache-aware` until that answer, or longer where
+    /// that costs less. With 0, no such part is ever shown whole.
     #[must_use]
     pub fn with_fresh_tokens(self, fresh_tokens: u64) -> Self {
         Self { fresh_tokens, ..self }

@@ -2,8 +2,8 @@
 
 use foldback_core::{EmbedError, Embedder, Message, Vectors};
 
-/// At most this many vectors are kept for one message; a longer text is embedded in its first
-/// windows, and found by its words beyond them.
+/// At most this many vectors are kept for one message. Of a longer text the first and the last windows are embedded,
+/// and the middle is found by its words.
 const MAX_WINDOWS: usize = 8;
 
 /// Embeds the text and calls of a message, one vector for each window.

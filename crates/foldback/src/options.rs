@@ -60,7 +60,8 @@ pub struct Options {
     pub quota: Quota,
     /// The counter of tokens.
     pub tokens: Arc<dyn TokenCounter>,
-    /// The clock for messages that carry no time.
+    /// The clock for the time of recording, of grants and of the audit log. It does not decide where blocks end: a
+    /// silence is measured between the times that messages carry.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 

@@ -202,9 +202,9 @@ impl Shared {
 }
 
 impl Session {
-    /// Checks that a draft is within the limits of its todo, and returns the records that go with it: how many bytes
-    /// there are, and which numbers secrets have.
-    pub(crate) fn beside(
+    /// Checks that a draft is within the limits of its todo, and counts its bytes. Returns the records that go with it:
+    /// how many bytes there are, and which numbers secrets have.
+    pub(crate) fn check_and_count(
         &self,
         live: &mut Live,
         draft: &Draft,

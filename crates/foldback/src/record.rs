@@ -1,6 +1,6 @@
-//! The write path. A message arrives; large parts go to the payload store; the chunker takes a
-//! step; ONE transaction makes message, closed blocks, vectors, payload references and the
-//! session's state durable; only then does the live view change.
+//! The write path. A message arrives; large parts go to the payload store; chunker and live view take a step; ONE
+//! transaction makes message, closed blocks, vectors, payload references and the session's state durable. The steps
+//! work on a copy of the session's state, which replaces the session's own only after the transaction.
 
 use crate::error::Failure;
 use crate::holes::{large_parts, store_recall, store_with_holes};
@@ -52,7 +52,8 @@ impl Session {
     /// closed can be found and loaded.
     ///
     /// # Errors
-    /// When the message cannot be recorded; then nothing of it is stored, and the session is unchanged.
+    /// When the message cannot be recorded; then nothing of it is stored, and the session is unchanged. (A large part
+    /// may leave a file, which `doctor --repair` sweeps.)
     pub fn record(&mut self, message: Message) -> Result<Recorded, Error> {
         let mut recorded = self.record_all(vec![message])?;
         recorded.pop().ok_or_else(|| Failure::Internal("a recorded message has no receipt").into())
@@ -65,7 +66,7 @@ impl Session {
     pub fn record_all(&mut self, messages: Vec<Message>) -> Result<Vec<Recorded>, Error> {
         let messages = self.embedded(messages);
         self.write(|session, live, draft| {
-            messages.iter().map(|message| session.ingest(live, draft, message)).collect()
+            messages.iter().map(|message| session.store_and_append(live, draft, message)).collect()
         })
     }
 
@@ -107,7 +108,7 @@ impl Session {
                 return Err(Failure::MovedOn { todo, expected: seq, found }.into());
             }
             draft.extra.extend_from_slice(extra);
-            messages.iter().map(|message| session.ingest(live, draft, message)).collect()
+            messages.iter().map(|message| session.store_and_append(live, draft, message)).collect()
         })
     }
 
@@ -148,7 +149,7 @@ impl Session {
 
     /// Makes a draft durable, in one transaction. Only then does `live` become the session's state.
     fn commit(&mut self, mut live: Live, draft: Draft) -> Result<(), Error> {
-        let extra = self.beside(&mut live, &draft)?;
+        let extra = self.check_and_count(&mut live, &draft)?;
         let payloads = draft.payloads.map(Pending::into_puts).into_iter().flatten();
         let commit = Commit {
             todo: &self.todo,
@@ -200,29 +201,33 @@ impl Session {
         both.map(|(one, vectors)| Incoming { vectors: Some(vectors), ..one }).collect()
     }
 
-    fn ingest(
+    /// Redacts a message, stores its large parts outside it, and appends it. Returns its number and the blocks that it
+    /// closes.
+    fn store_and_append(
         &self,
         live: &mut Live,
         draft: &mut Draft,
         incoming: &Incoming,
     ) -> Result<Recorded, Error> {
         let seq = live.chunker.next();
-        let redacted = match incoming.secrets.is_empty() {
-            true => None,
-            false => Some(self.memory.redact(&self.todo, seq, incoming, live, Some(draft))?),
+        let redacted = if incoming.secrets.is_empty() {
+            None
+        } else {
+            Some(self.memory.redact(&self.todo, seq, incoming, live, Some(draft))?)
         };
         let incoming = redacted.as_ref().unwrap_or(incoming);
-        let (message, now) = (&incoming.message, (self.memory.clock)());
+        let message = &incoming.message;
+        let now = (self.memory.clock)();
         let (stored, note) = match self.recalled(seq, message, now.0) {
             Some((stored, note)) => (stored, Some(note)),
             None => (self.offload(live, draft, seq, message, now.0)?, None),
         };
-        let closed = self.take_in(live, draft, incoming, stored, note)?;
+        let closed = self.append_stored(live, draft, incoming, stored, note)?;
         Ok(Recorded { seq, closed })
     }
 
     /// Appends a message in its stored form. Returns the blocks that it closes.
-    pub(crate) fn take_in(
+    pub(crate) fn append_stored(
         &self,
         live: &mut Live,
         draft: &mut Draft,
@@ -340,6 +345,6 @@ impl Session {
 pub enum Close {
     /// The conversation is over.
     End,
-    /// The work continues in another todo.
+    /// The work continues in another todo, or on another branch of the conversation.
     Switch,
 }

@@ -105,9 +105,10 @@ impl Session {
             // What cannot be searched now is not mentioned.
             Hints::find(&self.recall_source()).unwrap_or_default()
         });
-        match hints.is_empty() {
-            true => self.live.view.prompt(budget, tokens),
-            false => self.live.view.hinting(hints.clone()).prompt(budget, tokens),
+        if hints.is_empty() {
+            self.live.view.prompt(budget, tokens)
+        } else {
+            self.live.view.hinting(hints.clone()).prompt(budget, tokens)
         }
     }
 

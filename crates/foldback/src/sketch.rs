@@ -54,7 +54,7 @@ impl Sketch<'_> {
             }
             let stored = store_with_holes(&incoming.message, Vec::new(), Vec::new(), now.0);
             let mut draft = Draft::default();
-            self.session.take_in(&mut self.live, &mut draft, &incoming, stored, None)?;
+            self.session.append_stored(&mut self.live, &mut draft, &incoming, stored, None)?;
         }
         Ok(first..self.live.chunker.next().0)
     }

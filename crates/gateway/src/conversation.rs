@@ -208,7 +208,7 @@ impl Conversation {
     }
 
     /// Returns how many messages precede the model's first: what the agent and its task are.
-    pub(crate) fn head(&self) -> usize {
+    pub(crate) fn opening_len(&self) -> usize {
         self.asked().iter().take_while(|message| !message.is_models).count()
     }
 }

@@ -24,9 +24,9 @@ pub(crate) struct Fold<'f> {
     pub(crate) before: &'f mut dyn FnMut(u32) -> Option<Arc<str>>,
 }
 
-/// What is sent of a conversation.
+/// A request as it is sent in place of the client's.
 #[derive(Clone)]
-pub(crate) struct Sent {
+pub(crate) struct Rewritten {
     pub(crate) body: String,
     /// For each message, its place among the client's; `None` for what the gateway has written.
     pub(crate) places: Vec<Option<usize>>,
@@ -39,9 +39,9 @@ type Shown<'f> = BTreeMap<usize, Vec<(SeqNo, Option<&'f Arc<Message>>)>>;
 
 impl Fold<'_> {
     /// Returns what is sent for the part that a view shows; `None` if that is everything, or cannot be sent.
-    pub(crate) fn part(&mut self, arrangement: &Arrangement) -> Option<Sent> {
+    pub(crate) fn part(&mut self, arrangement: &Arrangement) -> Option<Rewritten> {
         let (conversation, asked) = (self.conversation, self.conversation.asked());
-        let (api, head) = (conversation.api, conversation.head());
+        let (api, opening_len) = (conversation.api, conversation.opening_len());
         let is_changed = |piece: &Piece| !matches!(piece, Piece::Recorded(_));
         if !arrangement.pieces.iter().any(is_changed) || self.standing.len() != asked.len() {
             return None;
@@ -49,9 +49,9 @@ impl Fold<'_> {
         let shown = self.shown(arrangement);
         // What is asked now must be there, or something is wrong.
         let (last, _) = shown.last_key_value()?;
-        let first = shown.range(head..).next().map(|(place, _)| *place);
-        let first = first.filter(|_| head > 0 && *last + 1 == asked.len())?;
-        let question = question_of(asked.get(..=first)?, head);
+        let first = shown.range(opening_len..).next().map(|(place, _)| *place);
+        let first = first.filter(|_| opening_len > 0 && *last + 1 == asked.len())?;
+        let question = question_of(asked.get(..=first)?, opening_len);
         let (mut sent, mut trail) = (Sending::new(conversation)?, Trail::default());
         for (place, message) in asked.iter().enumerate() {
             if place == question.start {
@@ -63,7 +63,7 @@ impl Fold<'_> {
                     }
                 }
             }
-            if place >= head && place < first && !question.contains(&place) {
+            if place >= opening_len && place < first && !question.contains(&place) {
                 // The store would not return its secrets. Revealing them to the model alone, from memory, would allow a
                 // fold here.
                 if message.is_redacted {
@@ -94,7 +94,7 @@ impl Fold<'_> {
 
     /// Returns what is sent if nothing is left out; `None` if that is the client's own body. Thinking that followed
     /// less than is sent now is dropped, except in a turn that must begin with its thinking.
-    pub(crate) fn whole(&self) -> Option<Sent> {
+    pub(crate) fn whole(&self) -> Option<Rewritten> {
         let asked = || self.conversation.asked().iter().enumerate();
         let mut moved = HashSet::new();
         for ((place, message), standing) in asked().zip(self.standing) {
@@ -191,10 +191,10 @@ impl<'b> Sending<'b> {
     }
 
     /// Returns the body, which shows the model what this number identifies.
-    fn finish(mut self, shown: Trail) -> Sent {
+    fn finish(mut self, shown: Trail) -> Rewritten {
         self.body.push(']');
         self.body.push_str(self.after);
-        Sent { body: self.body, places: self.places, shown: shown.0 }
+        Rewritten { body: self.body, places: self.places, shown: shown.0 }
     }
 }
 
@@ -204,11 +204,11 @@ pub(crate) const LONGEST_QUESTION: usize = 8 << 10;
 /// Returns the question that the turn is about, with its adjacent messages: a turn whose beginning left is shown
 /// after it. The last of the messages is the first that is shown. If no question is needed, this is an empty range
 /// there.
-fn question_of(messages: &[ClientMessage], head: usize) -> Range<usize> {
+fn question_of(messages: &[ClientMessage], opening_len: usize) -> Range<usize> {
     let first = messages.len().saturating_sub(1);
     let is_said = |message: &ClientMessage| message.is_models || message.is_result;
     let asked = messages.iter().rposition(|message| message.is_asked && !message.is_result);
-    let Some(asked) = asked.filter(|asked| (head..first).contains(asked)) else {
+    let Some(asked) = asked.filter(|asked| (opening_len..first).contains(asked)) else {
         return first..first;
     };
     let before = messages.iter().take(asked).rposition(is_said).map_or(0, |said| said + 1);
@@ -258,7 +258,7 @@ impl Conversation {
     }
 
     /// Returns all of it but the model's thinking; `None` if there is none that may be left out.
-    pub(crate) fn without_thoughts(&self) -> Option<Sent> {
+    pub(crate) fn without_thoughts(&self) -> Option<Rewritten> {
         let leaves = |place| !self.must_think(place);
         let mut asked = self.asked().iter().enumerate();
         if !asked.any(|(place, message)| {

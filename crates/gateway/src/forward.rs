@@ -3,7 +3,7 @@
 use crate::body::unpacked;
 use crate::check::Check;
 use crate::exchange::{Answering, Asked, Instead};
-use crate::fold::Sent;
+use crate::fold::Rewritten;
 use crate::headers::passed;
 use crate::recorder_thread::{Folded, Recalling, SHORTEST};
 use crate::refusal::refusal;
@@ -257,7 +257,7 @@ impl<'g> Way<'g> {
     async fn prepared(
         &self,
         api: Api,
-        sent: Option<Arc<Sent>>,
+        sent: Option<Arc<Rewritten>>,
         recall: Option<Arc<Recalling>>,
         billed: &Billed,
     ) -> Option<(String, Recall)> {
@@ -275,7 +275,7 @@ impl<'g> Way<'g> {
         &self,
         api: Api,
         bytes: &Bytes,
-        sent: Option<Sent>,
+        sent: Option<Rewritten>,
         recall: Option<Arc<Recalling>>,
         billed: &Billed,
     ) -> Result<Response<Body>, reqwest::Error> {
@@ -324,7 +324,7 @@ async fn speaks_of_thoughts(answer: Response<Body>) -> (Response<Body>, bool) {
     }
 }
 
-fn noted(sent: &Sent) -> Instead {
+fn noted(sent: &Rewritten) -> Instead {
     Instead { bytes: sent.body.len(), shown: sent.shown }
 }
 

@@ -76,8 +76,8 @@ impl Member {
         self.session.is_empty()
     }
 
-    /// Records the unknown part of a conversation, from the message `seq` on, and what is sent anew. Returns its
-    /// last message.
+    /// Records a conversation from the first message that is not `known` on, and known messages that the client sends
+    /// `again`. Returns its last message.
     pub(crate) fn record(
         &mut self,
         conversation: &Conversation,
@@ -236,11 +236,11 @@ impl Member {
         standing: &[Standing],
         now: Timestamp,
     ) -> Result<Option<Arrangement>, Error> {
-        let head = standing.get(..conversation.head()).unwrap_or_default();
-        for seq in head.iter().skip(self.pinned).flat_map(|one| one.recorded.clone()) {
+        let opening = standing.get(..conversation.opening_len()).unwrap_or_default();
+        for seq in opening.iter().skip(self.pinned).flat_map(|one| one.recorded.clone()) {
             self.session.pin(SeqNo(seq))?;
         }
-        self.pinned = head.len();
+        self.pinned = opening.len();
         if !self.is_warm(conversation, now) {
             self.session.cool();
         }

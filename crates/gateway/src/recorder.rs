@@ -2,7 +2,7 @@
 
 use crate::config::Reach;
 use crate::exchange::{Asked, Exchange};
-use crate::fold::Sent;
+use crate::fold::Rewritten;
 use crate::recorder_thread::{Folded, Keeper, Unkept};
 use crate::{Api, GatewayError, Ledger, Log, SessionTodos};
 use axum::http::HeaderMap;
@@ -58,7 +58,7 @@ enum Job {
     /// Responds with what would be sent.
     Foresee(Asked, oneshot::Sender<Folded>),
     /// Responds with all of it but the model's thinking; `None` if it has none.
-    Unthink(Asked, oneshot::Sender<Option<Sent>>),
+    Unthink(Asked, oneshot::Sender<Option<Rewritten>>),
     LeaveAlone(Asked),
 }
 
@@ -215,7 +215,7 @@ impl Recorder {
     }
 
     /// Returns a request without the model's thinking, except what its turn must begin with; `None` if it has none.
-    pub(crate) async fn without_thoughts(&self, asked: &Asked) -> Option<Sent> {
+    pub(crate) async fn without_thoughts(&self, asked: &Asked) -> Option<Rewritten> {
         self.answered(|answer| Job::Unthink(asked.clone(), answer)).await.ok().flatten()
     }
 

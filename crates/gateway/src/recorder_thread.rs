@@ -6,7 +6,7 @@ use crate::config::Reach;
 use crate::conversation::Conversation;
 use crate::exchange::{Asked, Exchange};
 use crate::family::Family;
-use crate::fold::{Fold, Sent};
+use crate::fold::{Fold, Rewritten};
 use crate::member::Member;
 use crate::reader::Reader;
 use crate::spent::{Held, Spent};
@@ -38,7 +38,7 @@ pub(crate) struct Keeper {
     /// The families that were used last.
     families: LruCache<String, Family>,
     reader: Reader,
-    session: Arc<SessionTodos>,
+    session_todos: Arc<SessionTodos>,
     /// Whether the model may look things up, for each todo since it was first seen here: adding tools later would
     /// invalidate the provider's cache.
     recalls: HashMap<TodoId, bool>,
@@ -52,9 +52,9 @@ pub(crate) struct Keeper {
 #[derive(Default)]
 pub(crate) struct Folded {
     /// Less of it, if there is less to send.
-    pub(crate) part: Option<Sent>,
+    pub(crate) part: Option<Rewritten>,
     /// All of it, if that cannot be the client's own body: some thinking in it followed less than is sent now.
-    pub(crate) whole: Option<Sent>,
+    pub(crate) whole: Option<Rewritten>,
     /// Set if the model looks things up unseen by the client.
     pub(crate) recall: Option<Arc<Recalling>>,
 }
@@ -88,7 +88,7 @@ impl Keeper {
         secret: [u8; 32],
         folder: Option<String>,
         reach: Reach,
-        session: Arc<SessionTodos>,
+        session_todos: Arc<SessionTodos>,
         ledger: Ledger,
     ) -> Self {
         let reader = Reader::new(secret).redacting(memory.is_redacting());
@@ -98,7 +98,7 @@ impl Keeper {
             folder,
             families: LruCache::new(MOST_FAMILIES),
             reader,
-            session,
+            session_todos,
             recalls: HashMap::new(),
             reach,
             ledger,
@@ -181,10 +181,8 @@ impl Keeper {
         self.tried(conversation, |keeper, name, conversation| {
             let may_find = conversation.terms.is_unseen && keeper.reach.by == RecallBy::Always;
             let found = if may_find { keeper.found(name, conversation)? } else { None };
-            let folded = match is_short {
-                true => Folded::default(),
-                false => keeper.folded(name, conversation)?,
-            };
+            let folded =
+                if is_short { Folded::default() } else { keeper.folded(name, conversation)? };
             let found = found.map(|todo| Recalling::new(todo, conversation));
             Ok(Folded { recall: found.or(folded.recall), ..folded })
         })
@@ -195,7 +193,7 @@ impl Keeper {
     ///
     /// # Errors
     /// When the request cannot be read.
-    pub(crate) fn without_thoughts(&mut self, asked: &Asked) -> Result<Option<Sent>, Unkept> {
+    pub(crate) fn without_thoughts(&mut self, asked: &Asked) -> Result<Option<Rewritten>, Unkept> {
         let conversation = self.read(asked)?;
         let sent = conversation.terms.load.as_ref().and_then(|_| conversation.without_thoughts());
         asked.hold(conversation);
@@ -318,8 +316,8 @@ impl Keeper {
         let answer = conversation.messages.iter().skip(conversation.asked);
         let answer: Vec<_> =
             answer.flat_map(|answer| answer.messages().unwrap_or_default()).collect();
-        self.session.note(member.session.todo(), &answer);
-        member.expect_answers(conversation, &known, &self.session)?;
+        self.session_todos.note(member.session.todo(), &answer);
+        member.expect_answers(conversation, &known, &self.session_todos)?;
         let tip = member.record(conversation, &known, &again)?;
         Ok(Some((member, tip)))
     }

@@ -16,8 +16,9 @@ use serde::Serialize;
 /// includes the check of the one before it.
 ///
 /// JSON Lines: {"n", "at", "door", "todo", "what", "asked", "query", "given", "error", "before", "check"}, then
-/// {"lines", "clean", "broken_line", "why"}. The exit code is 1 if a line is broken. Lines after it are not printed, except
-/// after a line "lines_lost", which says that earlier ones are gone, because the file was deleted, moved or cut off.
+/// {"lines", "clean", "broken_line", "why"}. The exit code is 1 if a line is broken. Lines after it are not printed,
+/// except after a line "lines_lost", which says that earlier ones are gone, because the file was deleted, moved or cut
+/// off.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback audit --todo coding-session

@@ -18,11 +18,11 @@ use serde::Serialize;
 /// damaged, it changes nothing: export what can be read, and import it into a new store.
 ///
 /// JSON: {"clean", "todos", "blocks", "payloads", "findings": [...], "index_lag", "tail", "folds",
-/// "log_bytes", "messages", "all_todos_lag", "graphs"}; `index_lag` counts closed blocks that are searched from the records
-/// because the indexes do not hold them yet, `all_todos_lag` those that the index over all todos does
-/// not hold, `tail` messages after the last closed blocks, `folds`
-/// closed blocks, which have left the live view, `log_bytes` the size of the engine's log, `graphs`
-/// conversations whose vectors are searched by a graph. The exit code is 1 if something was found.
+/// "log_bytes", "messages", "all_todos_lag", "graphs"}; `index_lag` counts closed blocks that are searched from the
+/// records because the indexes do not hold them yet, `all_todos_lag` those that the index over all todos does not hold,
+/// `tail` messages after the last closed blocks, `folds` closed blocks, as `blocks` does, `log_bytes` the size of the
+/// engine's log, `graphs` conversations whose vectors are searched by a graph. The exit code is 1 if something was
+/// found.
 ///
 /// With --gateway it checks a gateway instead: the one at this URL or, without a URL, one of its own over an empty
 /// store, which it sends requests through to a provider of its own. In both cases it also checks the environment for

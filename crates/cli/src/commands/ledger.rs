@@ -22,9 +22,9 @@ use std::io;
 ///
 /// JSON: [{"name", "first", "last", "requests", "folded", "estimated", "sent": {"bytes", "read", "written", "plain",
 /// "cost"}, "whole": {the same}, "output", "recalls": {"requests", "read", "written", "plain", "output", "cost"},
-/// "checked": {"requests", "counted", "whole"}}], the oldest first; times in RFC 3339. `output` is of the answers to what
-/// was sent, without those to recalls; `checked` has the tokens of those that a gateway with `--check-every` had counted
-/// whole, as the provider counted them and as they are here.
+/// "checked": {"requests", "counted", "whole"}}], the oldest first; times in RFC 3339. `output` is of the answers to
+/// what was sent, without those to recalls; `checked` has the tokens of those that a gateway with `--check-every` had
+/// counted whole, as the provider counted them and as they are here.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback ledger

@@ -1,4 +1,4 @@
-//! The commands, one file each: arguments, help, behaviour.
+//! The commands, one file each: arguments, help, behaviour. "Adding a command" in `CONTRIBUTING.md` has the steps.
 
 mod audit;
 mod backup;
@@ -38,7 +38,7 @@ use crate::output::Output;
 use clap::Subcommand;
 use foldback_core::TodoId;
 
-/// The commands of foldback.
+/// The commands of foldback, in the order of the help. Those with many arguments are boxed.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Run(Box<run::Run>),

@@ -44,10 +44,10 @@ use std::time::Instant;
 ///
 /// Damaged, missing or unreadable parts do not keep anything else from being found. A warning names them, and so
 /// does, with --json, "unsearched": [{"ref", "block_id", "messages" or "vectors", "why"}], with the first and the last
-/// number of the messages, and "why" one of damaged, missing, unreadable (with "detail") and no_room; beyond 16 parts the rest
-/// is counted in "unsearched_more". With --all-todos each also has "todo_id". If only "vectors" of messages are named,
-/// their words were searched. The exit code is 1 if nothing was found, whether or not everything was searched, and
-/// otherwise 0.
+/// number of the messages, and "why" one of damaged, missing, unreadable (with "detail") and no_room; beyond 16 parts
+/// the rest is counted in "unsearched_more". With --all-todos each also has "todo_id". If only "vectors" of messages
+/// are named, their words were searched. The exit code is 1 if nothing was found, whether or not everything was
+/// searched, and otherwise 0.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback search --todo coding-session what was the retry limit

@@ -15,7 +15,8 @@ use serde::Serialize;
 ///
 /// JSON: [{"todo_id", "messages", "blocks", "open", "foreign_id"}]; `open` counts the messages after the last closed
 /// block, `foreign_id` is the conversation's own id if it differs from the todo's. What cannot be read of a todo is
-/// null. With --grants: [{"from", "to", "ref", "at"}], the grants between todos, `at` in RFC 3339.
+/// null, and if its blocks are, the exit code is 1. With --grants: [{"from", "to", "ref", "at"}], the grants between
+/// todos, `at` in RFC 3339; a damaged grant is left out.
 #[derive(Args)]
 pub(crate) struct Todos {
     /// List the blocks and payloads that todos have granted each other instead

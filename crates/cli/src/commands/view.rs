@@ -13,9 +13,10 @@ use foldback_core::Budget;
 /// Print the prompt as the model would get it now
 ///
 /// This is what the memory shows under the fold policy that the todo was last recorded under, with the memory's own
-/// tools. With --sent it is the last request that a run made in this todo, message for message: with the agent's
-/// instructions and all tools, in the form that OpenAI receives. Anthropic receives the same in the form of its own
-/// API, and a local server in the form that its chat template supports.
+/// tools. Hints to earlier blocks are found by words alone, since no embedder is loaded. With --sent it is the last
+/// request that a run made in this todo, message for message: with the agent's instructions and all tools, in the form
+/// that OpenAI receives. Anthropic receives the same in the form of its own API, and a local server in the form that its
+/// chat template supports.
 ///
 /// JSON: {"messages": [chat-completions messages], "tools": [...], "tokens", "block": id or null,
 /// "loose", "pinned", "fold_policy"}; `tokens` is the running system's estimate. With --sent there are no

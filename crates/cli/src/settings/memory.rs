@@ -43,7 +43,7 @@ pub(crate) struct MemorySettings {
     pub(crate) block_min: u32,
     /// The most messages of a block, and of the open tail.
     pub(crate) block_max: u32,
-    /// The silence that ends a block.
+    /// The silence that ends a block, between messages that carry a time.
     pub(crate) gap_seconds: u32,
     /// How many newer messages a change of topic waits for.
     pub(crate) look_ahead: u32,

@@ -4,36 +4,20 @@ use crate::shell::{Ran, Shell, line, quay};
 use std::io::Read as _;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 21] = [
-    "run",
-    "chat",
-    "replay",
-    "import",
-    "record",
-    "export",
-    "todos",
-    "blocks",
-    "search",
-    "load",
-    "view",
-    "mcp",
-    "ledger",
-    "serve",
-    "verify",
-    "doctor",
-    "compact",
-    "backup",
-    "grant",
-    "forget",
-    "completions",
-];
+/// The page that describes every command; a unit test of `cli.rs` compares its headings with the program.
+const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md"));
+
+fn commands() -> impl Iterator<Item = &'static str> {
+    let headings = PAGE.lines().filter_map(|line| line.strip_prefix("### `foldback "));
+    headings.map(|name| name.trim_end_matches('`'))
+}
 
 #[test]
 fn every_command_explains_itself() {
     let shell = Shell::new();
     let help = shell.run_bare(&["--help"]);
     assert_eq!(help.code, 0);
-    for command in COMMANDS {
+    for command in commands() {
         assert!(help.text().contains(&format!("\n  {command} ")), "{command}");
         let own = shell.run_bare(&[command, "--help"]);
         assert_eq!(own.code, 0, "{command}");

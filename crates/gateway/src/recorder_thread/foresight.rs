@@ -12,7 +12,6 @@ impl Keeper {
     ///
     /// # Errors
     /// As [`keep`](Self::keep).
-    /// As [`keep`](Self::keep).
     pub(crate) fn foresee(&mut self, asked: &Asked) -> Result<Folded, Unkept> {
         let conversation = self.read(asked)?;
         if conversation.terms.load.is_none() {

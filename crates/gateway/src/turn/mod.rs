@@ -22,7 +22,7 @@ pub(crate) use edits::elements;
 pub(crate) use fuzzing::{declared, looked_through, shown};
 
 use crate::client_message::Facts;
-use crate::fold::Sent;
+use crate::fold::Rewritten;
 use crate::headers::{passed, text};
 use crate::recorder_thread::Recalling;
 use crate::usage::Usage;
@@ -101,7 +101,7 @@ pub(crate) struct Place {
 pub(crate) fn prepare(
     api: Api,
     recalling: &Recalling,
-    part: Option<&Sent>,
+    part: Option<&Rewritten>,
     place: Place,
 ) -> Option<(String, Recall)> {
     let Place { memory, billed, log } = place;
