@@ -50,8 +50,8 @@ counts them.
 
 JSON, a line for each conversation: {\"id\", \"messages\", \"blocks\", \"policy\", \"calls\",
 \"input_tokens\", \"peak_tokens\", \"cached_tokens\", \"cost_units\", \"lossless\", \"orphans\",
-\"window_max_messages\", ...}; \"loose_messages\" counts calls by how many open messages they showed, and
-\"latest_block\" those that showed it \"whole\" and by its \"line\"; \"full\" holds the figures of keeping
+\"window_max_messages\", \"window_bound\", ...}; \"loose_messages\" counts calls by how many open messages
+they showed, and \"latest_block\" those that showed it \"whole\" and by its \"line\"; \"full\" holds the figures of keeping
 everything, and \"baselines\" those of each baseline by its name, with how many messages it had
 \"forgotten\" at the end.
 

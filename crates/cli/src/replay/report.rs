@@ -29,7 +29,7 @@ pub(crate) struct Report {
     pub(crate) orphans: u64,
     pub(crate) window_max_messages: usize,
     /// The bound on the window, if there is one.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) window_bound: Option<usize>,
     /// The todo that it was recorded in.
     pub(crate) todo_id: String,

@@ -31,8 +31,8 @@ impl Replaying {
         let messages = memory.len(todo)?;
         if messages > MESSAGES_MOST as u64 {
             return Err(CliError::Usage(format!(
-                "the session has {} messages, and of over {} no calls are drawn; for its figures, run \
-                 `foldback export --todo {todo} > session.jsonl` and `foldback replay session.jsonl`",
+                "The session has {} messages, and one of over {} is not replayed here. For its figures, run \
+                 `foldback export --todo {todo} > session.jsonl` and `foldback replay session.jsonl`.",
                 thousands(messages),
                 thousands(MESSAGES_MOST as u64)
             )));

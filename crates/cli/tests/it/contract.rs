@@ -57,6 +57,7 @@ fn replay_has_the_twelve_keys_first() {
     assert_eq!(report["lossless"], true);
     assert_eq!(report["orphans"], 0);
     assert!(report["window_max_messages"].as_u64().unwrap() <= 12);
+    assert_eq!(report["window_bound"], 12);
     assert!(report["payloads"].as_u64().unwrap() >= 2);
     assert!(report["calls"].as_u64().unwrap() > 5);
     assert!(report["input_tokens"].as_u64() > report["peak_tokens"].as_u64());

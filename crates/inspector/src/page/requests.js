@@ -88,8 +88,8 @@ function parts(one) {
   const { tokens, read, written } = one.sent;
   const told = [
     read ? `${short(read)} read from the cache` : null,
-    written ? `${short(written)} written to it` : null,
-    tokens - read - written > 0 ? `${short(tokens - read - written)} without it` : null,
+    written ? `${short(written)} written to ${read ? "it" : "the cache"}` : null,
+    tokens - read - written > 0 ? `${short(tokens - read - written)} outside ${read || written ? "it" : "the cache"}` : null,
     one.recalls ? `${count(one.recalls, "look-up")} of the model` : null,
     one.is_estimate ? "estimated" : null,
   ].filter(Boolean);

@@ -6,7 +6,7 @@ const ITEM_MARKS = { pending: "☐", in_progress: "▶", completed: "☑", faile
 /** The measures of a graph, in points. */
 const GRAPH = { width: 168, height: 34, right: 44, below: 12 };
 
-/** Longer graphs are scrolled, and past this they are left out: the steps say the same. */
+/** A larger graph is left out: the steps say the same. */
 const GRAPH_STEPS = 200;
 
 async function drawRuns(id) {
@@ -63,7 +63,9 @@ function oneRun(run, isOpen) {
 }
 
 function oneTurn(turn) {
-  const graph = turn.steps.length > 1 && turn.steps.length <= GRAPH_STEPS ? graphOf(turn) : null;
+  // Where no step waits for another, the list says all that a graph would.
+  const isGraph = turn.steps.length <= GRAPH_STEPS && turn.steps.some((step) => step.after.length);
+  const graph = isGraph ? graphOf(turn) : null;
   return element("section", { class: "turn", "aria-label": `Turn ${turn.turn + 1}` },
     element("p", { class: "part" }, element("b", null, `Turn ${turn.turn + 1}`), element("span", null, `${turn.purposes.join(", ")} · ${count(turn.steps.length, "step")}`)),
     turn.findings.map((finding) => element("p", { class: "note", dir: "auto" }, `Refused: ${finding}`)),

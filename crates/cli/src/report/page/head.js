@@ -91,7 +91,7 @@ function proofs(report) {
       clean ? "proof" : "broken"),
     fact("Blocks", number(report.blocks), reasons.length ? `closed by ${reasons.join(", ")}` : "none closed"),
     fact("Stored outside", count(report.payloads, "payload"), report.payloads ? bytes(report.payload_bytes) : "nothing was large enough"),
-    fact("In the window", count(report.window_max_messages, "message"), "of block and tail at most; the bound is 12"),
+    fact("In the window", count(report.window_max_messages, "message"), report.window_bound == null ? "of block and tail at most" : `of block and tail at most; the bound is ${number(report.window_bound)}`),
     fact("The prompt's beginning moved", count(report.prefix_moves, "time"), `in ${count(report.calls, "call")}, as blocks fold or leave`),
   );
 }
