@@ -1,7 +1,7 @@
 // The page of a session: the report of its replay, a search in it, and its payloads.
 
 /** Sections of this page besides those of the report. */
-const OWN_SECTIONS = [["find", "Search"], ["stored", "Payloads"]];
+const OWN_SECTIONS = [["find", "search"], ["stored", "payloads"]];
 
 const sessionId = () => decodeURIComponent(location.pathname.split("/")[2] ?? "");
 
@@ -15,7 +15,7 @@ async function beginSession() {
     page = await ask(sessionPath(id));
   } catch (error) {
     beginTheme();
-    fill("facts", element("p", { class: "small" }, element("a", { href: "/" }, "‹ All sessions")), problem(error));
+    fill("facts", element("p", { class: "small" }, element("a", { href: "/" }, "‹ All sessions")), element("h1", { dir: "auto" }, id), problem(error));
     return;
   }
   drawFacts(page.session);
@@ -53,15 +53,14 @@ async function beginSession() {
 
 /** Offers to load what is new. The page stays as it is until then. */
 function watchSession(id, messages) {
-  let told = null;
-  watchChanges((changed) => {
-    if (changed.id !== id || changed.messages === messages) return;
-    const text = changed.messages === 0 ? "This session is gone." : `${count(changed.messages - messages, "new message")}: load them`;
-    const button = element("button", { type: "button", class: "plain fresh", onclick: () => location.reload() }, text);
-    if (told) told.replaceWith(button);
-    else document.getElementById("facts").append(button);
-    told = button;
-  });
+  const button = element("button", { type: "button", class: "plain fresh", onclick: () => location.reload() });
+  const tell = (now) => {
+    if (now === messages) return;
+    button.textContent = now === 0 ? "This session is gone." : `${count(now - messages, "new message")}: load them`;
+    if (!button.isConnected) document.getElementById("facts").append(button);
+  };
+  const look = () => ask(`${sessionPath(id)}/messages`, { from: 0, to: 0 }).then((list) => tell(list.total), () => {});
+  watchChanges((changed) => changed.id === id && tell(changed.messages), look);
 }
 
 beginSession();
