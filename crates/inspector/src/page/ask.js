@@ -59,6 +59,17 @@ function savingsTold(savings) {
   return told;
 }
 
+/** Fills a place anew. What had the focus in it has it again or, if that is gone, what can be scrolled there. */
+function refill(id, ...children) {
+  const place = document.getElementById(id);
+  const nameOf = (node) => node.getAttribute("href") ?? node.getAttribute("aria-label") ?? node.textContent;
+  const held = place.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+  fill(id, ...children);
+  if (held == null) return;
+  const same = [...place.querySelectorAll("a, button, input")].find((node) => nameOf(node) === held && !node.disabled);
+  (same ?? place.querySelector("[tabindex='0']") ?? place).focus({ preventScroll: true });
+}
+
 /** A button that copies a text, and says so. */
 function copyButton(name, text) {
   const button = element("button", { type: "button", class: "plain" }, name);
@@ -92,16 +103,35 @@ function beginKeys() {
   });
 }
 
-/** Calls `changed` with each session that grows. The browser connects again by itself. */
-function watchChanges(changed) {
+/** How long after a refusal changes are asked for again, in milliseconds. */
+const AGAIN = 5_000;
+
+/** Calls `changed` with each session that grows, and `missed` once the connection is there again after it was lost. A
+ * browser connects again by itself, but not after a refusal: a command that was started again has another token. */
+function watchChanges(changed, missed) {
   const place = document.getElementById("live");
-  const events = new EventSource("/api/v1/events");
+  const refused = problem(new Error("Changes are not followed any more. If `foldback serve` was started again, open the address that it printed; if many pages are open, close some."));
+  let isGone = false;
   const tell = (state, text) => {
     place.className = `live ${state}`;
     place.textContent = text;
   };
-  events.addEventListener("open", () => tell("on", "live"));
-  events.addEventListener("session", (event) => changed(JSON.parse(event.data)));
-  events.addEventListener("error", () =>
-    tell("off", events.readyState === EventSource.CLOSED ? "stopped" : "connecting"));
+  const connect = () => {
+    const events = new EventSource("/api/v1/events");
+    events.addEventListener("open", () => {
+      tell("on", "live");
+      refused.remove();
+      if (isGone) missed();
+      isGone = false;
+    });
+    events.addEventListener("session", (event) => changed(JSON.parse(event.data)));
+    events.addEventListener("error", () => {
+      isGone = true;
+      if (events.readyState !== EventSource.CLOSED) return tell("off", "connecting");
+      tell("off", "stopped");
+      if (!refused.isConnected) document.getElementById("main").prepend(refused);
+      setTimeout(connect, AGAIN);
+    });
+  };
+  connect();
 }

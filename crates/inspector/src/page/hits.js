@@ -98,8 +98,8 @@ function explained(hit) {
   return [
     element("dl", null, parts.map(([name, text]) => [element("dt", null, name), element("dd", { dir: "auto" }, text)])),
     why.terms.length
-      ? element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Terms that matched" }, element("table", null,
-        element("thead", null, element("tr", null, ["term", "rarity", "times", "adds", ""].map((name) => element("th", { scope: "col" }, name)))),
+      ? element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Terms that matched in ${hit.block_id}` }, element("table", null,
+        element("thead", null, element("tr", null, ["term", "rarity", "times", "adds", "match"].map((name) => element("th", { scope: "col" }, name)))),
         element("tbody", null, why.terms.map((term) => element("tr", null,
           element("td", { dir: "auto" }, term.term), [term.idf.toFixed(2), number(term.tf), term.bm25.toFixed(2), term.exact ? "exact" : ""].map((text) => element("td", null, text)))))))
       : element("p", { class: "note" }, "No word of the question is in the block itself."),

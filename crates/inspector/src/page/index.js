@@ -20,10 +20,12 @@ async function drawSessions() {
     row.firstChild.addEventListener("click", async () => {
       try {
         const next = await ask("sessions", { limit: PAGE, after });
-        rows.append(...next.sessions.map(sessionRow));
+        const added = next.sessions.map(sessionRow);
+        rows.append(...added);
         shown = rows.children.length;
         if (next.next) row.replaceWith(more(next.next));
         else row.remove();
+        added[0]?.querySelector("a").focus();
       } catch (error) {
         row.replaceWith(problem(error));
       }
@@ -31,7 +33,7 @@ async function drawSessions() {
     return row;
   };
   const empty = element("p", { class: "note" }, "The store has no sessions yet; `foldback import FILE`, `foldback wrap PROGRAM` and `foldback run TASK` add some.");
-  fill("sessions",
+  refill("sessions",
     element("div", { class: "title" }, element("h2", { id: "sessions-title" }, count(list.total, "session"))),
     list.total ? rows : empty, list.next ? more(list.next) : null);
 }
@@ -79,10 +81,11 @@ function beginIndex() {
   });
   drawSessions();
   let due = null;
-  watchChanges(() => {
+  const drawSoon = () => {
     clearTimeout(due);
     due = setTimeout(drawSessions, 400);
-  });
+  };
+  watchChanges(drawSoon, drawSoon);
 }
 
 beginIndex();

@@ -19,7 +19,10 @@ async function drawPayloads(id) {
       type: "button", class: "plain pick", "data-ref": one.ref, onclick: () => showPayload(id, one.ref, 1),
     }, element("span", { class: "mono" }, one.ref.replace("store://", "")), ` ${one.kind}, ${one.kind === "binary" ? bytes(one.bytes) : count(one.lines, "line")}`)));
     if (found.next != null) {
-      const more = element("button", { type: "button", class: "plain", onclick: () => { more.remove(); add(found.next); } }, "more");
+      const more = element("button", {
+        type: "button", class: "plain",
+        onclick: () => add(found.next).then(() => { more.nextElementSibling?.focus(); more.remove(); }, (error) => more.replaceWith(problem(error))),
+      }, "more");
       list.append(more);
     }
     return found.payloads.length;
@@ -63,7 +66,7 @@ async function showPayload(id, reference, first, upTo) {
     ? element("pre", { tabindex: 0 }, part.base64)
     : element("ol", { class: "lines", tabindex: 0, "aria-label": `Lines of ${part.ref}` }, lines.map((content, at) =>
       element("li", { value: part.first_line + at, class: isMeant(part.first_line + at) ? "meant" : null, dir: "auto" }, content || " ")));
-  fill("viewer",
+  refill("viewer",
     element("div", { class: "tools" },
       element("b", { class: "mono" }, part.ref),
       element("span", { class: "small" }, part.text == null ? `${part.kind}, ${bytes(part.bytes)}, as base64` : `${part.kind}, lines ${number(part.first_line)}–${number(part.last_line)} of ${number(part.lines)}, ${bytes(part.bytes)}`),
@@ -76,4 +79,8 @@ async function showPayload(id, reference, first, upTo) {
   if (first > 1 || upTo != null || rows.contains(document.activeElement)) document.getElementById("stored").scrollIntoView();
   const meant = viewer.querySelector(".meant");
   if (meant) rows.scrollTop = meant.offsetTop - rows.offsetTop - 40;
+  if (upTo == null) return;
+  rows.focus({ preventScroll: true });
+  const pick = document.querySelector(".pick[aria-pressed='true']");
+  if (pick) scrollPane(pick.parentElement, pick, 40);
 }

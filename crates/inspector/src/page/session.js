@@ -16,7 +16,7 @@ async function beginSession() {
     session = await ask(sessionPath(id));
   } catch (error) {
     beginTheme();
-    fill("facts", element("p", { class: "small" }, element("a", { href: "/" }, "‹ All sessions")), problem(error));
+    fill("facts", element("p", { class: "small" }, element("a", { href: "/" }, "‹ All sessions")), element("h1", { dir: "auto" }, id), problem(error));
     return;
   }
   drawFacts(session);
@@ -41,7 +41,7 @@ async function beginSession() {
 
 /** Draws the replay; where there is none, the record. */
 async function drawReplay(id, session) {
-  fill("head", element("p", { class: "note", role: "status" }, "Replaying the session …"));
+  fill("head", element("h1", { dir: "auto" }, id), element("p", { class: "note", role: "status" }, "Replaying the session …"));
   let replay;
   try {
     replay = await ask(`${sessionPath(id)}/replay`);
@@ -80,32 +80,31 @@ function drawJumps() {
 /** Offers to load what is new, or loads it where the page follows the session. */
 function watchSession(id, messages) {
   const isFollowing = () => new URLSearchParams(location.search).get("follow") === "1";
-  const follow = element("input", { type: "checkbox", checked: isFollowing(), onchange: () => {
-    const query = new URLSearchParams(location.search);
-    if (follow.checked) query.set("follow", "1");
-    else query.delete("follow");
-    history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}${location.hash}`);
-    if (follow.checked && told) reload();
-  } });
   const reload = () => {
     // Without a chosen call the page shows the last one.
     if (isFollowing()) history.replaceState(null, "", location.pathname + location.search);
     location.reload();
   };
+  const button = element("button", { type: "button", class: "plain fresh", onclick: reload });
+  const follow = element("input", { type: "checkbox", checked: isFollowing(), onchange: () => {
+    const query = new URLSearchParams(location.search);
+    if (follow.checked) query.set("follow", "1");
+    else query.delete("follow");
+    history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}${location.hash}`);
+    if (follow.checked && button.isConnected) reload();
+  } });
   const place = element("p", { class: "follow small" }, element("label", null, follow, " Follow this session: load what is new as it comes"));
   document.getElementById("facts").append(place);
-  let told = null;
   let due = null;
-  watchChanges((changed) => {
-    if (changed.id !== id || changed.messages === messages) return;
-    const text = changed.messages === 0 ? "This session is gone." : `${count(changed.messages - messages, "new message")}: load them`;
-    const button = element("button", { type: "button", class: "plain fresh", onclick: reload }, text);
-    if (told) told.replaceWith(button);
-    else place.before(button);
-    told = button;
+  const tell = (now) => {
+    if (now === messages) return;
+    button.textContent = now === 0 ? "This session is gone." : `${count(now - messages, "new message")}: load them`;
+    if (!button.isConnected) place.before(button);
     clearTimeout(due);
-    if (isFollowing() && changed.messages > 0) due = setTimeout(reload, FOLLOW_MS);
-  });
+    if (isFollowing() && now > 0) due = setTimeout(reload, FOLLOW_MS);
+  };
+  const look = () => ask(`${sessionPath(id)}/messages`, { from: 0, to: 0 }).then((list) => tell(list.total), () => {});
+  watchChanges((changed) => changed.id === id && tell(changed.messages), look);
 }
 
 beginSession();

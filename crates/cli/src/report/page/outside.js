@@ -17,7 +17,7 @@ function drawOutside() {
     const left = payloads.length - from - LISTED;
     if (left <= 0) return;
     const more = element("p", { class: "more-row" }, element("button", {
-      type: "button", class: "plain", onclick: () => { more.remove(); add(from + LISTED); },
+      type: "button", class: "plain", onclick: () => { add(from + LISTED); more.nextElementSibling.querySelector("summary").focus(); more.remove(); },
     }, `${number(left)} more`));
     list.append(more);
   };

@@ -216,13 +216,15 @@ function cutAt(text, most) {
   return code >= 0xd800 && code < 0xdc00 ? end - 1 : end;
 }
 
-/** Shows a message in the transcript without moving anything else. */
+/** Shows a message in the transcript, which gets the focus, without moving anything else. */
 function showMessage(seq) {
   showTab("all");
   const row = rows[seq];
   if (!row) return;
   document.querySelectorAll(".said.target").forEach((node) => node.classList.remove("target"));
   row.node.classList.add("target");
+  row.node.tabIndex = -1;
+  row.node.focus({ preventScroll: true });
   const pane = row.node.parentElement;
   const head = document.getElementById("views");
   const box = head.getBoundingClientRect();

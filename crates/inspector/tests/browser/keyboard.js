@@ -1,0 +1,143 @@
+"use strict";
+// Everything can be reached and used by keyboard alone, and the focus is never lost.
+
+const assert = require("node:assert/strict");
+const { test } = require("node:test");
+const { listShown, sessionShown, visit } = require("./browser.js");
+const { allStops, checkFocus, tabTo } = require("./keys.js");
+const { examples } = require("./stores.js");
+
+/** What can be reached by Tab in a page as it is now. */
+const reachable = (page) => page.evaluate(() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")]
+  .filter((node) => node.tabIndex >= 0 && !node.disabled && node.checkVisibility({ visibilityProperty: true })).length);
+
+for (const [place, shown] of [["/", listShown], ["/sessions/coding-session", sessionShown]]) {
+  for (const width of [1440, 380]) {
+    test(`keyboard: every stop of ${place} can be seen at ${width}, in both directions, and none is a trap`, async () => {
+      const { server } = await examples();
+      const { page, close } = await visit(server, place, { width });
+      await shown(page);
+      const there = await allStops(page);
+      assert.ok(there.length >= await reachable(page), `${there.length} stops of ${await reachable(page)}`);
+      await page.reload();
+      await shown(page);
+      const back = await allStops(page, { back: true });
+      assert.deepEqual(back.reverse(), there);
+      await close();
+    });
+  }
+}
+
+test("keyboard: from the list by search, session, call, hit and payload, and back", async () => {
+  const { server } = await examples();
+  const { page, close } = await visit(server, "/");
+  const { keyboard } = page;
+  await listShown(page);
+
+  // A search over all sessions; its hit leads to the message.
+  await keyboard.press("/");
+  await checkFocus(page);
+  await keyboard.type("retry limit");
+  await keyboard.press("Enter");
+  await page.locator("#find .hit").first().waitFor();
+  assert.equal(new URL(page.url()).searchParams.get("q"), "retry limit");
+  await tabTo(page, "#find .hit a");
+  await keyboard.press("Enter");
+  await page.waitForURL(/\/sessions\/.*[?&]message=\d+/);
+  await sessionShown(page);
+  const isAtTarget = () => page.evaluate(() => document.activeElement.matches("#pane-all .said.target"));
+  assert.ok(await isAtTarget(), "the focus is at the message");
+
+  // The slider by its own keys, and calls by the arrow keys anywhere else.
+  await tabTo(page, "#call", { back: true });
+  const call = async () => Number(await page.locator("#call").inputValue());
+  const last = await call();
+  await keyboard.press("ArrowLeft");
+  assert.equal(await call(), last - 1);
+  await keyboard.press("Home");
+  assert.equal(await call(), 1);
+  await keyboard.press("End");
+  await tabTo(page, "button[aria-label='The call before']", { back: true });
+  await keyboard.press("ArrowLeft");
+  await keyboard.press("ArrowLeft");
+  assert.equal(await call(), last - 2);
+  await keyboard.press("Enter");
+  assert.equal(await call(), last - 3);
+  await checkFocus(page);
+  assert.match(new URL(page.url()).hash, new RegExp(`call=${last - 3}$`));
+
+  // A search in the session; its hit goes to the message in the transcript, and so does the focus.
+  await keyboard.press("/");
+  await keyboard.type("dead letter");
+  await keyboard.press("Enter");
+  await page.locator("#find .hit").first().waitFor();
+  await tabTo(page, "#find .hit summary");
+  await keyboard.press("Enter");
+  assert.ok(await page.locator("#find .why-here dl").first().isVisible());
+  await tabTo(page, "#find .hit .row button.link", { back: true });
+  await keyboard.press("Enter");
+  await checkFocus(page);
+  assert.ok(await isAtTarget(), "the focus is at the message");
+
+  // A hit in a payload goes to its lines.
+  await keyboard.press("/");
+  await tabTo(page, "#find .hit .line button.link");
+  await keyboard.press("Enter");
+  await page.locator("#viewer .lines .meant").first().waitFor();
+  await checkFocus(page);
+  assert.ok(await page.evaluate(() => document.activeElement.matches("#viewer .lines")), "the focus is at the lines");
+
+  // The payloads: by the link at the top, one of them, its next lines, a line by its number.
+  await keyboard.press("/");
+  await tabTo(page, "#jumps a[href='#stored']", { back: true });
+  await keyboard.press("Enter");
+  const { payloads } = await server.api("sessions/coding-session/payloads");
+  const long = payloads.find((one) => one.lines > 200 && one.lines < 400);
+  await tabTo(page, `#stored .pick[data-ref='${long.ref}']`);
+  await keyboard.press("Enter");
+  const firstLine = (line) => page.waitForFunction((n) => document.querySelector("#viewer .lines li")?.value === n, line);
+  await firstLine(1);
+  await checkFocus(page);
+  // The button that goes on has the focus until it can do nothing more; then it is where the lines are.
+  await tabTo(page, "#viewer .tools button");
+  await keyboard.press("Enter");
+  await firstLine(201);
+  await checkFocus(page);
+  assert.ok(await page.evaluate(() => document.activeElement.matches("#viewer .lines")));
+  await tabTo(page, "#viewer .tools button", { back: true });
+  await tabTo(page, "#viewer input[type=number]", { back: true });
+  await keyboard.press("ControlOrMeta+a");
+  await keyboard.type("7");
+  await keyboard.press("Enter");
+  await firstLine(7);
+  await checkFocus(page);
+
+  // Back to the list, and by the browser's way back to where the first search is.
+  await keyboard.press("/");
+  await tabTo(page, "#facts a[href='/']", { back: true });
+  await keyboard.press("Enter");
+  await listShown(page);
+  await page.goBack();
+  await sessionShown(page);
+  await page.goBack();
+  await page.locator("#find .hit").first().waitFor();
+  assert.equal(await page.locator("#find input").inputValue(), "retry limit");
+  await close();
+});
+
+test("keyboard: on a narrow page the tabs and the slider are used as well", async () => {
+  const { server } = await examples();
+  const { page, close } = await visit(server, "/sessions/coding-session", { width: 380 });
+  await sessionShown(page);
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "views");
+  await tabTo(page, "#call");
+  await tabTo(page, "[role=tab][aria-selected=false]");
+  await page.keyboard.press("Enter");
+  await checkFocus(page);
+  assert.ok(await page.locator("#pane-all").isVisible());
+  assert.ok(!await page.locator("#pane-view").isVisible());
+  await close();
+});

@@ -1,0 +1,85 @@
+"use strict";
+// Every page opens, with everything on it, without an error and without asking another host.
+
+const assert = require("node:assert/strict");
+const { test } = require("node:test");
+const { listShown, sessionShown, visit } = require("./browser.js");
+const { examples } = require("./stores.js");
+
+test("the list of sessions opens, the newest first, with what was saved", async () => {
+  const { server } = await examples();
+  const { page, answer, close } = await visit(server, "/");
+  await listShown(page);
+  assert.equal(answer.status(), 200);
+  assert.equal(new URL(page.url()).search, "", "the token leaves the address");
+  const { sessions, savings } = await server.api("sessions");
+  const shown = await page.locator("#sessions .session .id").allTextContents();
+  assert.deepEqual(shown, sessions.map((session) => session.id));
+  const newest = page.locator("#sessions .session").first();
+  assert.equal(await newest.locator(".id").textContent(), "through-the-gateway");
+  assert.match(await newest.locator(".saving").textContent(), /\d+\s%\sless cost .* tokens sent/);
+  assert.ok(savings.requests > 20);
+  assert.match(await page.locator("#sums .lead").textContent(), new RegExp(`in ${savings.requests} requests`));
+  assert.equal(await page.locator("#sessions .saving").count(), 1, "the others did not pass through the gateway");
+  await page.getByRole("button", { name: "Switch to the dark theme" }).click();
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).colorScheme), "dark");
+  await close();
+});
+
+test("a session opens with its curve, blocks, transcript, view, payloads and searches", async () => {
+  const { server } = await examples();
+  const { page, close } = await visit(server, "/sessions/coding-session");
+  await sessionShown(page);
+  const { session, picture } = await server.api("sessions/coding-session");
+  assert.equal(await page.title(), `${session.title} · foldback`);
+  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "coding-session");
+  assert.equal(await page.locator("#pane-all .said").count(), picture.messages.length);
+  assert.equal(await page.locator("#blocks .block").count(), picture.blocks.length);
+  assert.ok(await page.locator("#curve svg[role=img] path.c-ours").isVisible());
+  assert.equal(await page.locator("#outside details").count(), Math.min(40, picture.payloads.length));
+  assert.equal(await page.locator("#searches .asked > li").count(), picture.searches.length);
+  const { payloads } = await server.api("sessions/coding-session/payloads");
+  assert.equal(await page.locator("#stored .pick").count(), payloads.length);
+  // The view of the chosen call is what the model gets at it: the last one first, then another.
+  for (const call of [picture.calls.length, 3]) {
+    await page.locator("#call").fill(String(call));
+    const parts = picture.calls[call - 1].v.length + picture.calls[call - 1].v.filter((id) => id < 0 && picture.forms[-1 - id].pin != null).length;
+    assert.equal(await page.locator("#pane-view .said").count(), parts, `call ${call}`);
+    assert.match(await page.locator(".dial output").textContent(), new RegExp(`^call ${call} of`));
+  }
+  await close();
+});
+
+test("a session of the gateway says what was really sent", async () => {
+  const { server } = await examples();
+  const { page, close } = await visit(server, "/sessions/through-the-gateway");
+  await sessionShown(page);
+  assert.match(await page.locator("#facts").textContent(), /Through the gateway: .* tokens sent of/);
+  assert.match(await page.locator("#head").textContent(), /Policy: foldback-cache-aware\./);
+  await close();
+});
+
+test("an address that leads nowhere says so", async () => {
+  const { server } = await examples();
+  const nobody = await visit(server, "/sessions/nobody");
+  const alert = nobody.page.getByRole("alert");
+  await alert.waitFor();
+  assert.match(await alert.textContent(), /nobody/);
+  await nobody.page.getByRole("link", { name: "All sessions" }).click();
+  await listShown(nobody.page);
+  await nobody.close([/^console: Failed to load resource: .* 404/]);
+  const nowhere = await visit(server, "/nowhere");
+  assert.equal(nowhere.answer.status(), 404);
+  assert.match(await nowhere.page.locator("body").textContent(), /There is no such page/);
+  await nowhere.close([/^console: Failed to load resource: .* 404/]);
+});
+
+test("a page without its script asks for it", async () => {
+  const { server } = await examples();
+  const { page, go, close } = await visit(server, "/", { script: false });
+  for (const place of ["/", "/sessions/coding-session"]) {
+    await go(place);
+    assert.match(await page.locator("noscript").textContent(), /allow it to run/, place);
+  }
+  await close();
+});
