@@ -4,10 +4,11 @@ use crate::commands::Command;
 use crate::error::CliError;
 use crate::settings::{InForce, Kept};
 use crate::store::Loss;
-use clap::builder::{PossibleValuesParser, Styles, TypedValueParser as _};
+use crate::truth_parser::{self, TruthParser};
+use clap::builder::Styles;
 use clap::{Args, Parser};
 use foldback::embedder::Choice;
-use foldback_kv::Engine;
+use foldback_kv::{Engine, Truth};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
@@ -45,15 +46,10 @@ pub(crate) struct Globals {
 
     /// The storage engine [default: sqlite]: sqlite, for any number of processes; redb, which needs no C code, for one
     /// writing process at a time; sled, for stores that were made with it, which it copies whenever it opens them;
-    /// memory, which keeps nothing
-    #[arg(
-        long,
-        global = true,
-        value_name = "ENGINE",
-        value_parser = PossibleValuesParser::new(Engine::ALL.map(Engine::name))
-            .try_map(|name| name.parse::<Engine>()),
-    )]
-    pub(crate) engine: Option<Engine>,
+    /// postgres, in a build with that feature, for any number of machines, at the address in FOLDBACK_POSTGRES_URL or
+    /// given here, postgres://USER@HOST/DATABASE; memory, which keeps nothing
+    #[arg(long, global = true, value_name = "ENGINE", value_parser = TruthParser)]
+    pub(crate) engine: Option<Truth>,
 
     /// The embedder, for a new store or in place of the store's own: builtin, none (words alone),
     /// or a model's folder or name [default: the store's own]
@@ -88,8 +84,9 @@ impl Globals {
         if let Some(store) = &self.store {
             settings = settings.with_flag("memory.store", &store.display().to_string(), "--store");
         }
-        if let Some(engine) = self.engine {
-            settings = settings.with_flag("memory.engine", engine.name(), "--engine");
+        if let Some(truth) = &self.engine {
+            // Not the address: it may hold a password.
+            settings = settings.with_flag("memory.engine", truth.engine().name(), "--engine");
         }
         let mut chosen = self.embedder.clone();
         match (&self.embedder, settings.memory.embedder.as_deref()) {
@@ -111,7 +108,12 @@ impl Globals {
 
     /// The storage engine: the flag's, or else that of the settings.
     pub(crate) fn engine(&self) -> Engine {
-        self.engine.unwrap_or_else(|| self.settings.memory.engine())
+        self.engine.as_ref().map_or_else(|| self.settings.memory.engine(), Truth::engine)
+    }
+
+    /// The place of the records: the flag's or that of the settings, with the address from the environment.
+    pub(crate) fn truth(&self) -> Result<Truth, CliError> {
+        truth_parser::complete(self.engine.clone().unwrap_or_else(|| self.engine().into()))
     }
 }
 

@@ -33,6 +33,7 @@ mod run;
 mod settings;
 mod sources;
 mod store;
+mod truth_parser;
 mod walk;
 mod watch;
 

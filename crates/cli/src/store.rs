@@ -11,7 +11,7 @@ use foldback::embedder::{Choice, WordsOnly};
 use foldback::{
     Audit, ErrorKind, KNOWN_SECRET, Lost, Memory, Options, Redaction, RedactionKey, ViewConfig,
 };
-use foldback_kv::{Engine, Mode};
+use foldback_kv::{Engine, Mode, Truth};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,7 +87,7 @@ fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
 /// Whether the engine's own structures are intact. Writes nothing, and does not notice lost writes.
 pub(crate) fn is_sound(globals: &Globals) -> Result<bool, CliError> {
     let (dir, key) = (folder(globals)?, encryption_key(globals)?);
-    let kv = foldback_kv::open_with(&dir, globals.engine(), Mode::ReadOnly, key.as_ref());
+    let kv = foldback_kv::open_with(&dir, globals.truth()?, Mode::ReadOnly, key.as_ref());
     let kv = kv.map_err(|error| not_opened(error.into(), &dir))?;
     Ok(foldback_kv::is_sound(&kv.check()?))
 }
@@ -95,7 +95,7 @@ pub(crate) fn is_sound(globals: &Globals) -> Result<bool, CliError> {
 /// Accepts what is left as complete. Returns what was lost.
 pub(crate) fn accept_loss(globals: &Globals) -> Result<Option<Lost>, CliError> {
     let (dir, key) = (folder(globals)?, encryption_key(globals)?);
-    let kv = foldback_kv::open_with(&dir, globals.engine(), Mode::ReadWrite, key.as_ref())?;
+    let kv = foldback_kv::open_with(&dir, globals.truth()?, Mode::ReadWrite, key.as_ref())?;
     let lost = kv.lost()?;
     kv.accept_loss()?;
     Ok(lost)
@@ -181,14 +181,20 @@ fn open_to_read(
 
 fn open_so(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     let dir = folder(globals)?;
-    let engine = globals.engine();
-    if engine == Engine::Memory {
+    if globals.engine() == Engine::Memory {
         let what = "the memory engine keeps nothing between commands, so there is nothing to read";
         return Err(CliError::NotFound(what.to_owned()));
     }
-    let options = options.with_engine(engine).with_audit(audit(globals));
+    let options = options.with_truth(globals.truth()?).with_audit(audit(globals));
     let options = options.with_mode(Mode::ReadOnly).with_encryption(encryption_key(globals)?);
+    let server = options.server.clone();
     match open(globals, options) {
+        Err(CliError::Memory(error)) if server.is_some() => match error.kind() {
+            ErrorKind::NotFound => Err(CliError::NotFound(format!(
+                "there is no store in that database: {error}; `foldback import` and `foldback record` make one"
+            ))),
+            _ => Err(error.into()),
+        },
         Err(CliError::Memory(error)) => Err(not_opened(error, &dir)),
         opened => opened,
     }
@@ -243,7 +249,11 @@ impl Temporary {
 
 /// The options of a temporary store: the memory engine, unless another was asked for.
 pub(crate) fn temporary_options(globals: &Globals) -> Result<Options, CliError> {
-    let engine = globals.engine.unwrap_or(Engine::Memory);
+    let engine = match &globals.engine {
+        // A conversation that is only shown is not put into anybody's database.
+        Some(Truth::Server(_) | Truth::Folder(Engine::Postgres)) | None => Engine::Memory,
+        Some(Truth::Folder(engine)) => *engine,
+    };
     // The same input gives the same prompts.
     Ok(shaped(globals)
         .with_engine(engine)
@@ -275,8 +285,8 @@ fn bytes_where(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> u64 {
 }
 
 fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
-    let (engine, embedder) = (globals.engine(), named_embedder(globals)?);
-    let options = shaped(globals).with_engine(engine).with_mode(mode).with_embedder(embedder);
+    let (truth, embedder) = (globals.truth()?, named_embedder(globals)?);
+    let options = shaped(globals).with_truth(truth).with_mode(mode).with_embedder(embedder);
     let options = options.with_audit(audit(globals)).with_encryption(encryption_key(globals)?);
     Ok(match globals.settings.memory.redact {
         true => options.with_redaction(Redaction::default().with_key(redaction_key(globals)?)),

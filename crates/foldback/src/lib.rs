@@ -102,7 +102,7 @@ pub use foldback_disclosure::{
 };
 pub use foldback_embedder as embedder;
 pub use foldback_kv as kv;
-pub use foldback_kv::{EncryptionKey, Engine, Lost, Mode, Todo};
+pub use foldback_kv::{EncryptionKey, Engine, Lost, Mode, Server, Todo, Truth};
 pub use foldback_transcript::{Conversation, Envelope};
 pub use grants::{Grant, Grants};
 pub use maintenance::{Checkup, Maintenance};

@@ -115,7 +115,7 @@ impl Memory {
             return Self::in_memory(options);
         }
         let key = options.encryption.as_ref();
-        let kv = foldback_kv::open_with(dir, options.engine, options.mode, key)?;
+        let kv = foldback_kv::open_with(dir, options.truth(), options.mode, key)?;
         Self::open_so(kv, Some(dir), options)
     }
 
@@ -150,7 +150,13 @@ impl Memory {
             made.map_err(|source| Failure::Io { path: path.clone(), source })?;
         }
         let folder = |name: &str| dir.as_ref().map(|dir| dir.join(name));
-        let config = BackendConfig::default();
+        let config = match options.engine {
+            // What is in a record is found from every machine; a file is only on one.
+            Engine::Postgres => {
+                BackendConfig::default().with_inline_max(BackendConfig::INLINE_LIMIT)
+            }
+            _ => BackendConfig::default(),
+        };
         let payloads = Arc::new(BackendStore::open(kv.clone(), folder("payloads"), config)?);
         let texts = Arc::new(StoredTexts(payloads.clone()));
         let index = folder("index");

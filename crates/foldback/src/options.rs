@@ -5,7 +5,7 @@ use foldback_blockstore::IndexConfig;
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Embedder, Estimate, Timestamp, TokenCounter};
 use foldback_disclosure::ViewConfig;
-use foldback_kv::{EncryptionKey, Engine, Mode};
+use foldback_kv::{EncryptionKey, Engine, Mode, Server, Truth};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -28,6 +28,8 @@ pub const KNOWN_SECRET: [u8; 32] = [0; 32];
 pub struct Options {
     /// The storage engine.
     pub engine: Engine,
+    /// The address of the database, if the engine is [`Engine::Postgres`].
+    pub server: Option<Server>,
     /// Whether the store may be written.
     pub mode: Mode,
     /// Which texts are stored outside the conversation.
@@ -69,6 +71,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             engine: Engine::Sqlite,
+            server: None,
             mode: Mode::ReadWrite,
             offload: OffloadPolicy::default(),
             chunker: ChunkerConfig::default(),
@@ -92,6 +95,24 @@ impl Options {
     pub fn with_engine(mut self, engine: Engine) -> Self {
         self.engine = engine;
         self
+    }
+
+    /// Sets the database that holds the records, with which the engine is [`Engine::Postgres`]. The store's folder then
+    /// holds indexes, which can be made again, and the files of large payloads.
+    #[must_use]
+    pub fn with_server(mut self, server: Server) -> Self {
+        self.engine = Engine::Postgres;
+        self.server = Some(server);
+        self
+    }
+
+    /// Sets the place of the records: [an engine](Self::with_engine), or [a database](Self::with_server).
+    #[must_use]
+    pub fn with_truth(self, truth: Truth) -> Self {
+        match truth {
+            Truth::Folder(engine) => self.with_engine(engine),
+            Truth::Server(server) => self.with_server(server),
+        }
     }
 
     /// Sets whether the store may be written or only read.
@@ -183,6 +204,16 @@ impl Options {
     pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
+    }
+}
+
+impl Options {
+    /// Returns the place of the records.
+    pub(crate) fn truth(&self) -> Truth {
+        match (self.engine, &self.server) {
+            (Engine::Postgres, Some(server)) => Truth::Server(server.clone()),
+            (engine, _) => Truth::Folder(engine),
+        }
     }
 }
 

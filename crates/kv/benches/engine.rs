@@ -38,7 +38,7 @@ const TRACED: &str = "FOLDBACK_KV_BENCH_TRACED";
 fn main() {
     if let Ok(traced) = std::env::var(TRACED) {
         let [engine, commits, dir] = traced.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
-        let kv = open(Path::new(dir), engine.parse().unwrap(), Mode::ReadWrite).unwrap();
+        let kv = open(Path::new(dir), engine.parse::<Engine>().unwrap(), Mode::ReadWrite).unwrap();
         return commit_beside_each_other(&*kv, commits.parse().unwrap());
     }
     let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));

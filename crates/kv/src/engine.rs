@@ -16,16 +16,19 @@ pub enum Engine {
     /// A sled folder; one writing process at a time. For existing sled stores: the folder is copied whenever it is
     /// opened.
     Sled,
+    /// A PostgreSQL database, or one that speaks its language; any number of processes on any number of machines. It
+    /// needs the address of its [`Server`](crate::Server), and the feature `postgres`.
+    Postgres,
     /// Nothing on disk; gone when the last handle is dropped. For tests.
     Memory,
 }
 
 impl Engine {
     /// All engines.
-    pub const ALL: [Self; 4] = [Self::Sqlite, Self::Redb, Self::Sled, Self::Memory];
+    pub const ALL: [Self; 5] = [Self::Sqlite, Self::Redb, Self::Sled, Self::Postgres, Self::Memory];
 
     /// Returns whether a process that writes has the store to itself.
-    #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+    #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres"))]
     pub(crate) const fn is_exclusive(self) -> bool {
         matches!(self, Self::Redb | Self::Sled)
     }
@@ -36,6 +39,7 @@ impl Engine {
             Self::Sqlite => "sqlite",
             Self::Redb => "redb",
             Self::Sled => "sled",
+            Self::Postgres => "postgres",
             Self::Memory => "memory",
         }
     }

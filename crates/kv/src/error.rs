@@ -239,8 +239,51 @@ pub enum Error {
         /// What it cannot do, as the rest of a sentence.
         what: &'static str,
     },
+    /// The address of a database is not one. It is not repeated, because it may hold a password.
+    #[error(
+        "the address of the database is not valid: {detail}; expected postgres://USER@HOST:PORT/DATABASE"
+    )]
+    Address {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A server, or the way to it, is down. What was read or written can be repeated.
+    #[error("the database {} could not be reached: {detail}", path.display())]
+    Unreachable {
+        /// The database's name.
+        path: PathBuf,
+        /// The system's or the server's message.
+        detail: String,
+    },
+    /// A server is there, and does not let this be done: its message says which right or which database is missing.
+    #[error("the database {} refused: {detail}", path.display())]
+    Refused {
+        /// The database's name.
+        path: PathBuf,
+        /// The server's message.
+        detail: String,
+    },
+    /// The server went away while a batch was committed, and did not come back in time, so it is unknown whether the
+    /// batch is stored. The store goes on: read the todo again before writing to it.
+    #[error(
+        "the database {} went away while it was written to, so it is unknown whether that write is stored; read the \
+         todo again before repeating it ({detail})",
+        path.display()
+    )]
+    Unknown {
+        /// The database's name.
+        path: PathBuf,
+        /// The system's or the server's message.
+        detail: String,
+    },
+    /// The record that a batch was built on has changed. Nothing was written; read it again.
+    #[error("the record {key} was changed by another writer")]
+    Changed {
+        /// The record.
+        key: Key,
+    },
     /// The name is not that of an engine.
-    #[error("{name:?} is not an engine; expected sqlite, redb, sled or memory")]
+    #[error("{name:?} is not an engine; expected sqlite, redb, sled, postgres or memory")]
     UnknownEngine {
         /// The name.
         name: String,
@@ -307,7 +350,7 @@ pub(crate) fn writing<'a>(
     }
 }
 
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres"))]
 /// Turns a failed read of the file system into an error that names the file.
 pub(crate) fn reading<'a>(
     doing: &'static str,

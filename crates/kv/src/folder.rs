@@ -5,6 +5,9 @@
 //! store for writing then creates them again. An encrypted store states `version 5` and has the fourth line
 //! `encrypted`, so that programs that do not know encryption refuse it; in all else it is of version 4. A folder with a
 //! complete format file and no database is damaged, and never gets a new, empty database.
+//!
+//! The folder of a store whose records are on a server states `engine postgres`, and `database` with the id that the
+//! database has, in its fourth line. It states no address: that may hold a password, and may change.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -19,6 +22,8 @@ const MAGIC: &str = "foldback store";
 const FORMAT: &str = "FORMAT";
 const UNFINISHED: &str = "unfinished";
 const ENCRYPTED: &str = "encrypted";
+/// What the fourth line begins with if the records are in a database, followed by the database's id.
+const DATABASE: &str = "database ";
 /// The version stated by an encrypted store.
 const ENCRYPTED_VERSION: u64 = 5;
 /// How long a process that creates a store waits for another one.
@@ -113,6 +118,43 @@ fn take(lock: &Lock, dir: &Path, engine: Engine) -> Result<(), Error> {
         (PATIENCE, Error::Busy { path, doing: "another process was creating it" })
     };
     if lock.take(patience, Duration::from_millis(2))? { Ok(()) } else { Err(refused) }
+}
+
+/// Ties the folder to the database with this id, so that its indexes and payload files are never taken for those of
+/// another one. Returns whether it is tied: a folder that is only read may not exist.
+#[cfg(feature = "postgres")]
+pub(crate) fn tie(dir: &Path, id: &str, mode: Mode) -> Result<bool, Error> {
+    let engine = Engine::Postgres;
+    if read(dir, engine)?.is_none() {
+        if mode == Mode::ReadOnly {
+            return Ok(false);
+        }
+        check_bare(dir)?;
+        make_private(dir)?;
+        let lock = Lock::open(dir)?;
+        take(&lock, dir, engine)?;
+        // Another process may have done it while this one waited.
+        if read(dir, engine)?.is_none() {
+            replace(
+                dir,
+                &format!("{MAGIC}\nversion {FORMAT_VERSION}\nengine {engine}\n{DATABASE}{id}\n"),
+            )?;
+        }
+    }
+    let text = text(dir)?.unwrap_or_default();
+    match text.lines().nth(3).and_then(|line| line.strip_prefix(DATABASE)) {
+        Some(found) if found == id => Ok(true),
+        Some(found) => {
+            let detail = format!(
+                "it belongs to the database with the id {found}, and this one has the id {id}; name another folder"
+            );
+            Err(Error::Format { path: dir.to_owned(), detail })
+        }
+        None => {
+            let detail = format!("its {FORMAT} file states no database");
+            Err(Error::Format { path: dir.to_owned(), detail })
+        }
+    }
 }
 
 /// Fills an empty folder with a copy of a store. The format file comes last, so that an incomplete
@@ -236,6 +278,9 @@ fn parse(dir: &Path, text: &str) -> Result<(u64, Engine, State), Error> {
     match (lines.next(), lines.next()) {
         (None, None) => Ok((version, engine, State::Finished)),
         (Some(ENCRYPTED), None) if is_encrypted => Ok((version, engine, State::Finished)),
+        (Some(line), None) if engine == Engine::Postgres && line.starts_with(DATABASE) => {
+            Ok((version, engine, State::Finished))
+        }
         (Some(UNFINISHED), None) => Ok((version, engine, State::Unfinished)),
         _ => Err(wrong(format!("its {FORMAT} file has lines that this version does not know"))),
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::{Batch, Cipher, Error, FORGOTTEN_HEAD, Finding, Key, Lost, Space};
 
@@ -28,7 +29,8 @@ pub trait Kv: Send + Sync {
     /// [`Error::KeyOutOfRange`] and [`Error::ValueTooLarge`] before anything is written. [`Error::Busy`] when other
     /// writers held the store for half a minute. [`Error::Full`] when the disk is full; nothing was written. After an
     /// I/O error, it is unknown whether the batch is durable until the store is opened again; until then every write
-    /// returns [`Error::Poisoned`]. [`Error::Lost`] when earlier commits are gone, and [`Error::Gone`] when the store
+    /// returns [`Error::Poisoned`]. On a server, [`Error::Unreachable`] when nothing was written, and
+    /// [`Error::Unknown`] when that is not known; the store goes on by itself. [`Error::Lost`] when earlier commits are gone, and [`Error::Gone`] when the store
     /// is no longer where it was opened.
     fn commit(&self, batch: Batch) -> Result<(), Error>;
 
@@ -41,6 +43,29 @@ pub trait Kv: Send + Sync {
     /// As [`commit`](Self::commit).
     fn erase(&self, batch: Batch) -> Result<(), Error> {
         self.commit(batch)
+    }
+
+    /// Like [`commit`](Self::commit), if a record still has the value that the batch was built on.
+    ///
+    /// An engine whose writers share a folder commits the batch as it is: they take turns there, and nothing changes
+    /// meanwhile. An engine whose writers are on several machines compares the record in the same transaction.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit); [`Error::Changed`] when the record has another value, and nothing was written.
+    fn commit_if(&self, batch: Batch, held: Option<(Key, Vec<u8>)>) -> Result<(), Error> {
+        let _ = held;
+        self.commit(batch)
+    }
+
+    /// Like [`erase`](Self::erase), on the condition of [`commit_if`](Self::commit_if).
+    ///
+    /// # Errors
+    ///
+    /// As [`commit_if`](Self::commit_if).
+    fn erase_if(&self, batch: Batch, held: Option<(Key, Vec<u8>)>) -> Result<(), Error> {
+        let _ = held;
+        self.erase(batch)
     }
 
     /// Returns the todo's head as the last batch that named it left it. For a todo that has none, and when a
@@ -102,9 +127,29 @@ pub trait Kv: Send + Sync {
     /// Returns a number that changes whenever any process, this one included, commits.
     ///
     /// Only equality is meaningful, and only between two answers of the same open store. The number
-    /// may change although nothing was committed. A call costs a few microseconds. Call it before
-    /// reading: what is read afterwards is at least as new.
+    /// may change although nothing was committed. A call costs a few microseconds, and on a server a round trip. Call
+    /// it before reading: what is read afterwards is at least as new.
     fn changed(&self) -> Result<u64, Error>;
+
+    /// Waits until [`changed`](Self::changed) differs from what it was, or until `most` is over. Returns whether it
+    /// differs. An engine on a server is told by it; by default the number is read twenty times a second.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    fn wait_for_change(&self, seen: u64, most: Duration) -> Result<bool, Error> {
+        let until = Instant::now() + most;
+        loop {
+            if self.changed()? != seen {
+                return Ok(true);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
 
     /// Returns the acknowledged commits that are gone, if anything outside the engine remembers them. By default, for
     /// engines of other crates, nothing is known.
@@ -127,7 +172,8 @@ pub trait Kv: Send + Sync {
     }
 
     /// Returns unused space to the file system. Afterwards, none of the store's files holds bytes
-    /// that were deleted or overwritten before the call.
+    /// that were deleted or overwritten before the call. (On a server, that is for the server to do: see
+    /// [`Engine::Postgres`](crate::Engine::Postgres).)
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! The one door to the storage engines: SQLite, redb, sled and memory behind one narrow trait.
+//! The one door to the storage engines: SQLite, redb, sled, PostgreSQL and memory behind one narrow trait.
 //!
-//! A store is a folder that holds records. A record is found by a [`Key`] (a [`Space`] from a
+//! A store is a folder that holds records, or that goes with a database on a [`Server`]. A record is found by a [`Key`] (a [`Space`] from a
 //! closed set, the number of a todo, and a number inside the todo) and is a run of bytes that this
 //! crate does not interpret. Every change is a [`Batch`]: it is committed whole or not at all, is
 //! durable when [`Kv::commit`] returns, and may name the head of the todo that it [`Expect`]s, so
@@ -8,8 +8,9 @@
 //! carries a version and a checksum over its key and its value, which is verified on each read.
 //!
 //! It is **not** a query language, not a cache, and not a place for large files: a value is copied
-//! whole on its way in and out. The crate interprets no message and no block, starts no async
-//! runtime, and holds no read transaction while its caller works.
+//! whole on its way in and out. The crate interprets no message and no block, and holds no read
+//! transaction while its caller works. It starts no async runtime, but for one thread that drives the connections of a
+//! database, with the feature `postgres`.
 //!
 //! Two things here are deliberately named for their meaning in the crates above. A [`Space`] is a
 //! table on disk, so the set of spaces is part of the format, which belongs to this crate. The
@@ -23,8 +24,8 @@
 //! [`ForeignFile`] is separate from all that: it reads the SQLite file of another program. It is here because
 //! SQLite enters the workspace through this crate alone.
 //!
-//! The main types are [`Kv`], [`Key`] and [`Batch`]. [`open()`] chooses the engine, and [`retry()`] repeats a
-//! write that came second.
+//! The main types are [`Kv`], [`Key`] and [`Batch`]. [`open()`] opens a store where its [`Truth`] is, and [`retry()`]
+//! repeats a write that came second.
 //!
 //! ```
 //! use foldback_kv::{Batch, Error, Expect, Key, Space};
@@ -61,10 +62,12 @@ mod open;
 mod registry;
 mod retry;
 mod sealed;
+mod server;
+mod truth;
 
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod acknowledged;
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres"))]
 mod folder;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod format_repair;
@@ -72,18 +75,18 @@ mod format_repair;
 mod group;
 #[cfg(any(feature = "redb", feature = "sled"))]
 mod guard;
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres"))]
 mod lock;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod place;
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres"))]
 mod record;
 /// The locks that `group` uses.
 #[cfg(any(feature = "sqlite", feature = "redb"))]
 mod sync {
     pub(crate) use std::sync::{Condvar, Mutex};
 }
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres"))]
 mod witness;
 
 #[cfg(feature = "sqlite")]
@@ -92,6 +95,8 @@ mod memory;
 mod missing_head;
 #[cfg(any(feature = "redb", feature = "sled"))]
 mod ordered;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redb")]
 mod redb;
 #[cfg(feature = "sled")]
@@ -103,7 +108,7 @@ pub use crate::batch::{Batch, Delete, Expect, MAX_VALUE_BYTES};
 pub use crate::engine::{Engine, Mode};
 pub use crate::error::Error;
 pub use crate::finding::{Finding, is_sound};
-#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres"))]
 pub use crate::folder::is_encrypted;
 #[cfg(feature = "sqlite")]
 pub use crate::foreign::ForeignFile;
@@ -118,4 +123,6 @@ pub use crate::open::{FORMAT_VERSION, open, open_with, rekey};
 pub use crate::registry::{Registry, Todo};
 pub use crate::retry::{Contended, retry};
 pub use crate::sealed::{change_key, seal};
+pub use crate::server::Server;
+pub use crate::truth::Truth;
 pub use foldback_cipher::{Cipher, EncryptionKey, OVERHEAD_BYTES};

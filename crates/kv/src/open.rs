@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::memory::Memory;
 use crate::sealed::seal_as;
-use crate::{EncryptionKey, Engine, Error, Kv, Mode};
+use crate::{EncryptionKey, Engine, Error, Kv, Mode, Truth};
 
 /// The version of the store's layout on disk that this crate writes. It reads every earlier one, and
 /// brings a store that it opens for writing up to this one.
@@ -23,7 +23,8 @@ pub const FORMAT_VERSION: u64 = 4;
 ///
 /// Any number of processes may create and open one SQLite store at once. The folder is created for
 /// its owner alone (mode 0700). For [`Engine::Memory`] the folder is not touched, and every call
-/// returns a new, empty store.
+/// returns a new, empty store. For a [`Server`](crate::Server) the records are in its database, whose tables are made
+/// if there are none; the folder is tied to that database, and a store that is only read needs none.
 ///
 /// A store of an earlier format is read as it is, and upgraded to the present format when it is opened for writing. The
 /// upgrade only adds and rewrites no existing data, so if it is interrupted, the next process that opens the store
@@ -36,9 +37,10 @@ pub const FORMAT_VERSION: u64 = 4;
 /// when there is none to read; [`Error::Locked`] within a second when a store of redb or sled is in
 /// use; [`Error::ReadOnly`] when the folder cannot be written and [`Mode::ReadWrite`] was asked for;
 /// [`Error::Unsupported`] when the engine was left out of this build; [`Error::NoKey`] when the
-/// store is encrypted.
-pub fn open(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
-    open_with(dir, engine, mode, None)
+/// store is encrypted; [`Error::Address`], [`Error::Unreachable`] and [`Error::Refused`] when there is no way to a
+/// server's database.
+pub fn open(dir: &Path, truth: impl Into<Truth>, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
+    open_with(dir, truth, mode, None)
 }
 
 /// Like [`open`], with the key of an encrypted store. A new store is encrypted if a key is given; an existing store
@@ -50,29 +52,30 @@ pub fn open(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<dyn Kv>, Error
 /// not encrypted at all.
 pub fn open_with(
     dir: &Path,
-    engine: Engine,
+    truth: impl Into<Truth>,
     mode: Mode,
     key: Option<&EncryptionKey>,
 ) -> Result<Arc<dyn Kv>, Error> {
-    let says = match engine {
+    let truth = truth.into();
+    let says = match truth {
         #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
-        Engine::Sqlite | Engine::Redb | Engine::Sled => Some(crate::folder::is_encrypted(dir)?),
+        Truth::Folder(Engine::Sqlite | Engine::Redb | Engine::Sled) => {
+            Some(crate::folder::is_encrypted(dir)?)
+        }
         _ => None,
     };
+    if key.is_none() && says == Some(true) {
+        return Err(Error::NoKey { path: dir.to_owned() });
+    }
+    let kv = open_truth(dir, &truth, mode)?;
+    let is_kept = !matches!(truth, Truth::Folder(Engine::Memory));
     match key {
-        Some(key) => {
-            let kv = open_engine(dir, engine, mode)?;
-            seal_as(kv, says.map(|_| dir), mode, key, says)
+        Some(key) => seal_as(kv, is_kept.then_some(dir), mode, key, says),
+        // Its records show it even if its folder does not: the folder of a database says nothing about it.
+        None if is_kept && crate::sealed::is_sealed(kv.as_ref()) => {
+            Err(Error::NoKey { path: dir.to_owned() })
         }
-        None if says == Some(true) => Err(Error::NoKey { path: dir.to_owned() }),
-        None => {
-            let kv = open_engine(dir, engine, mode)?;
-            // Its records show it even if its folder does not.
-            match says.is_some() && crate::sealed::is_sealed(kv.as_ref()) {
-                true => Err(Error::NoKey { path: dir.to_owned() }),
-                false => Ok(kv),
-            }
-        }
+        None => Ok(kv),
     }
 }
 
@@ -85,15 +88,26 @@ pub fn open_with(
 /// As [`open_with`]; [`Error::Conflict`] when another process changes the key at the same time.
 pub fn rekey(
     dir: &Path,
-    engine: Engine,
+    truth: impl Into<Truth>,
     key: &EncryptionKey,
     new: &EncryptionKey,
 ) -> Result<(), Error> {
-    let kv = open_engine(dir, engine, Mode::ReadWrite)?;
+    let kv = open_truth(dir, &truth.into(), Mode::ReadWrite)?;
     crate::sealed::change_key(kv.as_ref(), dir, key, new)
 }
 
-/// Opens the store of an engine, sealed or not.
+/// Opens the records of a store, sealed or not.
+fn open_truth(dir: &Path, truth: &Truth, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
+    match truth {
+        Truth::Folder(engine) => open_engine(dir, *engine, mode),
+        #[cfg(feature = "postgres")]
+        Truth::Server(server) => Ok(Arc::new(crate::postgres::Postgres::open(dir, server, mode)?)),
+        #[cfg(not(feature = "postgres"))]
+        Truth::Server(_) => open_engine(dir, truth.engine(), mode),
+    }
+}
+
+/// Opens the store of an engine in a folder, sealed or not.
 pub(crate) fn open_engine(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
     match engine {
         #[cfg(feature = "sqlite")]
@@ -106,9 +120,23 @@ pub(crate) fn open_engine(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<
             let _ = dir;
             Ok(Arc::new(Memory::new(mode)))
         }
-        #[cfg(not(all(feature = "sqlite", feature = "redb", feature = "sled")))]
-        engine => {
-            Err(Error::Unsupported { engine: engine.name(), what: "was left out of this build" })
-        }
+        #[cfg(feature = "postgres")]
+        Engine::Postgres => Err(Error::Address { detail: "it was not given".to_owned() }),
+        #[cfg(not(all(
+            feature = "sqlite",
+            feature = "redb",
+            feature = "sled",
+            feature = "postgres"
+        )))]
+        engine => Err(Error::Unsupported { engine: engine.name(), what: left_out(engine) }),
+    }
+}
+
+/// Says that an engine was left out of this build.
+#[cfg(not(all(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres")))]
+const fn left_out(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Postgres => "was left out of this build; build it with the feature postgres",
+        _ => "was left out of this build",
     }
 }

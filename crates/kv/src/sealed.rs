@@ -36,6 +36,7 @@ use foldback_cipher::Cipher;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// From this todo number on, records belong to the sealing itself, or to no todo.
 const RESERVED: u32 = KEYS;
@@ -58,27 +59,53 @@ pub(crate) struct Sealed {
     is_marked: bool,
 }
 
+/// How a sealed batch is written.
+type Write = fn(&dyn Kv, Batch, Option<(Key, Vec<u8>)>) -> Result<(), Error>;
+
 impl Sealed {
-    fn write(
-        &self,
-        batch: Batch,
-        write: fn(&dyn Kv, Batch) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn write(&self, batch: Batch, write: Write) -> Result<(), Error> {
         batch.check()?;
         if batch.is_empty() {
             return self.inner.commit(batch);
         }
-        // While this turn is held, no other process changes the ledgers that are read here. A read-only store refuses
-        // below.
+        // While this turn is held, no other process that shares the folder changes the ledgers that are read here. A
+        // read-only store refuses below.
         let _turn = match self.mode {
             Mode::ReadWrite => Some(self.turn.take()?),
             Mode::ReadOnly => None,
         };
+        let until = Instant::now() + turn::PATIENCE;
+        loop {
+            // Processes on other machines may: then the sum over the ledgers is another one, and nothing is written.
+            let sum = self.sum()?;
+            let written = self.write_once(batch.clone(), sum.clone(), write);
+            let has_changed = match &written {
+                Ok(()) | Err(Error::Conflict { .. }) => false,
+                Err(Error::Changed { .. }) => true,
+                // What was read may have been half old and half new.
+                Err(Error::Corrupt { .. } | Error::CorruptHead { .. }) => self.sum()? != sum,
+                Err(_) => false,
+            };
+            if !has_changed || Instant::now() >= until {
+                return written;
+            }
+        }
+    }
+
+    fn write_once(&self, batch: Batch, sum: Option<Vec<u8>>, write: Write) -> Result<(), Error> {
         let mut draft = Draft::new(self);
         let batch = draft.seal(batch)?;
-        write(self.inner.as_ref(), batch)?;
+        write(self.inner.as_ref(), batch, sum.map(|sum| (SUM, sum)))?;
         draft.done();
         Ok(())
+    }
+
+    /// Returns the record of the sum over all ledgers. A damaged one is a finding of every check, and stays.
+    fn sum(&self) -> Result<Option<Vec<u8>>, Error> {
+        match self.inner.get(SUM) {
+            Err(Error::Corrupt { .. }) => Ok(None),
+            sum => sum,
+        }
     }
 
     /// Reads something of a domain that must agree with its ledger. If it does not, but the ledger has changed by then,
@@ -150,11 +177,11 @@ impl Sealed {
 
 impl Kv for Sealed {
     fn commit(&self, batch: Batch) -> Result<(), Error> {
-        self.write(batch, |kv, batch| kv.commit(batch))
+        self.write(batch, |kv, batch, held| kv.commit_if(batch, held))
     }
 
     fn erase(&self, batch: Batch) -> Result<(), Error> {
-        self.write(batch, |kv, batch| kv.erase(batch))
+        self.write(batch, |kv, batch, held| kv.erase_if(batch, held))
     }
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
@@ -242,6 +269,10 @@ impl Kv for Sealed {
         self.inner.changed()
     }
 
+    fn wait_for_change(&self, seen: u64, most: Duration) -> Result<bool, Error> {
+        self.inner.wait_for_change(seen, most)
+    }
+
     fn lost(&self) -> Result<Option<Lost>, Error> {
         self.inner.lost()
     }
@@ -257,7 +288,12 @@ impl Kv for Sealed {
     fn backup(&self, dir: &Path) -> Result<(), Error> {
         self.inner.backup(dir)?;
         match self.is_marked {
-            #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+            #[cfg(any(
+                feature = "sqlite",
+                feature = "redb",
+                feature = "sled",
+                feature = "postgres"
+            ))]
             true => crate::folder::mark_encrypted(dir),
             _ => Ok(()),
         }

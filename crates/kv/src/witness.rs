@@ -63,10 +63,15 @@ impl Witness {
 
     /// Records a durable commit.
     pub(crate) fn write(&self, link: Link) -> Result<(), Error> {
+        self.write_at(link.number % SLOTS, link)
+    }
+
+    /// Records a durable commit in one of the 64 slots.
+    pub(crate) fn write_at(&self, at: u64, link: Link) -> Result<(), Error> {
         let mut slot = [0; SLOT_BYTES];
         slot[..LINK_BYTES].copy_from_slice(&link.bytes());
         slot[LINK_BYTES..].copy_from_slice(&xxh3_64(&link.bytes()).to_le_bytes());
-        let at = (link.number % SLOTS) * SLOT_BYTES as u64;
+        let at = at % SLOTS * SLOT_BYTES as u64;
         let mut file = &self.file;
         let written = file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(&slot));
         written.map_err(writing("write", &self.path))
@@ -93,6 +98,17 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Link>, Error> {
     found.map_err(reading("read", &path))
 }
 
+/// Returns the commit in each slot of the witness in a folder; none in a slot that is unused or damaged.
+#[cfg(feature = "postgres")]
+pub(crate) fn slots(dir: &Path) -> Result<Vec<Link>, Error> {
+    let path = dir.join(FILE);
+    let read = match File::open(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        opened => opened.and_then(|file| each(&file)),
+    };
+    Ok(read.map_err(reading("read", &path))?.into_iter().map(Option::unwrap_or_default).collect())
+}
+
 /// Returns whether a folder has a witness, which may know of no commit yet.
 #[cfg(feature = "sqlite")]
 pub(crate) fn is_there(dir: &Path) -> bool {
@@ -100,14 +116,20 @@ pub(crate) fn is_there(dir: &Path) -> bool {
 }
 
 fn newest(file: &File) -> io::Result<Option<Link>> {
+    Ok(each(file)?.into_iter().flatten().max_by_key(|link| link.number))
+}
+
+/// Returns the commit in each slot that is in use and sound.
+fn each(file: &File) -> io::Result<Vec<Option<Link>>> {
     let mut slots = Vec::new();
     // Bounded, because a file of this name may be anything.
     file.take(FILE_BYTES as u64).read_to_end(&mut slots)?;
-    let sound = slots.chunks_exact(SLOT_BYTES).filter_map(|slot| {
+    let link = |slot: &[u8]| {
         let (link, sum) = slot.split_at(LINK_BYTES);
-        (xxh3_64(link).to_le_bytes() == sum).then(|| Link::of(link)).flatten()
-    });
-    Ok(sound.filter(|link| link.number > 0).max_by_key(|link| link.number))
+        let link = (xxh3_64(link).to_le_bytes() == sum).then(|| Link::of(link)).flatten();
+        link.filter(|link| link.number > 0)
+    };
+    Ok(slots.chunks_exact(SLOT_BYTES).map(link).collect())
 }
 
 /// One commit in the chain of all commits of a store. The default precedes the first.
@@ -119,6 +141,17 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// Returns the link of a commit that is not chained to others by its batch.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn new(number: u64, digest: u64) -> Self {
+        Self { number, digest }
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn digest(self) -> u64 {
+        self.digest
+    }
+
     /// Returns the link for a commit of this batch after this one.
     pub(crate) fn next(self, batch: &Batch) -> Self {
         let mut hash = Xxh3::new();

@@ -13,6 +13,7 @@
 //! - `cassette`, with the feature of that name, records exchanges with a model and replays them.
 //! - `upstream`, with the feature of that name, is a scripted model provider, over HTTP.
 //! - `agent`, with the feature of that name, has agents with scripted models, tools and contexts.
+//! - `postgres`, with the feature of that name, starts and stops servers.
 //!
 //! It is a dev-dependency only: nothing here is for use outside tests, and bad input ends the test with
 //! a panic that says what was wrong.
@@ -43,6 +44,8 @@ pub mod generate;
 mod hostile;
 pub mod memory;
 pub mod mutation;
+#[cfg(all(unix, feature = "postgres"))]
+pub mod postgres;
 mod random;
 pub mod script;
 #[cfg(feature = "upstream")]

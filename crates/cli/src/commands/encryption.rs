@@ -100,9 +100,9 @@ impl Rekey {
         let Some(key) = encryption_key(globals)? else {
             return Err(foldback_kv::Error::NotEncrypted { path: dir }.into());
         };
-        let engine = globals.engine();
-        foldback_kv::rekey(&dir, engine, &key, &new)?;
-        let compacted = foldback_kv::open_with(&dir, engine, Mode::ReadWrite, Some(&new))
+        let truth = globals.truth()?;
+        foldback_kv::rekey(&dir, truth.clone(), &key, &new)?;
+        let compacted = foldback_kv::open_with(&dir, truth, Mode::ReadWrite, Some(&new))
             .and_then(|kv| kv.compact());
         if out.is_json() {
             out.json(&RekeyJson { rekeyed: true })?;

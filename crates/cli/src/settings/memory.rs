@@ -127,7 +127,13 @@ impl MemorySettings {
     pub(super) fn check(&self) -> Result<(), Wrong> {
         if self.engine.parse::<Engine>().is_err() {
             let names = Engine::ALL.map(Engine::name).join(", ");
-            let what = format!("there is no engine {:?}; there are {names}", self.engine);
+            let what = match self.engine.contains("://") {
+                // It may hold a password.
+                true => format!(
+                    "an address is no engine; there are {names}, and FOLDBACK_POSTGRES_URL holds the address for postgres"
+                ),
+                false => format!("there is no engine {:?}; there are {names}", self.engine),
+            };
             return Err(("memory.engine", what));
         }
         if let Some(embedder) = &self.embedder {

@@ -7,6 +7,8 @@
     reason = "tests may fail loudly"
 )]
 
+#[cfg(all(unix, feature = "postgres"))]
+mod postgres;
 mod provider;
 mod shell;
 mod slowly;

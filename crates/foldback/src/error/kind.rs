@@ -126,13 +126,14 @@ fn of_payloads(error: &PayloadError) -> ErrorKind {
 
 fn of_kv(error: &KvError) -> ErrorKind {
     match error {
-        KvError::Conflict { .. } => ErrorKind::Conflict,
+        KvError::Conflict { .. } | KvError::Changed { .. } => ErrorKind::Conflict,
         KvError::Corrupt { .. } | KvError::CorruptHead { .. } | KvError::Damaged { .. } => {
             ErrorKind::Corrupt
         }
         KvError::KeyOutOfRange { .. }
         | KvError::ValueTooLarge { .. }
         | KvError::Foreign { .. }
+        | KvError::Address { .. }
         | KvError::UnknownEngine { .. } => ErrorKind::InvalidInput,
         KvError::Locked { .. } | KvError::Busy { .. } => ErrorKind::Locked,
         KvError::Full { .. } | KvError::NoRoom { .. } => ErrorKind::Full,
@@ -147,7 +148,7 @@ fn of_kv(error: &KvError) -> ErrorKind {
         | KvError::FormatEngine { .. }
         | KvError::Format { .. }
         | KvError::Unsupported { .. } => ErrorKind::Unsupported,
-        // The file system or the engine failed, now or at an earlier write.
+        // The file system, the server or the engine failed, now or at an earlier write.
         _ => ErrorKind::Io,
     }
 }

@@ -122,7 +122,7 @@ fn is_new(kv: &dyn Kv) -> Result<bool, Error> {
 
 fn mark(dir: Option<&Path>) -> Result<(), Error> {
     match dir {
-        #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+        #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres"))]
         Some(dir) => crate::folder::mark_encrypted(dir),
         _ => Ok(()),
     }

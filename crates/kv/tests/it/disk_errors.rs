@@ -31,7 +31,7 @@ fn put(kv: &dyn Kv, n: u64) -> Result<(), foldback_kv::Error> {
 #[test]
 fn the_child() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    let engine = std::env::var(ENGINE).unwrap().parse().unwrap();
+    let engine: Engine = std::env::var(ENGINE).unwrap().parse().unwrap();
     let store = std::env::var(STORE).unwrap();
     let store = Path::new(&store);
     // The harness writes its own words before ours on the line.

@@ -22,6 +22,8 @@ mod golden;
 mod group;
 #[cfg(all(unix, feature = "sqlite"))]
 mod lost;
+#[cfg(all(unix, feature = "postgres"))]
+mod postgres;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod processes;
 #[cfg(all(unix, feature = "sqlite"))]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use foldback_kv::{
     Batch, Delete, EncryptionKey, Engine, Error, Expect, FORGOTTEN_HEAD, Finding, Key, Kv, Mode,
-    Space, open_with,
+    Space, Truth, open_with,
 };
 use proptest::prelude::*;
 
@@ -75,13 +75,26 @@ const SPACES: [Space; 4] = [Space::Meta, Space::Todo, Space::Message, Space::Fil
 const TODOS: [u32; 3] = [0, 1, Key::TODO_END - 1];
 
 fn run(engine: Engine, steps: Vec<Step>) {
-    run_with(engine, steps.clone(), None);
-    run_with(engine, steps, Some(EncryptionKey::new([7; 32])));
+    run_with(engine.into(), steps.clone(), None);
+    run_with(engine.into(), steps, Some(EncryptionKey::new([7; 32])));
 }
 
-fn run_with(engine: Engine, steps: Vec<Step>, key: Option<EncryptionKey>) {
+/// Runs random steps on databases, each of which is new.
+#[cfg(all(unix, feature = "postgres"))]
+pub(crate) fn run_on_servers(new: impl Fn() -> Truth, count: u32) {
+    use proptest::test_runner::TestRunner;
+    let ran = TestRunner::new(cases(count)).run(&steps(), |steps| {
+        run_with(new(), steps.clone(), None);
+        run_with(new(), steps, Some(EncryptionKey::new([7; 32])));
+        Ok(())
+    });
+    ran.unwrap();
+}
+
+fn run_with(truth: Truth, steps: Vec<Step>, key: Option<EncryptionKey>) {
     let dir = tempfile::tempdir().unwrap();
-    let open = |mode| open_with(dir.path(), engine, mode, key.as_ref()).unwrap();
+    let engine = truth.engine();
+    let open = |mode| open_with(dir.path(), truth.clone(), mode, key.as_ref()).unwrap();
     let mut kv = open(Mode::ReadWrite);
     let mut model = Model::default();
     for step in steps {

@@ -75,7 +75,7 @@ fn the_child() {
             }
         }
         "churn" => {
-            let kv = open(store, rest.parse().unwrap(), Mode::ReadWrite).unwrap();
+            let kv = open(store, rest.parse::<Engine>().unwrap(), Mode::ReadWrite).unwrap();
             loop {
                 // Some of the values are so large that sled gives them files of their own.
                 let value = churned(kv.head(1).unwrap());

@@ -16,7 +16,7 @@ const STORE: &str = "FOLDBACK_KV_TEST_STORE";
 fn the_child() {
     let (Ok(commits), Ok(engine)) = (std::env::var(COMMITS), std::env::var(ENGINE)) else { return };
     let store = std::env::var(STORE).unwrap();
-    let kv = open(Path::new(&store), engine.parse().unwrap(), Mode::ReadWrite).unwrap();
+    let kv = open(Path::new(&store), engine.parse::<Engine>().unwrap(), Mode::ReadWrite).unwrap();
     let writers: u32 = std::env::var(WRITERS).unwrap().parse().unwrap();
     let commits: u64 = commits.parse().unwrap();
     let commit = |todo, head| {

@@ -134,8 +134,9 @@ impl Start {
         if let Some(store) = store {
             arguments.extend(["--store".to_owned(), absolute(store)]);
         }
-        if let Some(engine) = globals.engine {
-            arguments.extend(["--engine".to_owned(), engine.name().to_owned()]);
+        if let Some(truth) = &globals.engine {
+            // An address may hold a password, which is not for a file of settings: it comes from the environment.
+            arguments.extend(["--engine".to_owned(), truth.engine().name().to_owned()]);
         }
         if let Some(todo) = &what.todo {
             arguments.extend(["--todo".to_owned(), todo.to_string()]);

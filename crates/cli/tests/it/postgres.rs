@@ -1,0 +1,85 @@
+//! Every command on a database that two machines share.
+
+use crate::shell::{Ran, Shell, line, quay};
+use foldback_testkit::postgres::Server;
+
+/// Runs a command on a machine, which has a folder of its own.
+fn run(machine: &Shell, address: &str, args: &[&str]) -> Ran {
+    let mut command = machine.command();
+    command.env("FOLDBACK_POSTGRES_URL", address).arg("--store").arg(machine.store());
+    Ran::of(command.args(["--engine", "postgres"]).args(args).output().unwrap())
+}
+
+#[track_caller]
+fn ok(machine: &Shell, address: &str, args: &[&str]) -> String {
+    let ran = run(machine, address, args);
+    assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// PG1: what one machine records, another finds, loads, and forgets; a copy needs no server.
+#[test]
+fn pg1_two_machines_share_one_memory() {
+    let Some(server) = Server::start("pg1_two_machines_share_one_memory") else { return };
+    let address = server.database();
+    let [one, other] = [Shell::new(), Shell::new()];
+    let none = run(&other, &address, &["todos"]);
+    assert_eq!(none.code, 3, "{}", none.stderr);
+    assert!(none.stderr.contains("there is no store in that database"), "{}", none.stderr);
+    let file = one.write("quay.jsonl", line("quay", quay()));
+    ok(&one, &address, &["import", &file]);
+    let searched = ["search", "--todo", "quay", "max_attempts"];
+    let found = ok(&one, &address, &searched);
+    assert!(found.contains("max_attempts"), "{found}");
+    assert_eq!(ok(&other, &address, &searched), found);
+    assert_eq!(
+        ok(&other, &address, &["load", "--todo", "quay", "b_quay_001"]),
+        ok(&one, &address, &["load", "--todo", "quay", "b_quay_001"])
+    );
+    let exported = ok(&other, &address, &["export", "--todo", "quay"]);
+    assert_eq!(exported, ok(&one, &address, &["export", "--todo", "quay"]));
+    let format = std::fs::read_to_string(one.store().join("FORMAT")).unwrap();
+    assert!(format.contains("engine postgres\ndatabase "), "{format}");
+    ok(&other, &address, &["verify"]);
+    ok(&other, &address, &["doctor"]);
+    let copy = other.path("copy");
+    ok(&other, &address, &["backup", copy.to_str().unwrap()]);
+    let copied = other.run_bare(&["--store", copy.to_str().unwrap(), "export", "--todo", "quay"]);
+    assert_eq!(String::from_utf8(copied.stdout).unwrap(), exported, "{}", copied.stderr);
+    ok(&other, &address, &["forget", "--todo", "quay"]);
+    let gone = run(&one, &address, &searched);
+    assert_eq!(gone.code, 3, "{}", gone.stderr);
+    assert_eq!(ok(&one, &address, &["todos"]), "");
+}
+
+/// PG4: no output shows the password, whatever is wrong with an address.
+#[test]
+fn pg4_no_output_shows_a_password() {
+    let shell = Shell::new();
+    for address in [
+        "postgres://me:hunter2@127.0.0.1:1/memory",
+        "postgres://me:hunter2@nowhere.invalid/memory?sslmode=disable",
+        "postgres://me:hun?ter2=hunter2@h/memory",
+        "postgre://me:hunter2@127.0.0.1/memory",
+        "postgres://me:hunter2@h/memory?sslmode=hunter2",
+    ] {
+        for args in [&["todos"][..], &["settings"], &["doctor"]] {
+            let mut command = shell.command();
+            command.arg("--store").arg(shell.store()).args(["--engine", address]).args(args);
+            let ran = Ran::of(command.output().unwrap());
+            let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), ran.stderr);
+            assert!(!said.contains("hunter2"), "{address}: {said}");
+            assert!(args == ["settings"] || ran.code != 0, "{address} {args:?}");
+        }
+    }
+    let missing = shell.run(&["--engine", "postgres", "todos"]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("FOLDBACK_POSTGRES_URL"), "{}", missing.stderr);
+    std::fs::write(
+        shell.path("foldback.toml"),
+        "[memory]\nengine = \"postgres://me:hunter2@h/db\"\n",
+    )
+    .unwrap();
+    let refused = shell.run(&["todos"]);
+    assert!(refused.code != 0 && !refused.stderr.contains("hunter2"), "{}", refused.stderr);
+}

@@ -1,0 +1,362 @@
+//! The engine on PostgreSQL: one database for any number of processes on any number of machines.
+//!
+//! The SQL is what other servers of this language take, too: no extension, no function, no lock beyond those of rows. A
+//! commit is one transaction and one round trip ([`commit`]). If the server goes away meanwhile, it is sent again until
+//! the server is back or half a minute is over; a token keeps it from being made twice.
+//!
+//! The client is `tokio-postgres`, which sends the statements of a transaction without waiting in between. Its
+//! synchronous sister `postgres` cannot, and it panics where its caller runs in a runtime. TLS is rustls, as everywhere
+//! else in the workspace.
+//!
+//! What the other engines need a folder for is different here. There is no lock file, because the server orders its
+//! writers. `FORMAT` ties the folder to the database ([`folder::tie`]). `WITNESS` remembers what was acknowledged to this
+//! folder ([`known`]). Pages and logs are the server's: a check here reads every row, and space that is no longer used is
+//! for the server to return.
+
+mod address;
+mod check;
+mod commit;
+#[cfg(feature = "sqlite")]
+mod copy;
+mod fault;
+mod head;
+mod io;
+mod known;
+mod notice;
+mod passfile;
+mod pool;
+mod schema;
+mod slot;
+mod tls;
+mod walk;
+
+use self::address::Address;
+use self::commit::{Draft, Outcome, Place};
+use self::fault::Kind;
+use self::io::Io;
+use self::known::Known;
+use self::notice::Notices;
+use self::pool::{Asked, PATIENCE, Pauses, Pool};
+use crate::witness::Link;
+use crate::{
+    Batch, DAMAGED_HEAD, Error, FORGOTTEN_HEAD, Finding, Key, Kv, Lost, Mode, Server, Space,
+    folder, record,
+};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio_postgres::types::{ToSql, Type};
+
+pub(crate) struct Postgres {
+    pool: Pool,
+    mode: Mode,
+    known: Known,
+    notices: Notices,
+    /// Whether the database was found to have lost commits.
+    is_behind: AtomicBool,
+}
+
+impl Postgres {
+    /// Opens the store in a database. `dir` is the folder of this machine that goes with it.
+    pub(crate) fn open(dir: &Path, server: &Server, mode: Mode) -> Result<Self, Error> {
+        let address = Address::of(server, mode)?;
+        let started = Io::start();
+        let io = started.map_err(crate::error::reading("start a thread for", &address.name))?;
+        let pool = Pool::new(address, io);
+        let id = schema::open(&pool, mode)?;
+        let is_tied = folder::tie(dir, &id, mode)?;
+        let known = Known::open(is_tied.then_some(dir), mode == Mode::ReadWrite)?;
+        let (notices, is_behind) = (Notices::default(), AtomicBool::new(false));
+        let store = Self { pool, mode, known, notices, is_behind };
+        let is_behind = store.lost()?.is_some();
+        store.is_behind.store(is_behind, Ordering::Release);
+        Ok(store)
+    }
+
+    /// Returns [`Error::Lost`] if acknowledged commits are gone.
+    fn refuse_loss(&self) -> Result<(), Error> {
+        let Some(lost) = self.lost()? else {
+            // Another process may have accepted it.
+            self.is_behind.store(false, Ordering::Release);
+            return Ok(());
+        };
+        self.is_behind.store(true, Ordering::Release);
+        Err(Error::Lost { path: self.pool.address.name.clone(), lost })
+    }
+
+    /// Commits a batch, if the head and the record that it depends on are as they were.
+    fn write(&self, batch: Batch, held: Option<(Key, Vec<u8>)>) -> Result<(), Error> {
+        if self.mode == Mode::ReadOnly {
+            return Err(Error::ReadOnly { path: self.pool.address.name.clone() });
+        }
+        batch.check()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if self.is_behind.load(Ordering::Acquire) {
+            self.refuse_loss()?;
+        }
+        let (expect, key) = (batch.expect, held.as_ref().map(|(key, _)| *key));
+        let draft = Arc::new(Draft::of(&batch, held, |slot| self.known.of(slot))?);
+        drop(batch);
+        match self.send(&draft)? {
+            Outcome::Made(link) => {
+                foldback_core::failpoint!("kv.commit.durable");
+                self.known.note(draft.slot(), link);
+                self.notices.tell(&self.pool);
+                foldback_core::failpoint!("kv.commit.witnessed");
+                Ok(())
+            }
+            Outcome::MadeBefore => {
+                self.notices.tell(&self.pool);
+                Ok(())
+            }
+            Outcome::Moved => {
+                let (todo, expected) = expect.map_or((0, 0), |expect| (expect.todo, expect.head));
+                Err(Error::Conflict { todo, expected, found: self.head(todo)? })
+            }
+            Outcome::Changed => Err(key.map_or_else(|| self.busy(), |key| Error::Changed { key })),
+            // If another process has accepted the loss, the next try goes through.
+            Outcome::Lost => self.refuse_loss().and(Err(self.busy())),
+        }
+    }
+
+    /// Sends a commit until its outcome is known, as long as patience lasts.
+    fn send(&self, draft: &Arc<Draft>) -> Result<Outcome, Error> {
+        let mut pauses = Pauses::until(Instant::now() + PATIENCE);
+        let mut may_be_made = false;
+        loop {
+            let fault = match self.pool.once(|client| draft.send(client)) {
+                Ok(outcome) => return Ok(outcome),
+                Err(fault) => fault,
+            };
+            may_be_made |= fault.may_be_done();
+            if fault.kind() == Kind::Lasting || !pauses.pause() {
+                let error = fault.into_error(&self.pool.address.name);
+                return Err(if may_be_made { self.unknown(&error) } else { error });
+            }
+        }
+    }
+
+    fn unknown(&self, error: &Error) -> Error {
+        let detail = match error {
+            Error::Unreachable { detail, .. } | Error::Refused { detail, .. } => detail.clone(),
+            error => error.to_string(),
+        };
+        Error::Unknown { path: self.pool.address.name.clone(), detail }
+    }
+
+    fn busy(&self) -> Error {
+        Error::Busy { path: self.pool.address.name.clone(), doing: "others wrote" }
+    }
+
+    /// Reads the rows of one statement.
+    fn rows<T: Send + 'static>(
+        &self,
+        sql: &'static str,
+        params: Params,
+        read: fn(&tokio_postgres::Row) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<Vec<T>, Error> {
+        let params = Arc::new(params);
+        self.pool.ask(move |client| -> Asked<Vec<T>> {
+            let params = params.clone();
+            Box::pin(async move {
+                let values: Vec<Param> =
+                    params.iter().map(|(value, of)| (number(*value, of), of.clone())).collect();
+                let given: Vec<_> = values
+                    .iter()
+                    .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))
+                    .collect();
+                let rows = client.query_typed(sql, &given).await?;
+                rows.iter().map(read).collect()
+            })
+        })
+    }
+
+    /// Reads records of a todo, in the order of the statement, each verified.
+    fn select(
+        &self,
+        sql: &'static str,
+        (space, todo): (Space, u32),
+        range: (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut params = place(space, todo);
+        params.extend([(range.0, Type::INT8), (range.1, Type::INT8), (limit, Type::INT8)]);
+        let rows = self.rows(sql, params, |row| {
+            Ok((row.try_get::<_, i64>(0)?, row.try_get::<_, Vec<u8>>(1)?))
+        })?;
+        let opened = rows.into_iter().map(|(n, stored)| {
+            let key = Key { space, todo, n: n as u64 };
+            let value = record::open(key, &stored);
+            value.map(|value| (key.n, value)).map_err(|detail| Error::Corrupt { key, detail })
+        });
+        opened.collect()
+    }
+
+    /// Returns the last commit of each slot.
+    fn links(&self) -> Result<Vec<(i16, Link)>, Error> {
+        let sql = "SELECT slot, number, digest FROM foldback_slot";
+        self.rows(sql, Vec::new(), |row| {
+            let (number, digest): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
+            Ok((row.try_get(0)?, Link::new(number as u64, digest as u64)))
+        })
+    }
+
+    /// Returns whether the server only follows another one, and may be behind it.
+    fn is_standby(&self) -> Result<bool, Error> {
+        let sql = "SELECT current_setting('transaction_read_only') = 'on'";
+        let found = self.rows(sql, Vec::new(), |row| row.try_get::<_, bool>(0))?;
+        Ok(found.first() == Some(&true))
+    }
+}
+
+/// Numbers for a statement, each with the type of its column.
+type Params = Vec<(i64, Type)>;
+type Param = (Box<dyn ToSql + Sync + Send>, Type);
+
+/// Returns a number as its column has it.
+fn number(value: i64, of: &Type) -> Box<dyn ToSql + Sync + Send> {
+    match *of {
+        Type::INT2 => Box::new(value as i16),
+        Type::INT4 => Box::new(value as i32),
+        _ => Box::new(value),
+    }
+}
+
+/// Returns where the records of a todo are.
+fn place(space: Space, todo: u32) -> Params {
+    let Place { slot, todo, space, .. } = Place::of(Key { space, todo, n: 0 });
+    vec![(slot.into(), Type::INT2), (todo.into(), Type::INT4), (space.into(), Type::INT2)]
+}
+
+impl Kv for Postgres {
+    fn commit(&self, batch: Batch) -> Result<(), Error> {
+        self.write(batch, None)
+    }
+
+    fn commit_if(&self, batch: Batch, held: Option<(Key, Vec<u8>)>) -> Result<(), Error> {
+        self.write(batch, held)
+    }
+
+    fn erase_if(&self, batch: Batch, held: Option<(Key, Vec<u8>)>) -> Result<(), Error> {
+        self.write(batch, held)
+    }
+
+    fn head(&self, todo: u32) -> Result<u64, Error> {
+        Key { space: Space::Todo, todo, n: 0 }.check()?;
+        let head = self.pool.ask(|client| head::read(client, todo))?;
+        head.map_err(|detail| Error::CorruptHead { todo, detail })
+    }
+
+    fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {
+        let (first, end) = (todos.start, todos.end.min(Key::TODO_END));
+        if first >= end {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT todo, head, checksum FROM foldback_head \
+                   WHERE todo BETWEEN $1 AND $2 AND head NOT IN (0, $3) ORDER BY todo";
+        let params = vec![
+            (first.into(), Type::INT4),
+            ((end - 1).into(), Type::INT4),
+            (FORGOTTEN_HEAD as i64, Type::INT8),
+        ];
+        let rows = self.rows(sql, params, |row| {
+            Ok((row.try_get::<_, i32>(0)?, row.try_get(1)?, row.try_get(2)?))
+        })?;
+        let open = |(todo, head, checksum): (i32, i64, i64)| {
+            let todo = u32::try_from(todo).unwrap_or_default();
+            (todo, head::open(todo, head, checksum).unwrap_or(DAMAGED_HEAD))
+        };
+        Ok(rows.into_iter().map(open).collect())
+    }
+
+    fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
+        key.check()?;
+        let sql = "SELECT record FROM foldback_record \
+                   WHERE slot = $1 AND todo = $2 AND space = $3 AND n = $4";
+        let mut params = place(key.space, key.todo);
+        params.push((key.n as i64, Type::INT8));
+        let found = self.rows(sql, params, |row| row.try_get::<_, Vec<u8>>(0))?.pop();
+        let value = found.map(|stored| record::open(key, &stored)).transpose();
+        value.map_err(|detail| Error::Corrupt { key, detail })
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        todo: u32,
+        range: Range<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let Some(span) = Key::span(space, todo, &range)? else { return Ok(Vec::new()) };
+        let sql = "SELECT n, record FROM foldback_record WHERE slot = $1 AND todo = $2 AND space = $3 \
+                   AND n BETWEEN $4 AND $5 ORDER BY slot, todo, space, n LIMIT $6";
+        let range = (i64::from(*span.start()), i64::from(*span.end()));
+        self.select(sql, (space, todo), range, limit)
+    }
+
+    fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let Some(span) = Key::span(space, todo, &(0..Key::N_END))? else { return Ok(None) };
+        let sql = "SELECT n, record FROM foldback_record WHERE slot = $1 AND todo = $2 AND space = $3 \
+                   AND n BETWEEN $4 AND $5 ORDER BY slot DESC, todo DESC, space DESC, n DESC LIMIT $6";
+        let range = (i64::from(*span.start()), i64::from(*span.end()));
+        Ok(self.select(sql, (space, todo), range, 1)?.pop())
+    }
+
+    fn changed(&self) -> Result<u64, Error> {
+        // A database that has lost commits may have as many again later: the digests differ.
+        let sql = "SELECT COALESCE(CAST(SUM(number) AS BIGINT), 0), \
+                   COALESCE(CAST(SUM(digest >> 32) AS BIGINT), 0) FROM foldback_slot";
+        let found = self.rows(sql, Vec::new(), |row| {
+            let (number, digests): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            Ok((number as u64) << 24 | (digests as u64 & 0xff_ffff))
+        })?;
+        Ok(found.first().copied().unwrap_or_default())
+    }
+
+    fn wait_for_change(&self, seen: u64, most: Duration) -> Result<bool, Error> {
+        self.notices.wait(&self.pool, most, || Ok(self.changed()? != seen))
+    }
+
+    fn lost(&self) -> Result<Option<Lost>, Error> {
+        if self.mode == Mode::ReadOnly && self.is_standby()? {
+            return Ok(None);
+        }
+        self.known.loss(|| self.links())
+    }
+
+    fn accept_loss(&self) -> Result<(), Error> {
+        if self.mode == Mode::ReadOnly {
+            return Err(Error::ReadOnly { path: self.pool.address.name.clone() });
+        }
+        self.known.accept(&self.links()?)
+    }
+
+    /// Removes the tokens of old commits. The rest is the server's.
+    fn compact(&self) -> Result<(), Error> {
+        if self.mode == Mode::ReadOnly {
+            return Err(Error::ReadOnly { path: self.pool.address.name.clone() });
+        }
+        self.refuse_loss()?;
+        self.pool.ask(commit::forget_tokens)
+    }
+
+    fn backup(&self, dir: &Path) -> Result<(), Error> {
+        #[cfg(feature = "sqlite")]
+        return self.copy_to(dir);
+        #[cfg(not(feature = "sqlite"))]
+        {
+            let _ = dir;
+            let what = "copies into a store of SQLite, which was left out of this build";
+            Err(Error::Unsupported { engine: crate::Engine::Postgres.name(), what })
+        }
+    }
+
+    fn check(&self) -> Result<Vec<Finding>, Error> {
+        self.find_damage()
+    }
+}

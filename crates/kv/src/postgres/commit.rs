@@ -1,0 +1,438 @@
+//! One commit: a transaction that is sent whole, and answered in one round trip.
+//!
+//! The statements are sent without waiting for each other's answers: `BEGIN`, with what must hold; deletions; puts; the
+//! slot's counter; `COMMIT`. What does not hold is made an error by a division by zero, so the transaction is rolled
+//! back whatever was sent after it. A commit has a random *token*, which is a row of its own:
+//!
+//! - A commit whose answer was lost is sent again with its token. If the first one was made after all, the second one
+//!   fails on the token, and nothing is made twice.
+//! - A deletion, a put or a count does nothing unless the token is there. If `BEGIN` alone were refused, what follows it
+//!   would otherwise be made piece by piece.
+//!
+//! Heads are compared and set in one statement, which locks their row. So the statements are right under READ COMMITTED,
+//! and under anything stricter that a server may use instead. Rows are written in the order of their keys, and the
+//! counter comes last: it is shared by the todos of a slot, and held for the shortest time.
+
+use super::pool::Asked;
+use super::{head, slot};
+use crate::witness::Link;
+use crate::{Batch, Delete, Error, Expect, FORGOTTEN_HEAD, Key, Space, record};
+use std::collections::BTreeMap;
+use std::future::{self, Future};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error as ClientError};
+
+/// How many rows, and how many bytes of them, one statement writes at most.
+const MOST_ROWS: usize = 1_000;
+const MOST_BYTES: usize = 8 << 20;
+
+/// A batch, ready to be sent as often as needed.
+pub(super) struct Draft {
+    token: String,
+    slot: i16,
+    begin: String,
+    /// A record that must still have the value that the batch was built on.
+    held: Option<(Key, Vec<u8>)>,
+    deletes: Vec<Range>,
+    puts: Vec<Rows>,
+    /// The last commit of the slot that this store knows was acknowledged.
+    known: Link,
+    digest: u64,
+}
+
+/// What came of a commit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It is durable, and has this number in its slot.
+    Made(Link),
+    /// It was made by an earlier try, and is durable.
+    MadeBefore,
+    /// The head is not the expected one.
+    Moved,
+    /// The record that it depends on has changed.
+    Changed,
+    /// The slot does not hold the last commit that was acknowledged.
+    Lost,
+}
+
+struct Range {
+    slot: i16,
+    todo: i32,
+    space: i16,
+    first: i64,
+    last: i64,
+}
+
+/// The rows that one statement writes, by columns.
+#[derive(Default)]
+struct Rows {
+    slots: Vec<i16>,
+    todos: Vec<i32>,
+    spaces: Vec<i16>,
+    numbers: Vec<i64>,
+    records: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Draft {
+    /// Builds the statements of a batch, which was checked and is not empty. `known` is asked for the slot's last
+    /// acknowledged commit.
+    pub(super) fn of(
+        batch: &Batch,
+        held: Option<(Key, Vec<u8>)>,
+        known: impl FnOnce(i16) -> Link,
+    ) -> Result<Self, Error> {
+        let first = batch.expect.map(|expect| expect.todo);
+        let first = first.or_else(|| batch.put.first().map(|(key, _)| key.todo));
+        let first = first.or_else(|| batch.delete.first().map(|delete| delete.todo));
+        let slot = slot::of(first.unwrap_or_default());
+        let token = random_id();
+        // Half of the token is a digest that no other commit has.
+        let digest = u64::from_str_radix(&token.replace('-', "")[..16], 16).unwrap_or_default();
+        let mut begin = format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '30s'; \
+             INSERT INTO foldback_commit (slot, token) VALUES ({slot}, '{token}')"
+        );
+        if let Some(expect) = batch.expect {
+            expect_head(&mut begin, expect, &token);
+        }
+        let mut deletes = batch
+            .delete
+            .iter()
+            .filter_map(|d| range(d).transpose())
+            .collect::<Result<Vec<_>, _>>()?;
+        deletes.sort_by_key(|range| (range.slot, range.todo, range.space, range.first));
+        Ok(Self {
+            token,
+            slot,
+            begin,
+            held,
+            deletes,
+            puts: rows(&batch.put),
+            known: known(slot),
+            digest,
+        })
+    }
+
+    pub(super) fn slot(&self) -> i16 {
+        self.slot
+    }
+
+    /// Sends the commit.
+    pub(super) fn send(self: &Arc<Self>, client: Arc<Client>) -> Asked<Outcome> {
+        let draft = self.clone();
+        Box::pin(async move {
+            let sent = draft.statements(&client).await;
+            match draft.outcome(sent)? {
+                Outcome::MadeBefore => draft.confirm(&client).await,
+                outcome => Ok(outcome),
+            }
+        })
+    }
+
+    /// Sends all statements, and returns the answer to each.
+    async fn statements(&self, client: &Client) -> Vec<(Step, Result<Option<i64>, ClientError>)> {
+        let mut steps: Vec<(Step, Sent<'_>)> = vec![(Step::Begin, simple(client, &self.begin))];
+        if let Some((key, value)) = &self.held {
+            steps.push((Step::Held, Box::pin(held(client, *key, value))));
+        }
+        for range in &self.deletes {
+            steps.push((Step::Write, Box::pin(self.delete(client, range))));
+        }
+        for rows in &self.puts {
+            steps.push((Step::Write, Box::pin(self.put(client, rows))));
+        }
+        steps.push((Step::Count, Box::pin(self.count(client))));
+        steps.push((Step::Commit, simple(client, "COMMIT")));
+        in_order(steps).await
+    }
+
+    fn outcome(
+        &self,
+        answers: Vec<(Step, Result<Option<i64>, ClientError>)>,
+    ) -> Result<Outcome, ClientError> {
+        let mut number = None;
+        for (step, answer) in answers {
+            match answer {
+                Ok(Some(found)) if step == Step::Count => number = u64::try_from(found).ok(),
+                Ok(_) => {}
+                // The statements after the first that failed fail because of it.
+                Err(error) => {
+                    return match (step, error.code()) {
+                        (Step::Begin, Some(&SqlState::UNIQUE_VIOLATION)) => Ok(Outcome::MadeBefore),
+                        (Step::Begin, Some(&SqlState::DIVISION_BY_ZERO)) => Ok(Outcome::Moved),
+                        (Step::Held, Some(&SqlState::DIVISION_BY_ZERO)) => Ok(Outcome::Changed),
+                        (Step::Count, Some(&SqlState::NOT_NULL_VIOLATION)) => Ok(Outcome::Lost),
+                        _ => Err(error),
+                    };
+                }
+            }
+        }
+        Ok(Outcome::Made(Link::new(number.unwrap_or_default(), self.digest)))
+    }
+
+    /// Makes a commit durable whose answer was lost. It is in the database, but a standby that must have it may not: the
+    /// server that answered may have been started again since. A commit after it is only answered once both are there.
+    async fn confirm(&self, client: &Client) -> Result<Outcome, ClientError> {
+        let Self { slot, token, .. } = self;
+        client
+            .batch_execute(&format!(
+                "UPDATE foldback_commit SET made = now() WHERE slot = {slot} AND token = '{token}'"
+            ))
+            .await?;
+        Ok(Outcome::MadeBefore)
+    }
+
+    async fn delete(&self, client: &Client, range: &Range) -> Result<Option<i64>, ClientError> {
+        let sql = concat!(
+            "DELETE FROM foldback_record WHERE slot = $1 AND todo = $2 AND space = $3 AND n BETWEEN $4 AND $5 ",
+            "AND EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $6 AND c.token = $7::text::uuid)"
+        );
+        let Range { slot, todo, space, first, last } = range;
+        let params: [(&(dyn ToSql + Sync), Type); 7] = [
+            (slot, Type::INT2),
+            (todo, Type::INT4),
+            (space, Type::INT2),
+            (first, Type::INT8),
+            (last, Type::INT8),
+            (&self.slot, Type::INT2),
+            (&self.token, Type::TEXT),
+        ];
+        client.execute_typed(sql, &params).await.map(|_| None)
+    }
+
+    async fn put(&self, client: &Client, rows: &Rows) -> Result<Option<i64>, ClientError> {
+        let sql = concat!(
+            "INSERT INTO foldback_record (slot, todo, space, n, record) ",
+            "SELECT p.slot, p.todo, p.space, p.n, p.record ",
+            "FROM unnest($1::smallint[], $2::integer[], $3::smallint[], $4::bigint[], $5::bytea[]) ",
+            "AS p (slot, todo, space, n, record) ",
+            "WHERE EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $6 AND c.token = $7::text::uuid) ",
+            "ON CONFLICT (slot, todo, space, n) DO UPDATE SET record = excluded.record"
+        );
+        let params: [(&(dyn ToSql + Sync), Type); 7] = [
+            (&rows.slots, Type::INT2_ARRAY),
+            (&rows.todos, Type::INT4_ARRAY),
+            (&rows.spaces, Type::INT2_ARRAY),
+            (&rows.numbers, Type::INT8_ARRAY),
+            (&rows.records, Type::BYTEA_ARRAY),
+            (&self.slot, Type::INT2),
+            (&self.token, Type::TEXT),
+        ];
+        client.execute_typed(sql, &params).await.map(|_| None)
+    }
+
+    /// Counts the commit. A slot that has lost an acknowledged commit is not counted on: its number becomes null, which
+    /// the table refuses.
+    async fn count(&self, client: &Client) -> Result<Option<i64>, ClientError> {
+        let sql = concat!(
+            "INSERT INTO foldback_slot AS s (slot, number, digest) SELECT $1, 1, $2 ",
+            "WHERE EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $1 AND c.token = $3::text::uuid) ",
+            "ON CONFLICT (slot) DO UPDATE SET digest = excluded.digest, number = CASE ",
+            "WHEN s.number > $4 OR (s.number = $4 AND s.digest = $5) THEN s.number + 1 END ",
+            "RETURNING number"
+        );
+        let (digest, known) = (self.digest as i64, self.known);
+        let (number, known_digest) = if known == Link::default() {
+            (-1, 0)
+        } else {
+            (known.number as i64, known.digest() as i64)
+        };
+        let params: [(&(dyn ToSql + Sync), Type); 5] = [
+            (&self.slot, Type::INT2),
+            (&digest, Type::INT8),
+            (&self.token, Type::TEXT),
+            (&number, Type::INT8),
+            (&known_digest, Type::INT8),
+        ];
+        let rows = client.query_typed(sql, &params).await?;
+        rows.first().map(|row| row.try_get(0)).transpose()
+    }
+}
+
+/// Which part of a commit a statement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Begin,
+    Held,
+    Write,
+    Count,
+    Commit,
+}
+
+/// A statement that is being sent, with a number if it returns one.
+type Sent<'a> = Pin<Box<dyn Future<Output = Result<Option<i64>, ClientError>> + Send + 'a>>;
+
+fn simple<'a>(client: &'a Client, sql: &'a str) -> Sent<'a> {
+    Box::pin(async move { client.batch_execute(sql).await.map(|()| None) })
+}
+
+/// Locks a record, and fails unless it has this value.
+async fn held(client: &Client, key: Key, value: &[u8]) -> Result<Option<i64>, ClientError> {
+    let sql = concat!(
+        "SELECT 1 / count(*) FROM (SELECT 1 FROM foldback_record WHERE slot = $1 AND todo = $2 AND space = $3 ",
+        "AND n = $4 AND record = $5 FOR UPDATE) AS held"
+    );
+    let Place { slot, todo, space, n } = Place::of(key);
+    let record = record::seal(key, value);
+    let params: [(&(dyn ToSql + Sync), Type); 5] = [
+        (&slot, Type::INT2),
+        (&todo, Type::INT4),
+        (&space, Type::INT2),
+        (&n, Type::INT8),
+        (&record, Type::BYTEA),
+    ];
+    client.query_typed(sql, &params).await.map(|_| None)
+}
+
+/// Waits for all, which are begun in their order. (The client sends what is asked when it is first looked at.)
+async fn in_order<'a, T>(
+    steps: Vec<(Step, Pin<Box<dyn Future<Output = T> + Send + 'a>>)>,
+) -> Vec<(Step, T)> {
+    let mut waiting: Vec<_> =
+        steps.into_iter().map(|(step, sent)| (step, Some(sent), None)).collect();
+    future::poll_fn(|context| {
+        let mut are_all_done = true;
+        for (_, sent, answer) in &mut waiting {
+            let Some(asked) = sent else { continue };
+            match asked.as_mut().poll(context) {
+                Poll::Ready(found) => (*sent, *answer) = (None, Some(found)),
+                Poll::Pending => are_all_done = false,
+            }
+        }
+        if are_all_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    waiting.into_iter().filter_map(|(step, _, answer)| Some((step, answer?))).collect()
+}
+
+/// Adds the comparison of a head with the expected one, and its change. A head that is removed keeps its row, as 0 or as
+/// forgotten: a writer that comes second must find the row that the first one locked.
+fn expect_head(sql: &mut String, expect: Expect, token: &str) {
+    use std::fmt::Write as _;
+    let Expect { todo, head, next } = expect;
+    let (slot, forgotten) = (slot::of(todo), FORGOTTEN_HEAD as i64);
+    let (now, checksum) = (next as i64, head::checksum(todo, next));
+    let was = match head {
+        0 => "(0)".to_owned(),
+        FORGOTTEN_HEAD => format!("(0, {forgotten})"),
+        head => format!("({})", head as i64),
+    };
+    // Writing to a string never fails.
+    let _ = match head {
+        0 | FORGOTTEN_HEAD => write!(
+            sql,
+            "; INSERT INTO foldback_head AS h (slot, todo, head, checksum, token) \
+             VALUES ({slot}, {todo}, {now}, {checksum}, '{token}') ON CONFLICT (slot, todo) DO UPDATE \
+             SET head = excluded.head, checksum = excluded.checksum, token = excluded.token WHERE h.head IN {was}"
+        ),
+        _ => write!(
+            sql,
+            "; UPDATE foldback_head SET head = {now}, checksum = {checksum}, token = '{token}' \
+             WHERE slot = {slot} AND todo = {todo} AND head IN {was} AND checksum = {}",
+            head::checksum(todo, head)
+        ),
+    };
+    let _ = write!(
+        sql,
+        "; SELECT 1 / count(*) FROM foldback_head WHERE slot = {slot} AND todo = {todo} AND token = '{token}'"
+    );
+    let _ = match head {
+        0 if todo != 0 => write!(sql, " AND {}", head::is_not_forgotten(todo)),
+        FORGOTTEN_HEAD if todo != 0 => write!(sql, " AND NOT {}", head::is_not_forgotten(todo)),
+        // The registry itself is never forgotten.
+        FORGOTTEN_HEAD => write!(sql, " AND FALSE"),
+        _ => Ok(()),
+    };
+}
+
+/// A key as the columns of its row.
+pub(super) struct Place {
+    pub(super) slot: i16,
+    pub(super) todo: i32,
+    pub(super) space: i16,
+    pub(super) n: i64,
+}
+
+impl Place {
+    /// Returns the place of a key, which was checked.
+    pub(super) fn of(key: Key) -> Self {
+        Self {
+            slot: slot::of(key.todo),
+            todo: slot::number(key.todo),
+            space: i16::from(key.space.number()),
+            n: key.n as i64,
+        }
+    }
+}
+
+fn range(delete: &Delete) -> Result<Option<Range>, Error> {
+    let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { return Ok(None) };
+    let Place { slot, todo, space, .. } =
+        Place::of(Key { space: delete.space, todo: delete.todo, n: 0 });
+    let (first, last) = (i64::from(*span.start()), i64::from(*span.end()));
+    Ok(Some(Range { slot, todo, space, first, last }))
+}
+
+/// Returns the rows of puts, each key once, in the order in which all transactions lock them.
+fn rows(put: &[(Key, Vec<u8>)]) -> Vec<Rows> {
+    let last: BTreeMap<(i16, u32, Space, u64), &(Key, Vec<u8>)> = put
+        .iter()
+        .map(|one @ (key, _)| ((slot::of(key.todo), key.todo, key.space, key.n), one))
+        .collect();
+    let mut all: Vec<Rows> = Vec::new();
+    for (key, value) in last.into_values() {
+        let fits = |rows: &&mut Rows| {
+            rows.slots.len() < MOST_ROWS && rows.bytes + value.len() <= MOST_BYTES
+        };
+        let rows = match all.last_mut().filter(fits) {
+            Some(rows) => rows,
+            None => {
+                all.push(Rows::default());
+                let Some(rows) = all.last_mut() else { continue };
+                rows
+            }
+        };
+        let Place { slot, todo, space, n } = Place::of(*key);
+        rows.slots.push(slot);
+        rows.todos.push(todo);
+        rows.spaces.push(space);
+        rows.numbers.push(n);
+        rows.records.push(record::seal(*key, value));
+        rows.bytes += value.len();
+    }
+    all
+}
+
+/// Deletes the tokens of commits that nobody sends again: a commit is given up after half a minute.
+pub(super) fn forget_tokens(client: Arc<Client>) -> Asked<()> {
+    Box::pin(async move {
+        let sql = "DELETE FROM foldback_commit WHERE made < now() - INTERVAL '1 hour'";
+        client.execute_typed(sql, &[]).await.map(drop)
+    })
+}
+
+/// Returns a random id, as a UUID of version 4 is written.
+pub(super) fn random_id() -> String {
+    let mut bytes = [0; 16];
+    for part in bytes.chunks_exact_mut(4) {
+        part.copy_from_slice(&random_u32().to_le_bytes());
+    }
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+/// Returns a random number of the system.
+pub(super) fn random_u32() -> u32 {
+    // The system's source fails on no system that is up; the standard library's own keys come from it, too.
+    getrandom::u32().unwrap_or_else(|_| {
+        use std::hash::{BuildHasher as _, RandomState};
+        RandomState::new().hash_one(std::process::id()) as u32
+    })
+}

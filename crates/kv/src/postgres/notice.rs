@@ -1,0 +1,176 @@
+//! Telling the others that something was committed.
+//!
+//! The counter in the database is the truth. A notice (`NOTIFY`) only wakes those who wait for it to change, so that
+//! they need not ask often. It is sent beside the commits, at most a hundred times a second: within them it would make
+//! all transactions of the database wait for each other. A server without notices is asked more often instead.
+
+use super::address::Address;
+use super::pool::Pool;
+use parking_lot::{Condvar, Mutex};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+
+const CHANNEL: &str = "foldback_commit";
+/// The least time between two notices of one process.
+const APART: Duration = Duration::from_millis(10);
+/// How often the counter is read while notices come, and while none do.
+const SELDOM: Duration = Duration::from_secs(2);
+const OFTEN: Duration = Duration::from_millis(100);
+/// How long after a lost connection another one is made.
+const AGAIN: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub(super) struct Notices {
+    /// Whether one is about to be sent.
+    is_due: Arc<AtomicBool>,
+    /// Whether the server knows none.
+    are_unknown: Arc<AtomicBool>,
+    /// The connection that tells, apart from those on which transactions are made.
+    teller: Arc<tokio::sync::Mutex<Option<Client>>>,
+    heard: Arc<Heard>,
+    is_listening: AtomicBool,
+}
+
+#[derive(Default)]
+struct Heard {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many notices there were.
+    count: u64,
+    /// Whether the server is listened to now.
+    is_on: bool,
+}
+
+impl Notices {
+    /// Tells the others soon.
+    pub(super) fn tell(&self, pool: &Pool) {
+        if self.are_unknown.load(Ordering::Acquire) || self.is_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (is_due, are_unknown) = (self.is_due.clone(), self.are_unknown.clone());
+        let (teller, address) = (self.teller.clone(), pool.address.clone());
+        pool.io.begin(async move {
+            tokio::time::sleep(APART).await;
+            is_due.store(false, Ordering::Release);
+            // Whoever waits reads the counter without being told, too, so a notice that fails is let go.
+            let mut teller = teller.lock().await;
+            if teller.as_ref().is_none_or(Client::is_closed) {
+                *teller = connect(&address).await.ok();
+            }
+            let Some(client) = teller.as_ref() else { return };
+            // Nobody waits until this is on a disk.
+            let sql = format!(
+                "BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('{CHANNEL}', ''); COMMIT"
+            );
+            if let Err(error) = client.batch_execute(&sql).await {
+                *teller = None;
+                let is_known = error.code() != Some(&SqlState::UNDEFINED_FUNCTION);
+                are_unknown.store(!is_known, Ordering::Release);
+            }
+        });
+    }
+
+    /// Waits until `has_changed`, which reads the counter, or until the time is over. Returns its last answer.
+    pub(super) fn wait<E>(
+        &self,
+        pool: &Pool,
+        most: Duration,
+        has_changed: impl Fn() -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let until = Instant::now() + most;
+        if !self.is_listening.swap(true, Ordering::AcqRel) {
+            self.listen(pool);
+        }
+        loop {
+            // Before the counter is read, so that a notice between the two is not missed.
+            let (count, is_on) = {
+                let state = self.heard.state.lock();
+                (state.count, state.is_on)
+            };
+            if has_changed()? {
+                return Ok(true);
+            }
+            let now = Instant::now();
+            if now >= until {
+                return Ok(false);
+            }
+            let next = (now + if is_on { SELDOM } else { OFTEN }).min(until);
+            let mut state = self.heard.state.lock();
+            while state.count == count && state.is_on == is_on {
+                if self.heard.changed.wait_until(&mut state, next).timed_out() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Listens from now on, with a connection of its own.
+    fn listen(&self, pool: &Pool) {
+        let (heard, address) = (self.heard.clone(), pool.address.clone());
+        pool.io.begin(async move {
+            loop {
+                // A connection that ends, or cannot be made, is made again; meanwhile the counter is read more often.
+                let _ = match address.tls.clone() {
+                    Some(tls) => listen(&heard, address.config.connect(tls).await).await,
+                    None => listen(&heard, address.config.connect(NoTls).await).await,
+                };
+                heard.set(|state| state.is_on = false);
+                tokio::time::sleep(AGAIN).await;
+            }
+        });
+    }
+}
+
+async fn connect(address: &Address) -> Result<Client, tokio_postgres::Error> {
+    macro_rules! drive {
+        ($tls:expr) => {{
+            let (client, connection) = address.config.connect($tls).await?;
+            tokio::spawn(async move { drop(connection.await) });
+            Ok(client)
+        }};
+    }
+    match address.tls.clone() {
+        Some(tls) => drive!(tls),
+        None => drive!(NoTls),
+    }
+}
+
+async fn listen<S, T>(
+    heard: &Arc<Heard>,
+    connected: Result<(Client, tokio_postgres::Connection<S, T>), tokio_postgres::Error>,
+) -> Result<(), tokio_postgres::Error>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (client, mut connection) = connected?;
+    let told = heard.clone();
+    let driven = tokio::spawn(async move {
+        loop {
+            match poll_fn(|context| connection.poll_message(context)).await {
+                Some(Ok(AsyncMessage::Notification(_))) => told.set(|state| state.count += 1),
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return,
+            }
+        }
+    });
+    client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
+    heard.set(|state| state.is_on = true);
+    let _ = driven.await;
+    Ok(())
+}
+
+impl Heard {
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock());
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,170 @@
+//! The tables, and how a database gets them.
+//!
+//! | table | a row |
+//! |---|---|
+//! | `foldback_record` | a record, with its version and checksum as every engine has them |
+//! | `foldback_head` | the head of a todo, its checksum, and the commit that set it; it stays when the todo is forgotten |
+//! | `foldback_slot` | how many commits a slot has seen, and a digest of the last one |
+//! | `foldback_commit` | a commit of the last hour, so that one whose answer was lost is not made twice |
+//! | `foldback_store` | the one row with the store's id |
+//! | `foldback_migration` | a version of these tables, and when the database got it |
+//!
+//! The tables are found by the `search_path` of whoever asks, so a database holds one store in each schema.
+
+use super::pool::{Asked, Pool};
+use crate::{Error, Mode};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+/// What each version of the tables adds to the one before. A version is made in one transaction, and stays as it is
+/// once it has been released.
+const MIGRATIONS: [&str; 1] = ["
+    CREATE TABLE foldback_store (
+        one SMALLINT PRIMARY KEY CHECK (one = 1),
+        id UUID NOT NULL
+    );
+    CREATE TABLE foldback_head (
+        slot SMALLINT NOT NULL,
+        todo INTEGER NOT NULL,
+        head BIGINT NOT NULL,
+        checksum BIGINT NOT NULL,
+        token UUID NOT NULL,
+        PRIMARY KEY (slot, todo)
+    );
+    CREATE TABLE foldback_record (
+        slot SMALLINT NOT NULL,
+        todo INTEGER NOT NULL,
+        space SMALLINT NOT NULL,
+        n BIGINT NOT NULL,
+        record BYTEA NOT NULL,
+        PRIMARY KEY (slot, todo, space, n)
+    );
+    CREATE TABLE foldback_slot (
+        slot SMALLINT PRIMARY KEY,
+        number BIGINT NOT NULL,
+        digest BIGINT NOT NULL
+    );
+    CREATE TABLE foldback_commit (
+        slot SMALLINT NOT NULL,
+        token UUID NOT NULL,
+        made TIMESTAMPTZ NOT NULL DEFAULT now(),
+        PRIMARY KEY (slot, token)
+    );
+"];
+
+const LEDGER: &str = "
+    CREATE TABLE IF NOT EXISTS foldback_migration (
+        version INTEGER PRIMARY KEY,
+        made TIMESTAMPTZ NOT NULL DEFAULT now()
+    )";
+
+/// The version that this program makes.
+const VERSION: i32 = MIGRATIONS.len() as i32;
+
+/// How long opening a store waits for its server: a person waits with it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How often the tables are looked for while others make them.
+const ATTEMPTS: usize = 10;
+
+/// Returns the id of the store in the database. For writing, the tables are made if there are none, and brought up to
+/// the present version.
+pub(super) fn open(pool: &Pool, mode: Mode) -> Result<String, Error> {
+    for attempt in 1.. {
+        let found = pool.ask_for(PATIENCE, version)?;
+        match found {
+            Some(VERSION) => break,
+            Some(found) if found > VERSION => {
+                return Err(Error::FormatVersion {
+                    path: pool.address.name.clone(),
+                    found: u64::try_from(found).unwrap_or_default(),
+                    expected: MIGRATIONS.len() as u64,
+                });
+            }
+            None if mode == Mode::ReadOnly => {
+                return Err(Error::NotFound { path: pool.address.name.clone() });
+            }
+            found => {
+                let made = pool.once(|client| migrate(client, found.unwrap_or(0)));
+                match made {
+                    Ok(()) => {}
+                    // Another process made them at the same time, or is about to.
+                    Err(fault) if attempt < ATTEMPTS && is_race(&fault) => {
+                        std::thread::sleep(Duration::from_millis(50));
+                    }
+                    Err(fault) => return Err(not_made(fault, pool)),
+                }
+            }
+        }
+    }
+    let id = pool.ask(|client| -> Asked<Option<String>> {
+        Box::pin(async move {
+            let sql = "SELECT id::text FROM foldback_store WHERE one = 1";
+            let rows = client.query_typed(sql, &[]).await?;
+            rows.first().map(|row| row.try_get(0)).transpose()
+        })
+    })?;
+    let detail = "its table foldback_store has no row".to_owned();
+    id.ok_or_else(|| Error::Format { path: pool.address.name.clone(), detail })
+}
+
+fn is_race(fault: &super::fault::Fault) -> bool {
+    fault.kind() == super::fault::Kind::InTheWay
+        || [&SqlState::UNIQUE_VIOLATION, &SqlState::DUPLICATE_TABLE, &SqlState::DUPLICATE_OBJECT]
+            .iter()
+            .any(|state| fault.is(state))
+}
+
+fn not_made(fault: super::fault::Fault, pool: &Pool) -> Error {
+    let is_refused = fault.is(&SqlState::INSUFFICIENT_PRIVILEGE);
+    match fault.into_error(&pool.address.name) {
+        Error::Refused { path, detail } if is_refused => {
+            let detail = format!(
+                "{detail}; it has no tables of this version yet, and this role may not make them: open the store \
+                 once as the role that owns them"
+            );
+            Error::Refused { path, detail }
+        }
+        error => error,
+    }
+}
+
+/// Returns the version of the tables; `None` if there are none.
+fn version(client: Arc<Client>) -> Asked<Option<i32>> {
+    Box::pin(async move {
+        let sql = "SELECT COALESCE(max(version), 0) FROM foldback_migration";
+        match client.query_typed(sql, &[]).await {
+            Ok(rows) => {
+                let found = rows.first().map(|row| row.try_get::<_, i32>(0)).transpose()?;
+                Ok(found.filter(|version| *version > 0))
+            }
+            Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+            Err(error) => Err(error),
+        }
+    })
+}
+
+/// Makes the versions after this one, each in a transaction of its own.
+fn migrate(client: Arc<Client>, from: i32) -> Asked<()> {
+    Box::pin(async move {
+        client.batch_execute(LEDGER).await?;
+        for (version, tables) in (1..).zip(MIGRATIONS).skip(usize::try_from(from).unwrap_or(0)) {
+            let mut sql = format!(
+                "BEGIN; INSERT INTO foldback_migration (version) VALUES ({version}); {tables}"
+            );
+            if version == 1 {
+                let id = super::commit::random_id();
+                sql.push_str(&format!("INSERT INTO foldback_store (one, id) VALUES (1, '{id}');"));
+            }
+            sql.push_str("COMMIT");
+            if let Err(error) = client.batch_execute(&sql).await {
+                // The transaction of a text that failed is still open.
+                client.batch_execute("ROLLBACK").await?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,103 @@
+//! Opening a store on a server, for the first time and again.
+
+use super::{append, batch, writing};
+use foldback_kv::{Engine, Error, Mode, Server as Address, open};
+use foldback_testkit::postgres::Server;
+use std::fs;
+use std::thread;
+
+/// Many processes make one store at once.
+#[test]
+fn pg1_processes_make_one_store_at_once() {
+    let Some(server) = Server::start("pg1_processes_make_one_store_at_once") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..3 {
+        let (address, dir) = (server.database(), dir.path().join(round.to_string()));
+        thread::scope(|scope| {
+            for at in 0..8_u8 {
+                let (address, dir) = (&address, &dir);
+                // Half of them share a folder.
+                let dir = dir.join(format!("{}", if at % 2 == 0 { 0 } else { at }));
+                scope.spawn(move || append(writing(&dir, address).as_ref(), 1, &[at]).unwrap());
+            }
+        });
+        assert_eq!(writing(&dir.join("last"), &address).head(1).unwrap(), 8, "round {round}");
+        let versions = "SELECT version FROM foldback_migration ORDER BY version";
+        assert_eq!(server.sql(&format!("test_{round}"), versions).trim(), "1");
+    }
+}
+
+/// A folder goes with one database, and holds no address.
+#[test]
+fn pg4_a_folder_is_tied_to_its_database() {
+    let Some(server) = Server::start("pg4_a_folder_is_tied_to_its_database") else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    let store = dir.path().join("store");
+    writing(&store, &address).commit(batch(1, 0, b"hello")).unwrap();
+    let format = fs::read_to_string(store.join("FORMAT")).unwrap();
+    let id = server.sql("test_0", "SELECT id FROM foldback_store");
+    assert_eq!(
+        format,
+        format!("foldback store\nversion 4\nengine postgres\ndatabase {}\n", id.trim())
+    );
+    assert_eq!(writing(&store, &address).head(1).unwrap(), 1);
+    let other = open(&store, Address::new(server.database()), Mode::ReadWrite).err().unwrap();
+    assert!(other.to_string().contains("belongs to the database with the id"), "{other}");
+    let engine = open(&store, Engine::Sqlite, Mode::ReadWrite).err().unwrap();
+    assert!(matches!(engine, Error::FormatEngine { .. }), "{engine}");
+    let without = open(&store, Engine::Postgres, Mode::ReadWrite).err().unwrap();
+    assert!(matches!(without, Error::Address { .. }), "{without}");
+}
+
+/// A reader makes nothing: no table, and no folder.
+#[test]
+fn pg1_a_reader_makes_nothing() {
+    let Some(server) = Server::start("pg1_a_reader_makes_nothing") else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    let reading = |name: &str| open(&dir.path().join(name), Address::new(&address), Mode::ReadOnly);
+    let none = reading("1").err().unwrap();
+    assert!(matches!(none, Error::NotFound { .. }), "{none}");
+    assert_eq!(
+        server.sql("test_0", "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").trim(),
+        "0"
+    );
+    writing(&dir.path().join("2"), &address).commit(batch(1, 0, b"hello")).unwrap();
+    let kv = reading("1").unwrap();
+    assert_eq!((kv.head(1).unwrap(), kv.lost().unwrap()), (1, None));
+    assert!(matches!(kv.commit(batch(1, 1, b"no")), Err(Error::ReadOnly { .. })));
+    assert!(matches!(kv.compact(), Err(Error::ReadOnly { .. })));
+    assert!(!dir.path().join("1").exists());
+}
+
+/// A database of a later version is refused by it.
+#[test]
+fn r9_a_later_database_is_refused() {
+    let Some(server) = Server::start("r9_a_later_database_is_refused") else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    drop(writing(&dir.path().join("1"), &address));
+    server.sql("test_0", "INSERT INTO foldback_migration (version) VALUES (2)");
+    let later = open(&dir.path().join("1"), Address::new(&address), Mode::ReadOnly).err().unwrap();
+    assert!(matches!(later, Error::FormatVersion { found: 2, expected: 1, .. }), "{later}");
+}
+
+/// What the server refuses is said in its words, with the database's name and without the password.
+#[test]
+fn pg4_a_refusal_names_the_database_and_no_password() {
+    let name = "pg4_a_refusal_names_the_database_and_no_password";
+    let Some(server) = Server::start(name) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let port = server.port();
+    let address = format!("postgres://owner:hunter2@127.0.0.1:{port}/nowhere");
+    let refused = open(dir.path(), Address::new(address), Mode::ReadWrite).err().unwrap();
+    let said = refused.to_string();
+    assert_eq!(
+        said,
+        format!(
+            "the database postgres://127.0.0.1:{port}/nowhere refused: database \"nowhere\" does not exist"
+        )
+    );
+    let nobody = format!("postgres://nobody:hunter2@127.0.0.1:{port}/postgres");
+    let refused = open(dir.path(), Address::new(nobody), Mode::ReadWrite).err().unwrap();
+    assert!(refused.to_string().ends_with("role \"nobody\" does not exist"), "{refused}");
+    assert!(!format!("{refused:?}").contains("hunter2"));
+}

@@ -1,0 +1,184 @@
+//! A server that is killed, restarted, suspended, or cut off.
+
+use super::proxy::Proxy;
+use super::{append, batch, values, writing};
+use foldback_kv::{Batch, Error, Key, Mode, Server as Address, Space, open};
+use foldback_testkit::postgres::Server;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// PG3: the answer of a commit is lost, and the commit is made exactly once, whether the head would tell or not.
+#[test]
+fn pg3_a_commit_whose_answer_was_lost_is_made_once() {
+    let name = "pg3_a_commit_whose_answer_was_lost_is_made_once";
+    let Some(server) = Server::start(name) else { return };
+    let (dir, proxy) = (tempfile::tempdir().unwrap(), Proxy::start(server.port()));
+    let address = server.database();
+    let kv = writing(&dir.path().join("1"), &proxy.redirect(&address));
+    let other = writing(&dir.path().join("2"), &address);
+    for round in 0..6 {
+        kv.commit(batch(1, round, b"before")).ok();
+        let head = kv.head(1).unwrap();
+        let seen = other.changed().unwrap();
+        proxy.swallow(true);
+        thread::scope(|scope| {
+            let lost = scope.spawn(|| match round % 2 {
+                0 => kv.commit(batch(1, head, b"lost")),
+                // Nothing but its token says that this was made.
+                _ => {
+                    let key = Key { space: Space::Session, todo: 1, n: 0 };
+                    kv.commit(Batch { put: vec![(key, vec![1])], ..Batch::default() })
+                }
+            });
+            // The server has made it, and others go on.
+            assert!(other.wait_for_change(seen, Duration::from_secs(20)).unwrap());
+            if round % 2 == 0 {
+                append(other.as_ref(), 1, b"other").unwrap();
+            } else {
+                let key = Key { space: Space::Session, todo: 1, n: 0 };
+                other.commit(Batch { put: vec![(key, vec![2])], ..Batch::default() }).unwrap();
+            }
+            proxy.swallow(false);
+            lost.join().unwrap().unwrap();
+        });
+        if round % 2 == 1 {
+            let key = Key { space: Space::Session, todo: 1, n: 0 };
+            assert_eq!(kv.get(key).unwrap(), Some(vec![2]), "an older value came back");
+        }
+    }
+    let all = values(other.as_ref(), 1);
+    assert_eq!(all.iter().filter(|value| *value == b"lost").count(), 3);
+    assert_eq!(all.iter().filter(|value| *value == b"other").count(), 3);
+    assert_eq!(other.check().unwrap(), []);
+}
+
+/// PG3: connections are cut at any time under load.
+#[test]
+fn pg3_cut_connections_lose_nothing() {
+    let Some(server) = Server::start("pg3_cut_connections_lose_nothing") else { return };
+    let (dir, proxy) = (tempfile::tempdir().unwrap(), Proxy::start(server.port()));
+    let address = server.database();
+    let kv = writing(&dir.path().join("1"), &proxy.redirect(&address));
+    let done = AtomicBool::new(false);
+    let acknowledged = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for at in 0..4_u8 {
+            let (kv, done, acknowledged) = (kv.as_ref(), &done, &acknowledged);
+            scope.spawn(move || {
+                let mut n = 0_u32;
+                while !done.load(Ordering::SeqCst) {
+                    let value = [&[at][..], &n.to_le_bytes()].concat();
+                    append(kv, 1 + u32::from(at % 2), &value).unwrap();
+                    acknowledged.lock().unwrap().push(value);
+                    n += 1;
+                }
+            });
+        }
+        for round in 0..25_u64 {
+            thread::sleep(Duration::from_millis(20 + round * 7 % 40));
+            proxy.cut(false);
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    check_all(&dir.path().join("2"), &address, acknowledged.into_inner().unwrap());
+}
+
+/// Checks that a database holds every acknowledged value exactly once, and no other.
+fn check_all(dir: &std::path::Path, address: &str, mut acknowledged: Vec<Vec<u8>>) {
+    let kv = writing(dir, address);
+    let mut found = [values(kv.as_ref(), 1), values(kv.as_ref(), 2)].concat();
+    (found.sort(), acknowledged.sort());
+    assert!(acknowledged.len() > 20, "{} are too few to prove anything", acknowledged.len());
+    assert_eq!(found.len(), acknowledged.len(), "lost, doubled, or never written");
+    assert!(found == acknowledged);
+    assert_eq!(kv.check().unwrap(), []);
+}
+
+/// PG3: the server is killed in the middle of transactions, and starts again, under load.
+#[test]
+fn pg3_a_server_that_is_killed_under_load_loses_nothing() {
+    let name = "pg3_a_server_that_is_killed_under_load_loses_nothing";
+    let Some(mut server) = Server::start(name) else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    let kv = writing(&dir.path().join("1"), &address);
+    let done = AtomicBool::new(false);
+    let acknowledged = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for at in 0..4_u8 {
+            let (kv, done, acknowledged) = (kv.as_ref(), &done, &acknowledged);
+            scope.spawn(move || {
+                let mut n = 0_u32;
+                while !done.load(Ordering::SeqCst) {
+                    let value = [&[at][..], &n.to_le_bytes()].concat();
+                    append(kv, 1 + u32::from(at % 2), &value).unwrap();
+                    acknowledged.lock().unwrap().push(value);
+                    n += 1;
+                }
+            });
+        }
+        for round in 0..6_u64 {
+            thread::sleep(Duration::from_millis(150 + round * 31 % 60));
+            if round % 3 == 2 {
+                server.stop()
+            } else {
+                server.kill()
+            }
+            server.restart();
+        }
+        thread::sleep(Duration::from_millis(200));
+        done.store(true, Ordering::SeqCst);
+    });
+    check_all(&dir.path().join("2"), &address, acknowledged.into_inner().unwrap());
+}
+
+/// PG3: without a server, a store says so in time, and goes on when the server is back.
+#[test]
+fn pg3_a_store_goes_on_when_its_server_is_back() {
+    let name = "pg3_a_store_goes_on_when_its_server_is_back";
+    let Some(mut server) = Server::start(name) else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    let kv = writing(&dir.path().join("1"), &address);
+    kv.commit(batch(1, 0, b"before")).unwrap();
+    server.stop();
+    let begin = Instant::now();
+    let refused = open(&dir.path().join("2"), Address::new(&address), Mode::ReadWrite);
+    let error = refused.err().unwrap();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    let name = format!(
+        "the database postgres://127.0.0.1:{}/test_0 could not be reached: ",
+        server.port()
+    );
+    assert!(error.to_string().starts_with(&name), "{error}");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| kv.commit(batch(1, 1, b"meanwhile")));
+        let reading = scope.spawn(|| kv.head(1));
+        thread::sleep(Duration::from_millis(700));
+        server.restart();
+        waiting.join().unwrap().unwrap();
+        reading.join().unwrap().unwrap();
+    });
+    assert_eq!(values(kv.as_ref(), 1), [b"before".to_vec(), b"meanwhile".to_vec()]);
+}
+
+/// PG3: a server that stays away while a commit is in the air leaves an error that says so, and the store goes on.
+#[test]
+fn pg3_an_unknown_outcome_is_said() {
+    let Some(server) = Server::start("pg3_an_unknown_outcome_is_said") else { return };
+    let (dir, proxy) = (tempfile::tempdir().unwrap(), Proxy::start(server.port()));
+    let address = server.database();
+    let kv = writing(dir.path(), &proxy.redirect(&address));
+    kv.commit(batch(1, 0, b"before")).unwrap();
+    proxy.swallow(true);
+    let begin = Instant::now();
+    let unknown = kv.commit(batch(1, 1, b"unknown")).unwrap_err();
+    assert!(matches!(unknown, Error::Unknown { .. }), "{unknown}");
+    assert!(begin.elapsed() < Duration::from_secs(45), "{:?}", begin.elapsed());
+    assert!(unknown.to_string().contains("unknown whether that write is stored"), "{unknown}");
+    proxy.swallow(false);
+    // It was made; a writer that reads the todo again sees it.
+    assert_eq!(values(kv.as_ref(), 1).len(), 2);
+    assert_eq!(append(kv.as_ref(), 1, b"after").unwrap(), 2);
+}

@@ -1,0 +1,110 @@
+//! A door between a store and its server, which counts round trips, and can be shut.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What happens to the connections.
+pub(super) struct Proxy {
+    port: u16,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How often the direction changed from the server's words to the client's.
+    turns: AtomicU64,
+    /// Whether the next answers of the server are swallowed, and their connections cut.
+    swallows: AtomicBool,
+    open: Mutex<Vec<TcpStream>>,
+    is_shut: AtomicBool,
+}
+
+impl Proxy {
+    pub(super) fn start(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State::default());
+        let shared = state.clone();
+        // It ends with the test's process.
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                if shared.is_shut.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
+                shared.join(client, server);
+            }
+        });
+        Self { port, state }
+    }
+
+    /// Returns an address that leads through the door.
+    pub(super) fn redirect(&self, address: &str) -> String {
+        let (begin, rest) = address.rsplit_once(':').unwrap();
+        let (_, database) = rest.split_once('/').unwrap();
+        format!("{begin}:{}/{database}", self.port)
+    }
+
+    pub(super) fn turns(&self) -> u64 {
+        self.state.turns.load(Ordering::SeqCst)
+    }
+
+    /// From now on, the server gets what it is sent, and its answer is never seen: the connection is cut instead.
+    pub(super) fn swallow(&self, swallows: bool) {
+        self.state.swallows.store(swallows, Ordering::SeqCst);
+    }
+
+    /// Cuts all connections, and with `is_shut` lets no new one through.
+    pub(super) fn cut(&self, is_shut: bool) {
+        self.state.is_shut.store(is_shut, Ordering::SeqCst);
+        for stream in self.state.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl State {
+    fn join(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
+        let copy = |stream: &TcpStream| stream.try_clone().unwrap();
+        self.open.lock().unwrap().extend([copy(&client), copy(&server)]);
+        let is_servers_turn = Arc::new(AtomicBool::new(false));
+        let (from, to, state, turn) =
+            (copy(&client), copy(&server), self.clone(), is_servers_turn.clone());
+        thread::spawn(move || {
+            pass(from, to, |_| {
+                // The first words after an answer begin a round trip.
+                if !turn.swap(true, Ordering::SeqCst) {
+                    state.turns.fetch_add(1, Ordering::SeqCst);
+                }
+                true
+            });
+        });
+        let state = self.clone();
+        thread::spawn(move || {
+            let (one, other) = (copy(&client), copy(&server));
+            pass(server, client, |_| {
+                is_servers_turn.store(false, Ordering::SeqCst);
+                let passes = !state.swallows.load(Ordering::SeqCst);
+                if !passes {
+                    let _ = (one.shutdown(Shutdown::Both), other.shutdown(Shutdown::Both));
+                }
+                passes
+            });
+        });
+    }
+}
+
+/// Passes words on while `sees` allows it.
+fn pass(mut from: TcpStream, mut to: TcpStream, sees: impl Fn(&[u8]) -> bool) {
+    let mut words = vec![0; 1 << 16];
+    let _ = to.set_nodelay(true);
+    while let Ok(count @ 1..) = from.read(&mut words) {
+        if !sees(&words[..count]) || to.write_all(&words[..count]).is_err() {
+            return;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}

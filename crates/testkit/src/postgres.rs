@@ -1,0 +1,272 @@
+//! A PostgreSQL server for a test: made in a temporary folder, asked on loopback, and stopped with the test.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The user of the server's programs if the test runs as the superuser, whom the server refuses: nobody.
+const NOBODY: u32 = 65_534;
+/// How long a server may take to start or to stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server. It is stopped when it is dropped.
+pub struct Server {
+    dir: TempDir,
+    programs: PathBuf,
+    port: u16,
+    process: Option<Child>,
+    databases: AtomicU32,
+}
+
+impl Server {
+    /// Makes a server and starts it. `None` if none is installed, after saying so.
+    #[must_use]
+    pub fn start(test: &str) -> Option<Self> {
+        let Some(programs) = programs() else {
+            println!("SKIPPED {test}: no PostgreSQL is installed (Debian's package postgresql-15)");
+            return None;
+        };
+        let server = Self::in_folder(programs);
+        let (data, login) = (server.data(), ["--auth=trust", "--username=owner"]);
+        let mut initdb = server.program("initdb");
+        initdb.args(["--no-sync", "--encoding=UTF8", "--locale=C", "-D"]).arg(data).args(login);
+        run(&mut initdb);
+        Some(server.up())
+    }
+
+    fn in_folder(programs: PathBuf) -> Self {
+        let dir = tempfile::Builder::new().prefix("foldback-postgres-").tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let data = dir.path().join("data");
+        fs::create_dir(&data).unwrap();
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
+        if is_superuser(&data) {
+            chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let databases = AtomicU32::new(0);
+        Self { dir, programs, port: free_port(), process: None, databases }
+    }
+
+    /// Returns a copy of the server that follows it, started. Every commit waits until it is there, too.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn standby(&self) -> Self {
+        let standby = Self::in_folder(self.programs.clone());
+        let mut copy = standby.program("pg_basebackup");
+        copy.args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "--username=owner"]);
+        let port = self.port.to_string();
+        let from = format!("host=127.0.0.1 port={port} user=owner application_name=standby");
+        run(copy.args(["-d", &from, "-D"]).arg(standby.data()));
+        let standby = standby.up();
+        self.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'");
+        self.sql("postgres", "SELECT pg_reload_conf()");
+        let begin = Instant::now();
+        let follows = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        while self.sql("postgres", follows).trim() != "1" {
+            assert!(begin.elapsed() < PATIENCE, "the standby does not follow");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        standby
+    }
+
+    /// Makes a standby the server that takes writes.
+    pub fn promote(&self) {
+        self.sql("postgres", "SELECT pg_promote()");
+    }
+
+    /// Makes a new, empty database, and returns its address.
+    #[must_use]
+    pub fn database(&self) -> String {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.sql("postgres", &format!("CREATE DATABASE {name}"));
+        self.address(&name)
+    }
+
+    /// Returns the address of a database for its owner.
+    #[must_use]
+    pub fn address(&self, database: &str) -> String {
+        format!("postgres://owner@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Returns the server's port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns the folder of the server's data.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// Runs SQL in a database, and returns what it prints.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub fn sql(&self, database: &str, sql: &str) -> String {
+        let address = self.address(database);
+        run(self.program("psql").args(["-X", "-q", "-t", "-A", "-d", &address, "-c", sql]))
+    }
+
+    /// Kills the server with all its processes, as a power cut of its machine would.
+    ///
+    /// # Panics
+    /// When it is not running.
+    pub fn kill(&mut self) {
+        let mut process = self.process.take().unwrap();
+        // The others of its group have its socket and its memory.
+        let group = format!("-{}", process.id());
+        run(Command::new("kill").args(["-KILL", "--", &group]));
+        process.wait().unwrap();
+    }
+
+    /// Stops the server, which ends its connections first.
+    pub fn stop(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        let _ = Command::new("kill").args(["-INT", &process.id().to_string()]).status();
+        let begin = Instant::now();
+        while process.try_wait().unwrap().is_none() {
+            if begin.elapsed() > PATIENCE {
+                let _ = process.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Starts a server that was killed or stopped, on the same port.
+    pub fn restart(&mut self) {
+        self.launch();
+        self.wait();
+    }
+
+    /// Suspends all processes of the server, or lets them go on.
+    ///
+    /// # Panics
+    /// When it is not running.
+    pub fn freeze(&self, is_frozen: bool) {
+        let group = format!("-{}", self.process.as_ref().unwrap().id());
+        run(Command::new("kill").args([if is_frozen { "-STOP" } else { "-CONT" }, "--", &group]));
+    }
+
+    fn up(mut self) -> Self {
+        for _ in 0..5 {
+            self.launch();
+            if self.is_up() {
+                return self;
+            }
+            // Another program took the port meanwhile.
+            self.stop();
+            self.port = free_port();
+        }
+        panic!("no server starts: {}", fs::read_to_string(self.log()).unwrap_or_default());
+    }
+
+    fn launch(&mut self) {
+        // It may have been killed without removing this.
+        let _ = fs::remove_file(self.data().join("postmaster.pid"));
+        let log = fs::File::options().create(true).append(true).open(self.log()).unwrap();
+        let port = self.port.to_string();
+        let mut server = self.program("postgres");
+        server.arg("-D").arg(self.data()).args(["-p", &port]);
+        for setting in [
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=",
+            "shared_buffers=16MB",
+            "max_connections=100",
+            "max_wal_size=64MB",
+            // What is tried is that processes die, not that the power fails.
+            "fsync=off",
+        ] {
+            server.args(["-c", setting]);
+        }
+        server.process_group(0).stdout(Stdio::null()).stderr(log);
+        self.process = Some(server.spawn().unwrap());
+    }
+
+    fn wait(&mut self) {
+        assert!(self.is_up(), "{}", fs::read_to_string(self.log()).unwrap_or_default());
+    }
+
+    /// Waits until the server answers. Returns whether it does.
+    fn is_up(&mut self) -> bool {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            if self.process.as_mut().unwrap().try_wait().unwrap().is_some() {
+                return false;
+            }
+            let address = self.address("postgres");
+            let mut ask = self.program("psql");
+            ask.args(["-X", "-q", "-d", &address, "-c", "SELECT 1"]);
+            if ask.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.path().join("log")
+    }
+
+    /// Returns a command of the server's package, to be run as the user who owns its data.
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.programs.join(name));
+        // Nothing of the environment says which server is asked.
+        for name in ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSFILE", "PGOPTIONS"] {
+            command.env_remove(name);
+        }
+        command.current_dir("/").stdin(Stdio::null());
+        let owner = fs::metadata(self.data()).unwrap();
+        if owner.uid() == NOBODY {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Returns the folder of the newest server that is installed: the one that `FOLDBACK_POSTGRES_PROGRAMS` names, or
+/// Debian's.
+fn programs() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("FOLDBACK_POSTGRES_PROGRAMS") {
+        return Some(named.into());
+    }
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let found =
+        versions.flatten().filter_map(|entry| Some((version(&entry.path())?, entry.path())));
+    let programs = found.max()?.1.join("bin");
+    programs.join("initdb").exists().then_some(programs)
+}
+
+fn is_superuser(owned: &Path) -> bool {
+    fs::metadata(owned).unwrap().uid() == 0
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
