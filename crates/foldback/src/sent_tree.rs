@@ -45,10 +45,9 @@ struct Node {
 
 impl SentTree {
     /// Adds a message that follows another, and returns its number. One that is to follow a message that does not exist
-    /// begins a conversation.
+    /// is on no branch but its own, and is not found as the beginning of a conversation.
     pub fn push(&mut self, parent: Option<u32>, recorded: Range<u64>, digest: [u8; DIGEST]) -> u32 {
         let n = self.next();
-        let parent = parent.filter(|parent| *parent < n);
         if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(parent as usize)) {
             parent.children += 1;
         }
@@ -107,7 +106,8 @@ impl SentTree {
     #[must_use]
     pub fn branch(&self, tip: u32) -> Vec<u32> {
         let exists = Some(tip).filter(|tip| *tip < self.next());
-        let mut branch: Vec<u32> = std::iter::successors(exists, |n| self.parent(*n)).collect();
+        let before = |n: &u32| self.parent(*n).filter(|parent| parent < n);
+        let mut branch: Vec<u32> = std::iter::successors(exists, before).collect();
         branch.reverse();
         branch
     }
@@ -163,6 +163,7 @@ mod tests {
         assert_eq!(tree.child(Some(a), &digest(3)), Some(other));
         // A damaged record may name a message that does not precede it.
         let lost = tree.push(Some(77), 6..7, digest(4));
-        assert_eq!((tree.parent(lost), tree.parent(twin)), (None, Some(a)));
+        assert_eq!((tree.branch(lost), tree.branch(twin)), (vec![lost], vec![a, twin]));
+        assert_eq!(tree.child(None, &digest(4)), None);
     }
 }

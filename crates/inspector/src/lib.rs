@@ -30,8 +30,8 @@
 //! struct NoRuns;
 //!
 //! impl Runs for NoRuns {
-//!     fn of(&self, _: &foldback::core::TodoId) -> Result<Vec<Run>, String> {
-//!         Ok(Vec::new())
+//!     fn last(&self, _: &foldback::core::TodoId, _: usize) -> Result<(usize, Vec<Run>), String> {
+//!         Ok((0, Vec::new()))
 //!     }
 //! }
 //!

@@ -4,6 +4,7 @@ use foldback::Memory;
 use foldback::core::TodoId;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Draws sessions: replays what is recorded, and returns what a page shows of that.
 pub trait Drawing: Send + Sync {
@@ -33,38 +34,67 @@ pub struct Drawn {
 /// How many drawn sessions are kept.
 const KEPT: usize = 4;
 
+/// How many may wait for their turn: each holds a thread that other answers need as well.
+const WAITING: usize = 8;
+
+/// Why a session is not drawn.
+#[derive(Debug)]
+pub(crate) enum Undrawn {
+    /// Too many wait already.
+    Busy,
+    /// It cannot be drawn, for this reason.
+    Failed(String),
+}
+
 /// The sessions that were drawn last. One is drawn at a time: that takes a core for seconds.
 pub(crate) struct Pictures {
     drawing: Arc<dyn Drawing>,
     /// With how many messages each had.
     kept: Mutex<Vec<(TodoId, u64, Arc<Drawn>)>>,
     turn: Mutex<()>,
+    /// How many wait for their turn.
+    waiting: AtomicUsize,
 }
 
 impl Pictures {
     pub(crate) fn new(drawing: Arc<dyn Drawing>) -> Self {
-        Self { drawing, kept: Mutex::default(), turn: Mutex::default() }
+        Self {
+            drawing,
+            kept: Mutex::default(),
+            turn: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+        }
     }
 
-    /// The session as it is with this many messages.
+    /// The session as it is now: `length` counts its messages.
     ///
     /// # Errors
-    /// When it cannot be drawn.
+    /// When it cannot be drawn, or its messages cannot be counted.
     pub(crate) fn of(
         &self,
         memory: &Memory,
         todo: &TodoId,
-        messages: u64,
+        length: impl Fn() -> Result<u64, String>,
         by_gateway: bool,
-    ) -> Result<Arc<Drawn>, String> {
+    ) -> Result<Arc<Drawn>, Undrawn> {
+        let length = || length().map_err(Undrawn::Failed);
+        if let Some(drawn) = self.kept(todo, length()?) {
+            return Ok(drawn);
+        }
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            return Err(Undrawn::Busy);
+        }
+        let turn = self.turn.lock();
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        // It may have grown since, and another may have drawn it.
+        let messages = length()?;
         if let Some(drawn) = self.kept(todo, messages) {
             return Ok(drawn);
         }
-        let _turn = self.turn.lock();
-        if let Some(drawn) = self.kept(todo, messages) {
-            return Ok(drawn);
-        }
-        let drawn = Arc::new(self.drawing.draw(memory, todo, by_gateway)?);
+        let drawn = self.drawing.draw(memory, todo, by_gateway).map_err(Undrawn::Failed)?;
+        drop(turn);
+        let drawn = Arc::new(drawn);
         let mut kept = self.kept.lock();
         kept.retain(|(known, ..)| known != todo);
         kept.insert(0, (todo.clone(), messages, Arc::clone(&drawn)));
@@ -83,7 +113,7 @@ impl Pictures {
 mod tests {
     use super::*;
     use foldback::Options;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
 
     #[derive(Default)]
     struct Counting(AtomicU64);
@@ -106,7 +136,11 @@ mod tests {
         let memory = Memory::in_memory(Options::default()).unwrap();
         let pictures = Pictures::new(Arc::new(Counting::default()));
         let draw = |id: &str, len| {
-            pictures.of(&memory, &TodoId::new(id).unwrap(), len, false).unwrap().index.clone()
+            pictures
+                .of(&memory, &TodoId::new(id).unwrap(), || Ok(len), false)
+                .unwrap()
+                .index
+                .clone()
         };
         assert_eq!([draw("a", 1), draw("a", 1), draw("a", 2)], ["\"a 0\"", "\"a 0\"", "\"a 1\""]);
         for id in ["b", "c", "d", "e"] {

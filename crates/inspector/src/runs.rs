@@ -6,11 +6,11 @@ use utoipa::ToSchema;
 
 /// Reads the runs of an agent.
 pub trait Runs: Send + Sync {
-    /// Returns the runs that are turns of a session, oldest first. A session without runs has none.
+    /// Returns how many runs are turns of a session, and the last of them, at most `most`, oldest first.
     ///
     /// # Errors
     /// When they cannot be read, with the reason in a sentence.
-    fn of(&self, todo: &TodoId) -> Result<Vec<Run>, String>;
+    fn last(&self, todo: &TodoId, most: usize) -> Result<(usize, Vec<Run>), String>;
 }
 
 /// A run of an agent: what it was asked, what it planned, and how it ended.
@@ -70,7 +70,7 @@ pub struct RunSpent {
     pub cached_tokens: u64,
     /// Their output tokens.
     pub output_tokens: u64,
-    /// What they cost; null if the prices are unknown.
+    /// What they cost at the configured prices, in the currency of those; null if the prices are unknown.
     pub cost: Option<f64>,
     /// The input tokens if everything had been kept.
     pub full_tokens: u64,
@@ -113,7 +113,7 @@ pub struct RunStep {
     pub sub_agents: Vec<RunSubAgent>,
 }
 
-/// A sub-agent.
+/// A sub-agent. Its own steps, and what it delegated in turn, are not among a run's.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RunSubAgent {
     /// The session that holds its conversation; null if it is not kept.

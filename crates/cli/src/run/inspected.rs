@@ -4,11 +4,11 @@ use super::folder::{RunFolder, Runs};
 use super::record::{RunRecord, RunState};
 use crate::error::CliError;
 use foldback_agent::trajectory::{
-    CallRecord, PlanRecord, ToolCallRecord, Trajectory, read_trajectories,
+    CallRecord, CallTime, ToolCallRecord, Trajectory, read_trajectories,
 };
 use foldback_core::TodoId;
 use foldback_inspector::{Chosen, Run, RunSpent, RunStep, RunSubAgent, RunTurn};
-use foldback_planner::{Action, Step, StepResult};
+use foldback_planner::{Action, Step, StepId, StepResult};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
@@ -17,11 +17,14 @@ use std::io::BufReader;
 const CHARS: usize = 4_000;
 
 impl foldback_inspector::Runs for Runs {
-    fn of(&self, todo: &TodoId) -> Result<Vec<Run>, String> {
+    fn last(&self, todo: &TodoId, most: usize) -> Result<(usize, Vec<Run>), String> {
         let all = self.list().map_err(|error| error.sentence())?;
         // A run that cannot be read names no todo, so it belongs to no session's page.
         let own = all.into_iter().flatten().filter(|(_, record)| record.todo() == todo);
-        Ok(own.map(|(folder, record)| run(&folder, record)).collect())
+        let own: Vec<_> = own.collect();
+        let (total, earlier) = (own.len(), own.len().saturating_sub(most));
+        let last = own.into_iter().skip(earlier).map(|(folder, record)| run(&folder, record));
+        Ok((total, last.collect()))
     }
 }
 
@@ -42,7 +45,7 @@ fn run(folder: &RunFolder, record: RunRecord) -> Run {
     Run {
         id: record.id.to_string(),
         state: record.state.name().to_owned(),
-        task: record.task,
+        task: beginning(record.task),
         strategy: record.strategy,
         chosen: strategy.and_then(|record| {
             let because = record.because.clone()?;
@@ -55,8 +58,8 @@ fn run(folder: &RunFolder, record: RunRecord) -> Run {
         model: record.model,
         began: record.began.to_rfc3339(),
         changed: record.changed.to_rfc3339(),
-        answer: record.answer,
-        why: record.why,
+        answer: record.answer.map(beginning),
+        why: record.why.map(beginning),
         spent: RunSpent {
             calls: account.calls,
             input_tokens: account.usage.input,
@@ -92,46 +95,64 @@ fn trajectory(folder: &RunFolder, record: &RunRecord) -> Result<Option<Trajector
     read.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
 }
 
+/// What is known of a step that was called: its call, and when that was.
+type Called<'t> = (&'t ToolCallRecord, CallTime);
+
 fn turns(trajectory: &Trajectory) -> Vec<RunTurn> {
-    let mut turns: BTreeMap<u32, RunTurn> = BTreeMap::new();
+    let timed = trajectory.calls.iter().zip(&trajectory.timing.calls);
+    let called: BTreeMap<(u32, StepId), Called<'_>> = timed
+        .filter_map(|(call, time)| match call {
+            CallRecord::Tool(call) => Some(((call.turn, call.step), (call, *time))),
+            CallRecord::Model(_) => None,
+        })
+        .collect();
+    let results = trajectory.results.iter();
+    let results: BTreeMap<(u32, StepId), &StepResult> =
+        results.map(|one| ((one.turn, one.step), &one.result)).collect();
+    let mut turns: BTreeMap<u32, (RunTurn, BTreeMap<StepId, RunStep>)> = BTreeMap::new();
+    let empty = |turn| {
+        let (purposes, findings, steps) = (Vec::new(), Vec::new(), Vec::new());
+        (RunTurn { turn, purposes, findings, steps }, BTreeMap::new())
+    };
     for plan in &trajectory.plan {
-        let turn = turns.entry(plan.turn).or_insert_with(|| RunTurn {
-            turn: plan.turn,
-            purposes: Vec::new(),
-            findings: Vec::new(),
-            steps: Vec::new(),
-        });
+        let (turn, steps) = turns.entry(plan.turn).or_insert_with(|| empty(plan.turn));
         turn.purposes.push(plan.purpose.to_string());
         turn.findings.extend(plan.findings.iter().cloned());
-        // A plan with faults was not run: another took its place.
-        if plan.findings.is_empty() {
-            add_steps(turn, plan, trajectory);
+        // Another plan took the place of one with faults.
+        for step in plan.steps.iter().filter(|_| plan.findings.is_empty()) {
+            let place = (plan.turn, step.id);
+            let (call, result) = (called.get(&place).copied(), results.get(&place).copied());
+            // A later plan of the same turn repeats the steps that it keeps.
+            steps.insert(step.id, run_step(step.id, Some(step), call, result));
         }
     }
-    turns.into_values().collect()
-}
-
-/// Adds the steps of a plan. A later plan of the same turn repeats the steps that it keeps.
-fn add_steps(turn: &mut RunTurn, plan: &PlanRecord, trajectory: &Trajectory) {
-    for step in &plan.steps {
-        let seen = run_step(step, plan.turn, trajectory);
-        match turn.steps.iter_mut().find(|known| known.step == seen.step) {
-            Some(known) => *known = seen,
-            None => turn.steps.push(seen),
-        }
+    // Steps of a plan with faults may have begun while it was still being written.
+    for ((turn, id), call) in &called {
+        let (_, steps) = turns.entry(*turn).or_insert_with(|| empty(*turn));
+        let result = results.get(&(*turn, *id)).copied();
+        steps.entry(*id).or_insert_with(|| run_step(*id, None, Some(*call), result));
     }
-}
-
-fn run_step(step: &Step, turn: u32, trajectory: &Trajectory) -> RunStep {
-    let call = trajectory.calls.iter().zip(&trajectory.timing.calls).find_map(|(call, time)| {
-        let CallRecord::Tool(call) = call else { return None };
-        ((call.turn, call.step) == (turn, step.id)).then_some((call, *time))
+    let whole = turns.into_values().map(|(turn, steps)| {
+        let steps = steps.into_values().collect();
+        RunTurn { steps, ..turn }
     });
-    let (tool, planned) = match &step.action {
-        Action::Call { function, arguments } => (Some(function.clone()), arguments.to_string()),
-        Action::Anchor { task } => (None, task.clone()),
+    whole.collect()
+}
+
+fn run_step(
+    id: StepId,
+    planned: Option<&Step>,
+    called: Option<Called<'_>>,
+    result: Option<&StepResult>,
+) -> RunStep {
+    let (tool, arguments) = match (planned.map(|step| &step.action), called) {
+        (_, Some((call, _))) => (Some(call.function.clone()), call.arguments.clone()),
+        (Some(Action::Call { function, arguments }), None) => {
+            (Some(function.clone()), arguments.to_string())
+        }
+        (Some(Action::Anchor { task }), None) => (None, task.clone()),
+        (None, None) => (None, String::new()),
     };
-    let result = trajectory.result(turn, step.id);
     let (state, told) = match result {
         None => ("open", None),
         Some(StepResult::Success { data }) => ("done", Some(data.text.clone())),
@@ -140,17 +161,17 @@ fn run_step(step: &Step, turn: u32, trajectory: &Trajectory) -> RunStep {
             ("skipped", Some(format!("not run because of step {because}")))
         }
     };
-    let arguments = call.map_or(planned, |(call, _)| call.arguments.clone());
+    let after = planned.map(|step| step.after.iter().map(|id| id.0).collect());
     RunStep {
-        step: step.id.0,
+        step: id.0,
         tool,
         arguments: beginning(arguments),
-        after: step.after.iter().map(|id| id.0).collect(),
+        after: after.unwrap_or_default(),
         state,
         result: told.map(beginning),
-        start_us: call.map(|(_, time)| time.start_us),
-        end_us: call.map(|(_, time)| time.end_us),
-        sub_agents: call.map(|(call, _)| sub_agents(call)).unwrap_or_default(),
+        start_us: called.map(|(_, time)| time.start_us),
+        end_us: called.map(|(_, time)| time.end_us),
+        sub_agents: called.map(|(call, _)| sub_agents(call)).unwrap_or_default(),
     }
 }
 

@@ -1,20 +1,23 @@
-//! The branches of a session: a client that rewinds, edits or forks its conversation begins one.
+//! The branches of a session: a client that rewinds, edits, forks or compacts its conversation begins one.
 
 use super::answer::{ApiError, Json, Named, noted, reading, session_id};
 use super::sessions::first_line;
 use crate::server::Shared;
 use axum::extract::State;
-use foldback::core::{Role, TodoId};
+use foldback::core::{Message, Role, TodoId};
 use foldback::{Memory, SentTree};
 use serde::Serialize;
+use std::ops::Range;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// A session as a tree.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BranchTree {
-    /// The stretches between the places where branches begin, each after the one that it continues. A session that
-    /// never branched is one stretch; one that no client sends whole has none.
+    /// How many stretches there are.
+    total: usize,
+    /// The stretches between the places where branches begin, each after the one that it continues; the first 1,000. A
+    /// session that never branched is one stretch; one that no client sends whole has none.
     stretches: Vec<Stretch>,
 }
 
@@ -25,7 +28,7 @@ pub(crate) struct Stretch {
     n: usize,
     /// The stretch that it continues; null at the beginning of a conversation.
     parent: Option<usize>,
-    /// Its first and its last message as recorded.
+    /// Its first and its last message as recorded. Messages of other branches may be between them.
     first_seq: u64,
     last_seq: u64,
     /// How many messages the client sent in it.
@@ -36,13 +39,20 @@ pub(crate) struct Stretch {
     is_tip: bool,
     /// Whether the message that was recorded last is in it.
     is_latest: bool,
+    /// What was recorded of its first messages.
+    #[serde(skip)]
+    #[schema(ignore)]
+    beginning: Vec<Range<u64>>,
 }
+
+/// How many stretches are listed.
+const MOST: usize = 1_000;
 
 /// How many of a client's messages are read at once.
 const PER_READ: usize = 512;
 
-/// The messages of a stretch among which its title is looked for.
-const TITLE_WITHIN: u64 = 8;
+/// The client's messages of a stretch among which its title is looked for.
+const TITLE_WITHIN: usize = 4;
 
 /// Returns the branches of a session as a tree.
 #[utoipa::path(
@@ -59,10 +69,12 @@ pub(crate) async fn branches(
     let tree = reading(shared, move |shared| {
         noted(shared, Some(&todo), "inspect", &[])?;
         let mut stretches = stretches(&tree(&shared.memory, &todo)?);
+        let total = stretches.len();
+        stretches.truncate(MOST);
         for stretch in &mut stretches {
             stretch.title = title(&shared.memory, &todo, stretch);
         }
-        Ok(BranchTree { stretches })
+        Ok(BranchTree { total, stretches })
     });
     Ok(Json(tree.await?))
 }
@@ -102,6 +114,7 @@ fn stretches(tree: &SentTree) -> Vec<Stretch> {
                 title: None,
                 is_tip: false,
                 is_latest: false,
+                beginning: Vec::new(),
             });
         }
         if let Some(stretch) = found.get_mut(at) {
@@ -109,6 +122,9 @@ fn stretches(tree: &SentTree) -> Vec<Stretch> {
             stretch.messages += 1;
             stretch.is_tip = tree.followers(n) == 0;
             stretch.is_latest |= latest == Some(n);
+            if stretch.beginning.len() < TITLE_WITHIN {
+                stretch.beginning.push(recorded);
+            }
         }
         of.push(at);
     }
@@ -116,8 +132,9 @@ fn stretches(tree: &SentTree) -> Vec<Stretch> {
 }
 
 fn title(memory: &Memory, todo: &TodoId, stretch: &Stretch) -> Option<String> {
-    let end = (stretch.last_seq + 1).min(stretch.first_seq + TITLE_WITHIN);
-    let first = memory.messages(todo, stretch.first_seq..end).ok()?;
+    let ranges = stretch.beginning.iter().cloned();
+    let first: Vec<Message> =
+        ranges.filter_map(|range| memory.messages(todo, range).ok()).flatten().collect();
     let said = first.iter().find(|message| *message.role() == Role::User).or(first.first())?;
     first_line(&said.text())
 }

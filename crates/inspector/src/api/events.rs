@@ -28,7 +28,7 @@ pub(crate) struct Changed {
 /// What one page has been told.
 struct Watcher {
     shared: Arc<Shared>,
-    /// The messages of each session; `None` before the first look.
+    /// The messages of each session; `None` as long as the store could not be read.
     known: Option<HashMap<String, u64>>,
     due: VecDeque<Changed>,
     _room: OwnedSemaphorePermit,
@@ -48,7 +48,9 @@ pub(crate) async fn events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let room = Arc::clone(&shared.watchers).try_acquire_owned();
     let room = room.map_err(|_| ApiError::busy("too many pages watch already; close some"))?;
-    let watcher = Watcher { shared, known: None, due: VecDeque::new(), _room: room };
+    // What the page asks for after this answer is not older than what changes are compared with.
+    let known = reading(Arc::clone(&shared), lengths).await.ok();
+    let watcher = Watcher { shared, known, due: VecDeque::new(), _room: room };
     let changes = futures::stream::unfold(watcher, |mut watcher| async {
         let changed = watcher.next().await;
         let data = serde_json::to_string(&changed).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The replay of a session, which shows what a model is sent at each call.
 
 use super::answer::{ApiError, Json, Named, noted, raw, reading, session_id};
+use crate::pictures::Undrawn;
 use crate::server::Shared;
 use axum::extract::State;
 use serde::Serialize;
@@ -37,17 +38,25 @@ pub(crate) async fn replay(
 ) -> Result<Json<Replay>, ApiError> {
     let todo = session_id(&id)?;
     let replay = reading(shared, move |shared| {
-        let len = shared.memory.len(&todo)?;
+        // A session that does not exist is an error.
+        shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
         let by_gateway = shared.sessions.savings(&todo)?.is_some();
-        Ok(match shared.pictures.of(&shared.memory, &todo, len, by_gateway) {
-            Ok(drawn) => Replay {
+        let memory = &shared.memory;
+        let length = || memory.len(&todo).map_err(|error| error.to_string());
+        match shared.pictures.of(memory, &todo, length, by_gateway) {
+            Ok(drawn) => Ok(Replay {
                 index: Some(raw(&drawn.index)?),
                 picture: drawn.picture.as_deref().map(raw).transpose()?,
                 undrawn: None,
-            },
-            Err(why) => Replay { index: None, picture: None, undrawn: Some(why) },
-        })
+            }),
+            Err(Undrawn::Failed(why)) => {
+                Ok(Replay { index: None, picture: None, undrawn: Some(why) })
+            }
+            Err(Undrawn::Busy) => {
+                Err(ApiError::busy("other sessions are being replayed; ask again in a moment"))
+            }
+        }
     });
     Ok(Json(replay.await?))
 }

@@ -66,11 +66,10 @@ pub(crate) async fn requests(
     let list = reading(shared, move |shared| {
         shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
-        let entries = shared.sessions.ledgers.entries(todo.as_str());
-        let entries = entries.map_err(|error| ApiError::failed(format!("the ledger: {error}")))?;
-        let last = entries.len().saturating_sub(MOST);
-        let requests = entries.get(last..).unwrap_or_default().iter().map(Request::from).collect();
-        Ok(RequestList { total: entries.len(), requests })
+        let entries = shared.sessions.ledgers.last(todo.as_str(), MOST);
+        let (total, last) =
+            entries.map_err(|error| ApiError::failed(format!("the ledger: {error}")))?;
+        Ok(RequestList { total, requests: last.iter().map(Request::from).collect() })
     });
     Ok(Json(list.await?))
 }

@@ -12,7 +12,9 @@ use utoipa::ToSchema;
 /// The runs of a session, and what its todo list is now.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunList {
-    /// The runs, oldest first; each is a turn of the conversation.
+    /// How many runs there are.
+    total: usize,
+    /// The last 20 of them, oldest first; each is a turn of the conversation.
     runs: Vec<Run>,
     /// The items of the todo list, in its order.
     todo_list: Vec<Item>,
@@ -30,11 +32,12 @@ struct Item {
     depends_on: Vec<String>,
     /// The result; of a failed item, the reason.
     result: Option<String>,
-    /// The blocks and payloads that it returned.
-    references: Vec<String>,
     /// Whether it has a session of its own.
     has_session: bool,
 }
+
+/// How many runs are listed.
+const RUNS: usize = 20;
 
 /// Lists the runs of an agent in a session, with the steps of each, and the session's todo list.
 #[utoipa::path(
@@ -51,9 +54,9 @@ pub(crate) async fn runs(
     let list = reading(shared, move |shared| {
         let session = shared.memory.session(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
-        let runs = shared.runs.of(&todo).map_err(ApiError::failed)?;
+        let (total, runs) = shared.runs.last(&todo, RUNS).map_err(ApiError::failed)?;
         let items = session.todo_list().items().iter().map(|item| Item::of(shared, item));
-        Ok(RunList { runs, todo_list: items.collect() })
+        Ok(RunList { total, runs, todo_list: items.collect() })
     });
     Ok(Json(list.await?))
 }
@@ -66,7 +69,6 @@ impl Item {
             state: item.state.as_str(),
             depends_on: item.depends_on.iter().map(ToString::to_string).collect(),
             result: item.result.clone(),
-            references: item.references.iter().map(ToString::to_string).collect(),
             has_session: shared.memory.len(&item.id).is_ok_and(|len| len > 0),
         }
     }

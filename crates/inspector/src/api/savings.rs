@@ -3,7 +3,7 @@
 use foldback_gateway::{Bill, Entry, Ledger, Sums};
 use parking_lot::Mutex;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,20 +101,29 @@ impl Ledgers {
         Self { path: folder.join(Ledger::FILE), read: Mutex::default() }
     }
 
-    /// The entries of a todo, in the order of the file. Without a file there are none.
+    /// How many entries a todo has, and the last of them, at most `most`, in the order of the file. Without a file
+    /// there are none.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn entries(&self, todo: &str) -> io::Result<Vec<Entry>> {
-        match Ledger::read(&self.path) {
-            Ok(mut entries) => entries.try_fold(Vec::new(), |mut found, entry| {
-                let entry = entry?;
-                found.extend((entry.session == todo).then_some(entry));
-                Ok(found)
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
+    pub(crate) fn last(&self, todo: &str, most: usize) -> io::Result<(usize, VecDeque<Entry>)> {
+        let (mut total, mut last) = (0, VecDeque::new());
+        let entries = match Ledger::read(&self.path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((total, last)),
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            if entry.session == todo {
+                total += 1;
+                last.push_back(entry);
+                if last.len() > most {
+                    last.pop_front();
+                }
+            }
         }
+        Ok((total, last))
     }
 
     /// The sums as of now. Without a file there are none.

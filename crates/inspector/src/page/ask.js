@@ -85,14 +85,6 @@ function copyButton(name, text) {
   return button;
 }
 
-/** The theme button, and the theme of the address. */
-function beginTheme() {
-  const asked = new URLSearchParams(location.search).get("theme");
-  if (["light", "dark"].includes(asked)) theme.set(asked);
-  theme.tell();
-  document.getElementById("theme").addEventListener("click", () => theme.set(theme.now() === "dark" ? "light" : "dark"));
-}
-
 /** `/` goes to the search. */
 function beginKeys() {
   addEventListener("keydown", (event) => {
@@ -106,12 +98,11 @@ function beginKeys() {
 /** How long after a refusal changes are asked for again, in milliseconds. */
 const AGAIN = 5_000;
 
-/** Calls `changed` with each session that grows, and `missed` once the connection is there again after it was lost. A
- * browser connects again by itself, but not after a refusal: a command that was started again has another token. */
+/** Calls `changed` with each session that grows, and `missed` whenever a connection is made: what came before it is told
+ * by nobody. A browser connects again by itself, but not after a refusal: a command that was started again has another token. */
 function watchChanges(changed, missed) {
   const place = document.getElementById("live");
   const refused = problem(new Error("Changes are not followed any more. If `foldback serve` was started again, open the address that it printed; if many pages are open, close some."));
-  let isGone = false;
   const tell = (state, text) => {
     place.className = `live ${state}`;
     place.textContent = text;
@@ -121,12 +112,10 @@ function watchChanges(changed, missed) {
     events.addEventListener("open", () => {
       tell("on", "live");
       refused.remove();
-      if (isGone) missed();
-      isGone = false;
+      missed();
     });
     events.addEventListener("session", (event) => changed(JSON.parse(event.data)));
     events.addEventListener("error", () => {
-      isGone = true;
       if (events.readyState !== EventSource.CLOSED) return tell("off", "connecting");
       tell("off", "stopped");
       if (!refused.isConnected) document.getElementById("main").prepend(refused);

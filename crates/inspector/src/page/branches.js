@@ -1,27 +1,38 @@
-// The branches of a conversation whose client rewound, edited or forked it.
+// The branches of a conversation whose client rewound, edited, forked or compacted it.
 
 async function drawBranches(id, show) {
-  let tree;
-  try {
-    tree = await ask(`${sessionPath(id)}/branches`);
-  } catch (error) {
-    fill("branches", problem(error));
-    document.getElementById("branches").hidden = false;
-    return;
-  }
-  const { stretches } = tree;
+  const { total, stretches } = await ask(`${sessionPath(id)}/branches`);
   if (stretches.length < 2) return;
   document.getElementById("branches").hidden = false;
-  const children = (parent) => stretches.filter((one) => (one.parent ?? null) === parent);
-  // A stretch with one child does not occur, so the nesting is as deep as the conversation was forked.
-  const branch = (one) => element("li", null,
-    element("button", { type: "button", class: "link", dir: "auto", onclick: () => show(one.first_seq) }, one.title ?? `message ${one.first_seq}`),
-    element("small", null, ` ${count(one.messages, "message")}, recorded as ${one.first_seq}–${one.last_seq}`),
-    one.is_latest ? element("span", { class: "tag" }, "latest") : null,
-    children(one.n).length ? element("ul", null, children(one.n).map(branch)) : null);
+  const tips = stretches.filter((one) => one.is_tip).length;
   fill("branches",
     element("div", { class: "title" }, element("div", null,
-      element("h2", { id: "branches-title" }, count(stretches.filter((one) => one.is_tip).length, "branch").replace("branchs", "branches")),
-      element("p", { class: "note" }, "Where the client went back, edited a message or forked. What branches share is recorded once."))),
-    element("ul", { class: "tree" }, children(null).map(branch)));
+      element("h2", { id: "branches-title" }, `${number(tips)} branches`),
+      element("p", { class: "note" }, "A branch begins where the client went back, edited a message, forked or compacted the conversation, or began another. What branches share is recorded once.",
+        total > stretches.length ? ` The first ${number(stretches.length)} of ${number(total)} parts are shown.` : ""))),
+    treeOf(stretches, show));
+}
+
+/** The stretches as nested lists. The last continuation of a stretch stays at its level, so that a conversation that was
+ * edited at each turn does not become deeper with each. */
+function treeOf(stretches, show) {
+  const top = element("ul", { class: "tree" });
+  const last = new Map();
+  for (const one of stretches) last.set(one.parent, one.n);
+  // Each list with the rows of stretches in it, by the number of the stretch.
+  const lists = new Map();
+  for (const one of stretches) {
+    const row = element("li", null,
+      element("button", { type: "button", class: "link", dir: "auto", onclick: () => show(one.first_seq) }, one.title ?? `message ${one.first_seq}`),
+      element("small", null, ` ${count(one.messages, "message")}, the first recorded as ${one.first_seq}`),
+      one.is_latest ? element("span", { class: "tag" }, "latest") : null);
+    const parent = lists.get(one.parent);
+    let list = top;
+    if (parent) {
+      list = last.get(one.parent) === one.n ? parent.list : parent.row.appendChild(element("ul"));
+    }
+    list.append(row);
+    lists.set(one.n, { list, row });
+  }
+  return top;
 }

@@ -33,11 +33,12 @@ async function drawPayloads(id) {
   } catch (error) {
     list.replaceWith(problem(error));
   }
-  const asked = new URLSearchParams(location.search);
-  if (asked.get("payload")) {
-    const lines = /^(\d+)(?:-(\d+))?/.exec(asked.get("lines") ?? "1");
-    await showPayload(id, asked.get("payload"), Number(lines?.[1] ?? 1), lines?.[2] ? Number(lines[2]) : null);
-  }
+}
+
+/** Opens the payload that the address names, at its lines. */
+async function showAskedPayload(id, asked) {
+  const lines = /^(\d+)(?:-(\d+))?/.exec(asked.get("lines") ?? "1");
+  await showPayload(id, asked.get("payload"), Number(lines?.[1] ?? 1), lines?.[2] ? Number(lines[2]) : null);
 }
 
 /** Opens a payload from a line on. `upTo` marks the lines that were meant. */

@@ -16,29 +16,29 @@ async function drawRecord(id) {
   const line = element("input", { type: "number", min: 0, value: 0, "aria-label": "Message" });
   const told = element("span", { class: "small", role: "status" });
   let from = 0;
+  let latest = 0;
   const read = async (first, target) => {
-    let list;
-    try {
-      list = await ask(`${sessionPath(id)}/messages`, { from: Math.max(0, first), to: Math.max(0, first) + MESSAGES_READ });
-    } catch (error) {
-      pane.replaceChildren(problem(error));
-      return;
-    }
     from = Math.max(0, first);
-    pane.replaceChildren(...list.messages.map((one) => recorded(one, one.seq === target)));
+    latest += 1;
+    const own = latest;
+    earlier.disabled = from === 0;
+    const { total, rows } = await stretch(id, from, from + MESSAGES_READ, target);
+    if (own !== latest) return;
+    pane.replaceChildren(...rows);
     pane.scrollTop = 0;
+    told.textContent = `messages ${number(from)}–${number(Math.max(from, Math.min(from + MESSAGES_READ, total) - 1))} of ${number(total)}`;
+    line.max = Math.max(0, total - 1);
+    later.disabled = from + MESSAGES_READ >= total;
+    if (document.activeElement === document.body) pane.focus({ preventScroll: true });
     const node = pane.querySelector(".target");
     if (node) scrollPane(pane, node, 60);
-    told.textContent = `messages ${number(from)}–${number(from + list.messages.length - 1)} of ${number(list.total)}`;
-    line.max = list.total - 1;
-    earlier.disabled = from === 0;
-    later.disabled = from + MESSAGES_READ >= list.total;
   };
   earlier.addEventListener("click", () => read(from - MESSAGES_READ));
   later.addEventListener("click", () => read(from + MESSAGES_READ));
   readMessage = async (seq) => {
     await read(seq - (seq % MESSAGES_READ), seq);
     document.getElementById("record").scrollIntoView();
+    pane.querySelector(".target")?.focus({ preventScroll: true });
   };
   fill("record",
     element("div", { class: "title" }, element("div", null,
@@ -50,6 +50,19 @@ async function drawRecord(id) {
   await read(0);
 }
 
+/** The rows of some messages, and how many there are in all. A part that cannot be read does not hide the others. */
+async function stretch(id, from, to, target) {
+  try {
+    const list = await ask(`${sessionPath(id)}/messages`, { from, to });
+    return { total: list.total, rows: list.messages.map((one) => recorded(one, one.seq === target)) };
+  } catch (error) {
+    if (to - from <= 1) return { total: from + 1, rows: [problem(new Error(`Message ${from}: ${error.message}`))] };
+    const middle = Math.floor((from + to) / 2);
+    const [first, second] = [await stretch(id, from, middle, target), await stretch(id, middle, to, target)];
+    return { total: Math.max(first.total, second.total), rows: [...first.rows, ...second.rows] };
+  }
+}
+
 /** A recorded message as a row. */
 function recorded({ seq, message }, isTarget) {
   const content = message.content;
@@ -57,7 +70,7 @@ function recorded({ seq, message }, isTarget) {
     : (content ?? []).map((part) => part.text ?? `[a part of the kind ${part.type}]`).join("\n");
   const calls = (message.tool_calls ?? []).map((call) => element("div", { class: "call", dir: "auto" },
     element("b", null, call.function?.name ?? call.type), " ", call.function?.arguments ?? ""));
-  return element("article", { class: `said${isTarget ? " target" : ""}` },
+  return element("article", { class: `said${isTarget ? " target" : ""}`, tabindex: isTarget ? -1 : null },
     element("p", { class: "who" }, element("span", null, `#${seq}`), element("b", null, message.role), message.name ? element("span", { dir: "auto" }, message.name) : null),
     text ? opened(element("div", { class: message.role === "tool" ? "text machine" : "text", dir: "auto" }), text, PEEK) : null, calls);
 }
@@ -65,7 +78,7 @@ function recorded({ seq, message }, isTarget) {
 /** The list of blocks, which grows as its end comes near. */
 async function drawBlockList(id) {
   const list = element("ol", { class: "blocks long", tabindex: 0, "aria-label": "Blocks in order of time" });
-  const end = element("li", { class: "end", "aria-hidden": "true" });
+  const end = element("li", { "aria-hidden": "true" });
   let after = 0;
   let reading = false;
   const more = async () => {

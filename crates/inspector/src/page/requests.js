@@ -9,7 +9,7 @@ const BILLS = [
   },
   {
     button: "Cost so far",
-    note: "The input of all requests up to here, in tokens at the plain price, with what the model looked up. A steep stretch is where the cost is made.",
+    note: "The input of all requests up to here, in tokens at the plain price, with what the model looked up. A steep stretch is where most of the cost arises.",
     noun: "Cost",
     values: (requests, side) => {
       let sum = 0;
@@ -18,26 +18,19 @@ const BILLS = [
   },
 ];
 
-/** How many of the dearest requests are listed. */
-const DEAREST = 5;
+/** How many of the most expensive requests are listed. */
+const EXPENSIVE = 5;
 
 async function drawRequests(id) {
-  const place = document.getElementById("bill");
-  let list;
-  try {
-    list = await ask(`${sessionPath(id)}/requests`);
-  } catch (error) {
-    fill("bill", problem(error));
-    place.hidden = false;
-    return;
-  }
+  const list = await ask(`${sessionPath(id)}/requests`);
   if (list.total === 0) return;
-  place.hidden = false;
+  document.getElementById("bill").hidden = false;
   paintRequests(list, BILLS[1]);
 }
 
 function paintRequests(list, bill) {
   const { requests } = list;
+  const before = list.total - requests.length;
   const choice = element("div", { class: "choice", role: "group", "aria-label": "What the curve shows" },
     BILLS.map((one) => element("button", {
       type: "button", class: "plain", "aria-pressed": String(one === bill),
@@ -53,7 +46,7 @@ function paintRequests(list, bill) {
   const tip = (at) => {
     const one = requests[at];
     return [
-      element("b", null, `request ${number(at + 1)}`), " ", when(one.at),
+      element("b", null, `request ${number(before + at + 1)}`), " ", when(one.at),
       element("dl", null,
         element("dt", { class: "ours" }, "sent"), element("dd", { class: "ours" }, number(lines[0].values[at])),
         element("dt", null, "in full"), element("dd", null, number(lines[1].values[at]))),
@@ -61,25 +54,25 @@ function paintRequests(list, bill) {
     ];
   };
   const curve = curveOf({
-    noun: "request", what: bill.noun, lines, tip,
+    noun: "request", before, what: bill.noun, lines, tip,
     columns: [["time", (at) => requests[at].at.slice(0, 19).replace("T", " ")], ["model", (at) => requests[at].model]],
   });
   const cost = (one) => one.sent.cost + one.recalls_cost;
-  const dearest = requests.map((one, at) => ({ one, at })).sort((a, b) => cost(b.one) - cost(a.one)).slice(0, DEAREST);
+  const expensive = requests.map((one, at) => ({ one, at })).sort((a, b) => cost(b.one) - cost(a.one)).slice(0, EXPENSIVE);
   const all = requests.reduce((sum, one) => sum + cost(one), 0);
   fill("bill",
     element("div", { class: "title" },
       element("div", null,
         element("h2", { id: "bill-title" }, "What was sent, and what it cost"),
-        element("p", { class: "note" }, bill.note, list.total > requests.length ? ` The last ${number(requests.length)} of ${number(list.total)} requests.` : "")),
+        element("p", { class: "note" }, bill.note, before > 0 ? ` The last ${number(requests.length)} of ${number(list.total)} requests; what the earlier ones cost is not in it.` : "")),
       choice,
       element("p", { class: "key" }, element("span", null, sample("c-ours"), "sent"), element("span", null, sample("c-rival c-0"), "in full"))),
     curve.chart, curve.table,
     requests.length > 1
-      ? element("div", { class: "dearest" },
-        element("h3", null, "The dearest requests"),
-        element("ol", null, dearest.map(({ one, at }) => element("li", null,
-          element("b", null, `request ${number(at + 1)}`), ` · ${((cost(one) / (all || 1)) * 100).toFixed(0)} % of the cost · `, when(one.at), ` · ${parts(one)}`))))
+      ? element("div", { class: "expensive" },
+        element("h3", null, "The most expensive requests"),
+        element("ol", null, expensive.map(({ one, at }) => element("li", null,
+          element("b", null, `request ${number(before + at + 1)}`), ` · ${((cost(one) / (all || 1)) * 100).toFixed(0)} % of the cost · `, when(one.at), ` · ${parts(one)}`))))
       : null);
 }
 

@@ -10,22 +10,16 @@ const GRAPH = { width: 168, height: 34, right: 44, below: 12 };
 const GRAPH_STEPS = 200;
 
 async function drawRuns(id) {
-  let list;
-  try {
-    list = await ask(`${sessionPath(id)}/runs`);
-  } catch (error) {
-    fill("runs", problem(error));
-    document.getElementById("runs").hidden = false;
-    return;
-  }
+  const list = await ask(`${sessionPath(id)}/runs`);
   if (list.runs.length === 0 && list.todo_list.length === 0) return;
   document.getElementById("runs").hidden = false;
   const last = list.runs.length - 1;
   fill("runs",
     element("div", { class: "title" }, element("div", null,
-      element("h2", { id: "runs-title" }, list.runs.length ? count(list.runs.length, "run") + " of the agent" : "Todo list"),
+      element("h2", { id: "runs-title" }, list.total ? `${count(list.total, "run")} of the agent` : "Todo list"),
       list.runs.length
-        ? element("p", { class: "note" }, "What was planned and run. A step opens to its arguments and its result; a sub-agent's conversation is a session of its own.")
+        ? element("p", { class: "note" }, "What was planned and run. A step opens to its arguments and its result; a sub-agent's conversation is a session of its own.",
+          list.total > list.runs.length ? ` The last ${number(list.runs.length)} are shown.` : "")
         : null)),
     todoList(list.todo_list),
     list.runs.map((run, at) => oneRun(run, at === last)));
@@ -33,12 +27,14 @@ async function drawRuns(id) {
 
 function todoList(items) {
   if (items.length === 0) return null;
+  const titles = new Map(items.map((item) => [item.id, item.title]));
+  const waits = (item) => item.depends_on.map((id) => `“${titles.get(id) ?? id}”`).join(" and ");
   const name = (item) => (item.has_session ? element("a", { href: sessionLink(item.id), dir: "auto" }, item.title) : element("span", { dir: "auto" }, item.title));
   return element("div", { class: "items" },
     element("h3", null, "Todo list"),
-    element("ul", null, items.map((item) => element("li", { class: item.state },
+    element("ul", null, items.map((item) => element("li", null,
       element("span", { class: "mark", "aria-hidden": "true" }, ITEM_MARKS[item.state] ?? "?"), " ", name(item),
-      element("small", null, ` ${item.state.replace("_", " ")}`, item.depends_on.length ? `, after ${item.depends_on.join(", ")}` : ""),
+      element("small", null, ` ${item.state.replace("_", " ")}`, item.depends_on.length ? `, after ${waits(item)}` : ""),
       item.result ? element("p", { class: "small", dir: "auto" }, item.result) : null))));
 }
 
@@ -47,19 +43,19 @@ function oneRun(run, isOpen) {
   const facts = [
     run.state, run.strategy, run.context, run.model,
     count(spent.calls, "model call"), `${short(spent.input_tokens)} tokens in, ${short(spent.output_tokens)} out`,
-    spent.cost == null ? null : `cost ${spent.cost.toFixed(4)}`,
+    spent.cost == null ? null : `${spent.cost.toFixed(4)} at the configured prices`,
     run.total_us == null ? null : duration(run.total_us), when(run.began),
   ].filter(Boolean);
   return element("details", { class: "run", open: isOpen },
     element("summary", null, element("b", { class: "mono" }, run.id), " ", element("span", { dir: "auto" }, peek(run.task, 160)),
-      element("p", { class: "small" }, facts.flatMap((fact, at) => (at ? [" · ", fact] : [fact])))),
+      element("span", { class: "small" }, facts.flatMap((fact, at) => (at ? [" · ", fact] : [fact])))),
     run.task.length > 160 ? element("p", { class: "whole", dir: "auto" }, run.task) : null,
     run.chosen ? element("p", { class: "note", dir: "auto" }, `Began with ${run.chosen.strategy}: ${run.chosen.because}.`) : null,
     run.degraded ? element("p", { class: "note", dir: "auto" }, `Continued step by step: ${run.degraded}`) : null,
     run.unrecorded ? element("p", { class: "note" }, `No steps: ${run.unrecorded}.`) : null,
     run.turns.map(oneTurn),
     run.why ? element("p", { class: "problem", dir: "auto" }, run.why) : null,
-    run.answer ? element("div", { class: "outcome" }, element("h4", null, "The answer"), element("p", { class: "whole", dir: "auto" }, run.answer)) : null);
+    run.answer ? element("div", { class: "outcome" }, element("h3", null, "The answer"), element("p", { class: "whole", dir: "auto" }, run.answer)) : null);
 }
 
 function oneTurn(turn) {
@@ -67,10 +63,16 @@ function oneTurn(turn) {
   const isGraph = turn.steps.length <= GRAPH_STEPS && turn.steps.some((step) => step.after.length);
   const graph = isGraph ? graphOf(turn) : null;
   return element("section", { class: "turn", "aria-label": `Turn ${turn.turn + 1}` },
-    element("p", { class: "part" }, element("b", null, `Turn ${turn.turn + 1}`), element("span", null, `${turn.purposes.join(", ")} · ${count(turn.steps.length, "step")}`)),
+    element("p", { class: "part" }, element("b", null, `Turn ${turn.turn + 1}`), element("span", null, `${purposes(turn)} · ${count(turn.steps.length, "step")}`)),
     turn.findings.map((finding) => element("p", { class: "note", dir: "auto" }, `Refused: ${finding}`)),
     graph ? element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `The plan of turn ${turn.turn + 1} as a graph` }, graph) : null,
     element("ol", { class: "steps" }, turn.steps.map(oneStep)));
+}
+
+/** The purposes of a turn's requests, in words. */
+function purposes(turn) {
+  const words = { planner: "planned", repair: "plan repaired", replan: "planned again", react: "step by step", flow: "flow" };
+  return [...new Set(turn.purposes)].map((name) => words[name] ?? name.replace("_", " ")).join(", ");
 }
 
 function oneStep(step) {

@@ -1,6 +1,6 @@
 // The page of a session: what it cost, the runs in it, the report of its replay, a search in it, and its payloads.
 
-/** Sections of this page besides those of the report, in the order of the page. */
+/** Sections of this page besides those of the report, and their names. */
 const OWN_SECTIONS = [["bill", "cost"], ["runs", "runs"], ["branches", "branches"], ["record", "messages"], ["find", "search"], ["stored", "payloads"]];
 
 /** How long a followed session has to rest before the page loads what is new. */
@@ -10,17 +10,23 @@ const sessionId = () => decodeURIComponent(location.pathname.split("/")[2] ?? ""
 
 async function beginSession() {
   const id = sessionId();
+  beginTheme();
   beginKeys();
   let session;
   try {
     session = await ask(sessionPath(id));
   } catch (error) {
-    beginTheme();
     fill("facts", element("p", { class: "small" }, element("a", { href: "/" }, "‹ All sessions")), element("h1", { dir: "auto" }, id), problem(error));
     return;
   }
   drawFacts(session);
-  const show = (seq) => (picture ? showMessage(seq) : readMessage?.(seq));
+  const replayed = drawReplay(id, session);
+  // A message is shown once there is a transcript to show it in.
+  const show = async (seq) => {
+    await replayed;
+    if (picture) showMessage(seq);
+    else await readMessage?.(seq);
+  };
   searchBox("find", {
     title: "Search this session",
     about: "As the model's own search does, with the score explained. Press / to come here.",
@@ -30,13 +36,23 @@ async function beginSession() {
       payload: (hit, part) => element("button", { type: "button", class: "link mono", onclick: () => showPayload(id, part.ref, part.first_line, part.last_line) }, part.ref),
     },
   });
-  watchSession(id, session.messages);
-  const parts = [drawReplay(id, session), drawRuns(id), drawBranches(id, show), drawPayloads(id)];
-  if (session.savings) parts.push(drawRequests(id));
-  await Promise.all(parts);
+  const parts = { head: replayed, runs: drawRuns(id), branches: drawBranches(id, show), stored: drawPayloads(id) };
+  if (session.savings) parts.bill = drawRequests(id);
+  const drawn = Promise.all(Object.entries(parts).map(([place, part]) => part.catch((error) => fail(place, error))));
+  watchSession(id, session.messages, drawn);
+  await drawn;
   drawJumps();
-  const message = Number.parseInt(new URLSearchParams(location.search).get("message") ?? "", 10);
-  if (message >= 0) show(message);
+  const asked = new URLSearchParams(location.search);
+  const message = Number.parseInt(asked.get("message") ?? "", 10);
+  if (message >= 0) await show(message);
+  if (asked.get("payload")) await showAskedPayload(id, asked);
+  document.body.dataset.drawn = "";
+}
+
+/** Says in a section why it could not be drawn. */
+function fail(place, error) {
+  fill(place, problem(error));
+  document.getElementById(place).hidden = false;
 }
 
 /** Draws the replay; where there is none, the record. */
@@ -55,7 +71,6 @@ async function drawReplay(id, session) {
     drawReplayNote(session);
     return;
   }
-  beginTheme();
   fill("head", element("h1", { dir: "auto" }, id), problem(replay.undrawn));
   await drawRecord(id);
 }
@@ -78,7 +93,7 @@ function drawJumps() {
 }
 
 /** Offers to load what is new, or loads it where the page follows the session. */
-function watchSession(id, messages) {
+function watchSession(id, messages, drawn) {
   const isFollowing = () => new URLSearchParams(location.search).get("follow") === "1";
   const reload = () => {
     // Without a chosen call the page shows the last one.
@@ -101,7 +116,8 @@ function watchSession(id, messages) {
     button.textContent = now === 0 ? "This session is gone." : `${count(now - messages, "new message")}: load them`;
     if (!button.isConnected) place.before(button);
     clearTimeout(due);
-    if (isFollowing() && now > 0) due = setTimeout(reload, FOLLOW_MS);
+    // A replay that takes longer than the pauses between messages is still shown once.
+    if (isFollowing() && now > 0) drawn.then(() => { clearTimeout(due); due = setTimeout(reload, FOLLOW_MS); });
   };
   const look = () => ask(`${sessionPath(id)}/messages`, { from: 0, to: 0 }).then((list) => tell(list.total), () => {});
   watchChanges((changed) => changed.id === id && tell(changed.messages), look);

@@ -15,7 +15,7 @@ const MEASURES = [
   {
     button: "Cost so far",
     title: "What the calls cost so far",
-    note: "The input of all calls up to here, in tokens at the plain price; a cached token is read at 0.1 and written at 1.25. A steep stretch is where the cost is made.",
+    note: "The input of all calls up to here, in tokens at the plain price; a cached token is read at 0.1 and written at 1.25. A steep stretch is where most of the cost arises.",
     noun: "Cost",
     ours: (call) => call.c,
     other: (call, at) => call.oc[at],
@@ -111,7 +111,8 @@ function told(at) {
 }
 
 /** A chart of lines over calls or requests, and its figures as a table. `data` has the noun of what is counted, what is
- * measured, the lines (the first is foldback's), and optionally folds, cuts, a tip, a choice and further columns. */
+ * measured, the lines (the first is foldback's), the nodes of a tip, and optionally how many were before the first, folds, cuts,
+ * a choice and further columns. */
 function curveOf(data) {
   const chart = element("div", { class: "chart" });
   const table = element("details", { class: "figures" },
@@ -152,7 +153,7 @@ function plotted(chart, width, data) {
       shape("text", { x: SIDES.left - 8, y: y(step) + 4, "text-anchor": "end" }, short(step)));
   }
   for (const at of marks(total, inner)) {
-    svg.append(shape("text", { x: x(at), y: height - 4, "text-anchor": "middle" }, at === 0 ? `${data.noun} 1` : number(at + 1)));
+    svg.append(shape("text", { x: x(at), y: height - 4, "text-anchor": "middle" }, at === 0 ? `${data.noun} ${number((data.before ?? 0) + 1)}` : number((data.before ?? 0) + at + 1)));
   }
   for (const at of data.folds ?? []) svg.append(shape("path", { class: "c-fold", d: `M${x(at)} ${y(0) + 2}v8` }));
   for (const line of lines.slice(1)) svg.append(shape("path", { class: line.kind, d: path(line.values) }));
@@ -211,7 +212,7 @@ function figures(data) {
   const columns = data.columns ?? [];
   const head = [data.noun, ...columns.map(([name]) => name), ...data.lines.map((line) => line.title)];
   const rows = data.lines[0].values.map((_, at) => element("tr", null,
-    [at + 1, ...columns.map(([, value]) => value(at)), ...data.lines.map((line) => line.values[at])]
+    [(data.before ?? 0) + at + 1, ...columns.map(([, value]) => value(at)), ...data.lines.map((line) => line.values[at])]
       .map((n) => element("td", null, typeof n === "number" ? number(n) : n))));
   return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${data.what} of each ${data.noun}` },
     element("table", null,

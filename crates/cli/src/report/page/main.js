@@ -87,7 +87,6 @@ function asks() {
   return {
     entry: among(whole("conversation"), INDEX.entries.length),
     call: Number.isNaN(whole("call")) ? null : whole("call") - 1,
-    theme: new URLSearchParams(location.search).get("theme") ?? address.get("theme"),
   };
 }
 
@@ -99,11 +98,19 @@ function jump(event) {
   place.focus({ preventScroll: true });
 }
 
-function begin() {
-  const asked = asks();
-  if (["light", "dark"].includes(asked.theme)) theme.set(asked.theme);
+/** The theme button, and the theme of the address. */
+function beginTheme() {
+  const asked = asksTheme();
+  if (["light", "dark"].includes(asked)) theme.set(asked);
   theme.tell();
   document.getElementById("theme").addEventListener("click", () => theme.set(theme.now() === "dark" ? "light" : "dark"));
+}
+
+const asksTheme = () =>
+  new URLSearchParams(location.search).get("theme") ?? new URLSearchParams(location.hash.slice(1)).get("theme");
+
+function begin() {
+  const asked = asks();
   document.getElementById("jumps").append(...SECTIONS.map(([id, title]) => element("a", { href: `#${id}` }, title)));
   for (const link of document.querySelectorAll(".skip, #jumps a")) link.addEventListener("click", jump);
   if (INDEX.entries.length === 0) {
@@ -120,7 +127,9 @@ function begin() {
   });
   addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, select, textarea, [contenteditable]");
-    if (typing || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    // What is wider than its place is scrolled by these keys.
+    const wide = event.target.closest(".scroll");
+    if ((wide && wide.scrollWidth > wide.clientWidth) || typing || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!by) return;
     event.preventDefault();

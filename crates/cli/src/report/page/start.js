@@ -1,3 +1,4 @@
 // The report begins once it is loaded.
 
+beginTheme();
 begin();

@@ -181,7 +181,7 @@ fn in2_the_runs_of_the_agent_are_shown_with_their_steps_and_sub_agents() {
         steps
             .iter()
             .filter(|step| step["state"] == "done")
-            .all(|step| step["end_us"].as_u64() >= step["start_us"].as_u64())
+            .all(|step| step["end_us"].as_u64().unwrap() >= step["start_us"].as_u64().unwrap())
     );
     let delegated = steps.iter().find(|step| step["tool"] == "delegate").unwrap();
     assert_eq!(strings(&delegated["sub_agents"], "session"), ["tide.data", "tide.docs"]);
@@ -196,7 +196,7 @@ fn in2_the_runs_of_the_agent_are_shown_with_their_steps_and_sub_agents() {
     // What no agent made has neither.
     assert_eq!(
         server.api("sessions/tide.data/runs"),
-        serde_json::json!({"runs": [], "todo_list": []})
+        serde_json::json!({"total": 0, "runs": [], "todo_list": []})
     );
 }
 
