@@ -97,8 +97,11 @@ async function visit(server, place, { dark, width = 1440, height = 900, script =
   };
 }
 
-/** Waits until a session's page is complete: following changes is the last thing that it begins. */
-const sessionShown = (page) => page.locator("#live.on").waitFor();
+/** Waits until a session's page is complete, and follows changes. */
+const sessionShown = async (page) => {
+  await page.locator("body[data-drawn]").waitFor({ state: "attached" });
+  await page.locator("#live.on").waitFor();
+};
 
 /** Waits until the list of sessions is there. */
 const listShown = (page) => page.locator("#sessions-title").waitFor();

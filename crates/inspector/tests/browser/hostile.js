@@ -153,7 +153,7 @@ test("hostile: every message, call and payload of a session is text, word for wo
     const { page, close } = await visit(server, `/sessions/${id}`);
     await sessionShown(page);
     await openAll(page);
-    const { picture } = await server.api(`sessions/${id}`);
+    const { picture } = await server.api(`sessions/${id}/replay`);
     const ended = (text) => text.replace(/\n$/, "");
     const shown = await transcript(page);
     picture.messages.forEach((message, at) => {

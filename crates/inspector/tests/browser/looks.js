@@ -6,7 +6,7 @@ const { test } = require("node:test");
 const path = require("node:path");
 const axe = require("axe-core");
 const { listShown, sessionShown, visit } = require("./browser.js");
-const { examples } = require("./stores.js");
+const { agents, examples } = require("./stores.js");
 
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 
@@ -62,6 +62,22 @@ const PAGES = {
       await page.locator("#blocks .block button").first().click();
     },
   },
+  "session-bill": {
+    place: "/sessions/through-the-gateway",
+    shown: sessionShown,
+    async before(page) {
+      await page.locator("#bill details summary").click();
+      await page.locator("#bill table").waitFor();
+      await page.getByRole("button", { name: "Tokens of each request" }).click();
+    },
+  },
+  "session-run": {
+    store: agents,
+    place: "/sessions/tide",
+    shown: sessionShown,
+    before: (page) => page.evaluate(() => document.querySelectorAll("#runs details").forEach((node) => { node.open = true; })),
+  },
+  "session-long": { store: agents, place: "/sessions/long?message=5000", shown: sessionShown },
   "session-unknown": {
     place: "/sessions/nobody",
     shown: (page) => page.getByRole("alert").waitFor(),
@@ -69,12 +85,12 @@ const PAGES = {
   },
 };
 
-for (const [name, { place, shown, before, expected }] of Object.entries(PAGES)) {
+for (const [name, { store = examples, place, shown, before, expected }] of Object.entries(PAGES)) {
   for (const dark of [false, true]) {
     for (const width of [380, 1440]) {
       const look = `${dark ? "dark" : "light"} at ${width}`;
       test(`looks: ${name}, ${look}, fits and is accessible`, async () => {
-        const { server } = await examples();
+        const { server } = await store();
         const { page, close } = await visit(server, place, { dark, width, height: width < 500 ? 800 : 900 });
         await shown(page);
         await before?.(page);

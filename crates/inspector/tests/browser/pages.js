@@ -4,7 +4,7 @@
 const assert = require("node:assert/strict");
 const { test } = require("node:test");
 const { listShown, sessionShown, visit } = require("./browser.js");
-const { examples } = require("./stores.js");
+const { agents, examples } = require("./stores.js");
 
 test("the list of sessions opens, the newest first, with what was saved", async () => {
   const { server } = await examples();
@@ -30,7 +30,8 @@ test("a session opens with its curve, blocks, transcript, view, payloads and sea
   const { server } = await examples();
   const { page, close } = await visit(server, "/sessions/coding-session");
   await sessionShown(page);
-  const { session, picture } = await server.api("sessions/coding-session");
+  const session = await server.api("sessions/coding-session");
+  const { picture } = await server.api("sessions/coding-session/replay");
   assert.equal(await page.title(), `${session.title} · foldback`);
   assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "coding-session");
   assert.equal(await page.locator("#pane-all .said").count(), picture.messages.length);
@@ -50,11 +51,47 @@ test("a session opens with its curve, blocks, transcript, view, payloads and sea
   await close();
 });
 
+test("a run of the agent shows its todo list, its steps and its sub-agents", async () => {
+  const { server } = await agents();
+  const { page, close } = await visit(server, "/sessions/tide");
+  await sessionShown(page);
+  const { runs, todo_list: items } = await server.api("sessions/tide/runs");
+  const steps = runs[0].turns.flatMap((turn) => turn.steps);
+  assert.equal(await page.locator("#runs .steps > li").count(), steps.length);
+  assert.equal(await page.locator("#runs .items li").count(), items.length);
+  await page.locator("#runs .steps summary", { hasText: "docs/columns.md" }).click();
+  assert.match(await page.locator("#runs .steps pre.error").first().textContent(), /there is no docs\/columns\.md/);
+  await page.locator("#runs .agent a", { hasText: "tide.data" }).click();
+  await sessionShown(page);
+  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "tide.data");
+  await close();
+});
+
+test("a session that is too long to be replayed is read where one looks", async () => {
+  const { server } = await agents();
+  const { page, close } = await visit(server, "/sessions/long?message=5000");
+  await sessionShown(page);
+  assert.match(await page.locator("#head .problem").textContent(), /10,001 messages/);
+  assert.equal(await page.locator("#record .said.target .text").textContent(), "Berth 5000 泊位");
+  await page.getByRole("button", { name: "Later messages ›" }).click();
+  await page.locator("#record .said", { hasText: "Berth 5100 泊位" }).waitFor();
+  await page.getByRole("spinbutton", { name: "Message" }).fill("10000");
+  await page.getByRole("button", { name: "Go to message" }).click();
+  await page.locator("#record .said.target", { hasText: "Berth 10000 泊位" }).waitFor();
+  assert.ok(await page.getByRole("button", { name: "Later messages ›" }).isDisabled());
+  // The list of blocks grows as its end comes near.
+  const shown = await page.locator("#blocks .block").count();
+  await page.locator("#blocks .block").last().scrollIntoViewIfNeeded();
+  await page.locator("#blocks .block").nth(shown).waitFor({ state: "attached" });
+  await close();
+});
+
 test("a session of the gateway says what was really sent", async () => {
   const { server } = await examples();
   const { page, close } = await visit(server, "/sessions/through-the-gateway");
   await sessionShown(page);
   assert.match(await page.locator("#facts").textContent(), /Through the gateway: .* tokens sent of/);
+  assert.match(await page.locator("#bill .expensive li").first().textContent(), /^request \d+ · \d+ % of the cost/);
   assert.match(await page.locator("#head").textContent(), /Policy: foldback-cache-aware\./);
   await close();
 });

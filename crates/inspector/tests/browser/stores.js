@@ -31,8 +31,16 @@ const examples = once(async (store) => {
   return {};
 });
 
+/** A run of the agent with its sub-agents, and a session that is too long to be replayed. */
+const agents = once(async (store) => {
+  store.run(["run", "--demo", "--id", "tide"]);
+  const message = (_, n) => ({ role: n % 2 ? "assistant" : "user", content: `Berth ${n} 泊位` });
+  store.conversation("long", Array.from({ length: 10_001 }, message));
+  return {};
+});
+
 async function stopServers() {
   await Promise.all(made.map(({ server }) => server.stop()));
 }
 
-module.exports = { examples, once, stopServers };
+module.exports = { agents, examples, once, stopServers };
