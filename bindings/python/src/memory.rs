@@ -6,7 +6,7 @@ use crate::session::Session;
 use foldback::core::{Prices, Reference, TodoId};
 use foldback::{
     CacheAware, EncryptionKey, Engine, FoldPolicy, Memory as Store, Mode, Options, Redaction,
-    SearchRequest, ViewConfig,
+    SearchRequest, Truth, ViewConfig,
 };
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ impl Memory {
             let mode = if read_only { Mode::ReadOnly } else { Mode::ReadWrite };
             let options = Options::default()
                 .with_view(view(policy, prices, least_cached)?)
-                .with_engine(engine_named(engine)?)
+                .with_truth(truth_named(engine)?)
                 .with_mode(mode)
                 .with_encryption(key.map(EncryptionKey::new))
                 .with_redaction(redact.then(Redaction::default));
@@ -155,8 +155,9 @@ fn view(
     Ok(ViewConfig::default().with_fold_policy(policy))
 }
 
-fn engine_named(name: &str) -> Result<Engine, Failure> {
-    Engine::ALL.into_iter().find(|engine| engine.to_string() == name).ok_or_else(|| {
+/// The name of an engine, or the address of a database, which no error repeats.
+fn truth_named(name: &str) -> Result<Truth, Failure> {
+    name.parse().map_err(|_| {
         let known: Vec<String> = Engine::ALL.iter().map(ToString::to_string).collect();
         Failure::invalid(format!("the engine is one of {}, and not {name:?}", known.join(", ")))
     })

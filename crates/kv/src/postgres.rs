@@ -25,24 +25,27 @@ mod known;
 mod notice;
 mod passfile;
 mod pool;
+mod rows;
 mod schema;
 mod slot;
 mod tls;
+mod token;
 mod walk;
 
 use self::address::Address;
-use self::commit::{Draft, Outcome, Place};
-use self::fault::Kind;
+use self::commit::{Draft, Outcome};
+use self::fault::{Fault, Kind};
 use self::io::Io;
 use self::known::Known;
 use self::notice::Notices;
 use self::pool::{Asked, PATIENCE, Pauses, Pool};
+use self::rows::Place;
 use crate::witness::Link;
 use crate::{
     Batch, DAMAGED_HEAD, Error, FORGOTTEN_HEAD, Finding, Key, Kv, Lost, Mode, Server, Space,
     folder, record,
 };
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,6 +110,10 @@ impl Postgres {
                 self.known.note(draft.slot(), link);
                 self.notices.tell(&self.pool);
                 foldback_core::failpoint!("kv.commit.witnessed");
+                if token::is_time() {
+                    // What stays is removed another time.
+                    let _ = self.forget_tokens(draft.slot()..=draft.slot());
+                }
                 Ok(())
             }
             Outcome::MadeBefore => {
@@ -138,6 +145,17 @@ impl Postgres {
                 return Err(if may_be_made { self.unknown(&error) } else { error });
             }
         }
+    }
+
+    fn forget_tokens(&self, slots: RangeInclusive<i16>) -> Result<(), Error> {
+        let fault = |fault: Fault| fault.into_error(&self.pool.address.name);
+        let mut lease = self.pool.lease().map_err(fault)?;
+        let forgotten = lease.ask(|client| token::forget_old(client, slots));
+        if forgotten.is_err() {
+            // Its transaction may be open.
+            lease.give_up();
+        }
+        forgotten.map_err(fault)
     }
 
     fn unknown(&self, error: &Error) -> Error {
@@ -342,7 +360,7 @@ impl Kv for Postgres {
             return Err(Error::ReadOnly { path: self.pool.address.name.clone() });
         }
         self.refuse_loss()?;
-        self.pool.ask(commit::forget_tokens)
+        self.forget_tokens(0..=slot::LAST)
     }
 
     fn backup(&self, dir: &Path) -> Result<(), Error> {

@@ -24,6 +24,8 @@ pub struct Server {
     port: u16,
     process: Option<Child>,
     databases: AtomicU32,
+    /// Whether it waits for its disk.
+    syncs: bool,
 }
 
 impl Server {
@@ -52,7 +54,7 @@ impl Server {
             chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
         }
         let databases = AtomicU32::new(0);
-        Self { dir, programs, port: free_port(), process: None, databases }
+        Self { dir, programs, port: free_port(), process: None, databases, syncs: false }
     }
 
     /// Returns a copy of the server that follows it, started. Every commit waits until it is there, too.
@@ -119,16 +121,53 @@ impl Server {
         run(self.program("psql").args(["-X", "-q", "-t", "-A", "-d", &address, "-c", sql]))
     }
 
-    /// Kills the server with all its processes, as a power cut of its machine would.
+    /// Kills the server with all its processes at once, in the middle of whatever they do.
     ///
     /// # Panics
     /// When it is not running.
     pub fn kill(&mut self) {
-        let mut process = self.process.take().unwrap();
-        // The others of its group have its socket and its memory.
-        let group = format!("-{}", process.id());
-        run(Command::new("kill").args(["-KILL", "--", &group]));
-        process.wait().unwrap();
+        // Stopped first, it starts no others.
+        let processes = self.signal("STOP");
+        for id in &processes {
+            let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
+        }
+        self.process.take().unwrap().wait().unwrap();
+        let begin = Instant::now();
+        // No process of it may write any more when another server takes its data.
+        while processes.iter().any(|id| is_running(*id)) {
+            assert!(begin.elapsed() < PATIENCE, "a killed server goes on");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Suspends all processes of the server.
+    ///
+    /// # Panics
+    /// When it is not running.
+    pub fn suspend(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets the processes of a suspended server go on.
+    ///
+    /// # Panics
+    /// When it is not running.
+    pub fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    /// Sends a signal to the server's first process, and then to all that it has started. Returns their ids.
+    fn signal(&self, signal: &str) -> Vec<u32> {
+        let own = self.process.as_ref().unwrap().id();
+        let send = |id: u32| {
+            // One that has ended meanwhile needs none.
+            let _ = Command::new("kill").args([format!("-{signal}"), id.to_string()]).status();
+        };
+        send(own);
+        let mut processes = children(own);
+        processes.iter().for_each(|id| send(*id));
+        processes.push(own);
+        processes
     }
 
     /// Stops the server, which ends its connections first.
@@ -144,19 +183,38 @@ impl Server {
         }
     }
 
+    /// Starts the server again so that it waits for its disk, as one that is measured does.
+    #[must_use]
+    pub fn syncing(mut self) -> Self {
+        self.stop();
+        self.syncs = true;
+        self.restart();
+        self
+    }
+
+    /// Measures the server's own transactions of one insertion, one after the other, for some seconds. Returns the mean
+    /// time of one.
+    ///
+    /// # Panics
+    /// When the package has no `pgbench`.
+    pub fn own_commit(&self, seconds: u32) -> Duration {
+        self.sql("postgres", "CREATE TABLE IF NOT EXISTS own (a BIGSERIAL PRIMARY KEY, b BYTEA)");
+        let script = self.dir.path().join("own.sql");
+        fs::write(&script, "INSERT INTO own (b) VALUES (decode(repeat('ab', 420), 'hex'));")
+            .unwrap();
+        let address = self.address("postgres");
+        let mut bench = self.program("pgbench");
+        bench.args(["-n", "-c", "1", "-T", &seconds.to_string(), "-f"]).arg(&script).arg(&address);
+        let text = run(&mut bench);
+        let rest = text.split_once("latency average = ").unwrap().1;
+        let milliseconds: f64 = rest.split_whitespace().next().unwrap().parse().unwrap();
+        Duration::from_secs_f64(milliseconds / 1_000.0)
+    }
+
     /// Starts a server that was killed or stopped, on the same port.
     pub fn restart(&mut self) {
         self.launch();
         self.wait();
-    }
-
-    /// Suspends all processes of the server, or lets them go on.
-    ///
-    /// # Panics
-    /// When it is not running.
-    pub fn freeze(&self, is_frozen: bool) {
-        let group = format!("-{}", self.process.as_ref().unwrap().id());
-        run(Command::new("kill").args([if is_frozen { "-STOP" } else { "-CONT" }, "--", &group]));
     }
 
     fn up(mut self) -> Self {
@@ -185,12 +243,12 @@ impl Server {
             "shared_buffers=16MB",
             "max_connections=100",
             "max_wal_size=64MB",
-            // What is tried is that processes die, not that the power fails.
-            "fsync=off",
         ] {
             server.args(["-c", setting]);
         }
-        server.process_group(0).stdout(Stdio::null()).stderr(log);
+        // What is tried is that processes die, not that the power fails.
+        server.args(["-c", if self.syncs { "fsync=on" } else { "fsync=off" }]);
+        server.stdout(Stdio::null()).stderr(log);
         self.process = Some(server.spawn().unwrap());
     }
 
@@ -254,6 +312,26 @@ fn programs() -> Option<PathBuf> {
         versions.flatten().filter_map(|entry| Some((version(&entry.path())?, entry.path())));
     let programs = found.max()?.1.join("bin");
     programs.join("initdb").exists().then_some(programs)
+}
+
+/// Returns the ids of the processes that a process has started.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|id| state(*id).is_some_and(|(_, of)| of == parent)).collect()
+}
+
+/// Returns whether a process is there and not only waited for.
+fn is_running(id: u32) -> bool {
+    state(id).is_some_and(|(state, _)| state != 'Z')
+}
+
+/// Returns the state of a process, and its parent.
+fn state(id: u32) -> Option<(char, u32)> {
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name in parentheses may hold anything.
+    let mut rest = text.rsplit_once(')')?.1.split_whitespace();
+    Some((rest.next()?.chars().next()?, rest.next()?.parse().ok()?))
 }
 
 fn is_superuser(owned: &Path) -> bool {

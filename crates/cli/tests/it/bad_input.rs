@@ -160,7 +160,7 @@ fn a_store_of_another_engine_is_named() {
     assert!(ran.stderr.contains("sqlite") && ran.stderr.contains("sled"), "{}", ran.stderr);
     let ran = shell.run(&["--engine", "papyrus", "todos"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("sqlite, redb, sled, memory"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("sqlite, redb, sled, postgres, memory"), "{}", ran.stderr);
 }
 
 #[test]

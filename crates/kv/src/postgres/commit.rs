@@ -14,10 +14,10 @@
 //! counter comes last: it is shared by the todos of a slot, and held for the shortest time.
 
 use super::pool::Asked;
-use super::{head, slot};
+use super::rows::{self, Place, Range, Rows};
+use super::{head, slot, token};
 use crate::witness::Link;
-use crate::{Batch, Delete, Error, Expect, FORGOTTEN_HEAD, Key, Space, record};
-use std::collections::BTreeMap;
+use crate::{Batch, Error, Expect, FORGOTTEN_HEAD, Key, record};
 use std::future::{self, Future};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,10 +25,6 @@ use std::task::Poll;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error as ClientError};
-
-/// How many rows, and how many bytes of them, one statement writes at most.
-const MOST_ROWS: usize = 1_000;
-const MOST_BYTES: usize = 8 << 20;
 
 /// A batch, ready to be sent as often as needed.
 pub(super) struct Draft {
@@ -59,25 +55,6 @@ pub(super) enum Outcome {
     Lost,
 }
 
-struct Range {
-    slot: i16,
-    todo: i32,
-    space: i16,
-    first: i64,
-    last: i64,
-}
-
-/// The rows that one statement writes, by columns.
-#[derive(Default)]
-struct Rows {
-    slots: Vec<i16>,
-    todos: Vec<i32>,
-    spaces: Vec<i16>,
-    numbers: Vec<i64>,
-    records: Vec<Vec<u8>>,
-    bytes: usize,
-}
-
 impl Draft {
     /// Builds the statements of a batch, which was checked and is not empty. `known` is asked for the slot's last
     /// acknowledged commit.
@@ -90,7 +67,7 @@ impl Draft {
         let first = first.or_else(|| batch.put.first().map(|(key, _)| key.todo));
         let first = first.or_else(|| batch.delete.first().map(|delete| delete.todo));
         let slot = slot::of(first.unwrap_or_default());
-        let token = random_id();
+        let token = token::random_id();
         // Half of the token is a digest that no other commit has.
         let digest = u64::from_str_radix(&token.replace('-', "")[..16], 16).unwrap_or_default();
         let mut begin = format!(
@@ -103,7 +80,7 @@ impl Draft {
         let mut deletes = batch
             .delete
             .iter()
-            .filter_map(|d| range(d).transpose())
+            .filter_map(|d| rows::range(d).transpose())
             .collect::<Result<Vec<_>, _>>()?;
         deletes.sort_by_key(|range| (range.slot, range.todo, range.space, range.first));
         Ok(Self {
@@ -112,7 +89,7 @@ impl Draft {
             begin,
             held,
             deletes,
-            puts: rows(&batch.put),
+            puts: rows::rows(&batch.put),
             known: known(slot),
             digest,
         })
@@ -348,91 +325,4 @@ fn expect_head(sql: &mut String, expect: Expect, token: &str) {
         FORGOTTEN_HEAD => write!(sql, " AND FALSE"),
         _ => Ok(()),
     };
-}
-
-/// A key as the columns of its row.
-pub(super) struct Place {
-    pub(super) slot: i16,
-    pub(super) todo: i32,
-    pub(super) space: i16,
-    pub(super) n: i64,
-}
-
-impl Place {
-    /// Returns the place of a key, which was checked.
-    pub(super) fn of(key: Key) -> Self {
-        Self {
-            slot: slot::of(key.todo),
-            todo: slot::number(key.todo),
-            space: i16::from(key.space.number()),
-            n: key.n as i64,
-        }
-    }
-}
-
-fn range(delete: &Delete) -> Result<Option<Range>, Error> {
-    let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { return Ok(None) };
-    let Place { slot, todo, space, .. } =
-        Place::of(Key { space: delete.space, todo: delete.todo, n: 0 });
-    let (first, last) = (i64::from(*span.start()), i64::from(*span.end()));
-    Ok(Some(Range { slot, todo, space, first, last }))
-}
-
-/// Returns the rows of puts, each key once, in the order in which all transactions lock them.
-fn rows(put: &[(Key, Vec<u8>)]) -> Vec<Rows> {
-    let last: BTreeMap<(i16, u32, Space, u64), &(Key, Vec<u8>)> = put
-        .iter()
-        .map(|one @ (key, _)| ((slot::of(key.todo), key.todo, key.space, key.n), one))
-        .collect();
-    let mut all: Vec<Rows> = Vec::new();
-    for (key, value) in last.into_values() {
-        let fits = |rows: &&mut Rows| {
-            rows.slots.len() < MOST_ROWS && rows.bytes + value.len() <= MOST_BYTES
-        };
-        let rows = match all.last_mut().filter(fits) {
-            Some(rows) => rows,
-            None => {
-                all.push(Rows::default());
-                let Some(rows) = all.last_mut() else { continue };
-                rows
-            }
-        };
-        let Place { slot, todo, space, n } = Place::of(*key);
-        rows.slots.push(slot);
-        rows.todos.push(todo);
-        rows.spaces.push(space);
-        rows.numbers.push(n);
-        rows.records.push(record::seal(*key, value));
-        rows.bytes += value.len();
-    }
-    all
-}
-
-/// Deletes the tokens of commits that nobody sends again: a commit is given up after half a minute.
-pub(super) fn forget_tokens(client: Arc<Client>) -> Asked<()> {
-    Box::pin(async move {
-        let sql = "DELETE FROM foldback_commit WHERE made < now() - INTERVAL '1 hour'";
-        client.execute_typed(sql, &[]).await.map(drop)
-    })
-}
-
-/// Returns a random id, as a UUID of version 4 is written.
-pub(super) fn random_id() -> String {
-    let mut bytes = [0; 16];
-    for part in bytes.chunks_exact_mut(4) {
-        part.copy_from_slice(&random_u32().to_le_bytes());
-    }
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
-}
-
-/// Returns a random number of the system.
-pub(super) fn random_u32() -> u32 {
-    // The system's source fails on no system that is up; the standard library's own keys come from it, too.
-    getrandom::u32().unwrap_or_else(|_| {
-        use std::hash::{BuildHasher as _, RandomState};
-        RandomState::new().hash_one(std::process::id()) as u32
-    })
 }

@@ -221,7 +221,7 @@ impl Pauses {
         if now >= self.until {
             return false;
         }
-        let part = f64::from(super::commit::random_u32() >> 8) / f64::from(1 << 24);
+        let part = f64::from(super::token::random_u32() >> 8) / f64::from(1 << 24);
         std::thread::sleep(self.next.mul_f64(0.5 + part / 2.0).min(self.until - now));
         self.next = (self.next * 2).min(LAST_PAUSE);
         true

@@ -155,7 +155,7 @@ fn migrate(client: Arc<Client>, from: i32) -> Asked<()> {
                 "BEGIN; INSERT INTO foldback_migration (version) VALUES ({version}); {tables}"
             );
             if version == 1 {
-                let id = super::commit::random_id();
+                let id = super::token::random_id();
                 sql.push_str(&format!("INSERT INTO foldback_store (one, id) VALUES (1, '{id}');"));
             }
             sql.push_str("COMMIT");

@@ -7,6 +7,9 @@
 /// How many slots there are. It is part of the format.
 pub(super) const SLOTS: u32 = 64;
 
+/// The last slot.
+pub(super) const LAST: i16 = SLOTS as i16 - 1;
+
 /// Returns the slot of a todo.
 pub(super) const fn of(todo: u32) -> i16 {
     // The upper bits of a product with an odd number differ for neighbours.

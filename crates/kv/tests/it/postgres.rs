@@ -1,6 +1,7 @@
 //! The engine on a server. Each test starts one of its own.
 
 mod conformance;
+mod figures;
 mod notices;
 mod opening;
 mod outages;

@@ -40,20 +40,48 @@ fn pg1_a_commit_is_one_transaction_and_one_round_trip() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     let commits = "SELECT sum(number) FROM foldback_slot";
     assert_eq!(server.sql("test_0", commits).trim(), "1");
-    let before = (proxy.turns(), transactions(&server));
-    kv.commit(batch(1, 1, b"hello")).unwrap();
-    let turns = proxy.turns() - before.0;
-    assert_eq!(turns, 1, "round trips of a commit");
-    // The notice to others is a transaction of its own, beside it, which waits for no disk.
+    let before = transactions(&server);
+    // After one of 64, old tokens are removed; beside others, a notice is sent.
+    let turns = (1..6).map(|head| {
+        let before = proxy.turns();
+        kv.commit(batch(1, head, b"hello")).unwrap();
+        proxy.turns() - before
+    });
+    assert_eq!(turns.min(), Some(1), "round trips of a commit");
+    // The notices are transactions of their own, which wait for no disk.
     std::thread::sleep(std::time::Duration::from_millis(1_500));
-    let made = transactions(&server) - before.1;
-    assert!((1..=2).contains(&made), "{made} transactions");
+    let made = transactions(&server) - before;
+    assert!((5..=10).contains(&made), "{made} transactions of five commits");
 }
 
 /// Returns how many transactions changed something so far.
 fn transactions(server: &Server) -> u64 {
     let sql = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text";
     server.sql("postgres", sql).trim().parse().unwrap()
+}
+
+/// PG1: the tokens of old commits do not pile up, whether anybody compacts the store or not.
+#[test]
+fn pg1_old_tokens_are_removed() {
+    let Some(server) = Server::start("pg1_old_tokens_are_removed") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let kv = writing(dir.path(), &server.database());
+    let age = "UPDATE foldback_commit SET made = now() - INTERVAL '2 hours'";
+    let old = || {
+        let sql = "SELECT count(*) FROM foldback_commit WHERE made < now() - INTERVAL '1 hour'";
+        server.sql("test_0", sql).trim().parse::<u64>().unwrap()
+    };
+    kv.commit(batch(1, 0, b"")).unwrap();
+    server.sql("test_0", age);
+    let heads = 1..3_000;
+    let removed = heads.clone().find(|head| {
+        kv.commit(batch(1, *head, b"")).unwrap();
+        head % 50 == 0 && old() == 0
+    });
+    assert!(removed.is_some(), "none was removed in {} commits", heads.end);
+    server.sql("test_0", age);
+    kv.compact().unwrap();
+    assert_eq!(old(), 0);
 }
 
 /// PG1: values of any size, and batches of any number of records.

@@ -77,12 +77,22 @@ fn pg3_cut_connections_lose_nothing() {
             });
         }
         for round in 0..25_u64 {
-            thread::sleep(Duration::from_millis(20 + round * 7 % 40));
+            wait_for_more(&acknowledged);
+            thread::sleep(Duration::from_millis(round * 7 % 40));
             proxy.cut(false);
         }
         done.store(true, Ordering::SeqCst);
     });
     check_all(&dir.path().join("2"), &address, acknowledged.into_inner().unwrap());
+}
+
+/// Waits until a few more values are acknowledged, so that what follows hits writers at work, on any machine.
+fn wait_for_more(acknowledged: &Mutex<Vec<Vec<u8>>>) {
+    let count = || acknowledged.lock().unwrap().len();
+    let (before, begin) = (count(), Instant::now());
+    while count() < before + 4 && begin.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Checks that a database holds every acknowledged value exactly once, and no other.
@@ -119,7 +129,8 @@ fn pg3_a_server_that_is_killed_under_load_loses_nothing() {
             });
         }
         for round in 0..6_u64 {
-            thread::sleep(Duration::from_millis(150 + round * 31 % 60));
+            wait_for_more(&acknowledged);
+            thread::sleep(Duration::from_millis(round * 31 % 60));
             if round % 3 == 2 {
                 server.stop()
             } else {
@@ -127,10 +138,30 @@ fn pg3_a_server_that_is_killed_under_load_loses_nothing() {
             }
             server.restart();
         }
-        thread::sleep(Duration::from_millis(200));
+        wait_for_more(&acknowledged);
         done.store(true, Ordering::SeqCst);
     });
     check_all(&dir.path().join("2"), &address, acknowledged.into_inner().unwrap());
+}
+
+/// PG3: a server that says nothing for a while, as an overloaded machine does, is waited for.
+#[test]
+fn pg3_a_suspended_server_is_waited_for() {
+    let Some(server) = Server::start("pg3_a_suspended_server_is_waited_for") else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    let kv = writing(dir.path(), &address);
+    kv.commit(batch(1, 0, b"before")).unwrap();
+    for n in 1..4 {
+        server.suspend();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| kv.commit(batch(1, n, b"meanwhile")));
+            thread::sleep(Duration::from_millis(400));
+            assert!(!waiting.is_finished(), "nobody can have answered");
+            server.resume();
+            waiting.join().unwrap().unwrap();
+        });
+    }
+    assert_eq!(values(kv.as_ref(), 1).len(), 4);
 }
 
 /// PG3: without a server, a store says so in time, and goes on when the server is back.

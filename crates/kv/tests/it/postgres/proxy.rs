@@ -5,6 +5,10 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
+
+/// After how much silence a server has said everything.
+const SILENCE: Duration = Duration::from_millis(500);
 
 /// What happens to the connections.
 pub(super) struct Proxy {
@@ -16,7 +20,7 @@ pub(super) struct Proxy {
 struct State {
     /// How often the direction changed from the server's words to the client's.
     turns: AtomicU64,
-    /// Whether the next answers of the server are swallowed, and their connections cut.
+    /// Whether answers of the server are swallowed, and their connections cut after them.
     swallows: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
     is_shut: AtomicBool,
@@ -74,35 +78,47 @@ impl State {
         let (from, to, state, turn) =
             (copy(&client), copy(&server), self.clone(), is_servers_turn.clone());
         thread::spawn(move || {
-            pass(from, to, |_| {
+            pass(from, to, || {
                 // The first words after an answer begin a round trip.
                 if !turn.swap(true, Ordering::SeqCst) {
                     state.turns.fetch_add(1, Ordering::SeqCst);
                 }
-                true
             });
         });
         let state = self.clone();
-        thread::spawn(move || {
-            let (one, other) = (copy(&client), copy(&server));
-            pass(server, client, |_| {
-                is_servers_turn.store(false, Ordering::SeqCst);
-                let passes = !state.swallows.load(Ordering::SeqCst);
-                if !passes {
-                    let _ = (one.shutdown(Shutdown::Both), other.shutdown(Shutdown::Both));
+        thread::spawn(move || state.answer(server, client, &is_servers_turn));
+    }
+
+    /// Passes the server's words on, or swallows them until the server has said everything, and then cuts.
+    fn answer(&self, mut server: TcpStream, mut client: TcpStream, turn: &AtomicBool) {
+        let mut words = vec![0; 1 << 16];
+        let (_, mut has_swallowed) = (client.set_nodelay(true), false);
+        loop {
+            match server.read(&mut words) {
+                Ok(count @ 1..) => {
+                    turn.store(false, Ordering::SeqCst);
+                    has_swallowed |= self.swallows.load(Ordering::SeqCst);
+                    if has_swallowed {
+                        server.set_read_timeout(Some(SILENCE)).unwrap();
+                    } else if client.write_all(&words[..count]).is_err() {
+                        break;
+                    }
                 }
-                passes
-            });
-        });
+                // Whether the server is silent or gone.
+                _ => break,
+            }
+        }
+        let _ = (server.shutdown(Shutdown::Both), client.shutdown(Shutdown::Both));
     }
 }
 
-/// Passes words on while `sees` allows it.
-fn pass(mut from: TcpStream, mut to: TcpStream, sees: impl Fn(&[u8]) -> bool) {
+/// Passes words on, after `sees`.
+fn pass(mut from: TcpStream, mut to: TcpStream, sees: impl Fn()) {
     let mut words = vec![0; 1 << 16];
     let _ = to.set_nodelay(true);
     while let Ok(count @ 1..) = from.read(&mut words) {
-        if !sees(&words[..count]) || to.write_all(&words[..count]).is_err() {
+        sees();
+        if to.write_all(&words[..count]).is_err() {
             return;
         }
     }
