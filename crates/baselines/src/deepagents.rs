@@ -9,7 +9,7 @@
 //! - `grep` and `read_file` find it again.
 //!
 //! Where the original and a recording do not match, this policy is given the advantage: the two tools
-//! take 130 tokens instead of 927, the other tools and the original's system prompt cost nothing,
+//! take 129 tokens instead of 927, the other tools and the original's system prompt cost nothing,
 //! `grep` also takes regular expressions and returns lines at once, the history keeps arguments whole,
 //! and the summary is made from the original words. The original leaves the results of seven of its own
 //! tools (`read_file`, `grep`, `ls`, ..) in place, because those cut their answers themselves; a
