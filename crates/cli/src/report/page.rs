@@ -38,6 +38,8 @@ pub(crate) struct Page {
 struct Entry {
     /// The number of its picture; `null` if only its figures are here.
     picture: Option<usize>,
+    /// The bound on the messages in the window, under the policy of the report.
+    window_bound: Option<usize>,
     report: Report,
 }
 
@@ -92,7 +94,7 @@ impl Page {
         let picture = json.as_ref().map(|_| self.pictures.len());
         self.bytes += json.as_ref().map_or(0, String::len);
         self.pictures.extend(json);
-        self.entries.push(Entry { picture, report });
+        self.entries.push(Entry { picture, window_bound: report.window_bound, report });
         Ok(())
     }
 

@@ -19,7 +19,7 @@ function drawHead() {
     element("p", { class: "eyebrow" }, facts.join(" · ")),
     element("p", { class: "lead" }, lead(report)),
     sums(report),
-    proofs(report),
+    proofs(report, INDEX.entries[chosen.entry].window_bound),
     report.problems.map((problem) => element("p", { class: "note", dir: "auto" }, problem)),
   );
 }
@@ -77,7 +77,7 @@ function sums(report) {
     element("tbody", null, body));
 }
 
-function proofs(report) {
+function proofs(report, bound) {
   const clean = report.lossless && report.orphans === 0;
   const fact = (title, value, more, kind) =>
     element("div", { class: kind }, element("dt", null, title), element("dd", null, value),
@@ -91,7 +91,7 @@ function proofs(report) {
       clean ? "proof" : "broken"),
     fact("Blocks", number(report.blocks), reasons.length ? `closed by ${reasons.join(", ")}` : "none closed"),
     fact("Stored outside", count(report.payloads, "payload"), report.payloads ? bytes(report.payload_bytes) : "nothing was large enough"),
-    fact("In the window", count(report.window_max_messages, "message"), "of block and tail at most; the bound is 12"),
+    fact("In the window", count(report.window_max_messages, "message"), `of block and tail at most${bound == null ? "" : `; the bound is ${number(bound)}`}`),
     fact("The prompt's beginning moved", count(report.prefix_moves, "time"), `in ${count(report.calls, "call")}, as blocks fold or leave`),
   );
 }
