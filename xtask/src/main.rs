@@ -1,15 +1,16 @@
 //! Automation of the project. `cargo run -p xtask -- tidy` checks what the compiler does not, the
 //! links of the documentation included; `cargo run -p xtask -- picture` draws the pictures of the
-//! report, and `cargo run -p xtask -- recording` records the demo; `cargo run -p xtask -- fuzz` feeds
-//! damaged bytes to everything that reads external input, and `cargo run -p xtask -- torture` breaks
-//! stores on purpose; `cargo run -p xtask -- publish --dry-run` checks and packs every crate that goes
-//! to the registry.
+//! report, `cargo run -p xtask -- screenshots` those of the inspector, and `cargo run -p xtask --
+//! recording` records the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that
+//! reads external input, and `cargo run -p xtask -- torture` breaks stores on purpose; `cargo run -p
+//! xtask -- publish --dry-run` checks and packs every crate that goes to the registry.
 
 mod fuzz;
 mod links;
 mod picture;
 mod publish;
 mod recording;
+mod screenshots;
 mod sizes;
 mod tidy;
 mod torture;
@@ -28,9 +29,10 @@ fn main() -> ExitCode {
         Some("torture") => torture(&root, arguments.get(1..).unwrap_or_default()),
         Some("picture") => picture(&root),
         Some("recording") => recording(&root),
+        Some("screenshots") => screenshots(&root),
         _ => {
             eprintln!(
-                "usage: cargo run -p xtask -- tidy | fuzz [--seconds N] [TARGET]... | torture [--minutes N] | publish --dry-run [--verify] | picture | recording"
+                "usage: cargo run -p xtask -- tidy | fuzz [--seconds N] [TARGET]... | torture [--minutes N] | publish --dry-run [--verify] | picture | recording | screenshots"
             );
             ExitCode::from(2)
         }
@@ -105,6 +107,16 @@ fn recording(root: &Path) -> ExitCode {
         }
         Err(error) => {
             eprintln!("the demo could not be recorded: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn screenshots(root: &Path) -> ExitCode {
+    match screenshots::make(root) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the screenshots could not be made: {error}");
             ExitCode::FAILURE
         }
     }

@@ -3,7 +3,7 @@
 
 const { after, afterEach } = require("node:test");
 const { closeBrowser, closeWindows } = require("./browser.js");
-const { stopServers } = require("./stores.js");
+const { stopAll } = require("./store.js");
 
 require("./pages.js");
 require("./keyboard.js");
@@ -17,5 +17,5 @@ afterEach(closeWindows);
 
 after(async () => {
   await closeBrowser();
-  await stopServers();
+  stopAll();
 });

@@ -56,7 +56,6 @@ const hostile = once(async (store) => {
   store.conversation("controls", CONTROLS.flatMap((text) => [{ role: "user", content: text }, { role: "assistant", content: `harbour ${text}` }]));
   store.conversation(`talk ${all}`, everywhere(all));
   store.import(store.write("log.jsonl", `${logged(all)}\n`));
-  return {};
 });
 
 /** The names of elements and attributes in a page. */

@@ -11,7 +11,6 @@ const said = (text) => [{ role: "user", content: text }, { role: "assistant", co
 
 const small = once(async (store) => {
   store.conversation("first", said("Which port did we choose?"));
-  return {};
 });
 
 /** Messages of the browser about a server that is not there. */
@@ -55,7 +54,7 @@ test("live: a session says that there are new messages, and loads them at a pres
 });
 
 /** Passes connections on to a server, until they are cut. */
-async function cable(server) {
+async function cable(server, context) {
   const ends = new Set();
   let isCut = false;
   const proxy = net.createServer((near) => {
@@ -69,6 +68,10 @@ async function cable(server) {
     }
   });
   await new Promise((done) => proxy.listen(0, "127.0.0.1", done));
+  context.after(() => {
+    ends.forEach((end) => end.destroy());
+    proxy.close();
+  });
   return {
     address: `http://127.0.0.1:${proxy.address().port}`,
     token: server.token,
@@ -77,16 +80,12 @@ async function cable(server) {
       ends.forEach((end) => end.destroy());
     },
     mend() { isCut = false; },
-    stop() {
-      ends.forEach((end) => end.destroy());
-      proxy.close();
-    },
   };
 }
 
-test("live: a page whose connection was cut connects again, and shows what it missed", async () => {
+test("live: a page whose connection was cut connects again, and shows what it missed", async (context) => {
   const { store, server } = await small();
-  const line = await cable(server);
+  const line = await cable(server, context);
   const list = await visit(line, "/");
   await listShown(list.page);
   store.record("fourth", ...said("What is missing?"));
@@ -103,7 +102,6 @@ test("live: a page whose connection was cut connects again, and shows what it mi
   await session.page.getByRole("button", { name: "2 new messages: load them" }).waitFor();
   await list.close(GONE);
   await session.close(GONE);
-  line.stop();
 });
 
 test("live: after the command was started again on the same port, a page goes on once its new address was opened", async () => {

@@ -36,6 +36,7 @@ test("a session opens with its curve, blocks, transcript, view, payloads and sea
   assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "coding-session");
   assert.equal(await page.locator("#pane-all .said").count(), picture.messages.length);
   assert.equal(await page.locator("#blocks .block").count(), picture.blocks.length);
+  assert.match(await page.locator("#head .facts").textContent(), /\d+ messagesof block and tail at most; the bound is 12/);
   assert.ok(await page.locator("#curve svg[role=img] path.c-ours").isVisible());
   assert.equal(await page.locator("#outside details").count(), Math.min(40, picture.payloads.length));
   assert.equal(await page.locator("#searches .asked > li").count(), picture.searches.length);
@@ -92,7 +93,11 @@ test("a session of the gateway says what was really sent", async () => {
   await sessionShown(page);
   assert.match(await page.locator("#facts").textContent(), /Through the gateway: .* tokens sent of/);
   assert.match(await page.locator("#bill .expensive li").first().textContent(), /^request \d+ · \d+ % of the cost/);
-  assert.match(await page.locator("#head").textContent(), /Policy: foldback-cache-aware\./);
+  const head = await page.locator("#head").textContent();
+  assert.match(head, /Policy: foldback-cache-aware\./);
+  // The bound is that of the policy, which keeps more messages than the strict one.
+  const [, held, bound] = /In the window(\d+) messages?of block and tail at most; the bound is (\d+)/.exec(head).map(Number);
+  assert.ok(held > 12 && held <= bound, `${held} of ${bound}`);
   await close();
 });
 

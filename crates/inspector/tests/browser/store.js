@@ -22,9 +22,10 @@ function program() {
 
 const texts = (name) => JSON.parse(fs.readFileSync(path.join(TEXTS, `${name}.json`), "utf8"));
 
-/** What no store may keep running when the tests end. */
+/** The commands that run; none may outlive the tests. */
 const running = new Set();
-process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+const stopAll = () => running.forEach((child) => child.kill("SIGKILL"));
+process.on("exit", stopAll);
 
 class Store {
   constructor() {
@@ -110,4 +111,4 @@ class Store {
   }
 }
 
-module.exports = { EXAMPLES, ROOT, Store, texts };
+module.exports = { EXAMPLES, ROOT, Store, stopAll, texts };
