@@ -120,7 +120,9 @@ mod tests {
             .map(Iterator::collect)
             .collect();
         let (values, vectors) = eigen(matrix.clone());
+        assert_eq!((values.len(), vectors.len()), (n, n));
         for (value, vector) in values.iter().zip(&vectors) {
+            assert_eq!(vector.len(), n);
             for (row, x) in matrix.iter().zip(vector) {
                 let product: f64 = row.iter().zip(vector).map(|(a, b)| a * b).sum();
                 assert!((product - value * x).abs() < 1e-10);

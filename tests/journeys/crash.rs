@@ -2,9 +2,10 @@
 
 use crate::story::{engines, exchange, open_on, todo};
 use foldback::{Engine, Memory};
+use foldback_testkit::alone;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 use tempfile::tempdir;
 
@@ -18,6 +19,9 @@ const CYCLES: u64 = 40;
 /// R1: on each engine.
 #[test]
 fn r1_a_killed_writer_loses_nothing_acknowledged() {
+    if let Some(memory) = child_memory() {
+        return write(&memory);
+    }
     for engine in engines() {
         check_kills(engine);
     }
@@ -28,7 +32,8 @@ fn check_kills(engine: Engine) {
     let dir = tempdir().unwrap();
     let mut acknowledged = 0;
     for cycle in 0..CYCLES {
-        let mut writer = spawn_on(engine, "crash::writer", dir.path());
+        let mut writer =
+            spawn_on(engine, "crash::r1_a_killed_writer_loses_nothing_acknowledged", dir.path());
         let lines = BufReader::new(writer.stdout.take().unwrap());
         // The kill comes at another point of the write route each time.
         let mut seen = 0;
@@ -63,10 +68,8 @@ fn check_kills(engine: Engine) {
     assert!(acknowledged > CYCLES, "the writer got somewhere: {acknowledged}");
 }
 
-/// Records without end, and prints each number once it is durable. Runs only as a child.
-#[test]
-fn writer() {
-    let Some(memory) = child_memory() else { return };
+/// Records without end, and prints each number once it is durable.
+fn write(memory: &Memory) {
     let mut session = memory.session(&todo("crash")).unwrap();
     loop {
         let seq = usize::try_from(session.len()).unwrap();
@@ -81,11 +84,15 @@ fn writer() {
 /// what was acknowledged, and what was forgotten stays forgotten.
 #[test]
 fn r1_a_writer_that_forgets_and_compacts_is_killed() {
+    if let Some(memory) = child_memory() {
+        return tend(&memory);
+    }
+    let own = "crash::r1_a_writer_that_forgets_and_compacts_is_killed";
     for engine in engines() {
         let dir = tempdir().unwrap();
         let (mut kept, mut compacted) = (0, 0);
         for cycle in 0..20_u64 {
-            let mut writer = spawn_on(engine, "crash::gardener", dir.path());
+            let mut writer = spawn_on(engine, own, dir.path());
             let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
             let mut forgotten = Vec::new();
             let mut count = 0;
@@ -121,10 +128,8 @@ fn r1_a_writer_that_forgets_and_compacts_is_killed() {
     }
 }
 
-/// Records, forgets and compacts without end, and prints what is done. Runs only as a child.
-#[test]
-fn gardener() {
-    let Some(memory) = child_memory() else { return };
+/// Records, forgets and compacts without end, and prints what is done.
+fn tend(memory: &Memory) {
     let say = |line: String| {
         println!("{line}");
         std::io::stdout().flush().unwrap();
@@ -154,15 +159,15 @@ fn body(n: usize) -> String {
     format!("result {n} of a tool\n").repeat(lines)
 }
 
-/// This test binary again, running one test as a child on a store of the default engine.
+/// A test in another process, on a store of the default engine.
 pub(crate) fn spawn(test: &str, store: &Path) -> Child {
     spawn_on(Engine::default(), test, store)
 }
 
-/// This test binary again, running one test as a child on a store of this engine.
+/// A test in another process, on a store of this engine. There, [`child_store`] names the store, and the test does
+/// what the process is for.
 pub(crate) fn spawn_on(engine: Engine, test: &str, store: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+    alone(test)
         .env(STORE, store)
         .env(ENGINE, engine.name())
         .stdout(Stdio::piped())
@@ -172,8 +177,13 @@ pub(crate) fn spawn_on(engine: Engine, test: &str, store: &Path) -> Child {
 }
 
 /// The store that a child was spawned on; `None` in a test that runs as itself.
+pub(crate) fn child_store() -> Option<PathBuf> {
+    std::env::var_os(STORE).map(PathBuf::from)
+}
+
+/// The same store, open.
 pub(crate) fn child_memory() -> Option<Memory> {
-    let dir = std::env::var_os(STORE)?;
+    let store = child_store()?;
     let engine = std::env::var(ENGINE).unwrap().parse().unwrap();
-    Some(open_on(engine, Path::new(&dir)))
+    Some(open_on(engine, &store))
 }

@@ -1,5 +1,6 @@
 //! The programs of `examples/`: each runs, and ends with what it demonstrates.
 
+use foldback_testkit::alone;
 use std::error::Error;
 use std::process::Command;
 
@@ -11,8 +12,8 @@ fn prints(test: &str, main: fn() -> Result<(), Box<dyn Error>>, words: &str) {
     if std::env::var_os(IS_RUNNING).is_some() {
         return main().unwrap();
     }
-    let mut alone = Command::new(std::env::current_exe().unwrap());
-    alone.args(["--exact", test, "--nocapture"]).env(IS_RUNNING, "1");
+    let mut alone = alone(test);
+    alone.env(IS_RUNNING, "1");
     // An example that accepts a folder for its store takes the first argument as one.
     let folder = tempfile::tempdir().unwrap();
     let ran = alone.current_dir(&folder).output().unwrap();

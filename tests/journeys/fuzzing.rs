@@ -33,8 +33,9 @@ fn r5_no_fuzz_target_falls() {
 
 /// `cargo run -p xtask -- fuzz --seconds 60 [TARGET]...` runs this.
 #[test]
+#[ignore = "runs for as long as it is told to; the command stands above"]
 fn r5_fuzz_targets_for_some_time() {
-    let Ok(seconds) = std::env::var("FOLDBACK_FUZZ_SECONDS") else { return };
+    let seconds = std::env::var("FOLDBACK_FUZZ_SECONDS").unwrap();
     let time = Duration::from_secs(seconds.parse().unwrap());
     let wanted = std::env::var("FOLDBACK_FUZZ_TARGETS").unwrap_or_default();
     let wanted: Vec<&str> = wanted.split_whitespace().collect();
@@ -118,10 +119,12 @@ fn every_fuzz_target_has_its_binary() {
     }
 }
 
-/// The corpora that libFuzzer begins with: `FOLDBACK_FUZZ_CORPUS=fuzz/corpus` writes them.
+/// The corpora that libFuzzer begins with: `FOLDBACK_FUZZ_CORPUS=fuzz/corpus cargo test -p foldback-tests corpora --
+/// --ignored` writes them.
 #[test]
+#[ignore = "writes corpora into a folder that it is told; the command stands above"]
 fn the_seeds_are_written_as_corpora() {
-    let Some(folder) = std::env::var_os("FOLDBACK_FUZZ_CORPUS") else { return };
+    let folder = std::env::var_os("FOLDBACK_FUZZ_CORPUS").unwrap();
     for target in TARGETS {
         let folder = crate::story::workspace_root().join(&folder).join(target.name);
         std::fs::create_dir_all(&folder).unwrap();

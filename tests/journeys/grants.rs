@@ -4,13 +4,12 @@
 mod forgetting;
 mod lists;
 
-use crate::crash::spawn;
+use crate::crash::{child_memory, spawn};
 use crate::story::{engines, exchange, in_memory, open, options, todo};
 use foldback::core::{ItemState, Reference, TodoItem, TodoList};
 use foldback::{Close, Engine, Error, ErrorKind, Grant, Memory, Outcome, Session};
 use foldback_core::{Budget, Message, Role, TodoId, ToolCall, ToolCallId};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::time::Duration;
 
 /// Three items in a row, with Chinese titles.
@@ -391,10 +390,14 @@ const CYCLES: usize = 12;
 /// references and grants are one transaction.
 #[test]
 fn td4_a_return_is_whole_or_not_there_when_the_process_is_killed() {
+    if let Some(memory) = child_memory() {
+        return work_off(&memory);
+    }
+    let own = "grants::td4_a_return_is_whole_or_not_there_when_the_process_is_killed";
     let dir = tempfile::tempdir().unwrap();
     let mut acknowledged = 0;
     for cycle in 0..CYCLES {
-        let mut child = spawn("grants::returner", dir.path());
+        let mut child = spawn(own, dir.path());
         let lines = BufReader::new(child.stdout.take().unwrap());
         let mut seen = 0;
         for line in lines.lines() {
@@ -435,11 +438,8 @@ fn td4_a_return_is_whole_or_not_there_when_the_process_is_killed() {
     assert!(acknowledged >= CYCLES.min(ITEMS / 2), "the children got somewhere: {acknowledged}");
 }
 
-/// Works off a plan and prints each item once its return is durable. Runs only as a child.
-#[test]
-fn returner() {
-    let Some(dir) = std::env::var_os("FOLDBACK_TEST_STORE") else { return };
-    let memory = open(Path::new(&dir));
+/// Works off a plan and prints each item once its return is durable.
+fn work_off(memory: &Memory) {
     let mut parent = memory.session(&todo("plan")).unwrap();
     if parent.todo_list().items().is_empty() {
         let items = (0..ITEMS).flat_map(|n| {

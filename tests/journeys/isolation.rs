@@ -211,6 +211,9 @@ fn check_no_canary_crosses(engine: Engine) {
     memory.maintenance().index().unwrap();
     for (n, id) in ids.iter().enumerate() {
         assert!(dir.path().join(format!("index/{}", n + 1)).is_dir(), "each has its own index");
+        let arguments = serde_json::json!({ "query": "canary says", "k": 20 }).to_string();
+        let text = memory.recall(id, "search_block", &arguments).unwrap().text;
+        assert!(text.contains(&canary(n)), "{id} sees its own: {text}");
         for foreign in (0..ids.len()).filter(|other| *other != n) {
             for query in [canary(foreign), "canary says".to_owned(), "*".to_owned()] {
                 let arguments = serde_json::json!({ "query": query, "k": 20 }).to_string();

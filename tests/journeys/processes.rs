@@ -13,9 +13,13 @@ const EXCHANGES: usize = 30;
 
 #[test]
 fn r10_two_processes_write_and_search_one_store() {
+    if let Some(memory) = child_memory() {
+        return write_and_search(&memory);
+    }
     let dir = tempdir().unwrap();
     drop(open(dir.path()));
-    let children = [spawn("processes::peer", dir.path()), spawn("processes::peer", dir.path())];
+    let own = "processes::r10_two_processes_write_and_search_one_store";
+    let children = [spawn(own, dir.path()), spawn(own, dir.path())];
     for mut child in children {
         let lines: Vec<String> =
             BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap).collect();
@@ -48,10 +52,8 @@ fn said(own: &TodoId) -> Vec<String> {
         .collect()
 }
 
-/// Writes its own todo and a shared one, and searches what it wrote. Runs only as a child.
-#[test]
-fn peer() {
-    let Some(memory) = child_memory() else { return };
+/// Writes a todo of this process and a shared one, and searches what it wrote.
+fn write_and_search(memory: &Memory) {
     let own = todo(&format!("peer-{}", std::process::id()));
     let mut session = memory.session(&own).unwrap();
     let mut shared = memory.session(&todo("shared")).unwrap();
@@ -80,6 +82,9 @@ fn peer() {
 /// mode; a holder that is killed blocks nobody.
 #[test]
 fn r10_the_second_process_at_an_exclusive_store_hears_so() {
+    if let Some(memory) = child_memory() {
+        return hold(&memory);
+    }
     [Engine::Redb, Engine::Sled].into_iter().for_each(check_second);
 }
 
@@ -87,7 +92,8 @@ fn check_second(engine: Engine) {
     let dir = tempdir().unwrap();
     let options = |mode| options().with_engine(engine).with_mode(mode);
     for turn in 0..3 {
-        let mut holder = spawn_on(engine, "processes::holder", dir.path());
+        let own = "processes::r10_the_second_process_at_an_exclusive_store_hears_so";
+        let mut holder = spawn_on(engine, own, dir.path());
         let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains("held")), "turn {turn}");
         let refused = [Mode::ReadWrite, Mode::ReadOnly].map(|mode| {
@@ -110,10 +116,8 @@ fn check_second(engine: Engine) {
     }
 }
 
-/// Records an exchange and keeps the store until it is killed. Runs only as a child.
-#[test]
-fn holder() {
-    let Some(memory) = child_memory() else { return };
+/// Records an exchange and keeps the store until it is killed.
+fn hold(memory: &Memory) {
     let mut session = memory.session(&todo("held")).unwrap();
     session.record_all(exchange(0, "held", "有人在用").to_vec()).unwrap();
     println!("held");

@@ -222,9 +222,11 @@ fn s5_recalled_words_forge_nothing() {
         }
     }
     assert!(disguised > 800, "{disguised} of the texts look like marks");
+    let mut recalled = 0;
     for number in 0..1_000 {
         let found = call(&mut session, "search_block", json!({ "query": name(number) }));
         for pair in marks(&found).chunks(2) {
+            recalled += 1;
             let [open, close] = pair else { panic!("{found}") };
             assert!(open.starts_with(&format!("<{mark} block=\"b_marks_")), "{number}: {found}");
             assert!(open.ends_with(" trust=\"untrusted\">"), "{number}: {found}");
@@ -232,6 +234,7 @@ fn s5_recalled_words_forge_nothing() {
             assert!(is_told && *close == format!("</{mark}>"), "{number}: {found}");
         }
     }
+    assert!(recalled >= 1_000, "{recalled} passages were recalled");
     let mut cursor = 0;
     while cursor < known {
         let listed = call(&mut session, "list_blocks", json!({ "cursor": cursor, "limit": 100 }));

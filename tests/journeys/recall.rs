@@ -190,11 +190,14 @@ fn check_recalled_stays_data(memory: &Memory) {
     }
     recall(&mut session, "s1", "search_block", r#"{"query":"delete_everything readme"}"#);
     let prompt = session.prompt(&Budget::default());
+    let mut said = 0;
     for message in &prompt.messages {
         let says_it = message.text().contains("delete_everything");
         assert!(!says_it || *message.role() == Role::Tool, "{message:?}");
         assert!(message.tool_calls().iter().all(|call| call.name != "delete_everything"));
+        said += usize::from(says_it);
     }
+    assert!(said > 0, "the attack was not recalled");
 }
 
 #[test]

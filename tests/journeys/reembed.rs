@@ -3,7 +3,7 @@
 
 mod choice;
 
-use crate::crash::spawn;
+use crate::crash::{child_store, spawn};
 use crate::story::{exchange, options, todo};
 use foldback::core::{EmbedError, Embedder, Message, Vectors};
 use foldback::embedder::{Choice, StaticEmbedder};
@@ -205,9 +205,12 @@ fn it_happens_in_the_background_while_a_store_is_open() {
 /// R1: what was embedded before a kill is kept, and the next opening continues from there.
 #[test]
 fn r1_a_killed_process_is_gone_on_from() {
+    if let Some(store) = child_store() {
+        return embed_again(&store);
+    }
     let dir = tempdir().unwrap();
     let messages = fill(dir.path());
-    let mut worker = spawn("reembed::worker", dir.path());
+    let mut worker = spawn(EMBEDS_AGAIN, dir.path());
     let lines = BufReader::new(worker.stdout.take().unwrap()).lines();
     let reached = lines
         .filter_map(|line| line.unwrap().strip_prefix("done ")?.parse::<u64>().ok())
@@ -235,7 +238,7 @@ fn r1_a_killed_process_is_gone_on_from() {
 fn r10_two_processes_share_the_work() {
     let dir = tempdir().unwrap();
     let messages = fill(dir.path());
-    let children = [spawn("reembed::worker", dir.path()), spawn("reembed::worker", dir.path())];
+    let children = [spawn(EMBEDS_AGAIN, dir.path()), spawn(EMBEDS_AGAIN, dir.path())];
     let mut texts = 0;
     for mut child in children {
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
@@ -248,13 +251,14 @@ fn r10_two_processes_share_the_work() {
     assert!(open(dir.path(), Hashed::new("hashed-a")).embedding().progress().unwrap().is_done());
 }
 
-/// Embeds a store again, slowly, and prints its progress. Runs only as a child.
-#[test]
-fn worker() {
-    let Some(dir) = std::env::var_os("FOLDBACK_TEST_STORE") else { return };
+/// The test that embeds a store again in another process.
+const EMBEDS_AGAIN: &str = "reembed::r1_a_killed_process_is_gone_on_from";
+
+/// Embeds a store again, slowly, and prints its progress.
+fn embed_again(store: &Path) {
     let embedder = Hashed::slow("hashed-a");
     let texts = embedder.texts.clone();
-    let memory = open(Path::new(&dir), embedder);
+    let memory = open(store, embedder);
     memory.embedding().choose(&choice()).unwrap();
     memory.embedding().reembed(|progress| println!("done {}", progress.done)).unwrap();
     println!("texts {}", texts.load(Ordering::Relaxed));
@@ -336,7 +340,7 @@ fn s9_nothing_is_embedded_of_what_was_forgotten() {
 /// index is not maintained meanwhile.
 fn killed_half_way(dir: &Path) {
     fill(dir);
-    let mut worker = spawn("reembed::worker", dir);
+    let mut worker = spawn(EMBEDS_AGAIN, dir);
     let lines = BufReader::new(worker.stdout.take().unwrap()).lines();
     let reached = |line: &std::io::Result<String>| {
         let done = line.as_ref().unwrap().strip_prefix("done ").map(|n| n.parse::<u64>().unwrap());

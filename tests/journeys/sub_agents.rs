@@ -12,13 +12,14 @@ use foldback_core::{
     TokenCounter, ToolCall, ToolDefinition,
 };
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_testkit::alone;
 use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use serde_json::{Value, json};
 use std::fs;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -350,8 +351,11 @@ const STUCK: &str = "FOLDBACK_TEST_STUCK_FROM";
 
 /// TD3: a process that is killed in the middle of two sub-agents, again and again. Completed work is
 /// not repeated, and in the end each conversation is that of a process that was never killed.
-#[test]
-fn td3_a_process_killed_in_the_middle_of_two_sub_agents_goes_on() {
+#[tokio::test]
+async fn td3_a_process_killed_in_the_middle_of_two_sub_agents_goes_on() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return work_on(Path::new(&folder)).await;
+    }
     let undisturbed = tempdir().unwrap();
     let end = spawn(undisturbed.path(), usize::MAX).wait().unwrap();
     assert!(end.success());
@@ -410,9 +414,9 @@ fn td3_a_process_killed_in_the_middle_of_two_sub_agents_goes_on() {
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
+/// The test in another process, where an agent works on the task.
 fn spawn(folder: &Path, stuck_from: usize) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "sub_agents::worker", "--nocapture", "--test-threads=1"])
+    alone("sub_agents::td3_a_process_killed_in_the_middle_of_two_sub_agents_goes_on")
         .env(FOLDER, folder)
         .env(STUCK, stuck_from.to_string())
         .stdout(Stdio::piped())
@@ -432,11 +436,8 @@ impl Observer for Says {
     }
 }
 
-/// Works on the task, or resumes it. Does nothing unless it is a child.
-#[tokio::test]
-async fn worker() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let folder = Path::new(&folder).to_owned();
+/// Works on the task, or resumes it.
+async fn work_on(folder: &Path) {
     let stuck_from: usize = std::env::var(STUCK).unwrap().parse().unwrap();
     let effects =
         OpenOptions::new().append(true).create(true).open(folder.join("effects")).unwrap();
@@ -473,7 +474,7 @@ async fn worker() {
     let journal = FileJournal::open(folder.join("journal.jsonl")).unwrap();
     let executor = Executor::new(Toolbox::default()).with_journal(Arc::new(journal));
     let agent = agent(Arc::new(model), executor, vec![Arc::new(work)]);
-    let memory = open(&folder);
+    let memory = open(folder);
     let mut session = memory.session(&todo("plan")).unwrap();
     let task = Task::new("run", "比较两个港口").with_observer(Arc::new(Says));
     let report = agent.run(&React::default(), &mut session, &task).await.unwrap();

@@ -20,7 +20,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> io::Result<bool> {
     }
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["test", "--package", "foldback-tests", "--test", "journeys"])
-        .args(["--", "--exact", "--nocapture", "fuzzing::r5_fuzz_targets_for_some_time"])
+        .args(["--", "--ignored", "--exact", "--nocapture"])
+        .arg("fuzzing::r5_fuzz_targets_for_some_time")
         .env("FOLDBACK_FUZZ_SECONDS", seconds)
         .env("FOLDBACK_FUZZ_TARGETS", targets.join(" "))
         .current_dir(root)

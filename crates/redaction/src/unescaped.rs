@@ -101,7 +101,9 @@ mod tests {
         #[test]
         fn places_are_those_of_the_escaped_text(text in "[a-c\\\\\"\n中😀]{0,20}") {
             let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\u000a");
-            if let Some(read) = Unescaped::of(&escaped) {
+            let read = Unescaped::of(&escaped);
+            prop_assert_eq!(read.is_some(), escaped.contains('\\'));
+            if let Some(read) = read {
                 prop_assert_eq!(&read.text, &text);
                 let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
                 for pair in starts.windows(2) {

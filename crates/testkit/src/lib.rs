@@ -6,6 +6,7 @@
 //! - [`engine`] is the suite that every storage engine must pass, including external ones.
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
 //! - [`Random`] generates numbers and words, the same on every run.
+//! - [`alone()`] runs a test in a process of its own.
 //! - [`effort()`] says how much a long test tries.
 //! - [`hostile_queries`] are questions that are meant to do harm.
 //! - [`memory`] measures how much memory a piece of work takes.
@@ -35,6 +36,7 @@
 
 #[cfg(feature = "agent")]
 pub mod agent;
+mod alone;
 #[cfg(feature = "cassette")]
 pub mod cassette;
 pub mod data;
@@ -51,6 +53,7 @@ pub mod script;
 #[cfg(feature = "upstream")]
 pub mod upstream;
 
+pub use alone::alone;
 pub use effort::effort;
 pub use hostile::hostile_queries;
 pub use random::Random;

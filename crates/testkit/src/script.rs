@@ -21,6 +21,7 @@
 //! @2025-01-01T10:00:00Z     from here on messages carry a time: this one, then a second more each
 //! @+6m                      the clock advances by a number of s, m, h or d; `@-5s` sets it back
 //! @off                      from here on messages carry no time
+//! !words                    what happens between two messages and is none; only [`steps`] returns it
 //! ```
 //!
 //! In a text, `[big 5000]` is replaced by 5,000 bytes of numbered lines of words, always the same;
@@ -29,13 +30,37 @@
 
 use foldback_core::{Content, Escape, Message, Role, Timestamp, ToolCall, ToolCallId, escape_into};
 
+/// What a script tells, in its order.
+#[derive(Debug)]
+pub enum Step {
+    /// A message.
+    Message(Message),
+    /// What happens between two messages: the words after `!`.
+    Event(String),
+}
+
 /// Returns the messages of a script.
+///
+/// # Panics
+/// When the script is not written in the language, or tells of more than messages.
+#[must_use]
+#[track_caller]
+#[expect(clippy::panic, reason = "a script that is not a transcript is a mistake in the test")]
+pub fn transcript(script: &str) -> Vec<Message> {
+    let message = |step| match step {
+        Step::Message(message) => message,
+        Step::Event(event) => panic!("!{event} is no message; `script::steps` returns it"),
+    };
+    steps(script).into_iter().map(message).collect()
+}
+
+/// Returns the messages of a script, and what happens between them.
 ///
 /// # Panics
 /// When the script is not written in the language.
 #[must_use]
 #[track_caller]
-pub fn transcript(script: &str) -> Vec<Message> {
+pub fn steps(script: &str) -> Vec<Step> {
     let mut reader = Reader::default();
     for (n, entry) in entries(script) {
         if let Err(wrong) = reader.entry(&entry) {
@@ -43,7 +68,7 @@ pub fn transcript(script: &str) -> Vec<Message> {
         }
     }
     reader.finish_calls();
-    reader.messages
+    reader.steps
 }
 
 /// Returns `bytes` bytes of numbered lines of words, the same for the same `seed`.
@@ -109,7 +134,7 @@ fn entries(script: &str) -> Vec<(usize, String)> {
 
 #[derive(Default)]
 struct Reader {
-    messages: Vec<Message>,
+    steps: Vec<Step>,
     /// The text before calls, once there is one.
     said: Option<String>,
     calls: Vec<ToolCall>,
@@ -128,6 +153,10 @@ impl Reader {
         if let Some(time) = entry.strip_prefix('@') {
             return self.time(time.trim());
         }
+        if let Some(event) = entry.strip_prefix('!') {
+            self.steps.push(Step::Event(event.trim().to_owned()));
+            return Ok(());
+        }
         // A colon inside an id has no space after it.
         let is_end = |at: usize| {
             entry.get(at + 1..).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\n']))
@@ -145,7 +174,7 @@ impl Reader {
                 let message = Message::from_json(text).map_err(|e| e.to_string())?;
                 self.open.clear();
                 self.open.extend(message.tool_calls().iter().map(|call| call.id.clone()));
-                self.messages.push(message);
+                self.steps.push(Step::Message(message));
                 Ok(())
             }
             "tool" => self.result(rest, &expand(text)?),
@@ -249,14 +278,14 @@ impl Reader {
             // The conversation continues, so no call waits for a result any more.
             self.open.clear();
         }
-        self.messages.push(match &mut self.clock {
+        self.steps.push(Step::Message(match &mut self.clock {
             Some(clock) => {
                 let message = message.at(Timestamp(*clock));
                 *clock += 1_000;
                 message
             }
             None => message,
-        });
+        }));
     }
 }
 

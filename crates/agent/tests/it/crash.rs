@@ -4,12 +4,13 @@ use crate::resume::{SHAPES, ended, fifty, step_of};
 use crate::toolkit::{Counter, executor, milliseconds, ms, options, plan, settings, spec, tool};
 use foldback_agent::{FileJournal, Journal, Record};
 use foldback_planner::StepResult;
+use foldback_testkit::alone;
 use foldback_tool::{Effect, FailureKind, ToolOutput};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use tempfile::tempdir;
 
@@ -28,8 +29,11 @@ const STUCK_FROM: [usize; 4] = [8, 13, 18, 23];
 /// R12: a process that runs 50 calls is killed repeatedly, each time while calls are in progress. No call
 /// with a recorded result is made a second time; effects whose outcome is unknown are never repeated, and
 /// there is at most one per worker.
-#[test]
-fn r12_a_killed_process_repeats_nothing() {
+#[tokio::test]
+async fn r12_a_killed_process_repeats_nothing() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return work_on(Path::new(&folder)).await;
+    }
     for shape in SHAPES {
         for effect in [Effect::Effectful, Effect::Idempotent] {
             check_kills(shape, effect);
@@ -113,10 +117,9 @@ fn read_effects(folder: &Path) -> BTreeMap<u32, Vec<String>> {
     effects
 }
 
-/// This test binary again, running the worker as a child.
+/// The test in another process, where it works on the plan.
 fn spawn(shape: &str, effect: Effect, folder: &Path, stuck_from: usize) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::worker", "--nocapture", "--test-threads=1"])
+    alone("crash::r12_a_killed_process_repeats_nothing")
         .env(FOLDER, folder)
         .env(SHAPE, shape)
         .env(EFFECT, if effect == Effect::Effectful { "effectful" } else { "idempotent" })
@@ -127,11 +130,8 @@ fn spawn(shape: &str, effect: Effect, folder: &Path, stuck_from: usize) -> Child
         .unwrap()
 }
 
-/// Runs the plan, or resumes it. Does something only as a child.
-#[tokio::test]
-async fn worker() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let folder = Path::new(&folder).to_owned();
+/// Runs the plan, or resumes it, as a child.
+async fn work_on(folder: &Path) {
     let shape = std::env::var(SHAPE).unwrap();
     let effectful = std::env::var(EFFECT).unwrap() == "effectful";
     let effect = if effectful { Effect::Effectful } else { Effect::Idempotent };

@@ -82,7 +82,7 @@ async fn s10_a_refused_tool_call_says_what_is_exhausted() {
         panic!("it was called")
     };
     assert_eq!(failure.kind, FailureKind::Quota);
-    assert_eq!(failure.message, "not called: the run may spend no more calls of tools");
+    assert!(failure.message.contains("calls of tools"), "{}", failure.message);
     assert_eq!(spend.spent().tool_calls, 2);
 }
 

@@ -5,9 +5,10 @@ use crate::world::{World, noise};
 use foldback_backend_store::Error;
 use foldback_core::PayloadKind;
 use foldback_kv::{Batch, Key, Space};
+use foldback_testkit::memory::{folder, grown_over, is_weighed, weigh};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::{fs, io, process::Command};
+use std::{fs, io};
 
 const CHUNK: usize = 256 << 10;
 const SIZE: usize = 2 * CHUNK + 1_000;
@@ -120,6 +121,9 @@ impl Hostile {
 /// This process makes the bombs, another reads them, so that the peak of its memory is the readers'.
 #[test]
 fn s11_hostile_files_are_errors_in_bounded_memory() {
+    if is_weighed() {
+        return read_files(&folder());
+    }
     let dir = tempfile::tempdir().unwrap();
     let hash = *blake3::hash(&sound()).as_bytes();
     for (n, hostile) in hostile().iter().enumerate() {
@@ -136,43 +140,13 @@ fn s11_hostile_files_are_errors_in_bounded_memory() {
         fs::write(path.with_extension("record"), rmp_serde::to_vec(&forged).unwrap()).unwrap();
         fs::write(path.with_extension("file"), file).unwrap();
     }
-    let read = grown("hostile::child_that_reads", dir.path());
+    let read = grown_over("hostile::s11_hostile_files_are_errors_in_bounded_memory", dir.path());
     // If the peak cannot be measured, the files were at least read.
     assert!(read.is_none_or(|kilobytes| kilobytes < 8 << 10), "{read:?} kB");
-
-    // The same measurement shows a bomb that does go off.
-    fs::write(dir.path().join("bomb"), zeros(64)).unwrap();
-    let gone_off = grown("hostile::child_that_lets_a_bomb_go_off", dir.path());
-    assert!(gone_off.is_none_or(|kilobytes| kilobytes > 60 << 10), "{gone_off:?} kB");
 }
 
-const CHILD: &str = "FOLDBACK_TEST_HOSTILE";
-
-/// Returns by how many kilobytes the memory of a process that runs one of the tests below grows.
-fn grown(test: &str, dir: &Path) -> Option<u64> {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(CHILD, dir)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    said.lines().find_map(|line| line.split_once("grown ")?.1.parse().ok())
-}
-
-/// Runs `work` and returns by how much it has raised the peak of this process's memory.
-fn weigh(work: impl FnOnce()) {
-    let before = crate::memory::peak();
-    work();
-    if let (Some(before), Some(after)) = (before, crate::memory::peak()) {
-        println!("\ngrown {}", after - before);
-    }
-}
-
-#[test]
-fn child_that_reads() {
-    let Some(dir) = std::env::var_os(CHILD) else { return };
-    let mut files: Vec<_> = fs::read_dir(dir)
+fn read_files(folder: &Path) {
+    let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "file"))
@@ -183,11 +157,17 @@ fn child_that_reads() {
     weigh(|| files.iter().for_each(|file| read_in_every_way(Some(file))));
 }
 
+/// S11: the same measurement shows a bomb that does go off.
 #[test]
-fn child_that_lets_a_bomb_go_off() {
-    let Some(dir) = std::env::var_os(CHILD) else { return };
-    let bomb = fs::read(Path::new(&dir).join("bomb")).unwrap();
-    weigh(|| assert_eq!(zstd::decode_all(bomb.as_slice()).unwrap().len(), 64 << 20));
+fn s11_a_bomb_that_goes_off_is_seen() {
+    if is_weighed() {
+        let bomb = fs::read(folder().join("bomb")).unwrap();
+        return weigh(|| assert_eq!(zstd::decode_all(bomb.as_slice()).unwrap().len(), 64 << 20));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("bomb"), zeros(64)).unwrap();
+    let gone_off = grown_over("hostile::s11_a_bomb_that_goes_off_is_seen", dir.path());
+    assert!(gone_off.is_none_or(|kilobytes| kilobytes > 60 << 10), "{gone_off:?} kB");
 }
 
 fn sound() -> Vec<u8> {

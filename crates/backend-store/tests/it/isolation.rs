@@ -4,6 +4,7 @@ use crate::world::{World, noise};
 use foldback_backend_store::Error;
 use foldback_core::{Check, PayloadRef};
 use foldback_kv::Registry;
+use std::collections::BTreeSet;
 use std::fs;
 
 #[test]
@@ -30,16 +31,14 @@ fn s3_a_reference_of_another_todo_is_like_one_that_never_was() {
     let wrong = PayloadRef { check: Check::of(b"x"), ..foreign.clone() };
     let nobody = PayloadRef { todo: Some("nobody".parse().unwrap()), ..theirs.meta.reference() };
     let never = PayloadRef { n: 900, ..mine.reference() };
+    let mut told = BTreeSet::new();
     for reference in [made_up, wrong, nobody, foreign, theirs.meta.reference(), never] {
         let error = resolve(&reference).unwrap_err();
         assert!(matches!(error, Error::NotFound { .. }), "{error}");
-        assert_eq!(
-            error.to_string(),
-            format!(
-                "nothing is stored under {reference} in this todo; use a reference as it was shown"
-            )
-        );
+        // But for the reference, one error says what the other says.
+        told.insert(error.to_string().replace(&reference.to_string(), "X"));
     }
+    assert_eq!(told.len(), 1, "{told:?}");
 
     // A mistake inside the own todo is reported, with the right reference.
     let slip = PayloadRef { check: Check::of(b"x"), ..mine.reference() };

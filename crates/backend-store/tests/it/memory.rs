@@ -1,88 +1,51 @@
-//! BS2, P10: a large payload is streamed in and out in a few megabytes, and a part of it is quick.
+//! BS2: a large payload is streamed in and out, and a part of it is read, in a few megabytes.
 
 use crate::world::{Random, World};
-use std::{
-    io::{self, Read, Write},
-    process::Command,
-    time::Instant,
-};
+use foldback_testkit::memory::{grown, is_weighed, weigh};
+use std::io::{self, Read, Write};
 
 #[test]
 fn bs2_256_megabytes_stream_in_under_8_of_memory() {
-    in_a_child("256", 8 << 10);
+    check("memory::bs2_256_megabytes_stream_in_under_8_of_memory", 256);
 }
 
-/// `cargo test --release -p foldback-backend-store --test it -- --ignored --nocapture 1_gigabyte`
+/// `cargo test --release -p foldback-backend-store --test it -- --ignored 1_gigabyte`
 #[test]
 #[ignore = "takes a while and a gigabyte of disk; the command stands above"]
 fn bs2_1_gigabyte_streams_in_under_8_of_memory() {
-    in_a_child("1024", 8 << 10);
+    check("memory::bs2_1_gigabyte_streams_in_under_8_of_memory", 1024);
 }
 
-const SIZE: &str = "FOLDBACK_TEST_STREAM_MEGABYTES";
-
-/// Runs the streaming alone in a process of its own, so that the peak of its memory is that of the
-/// streaming.
-fn in_a_child(megabytes: &str, most_kilobytes: u64) {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "memory::child_that_streams", "--nocapture", "--test-threads=1"])
-        .env(SIZE, megabytes)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let grown = said.lines().find_map(|line| line.split_once("grown ")?.1.parse::<u64>().ok());
-    println!("{said}");
-    // If the peak cannot be measured, the streaming was at least run.
-    if let Some(grown) = grown {
-        assert!(grown < most_kilobytes, "{grown} kB");
+/// The test of this name streams in a process of its own, so that the peak of its memory is that of the streaming.
+fn check(test: &str, megabytes: u64) {
+    if is_weighed() {
+        return stream(megabytes << 20);
     }
+    let grown = grown(test);
+    // If the peak cannot be measured, the streaming was at least run.
+    assert!(grown.is_none_or(|kilobytes| kilobytes < 8 << 10), "{grown:?} kB");
 }
 
-#[test]
-fn child_that_streams() {
-    let Ok(megabytes) = std::env::var(SIZE) else { return };
-    let bytes = megabytes.parse::<u64>().unwrap() << 20;
+fn stream(bytes: u64) {
     let world = World::new();
     world.put(b"warm");
-    let before = peak();
+    weigh(|| {
+        let mut pending = world.store.begin(&world.todo).unwrap();
+        let prepared = world.store.prepare_stream(&mut pending, Source::new(bytes)).unwrap();
+        let batch = foldback_kv::Batch { put: pending.into_puts(), ..Default::default() };
+        world.kv.commit(batch).unwrap();
 
-    let begin = Instant::now();
-    let mut pending = world.store.begin(&world.todo).unwrap();
-    let prepared = world.store.prepare_stream(&mut pending, Source::new(bytes)).unwrap();
-    let batch = foldback_kv::Batch { put: pending.into_puts(), ..Default::default() };
-    world.kv.commit(batch).unwrap();
-    let written = begin.elapsed();
+        let mut sink = Compare(Source::new(bytes));
+        assert_eq!(world.store.write_to(&world.todo, 2, &mut sink).unwrap(), bytes);
+        assert_eq!(sink.0.read(&mut [0]).unwrap(), 0);
 
-    let begin = Instant::now();
-    let mut sink = Compare(Source::new(bytes));
-    assert_eq!(world.store.write_to(&world.todo, 2, &mut sink).unwrap(), bytes);
-    assert_eq!(sink.0.read(&mut [0]).unwrap(), 0);
-    let read = begin.elapsed();
-
-    let begin = Instant::now();
-    let middle = bytes / 2 + 12_345;
-    let range = middle..middle + (64 << 10);
-    assert_eq!(world.store.read_range(&world.todo, 2, range).unwrap().len(), 64 << 10);
-    let part = begin.elapsed();
-    let begin = Instant::now();
-    let line = prepared.meta.lines / 2;
-    let excerpt = world.store.lines(&world.todo, 2, line, line + 10, 2000).unwrap();
-    assert_eq!((excerpt.first_line(), excerpt.last_line()), (line, line + 10));
-    let lines = begin.elapsed();
-
-    println!("in {written:?}, out {read:?}, 64 KiB of it {part:?}, 10 lines {lines:?}");
-    println!("stored {} of {bytes}", prepared.meta.stored);
-    if let (Some(before), Some(after)) = (before, peak()) {
-        println!("\ngrown {}", after - before);
-    }
-}
-
-/// The greatest resident memory so far, in kilobytes.
-pub(crate) fn peak() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
+        let middle = bytes / 2 + 12_345;
+        let range = middle..middle + (64 << 10);
+        assert_eq!(world.store.read_range(&world.todo, 2, range).unwrap().len(), 64 << 10);
+        let line = prepared.meta.lines / 2;
+        let excerpt = world.store.lines(&world.todo, 2, line, line + 10, 2000).unwrap();
+        assert_eq!((excerpt.first_line(), excerpt.last_line()), (line, line + 10));
+    });
 }
 
 /// Lines of a log that compress about as well as real logs, without ever being in memory as a whole.

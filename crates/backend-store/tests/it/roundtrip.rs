@@ -201,8 +201,14 @@ fn a_source_that_fails_leaves_nothing() {
 
 #[test]
 fn a_store_is_shared_by_threads() {
-    fn shared<T: Send + Sync>() {}
-    shared::<foldback_backend_store::BackendStore>();
+    let world = &World::new();
+    let payloads: Vec<Vec<u8>> = (0..4).map(|seed| noise(100_000, seed)).collect();
+    let numbers: Vec<u64> = payloads.iter().map(|bytes| world.put(bytes).n).collect();
+    std::thread::scope(|scope| {
+        for (n, bytes) in numbers.into_iter().zip(&payloads) {
+            scope.spawn(move || (0..20).for_each(|_| assert!(world.get(n).unwrap() == *bytes)));
+        }
+    });
 }
 
 #[test]

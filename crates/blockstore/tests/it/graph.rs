@@ -126,7 +126,9 @@ fn r11_a_damaged_graph_is_passed_over_and_built_again() {
     let writer = writer(dir.path());
     writer.store.build_graph(&writer.todo).unwrap();
     let scanned = answers(&writer, &writer.reader(None, without_graph()));
-    for name in graph_files(dir.path()) {
+    let files = graph_files(dir.path());
+    assert_eq!(files.len(), 3, "{files:?}");
+    for name in files {
         let path = dir.path().join("1").join(&name);
         let mut bytes = std::fs::read(&path).unwrap();
         let middle = bytes.len() / 2;

@@ -1,5 +1,4 @@
-//! Retrieval on recorded conversations with questions, if such data is available: the folder is named by
-//! `FOLDBACK_DATA`, and without it these tests say so and pass.
+//! Retrieval on recorded conversations with questions, where there are such.
 
 use crate::fixture::{numbers, stored};
 use foldback_blockstore::{
@@ -8,6 +7,7 @@ use foldback_blockstore::{
 use foldback_core::{BlockType, Embedder, Message, SeqNo, SeqRange, TodoId};
 use foldback_embedder::StaticEmbedder;
 use foldback_kv::{Registry, Todo};
+use foldback_testkit::{data, skip_without_data};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,17 +18,13 @@ struct Case {
     questions: Vec<(String, BTreeSet<u32>)>,
 }
 
-fn cases(file: &str, block: usize) -> Option<Vec<Case>> {
-    let Some(folder) = std::env::var_os("FOLDBACK_DATA") else {
-        println!("FOLDBACK_DATA names no folder, so nothing is measured");
-        return None;
-    };
-    let mut bytes = std::fs::read(std::path::Path::new(&folder).join(file)).unwrap();
+fn cases(file: &str, block: usize) -> Vec<Case> {
+    let mut bytes = std::fs::read(data::folder().unwrap().join(file)).unwrap();
     if file.ends_with(".zst") {
         bytes = zstd::decode_all(bytes.as_slice()).unwrap();
     }
     let text = String::from_utf8(bytes).unwrap();
-    Some(text.lines().map(|line| case(&serde_json::from_str(line).unwrap(), block)).collect())
+    text.lines().map(|line| case(&serde_json::from_str(line).unwrap(), block)).collect()
 }
 
 fn case(conversation: &Value, size: usize) -> Case {
@@ -101,8 +97,8 @@ fn recall(cases: &[Case], ask: impl Fn(SearchRequest<'_>) -> SearchRequest<'_>) 
 }
 
 /// Prints what words, meaning and both together recall, and gives the last at 10.
-fn measure(file: &str, block: usize) -> Option<f64> {
-    let cases = cases(file, block)?;
+fn measure(file: &str, block: usize) -> f64 {
+    let cases = cases(file, block);
     let questions: usize = cases.iter().map(|case| case.questions.len()).sum();
     println!("{file}, blocks of {block}, {questions} questions, recall at 1, 5, 10:");
     println!("  words alone    {:?}", recall(&cases, |request| request.ranking(Ranking::Words)));
@@ -111,14 +107,14 @@ fn measure(file: &str, block: usize) -> Option<f64> {
         println!("  weight {weight}     {:?}", recall(&cases, |r| r.lexical_weight(weight)));
     }
     let [_, _, at_10] = recall(&cases, |request| request);
-    Some(at_10)
+    at_10
 }
 
 #[test]
 fn locomo_evidence_is_found() {
-    if let Some(at_10) = measure("dialogue/restricted_locomo.jsonl.zst", 5) {
-        assert!(at_10 >= 0.81, "{at_10}");
-    }
+    skip_without_data!();
+    let at_10 = measure("dialogue/restricted_locomo.jsonl.zst", 5);
+    assert!(at_10 >= 0.81, "{at_10}");
 }
 
 /// TL7: the cut-offs keep what answers a question, and drop more of what is found in another
@@ -126,7 +122,8 @@ fn locomo_evidence_is_found() {
 /// 0.775.
 #[test]
 fn tl7_the_cutoffs_keep_answers_and_drop_the_rest() {
-    let Some(cases) = cases("dialogue/restricted_locomo.jsonl.zst", 5) else { return };
+    skip_without_data!();
+    let cases = cases("dialogue/restricted_locomo.jsonl.zst", 5);
     let embedder = StaticEmbedder::new();
     for cutoff in [0.675, 0.775] {
         let (mut kept, mut good, mut shown, mut others) = (0, 0, 0, 0);
@@ -154,9 +151,9 @@ fn tl7_the_cutoffs_keep_answers_and_drop_the_rest() {
 
 #[test]
 fn what_was_told_long_ago_is_found() {
+    skip_without_data!();
     for block in [1, 3] {
-        if let Some(at_10) = measure("dialogue/bfcl_memory.jsonl", block) {
-            assert!(at_10 >= 0.9, "{at_10}");
-        }
+        let at_10 = measure("dialogue/bfcl_memory.jsonl", block);
+        assert!(at_10 >= 0.9, "{at_10}");
     }
 }

@@ -3,9 +3,9 @@
 use crate::laws::cut;
 use foldback_chunker::{Chunker, ChunkerConfig, Closed, Event, Input, State};
 use foldback_core::Message;
+use foldback_testkit::{data, skip_without_data};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
 struct Line<'a> {
@@ -26,20 +26,9 @@ struct Conversation {
     clippy::disallowed_methods,
     reason = "the chunker knows no files, but its data lies in some"
 )]
-fn data() -> Option<PathBuf> {
-    let at = std::env::var_os("FOLDBACK_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    at.is_dir().then_some(at)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the chunker knows no files, but its data lies in some"
-)]
-fn read(path: &Path) -> Vec<Conversation> {
-    let bytes = std::fs::read(path).unwrap();
+fn read(file: &str) -> Vec<Conversation> {
+    let path = data::folder().unwrap().join(file);
+    let bytes = std::fs::read(&path).unwrap();
     let bytes = if path.extension().is_some_and(|ext| ext == "zst") {
         zstd::decode_all(bytes.as_slice()).unwrap()
     } else {
@@ -85,15 +74,11 @@ struct Figures {
     cuts: f64,
 }
 
-fn figures(file: &str) -> Option<Figures> {
-    let Some(data) = data() else {
-        println!("SKIPPED {file}: there is no data, set FOLDBACK_DATA");
-        return None;
-    };
+fn figures(file: &str) -> Figures {
     let config = ChunkerConfig::default();
     let (mut pk, mut wd, mut scored) = (0.0, 0.0, 0.0);
     let (mut cuts, mut gold, mut hits, mut messages, mut blocks) = (0, 0, 0, 0, 0);
-    let conversations = read(&data.join(file));
+    let conversations = read(file);
     for conversation in &conversations {
         let found = cut(&config, &conversation.messages)
             .unwrap_or_else(|error| panic!("{}: {error}", conversation.id));
@@ -120,35 +105,40 @@ fn figures(file: &str) -> Option<Figures> {
         print!(", Pk {pk:.4}, WD {wd:.4}, F1 {f1:.3}, ratio {:.2}", cuts as f64 / gold as f64);
     }
     println!();
-    Some(Figures { conversations: all, pk, wd, cuts: cuts_each })
+    Figures { conversations: all, pk, wd, cuts: cuts_each }
 }
 
 #[test]
 fn bl8_dialogues_that_were_joined() {
-    let Some(found) = figures("segmentation/restricted_dialseg711.jsonl.zst") else { return };
+    skip_without_data!();
+    let found = figures("segmentation/restricted_dialseg711.jsonl.zst");
     assert!(found.pk < 0.15 && found.wd < 0.17, "{} {}", found.pk, found.wd);
 }
 
 #[test]
 fn bl8_open_chat() {
-    let Some(found) = figures("segmentation/tiage.jsonl.zst") else { return };
+    skip_without_data!();
+    let found = figures("segmentation/tiage.jsonl.zst");
     assert!(found.pk < 0.40, "{} {}", found.pk, found.wd);
 }
 
 #[test]
 fn bl8_agent_sessions_that_were_joined() {
-    let Some(found) = figures("segmentation/composite_agent_multitask.jsonl.zst") else { return };
+    skip_without_data!();
+    let found = figures("segmentation/composite_agent_multitask.jsonl.zst");
     assert!(found.pk < 0.07, "{} {}", found.pk, found.wd);
 }
 
 #[test]
 fn bl8_meetings_are_left_alone() {
-    let Some(found) = figures("segmentation/qmsum_meetings.jsonl.zst") else { return };
+    skip_without_data!();
+    let found = figures("segmentation/qmsum_meetings.jsonl.zst");
     assert!(found.pk < 0.37, "{} {}", found.pk, found.wd);
 }
 
 #[test]
 fn bl8_sessions_of_one_task_stay_whole() {
+    skip_without_data!();
     let (mut cuts, mut sessions) = (0.0, 0.0);
     for file in [
         "intercode_shell_sql_ctf",
@@ -162,7 +152,7 @@ fn bl8_sessions_of_one_task_stay_whole() {
         "tau_bench_airline",
         "toolbench",
     ] {
-        let Some(found) = figures(&format!("agent/{file}.jsonl.zst")) else { return };
+        let found = figures(&format!("agent/{file}.jsonl.zst"));
         assert!(found.cuts < 0.3, "{file}: {}", found.cuts);
         cuts += found.cuts * found.conversations;
         sessions += found.conversations;
@@ -172,6 +162,7 @@ fn bl8_sessions_of_one_task_stay_whole() {
 
 #[test]
 fn bl1_long_dialogues_keep_the_laws() {
+    skip_without_data!();
     for file in [
         "bfcl_memory.jsonl",
         "longmemeval_single.jsonl.zst",
@@ -179,19 +170,14 @@ fn bl1_long_dialogues_keep_the_laws() {
         "restricted_locomo.jsonl.zst",
         "secom_example.jsonl",
     ] {
-        if figures(&format!("dialogue/{file}")).is_none() {
-            return;
-        }
+        assert!(figures(&format!("dialogue/{file}")).conversations > 0.0, "{file}");
     }
 }
 
 /// The state stored with every message, with vectors of 256 dimensions.
 #[test]
 fn bl7_the_state_is_small_on_real_conversations() {
-    let Some(data) = data() else {
-        println!("SKIPPED: there is no data, set FOLDBACK_DATA");
-        return;
-    };
+    skip_without_data!();
     for file in [
         "agent/tau_bench_airline.jsonl.zst",
         "agent/restricted_swe_agent_gpt4.jsonl.zst",
@@ -199,7 +185,7 @@ fn bl7_the_state_is_small_on_real_conversations() {
         "segmentation/tiage.jsonl.zst",
     ] {
         let mut sizes = Vec::new();
-        for conversation in read(&data.join(file)).iter().take(40) {
+        for conversation in read(file).iter().take(40) {
             let mut chunker = Chunker::new(ChunkerConfig::default());
             for (at, message) in conversation.messages.iter().enumerate() {
                 let vector: Vec<f32> = (0..256).map(|i| ((at * 31 + i) as f32).sin()).collect();

@@ -71,17 +71,24 @@ fn a_damaged_state_is_refused_or_goes_on() {
         chunker.push(Event::Message(Input::of(&message).with_vector(&[0.6, 0.8])));
     }
     let bytes = rmp_serde::to_vec(chunker.state()).unwrap();
+    let (mut refused, mut gone_on) = (0, 0);
     for at in 0..bytes.len() {
         for flip in [1, 16, 0x80] {
             let mut damaged = bytes.clone();
             damaged[at] ^= flip;
-            let Ok(state) = rmp_serde::from_slice::<State>(&damaged) else { continue };
+            let Ok(state) = rmp_serde::from_slice::<State>(&damaged) else {
+                refused += 1;
+                continue;
+            };
             let mut chunker = Chunker::restore(ChunkerConfig::default(), state);
             let result = Message::tool_result(&ToolCallId::new("c"), "r");
             for message in [Message::user("x"), result, Message::assistant("y")] {
                 chunker.push(Event::Message(Input::of(&message)));
             }
-            chunker.push(Event::End);
+            let last = chunker.push(Event::End).pop().unwrap();
+            assert_eq!((last.reason.as_str(), chunker.open_len()), ("end", 0), "byte {at}");
+            gone_on += 1;
         }
     }
+    assert!(refused > 0 && gone_on > 0, "{refused} were refused, {gone_on} went on");
 }

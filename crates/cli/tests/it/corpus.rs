@@ -7,7 +7,7 @@ use foldback_testkit::data;
 fn the_example_conversations_come_through() {
     let files = data::files(&["examples"]);
     if files.is_empty() {
-        eprintln!("skipped: no folder of recorded conversations");
+        eprintln!("SKIPPED: there is no folder of recorded conversations, set FOLDBACK_DATA");
         return;
     }
     let shell = Shell::new();

@@ -91,7 +91,9 @@ fn answers(engine: &str) -> Vec<(String, i32, String)> {
 fn every_command_answers_alike_on_each_engine() {
     let sqlite = answers(SQLITE);
     for engine in [REDB, SLED] {
-        for (one, two) in sqlite.iter().zip(&answers(engine)) {
+        let answers = answers(engine);
+        assert_eq!(answers.len(), sqlite.len(), "{engine}");
+        for (one, two) in sqlite.iter().zip(&answers) {
             assert_eq!(one, two, "{engine}");
         }
     }

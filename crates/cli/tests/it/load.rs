@@ -19,7 +19,9 @@ fn bs2_payloads_go_out_byte_for_byte() {
         .map(|message| message.text().into_owned())
         .collect();
     assert_eq!(large.len(), 2);
-    for (reference, text) in references(&shell).iter().zip(&large) {
+    let references = references(&shell);
+    assert_eq!(references.len(), large.len(), "{references:?}");
+    for (reference, text) in references.iter().zip(&large) {
         assert_eq!(shell.ok(&["load", "--todo", "quay", reference]).stdout, text.as_bytes());
         // The long form names the todo.
         let long = reference.replace("store://", "store://quay/");

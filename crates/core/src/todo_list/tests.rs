@@ -11,42 +11,36 @@ fn item(name: &str, after: &[&str]) -> TodoItem {
 }
 
 #[track_caller]
-fn check_refused(items: Vec<TodoItem>, expected: &str) {
-    assert_eq!(TodoList::new(items).unwrap_err().to_string(), expected);
+fn check_refused(items: Vec<TodoItem>, expected: TodoListError) {
+    assert_eq!(TodoList::new(items).unwrap_err(), expected);
 }
 
-/// TD4: a list that makes no sense is refused by a sentence that names the item.
+/// TD4: a list that makes no sense is refused by an error that names the item.
 #[test]
 fn td4_a_list_is_sound_or_refused() {
+    let a = || id("a");
+    check_refused(vec![item("a", &[]), item("a", &[])], TodoListError::Duplicate(a()));
     check_refused(
-        vec![item("a", &[]), item("a", &[])],
-        "the todo list has two items with the id a; each needs an id of its own",
+        vec![item("a", &["b"])],
+        TodoListError::UnknownDependency { item: a(), on: id("b") },
     );
-    check_refused(vec![item("a", &["b"])], "item a depends on b, which is not in the todo list");
-    check_refused(vec![item("a", &["a"])], "item a depends on itself, directly or indirectly");
+    check_refused(vec![item("a", &["a"])], TodoListError::Cycle(a()));
     check_refused(
         vec![item("z", &[]), item("a", &["c"]), item("b", &["a"]), item("c", &["b", "z"])],
-        "item a depends on itself, directly or indirectly",
+        TodoListError::Cycle(a()),
     );
     let mut foreign = item("a", &[]);
-    foreign.references.push("b_other_001".parse().unwrap());
-    check_refused(
-        vec![foreign],
-        "item a can return only blocks and payloads of its own todo, not b_other_001",
-    );
+    let reference: Reference = "b_other_001".parse().unwrap();
+    foreign.references.push(reference.clone());
+    check_refused(vec![foreign], TodoListError::ForeignReference { item: a(), reference });
     let many = (0..=TodoList::MAX_ITEMS).map(|n| item(&format!("i{n}"), &[])).collect();
-    check_refused(many, "the todo list has 1001 items, but at most 1000 are accepted");
-    check_refused(
-        vec![TodoItem::new(id("a"), " \n")],
-        "item a has no title; say in a few words what is to be done",
-    );
-    check_refused(
-        vec![item("b", &[]), item("a", &["b", "b"])],
-        "item a names b twice; name it once",
-    );
+    check_refused(many, TodoListError::TooMany { items: 1_001 });
+    check_refused(vec![TodoItem::new(a(), " \n")], TodoListError::NoTitle(a()));
+    let repeated = |what: &str| TodoListError::Repeated { item: a(), what: what.to_owned() };
+    check_refused(vec![item("b", &[]), item("a", &["b", "b"])], repeated("b"));
     let mut twice = item("a", &[]);
     twice.references = vec!["b_a_001".parse().unwrap(), "b_a_001".parse().unwrap()];
-    check_refused(vec![twice], "item a names b_a_001 twice; name it once");
+    check_refused(vec![twice], repeated("b_a_001"));
     // A long chain and a wide fan are not circles, in whatever order they are listed.
     let chain = (0..900).rev().map(|n| match n {
         0 => item("n0", &[]),
@@ -89,10 +83,8 @@ fn td4_an_item_takes_bounded_room() {
             TodoList::new([&[full], others.as_slice()].concat())
         };
         list(most).unwrap();
-        assert_eq!(
-            list(most + 1).unwrap_err().to_string(),
-            format!("item a has {} {what}, but at most {most} are accepted", most + 1)
-        );
+        let error = TodoListError::TooLarge { item: id("a"), what, size: most + 1, most };
+        assert_eq!(list(most + 1).unwrap_err(), error);
     }
     let mut list = TodoList::new(vec![item("a", &[])]).unwrap();
     let long = "长".repeat(TodoList::MAX_RESULT + 1);

@@ -409,6 +409,7 @@ fn tl4_bad_arguments_name_the_next_step() {
 
 #[test]
 fn tl5_schema_and_help_come_from_one_value() {
+    assert_eq!(tools().len(), definitions().len());
     for (tool, definition) in tools().into_iter().zip(definitions()) {
         assert_eq!(tool.name, definition.name);
         let schema: serde_json::Value = serde_json::from_str(&definition.parameters).unwrap();
@@ -423,8 +424,11 @@ fn tl5_schema_and_help_come_from_one_value() {
             };
             assert_eq!(property["type"], kind);
         }
-        // The example of each tool is one that it accepts.
-        assert!(serde_json::from_str::<serde_json::Value>(tool.example).is_ok());
+        // The example of each tool names its arguments.
+        let example: serde_json::Value = serde_json::from_str(tool.example).unwrap();
+        for name in example.as_object().unwrap().keys() {
+            assert!(properties.contains_key(name), "{name} of {}", tool.name);
+        }
     }
 }
 

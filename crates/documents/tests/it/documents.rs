@@ -208,7 +208,9 @@ async fn titles_are_bounded() {
         format!("# {}\n\n苍鹭\n\n## C#\n\nA heron.\n", "长".repeat(20_000)),
     );
     let documents = open(folder.path());
-    for found in search(&documents, "苍鹭 heron").await {
+    let found = search(&documents, "苍鹭 heron").await;
+    assert_eq!(found.len(), 2, "{found:?}");
+    for found in found {
         assert_eq!(found.title.chars().count(), 120);
         assert!(found.text.len() <= 1_200);
     }

@@ -317,7 +317,9 @@ async fn gw1_nothing_is_declared_where_nothing_can_be_looked_up() {
         client.turn(&world, "plan:").await;
         client.turn(&world, "plan:").await;
     }
-    for seen in world.upstream.seen() {
+    let seen = world.upstream.seen();
+    assert_eq!(seen.len(), 4);
+    for seen in seen {
         assert!(!seen.json().to_string().contains("foldback"), "{}", seen.json());
     }
 }

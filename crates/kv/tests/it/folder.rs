@@ -48,11 +48,9 @@ fn reopening_keeps_everything() {
     }
 }
 
+#[cfg(feature = "sqlite")]
 #[test]
 fn a_closed_sqlite_store_has_no_log() {
-    if !cfg!(feature = "sqlite") {
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let kv = open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
     check(&*kv, "put message 7/0 a\ncommit", "ok");
@@ -62,11 +60,9 @@ fn a_closed_sqlite_store_has_no_log() {
     assert!(!log.exists());
 }
 
+#[cfg(feature = "sqlite")]
 #[test]
 fn an_idle_sqlite_store_empties_its_log() {
-    if !cfg!(feature = "sqlite") {
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let kv = open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
     check(&*kv, "put message 7/0 a\ncommit", "ok");
@@ -180,11 +176,9 @@ fn the_folder_is_its_owners() {
     }
 }
 
+#[cfg(feature = "sqlite")]
 #[test]
 fn eight_threads_create_one_store() {
-    if !cfg!(feature = "sqlite") {
-        return;
-    }
     for _ in 0..5 {
         let dir = tempfile::tempdir().unwrap();
         let barrier = Barrier::new(8);
@@ -203,11 +197,9 @@ fn eight_threads_create_one_store() {
     }
 }
 
+#[cfg(feature = "sqlite")]
 #[test]
 fn one_handle_sees_at_once_what_another_wrote() {
-    if !cfg!(feature = "sqlite") {
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let one = open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
     let two = open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
@@ -269,11 +261,9 @@ fn r10_readers_share_an_exclusive_store() {
     }
 }
 
+#[cfg(feature = "sled")]
 #[test]
 fn a_sled_compaction_that_was_cut_short_is_undone_or_finished() {
-    if !cfg!(feature = "sled") {
-        return;
-    }
     #[track_caller]
     fn cut(at: &str, prepare: fn(&Path)) {
         let dir = tempfile::tempdir().unwrap();

@@ -80,11 +80,9 @@ fn s9_forgotten_bytes_are_in_no_file_after_compacting() {
 
 /// Even without compacting, SQLite's pages must hold nothing of what was deleted: emptying the log
 /// and closing the store are enough.
+#[cfg(feature = "sqlite")]
 #[test]
 fn s9_sqlite_overwrites_what_it_deletes() {
-    if !cfg!(feature = "sqlite") {
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let canaries: Vec<Vec<u8>> = (0..40).map(|i| format!("canary {i:020}").into_bytes()).collect();
     let key = |n: usize| Key { space: Space::Message, todo: 1, n: n as u64 };

@@ -126,6 +126,7 @@ fn op7_no_plan_takes_longer_than_its_critical_path() {
 #[test]
 fn op11_one_plan_asks_twice_and_takes_the_closed_form() {
     let found = measured(&[nestful(), others()].concat(), 20);
+    assert_eq!(found.sets.len(), 2);
     for set in &found.sets {
         let form = set.closed_form;
         assert_eq!(set.totals.llm_calls_react, form.react_calls());
@@ -147,6 +148,7 @@ fn op11_one_plan_asks_twice_and_takes_the_closed_form() {
 #[test]
 fn op6_every_mistake_that_can_be_seen_is_named() {
     let found = measured(&nestful(), 50);
+    assert_eq!(found.mutations.len(), Mutation::ALL.len());
     for row in &found.mutations {
         assert!(row.tried > 0, "{row:?}");
         assert_eq!(row.hangs, 0, "{row:?}");

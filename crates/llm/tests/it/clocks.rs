@@ -119,11 +119,11 @@ fn mc1_a_clock_in_the_prefix_is_refused() {
     };
     assert_eq!(check_clocks(&request("You help.", "Tells the time.")), Ok(()));
     let error = check_clocks(&request(clock, "Tells the time.")).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the system prompt holds a clock that reads to the second, \"2025-11-22T03:05:54Z\", so no \
-         cached prefix is ever read again: write \"2025-11-22\", or put the time at the end of the \
-         request"
+    let told = error.to_string();
+    assert!(told.starts_with("the system prompt holds"), "{told}");
+    assert!(
+        told.contains("\"2025-11-22T03:05:54Z\"") && told.contains("write \"2025-11-22\""),
+        "{told}"
     );
     let error = check_clocks(&request("You help.", clock)).unwrap_err();
     assert!(error.to_string().starts_with("the declaration of the tool \"now\" holds"), "{error}");

@@ -42,7 +42,7 @@ async fn answers_come_in_order_and_requests_are_kept() {
     assert_eq!(texts, ["查一下我的订单", "again", "again"]);
     assert_eq!((model.calls(), model.left()), (3, 0));
     let end = model.complete(&request("more")).await.unwrap_err();
-    assert_eq!(end.to_string(), "the script is at its end: there is no answer for call 4");
+    assert!(end.to_string().contains("call 4"), "{end}");
     assert!(!end.kind.is_transient(), "asking again does not help");
     let (mut sum, parts) = (first.usage, last.usage);
     sum += parts;

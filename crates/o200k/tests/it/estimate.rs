@@ -12,7 +12,9 @@ const FRAME: usize = 4;
 fn the_estimate_is_close_on_recorded_conversations() {
     skip_without_data!();
     let mut failures = Vec::new();
-    for path in data::files(&["agent", "dialogue", "segmentation"]) {
+    let files = data::files(&["agent", "dialogue", "segmentation"]);
+    assert!(!files.is_empty());
+    for path in files {
         let (mut messages, mut exact, mut estimated, mut error) = (0, 0, 0, 0.0);
         for conversation in data::file(&path) {
             for message in &conversation.messages {

@@ -33,10 +33,8 @@ fn what_cannot_be_checked_says_why() {
     let error = catalog.check_arguments("weather_search", "{}").unwrap_err();
     assert!(matches!(error, ArgumentsError::UnknownFunction { .. }));
     let error = catalog.check_arguments("search_wether", "{}").unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "there is no function `search_wether`; did you mean `search_weather`?"
-    );
+    let ArgumentsError::UnknownFunction { nearest, .. } = &error else { panic!("{error}") };
+    assert_eq!(nearest.as_deref(), Some("search_weather"));
     for text in ["", "{", "[1]", "null"] {
         let error = catalog.check_arguments("search_weather", text).unwrap_err();
         assert!(matches!(error, ArgumentsError::NoObject { .. }), "{text}: {error}");

@@ -133,7 +133,7 @@ fn run(program: &str, arguments: &[&str], code: &str) -> Option<String> {
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
-            eprintln!("skipped: {program} cannot be run: {error}");
+            eprintln!("SKIPPED: {program} cannot be run: {error}");
             return None;
         }
     };

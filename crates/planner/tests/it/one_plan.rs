@@ -402,11 +402,9 @@ fn op8_a_truncated_plan_is_an_error_and_gives_no_partial_step() {
     }
     let error =
         parse_one_plan("{\"action_plan\": {\"step1\": {\"function\": \"查").expect_err("truncated");
-    assert_eq!(
-        error.to_string(),
-        "the text is incomplete: it ends at line 1, column 42, inside a string in the value of \
-         `function` (line 1, column 28)"
-    );
+    let ParseError::Truncated { at, open } = &error else { panic!("{error}") };
+    assert_eq!((at.line, at.column), (1, 42));
+    assert!(open.contains("`function` (line 1, column 28)"), "{open}");
 }
 
 /// OP8: a step is emitted at the brace that closes it.

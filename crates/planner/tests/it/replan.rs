@@ -311,11 +311,10 @@ fn op12_an_effect_is_not_repeated() {
     run.end(2, success());
     run.schedule.replanned(StepId(3)).unwrap();
     let merged = run.merge(vec![delivery(4, &[])]);
-    assert_eq!(
-        merged.findings.to_string(),
-        "- step4: step1 does exactly this already; refer to its result, or change the arguments if \
-         the repeat is intended\n"
-    );
+    let kinds: Vec<_> = merged.findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::RepeatedEffect]);
+    let told = merged.findings.to_string();
+    assert!(told.starts_with("- step4: step1 does exactly this already"), "{told}");
     let other = call(4, "food_delivery", object([("dish", text("小笼包"))]), &[]);
     assert!(run.merge(vec![other]).findings.is_empty());
     // What only reads may be read again.
@@ -368,13 +367,12 @@ fn op12_what_may_have_taken_effect_is_checked_first() {
         let run = ended(delivery(1, &[]), kind);
         for number in [1, 2] {
             let merged = run.merge(vec![delivery(number, &[])]);
-            let errors: Vec<String> = merged.findings.errors().map(ToString::to_string).collect();
-            assert_eq!(
-                errors,
-                ["step2: step1 was exactly this, and its outcome is unknown: it may have taken \
-                  effect; check first, and change the arguments if the repeat is intended"],
-                "{kind:?}"
-            );
+            let errors: Vec<_> = merged.findings.errors().collect();
+            let [error] = errors.as_slice() else { panic!("{kind:?}: {}", merged.findings) };
+            assert_eq!(error.kind, FindingKind::RepeatedEffect, "{kind:?}");
+            let told = error.to_string();
+            assert!(told.starts_with("step2: step1 was exactly this"), "{kind:?}: {told}");
+            assert!(told.contains("outcome is unknown"), "{kind:?}: {told}");
         }
         // What has no effect may be tried again.
         assert!(!ended(weather(1), kind).merge(vec![weather(1)]).findings.has_errors());

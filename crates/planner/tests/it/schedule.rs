@@ -2,7 +2,7 @@
 
 use crate::steps::{anchor, ids, plan, step, step_with};
 use foldback_planner::{
-    Failure, FailurePolicy, Schedule, ScheduleError, Step, StepId, StepResult, StepState,
+    Cycle, Failure, FailurePolicy, Schedule, ScheduleError, Step, StepId, StepResult, StepState,
 };
 use foldback_tool::{Data, FailureKind};
 use std::collections::BTreeSet;
@@ -210,11 +210,12 @@ fn b3_a_failure_at_any_place_ends_the_run() {
 #[test]
 fn op6_a_cycle_is_refused_before_anything_starts() {
     let error = Schedule::new(&plan(vec![step(1, &[]), step(2, &[3]), step(3, &[2])])).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "these steps wait for each other and would never start: step2 -> step3 -> step2"
-    );
+    let ring = |steps: &[u32]| {
+        ScheduleError::Cycle(Cycle { steps: steps.iter().copied().map(StepId).collect() })
+    };
+    assert_eq!(error, ring(&[2, 3]));
     let error = Schedule::new(&plan(vec![step(4, &[4])])).unwrap_err();
+    assert_eq!(error, ring(&[4]));
     assert!(error.to_string().ends_with("step4 -> step4"), "{error}");
 }
 
@@ -231,22 +232,17 @@ fn op6_duplicates_and_unknown_steps_are_refused() {
 #[test]
 fn misuse_is_typed_and_changes_nothing() {
     let mut schedule = schedule(vec![step(1, &[]), step(2, &[1]), anchor(3, &[])]);
-    let refused = |result: Result<Vec<StepId>, ScheduleError>| result.unwrap_err().to_string();
-    assert_eq!(
-        schedule.start(StepId(2)).unwrap_err().to_string(),
-        "step2 cannot start: it is waiting for 1 step"
-    );
-    assert_eq!(refused(schedule.finish(StepId(1))), "step1 cannot finish: it is ready");
+    let wrong = |id, change, state| ScheduleError::State { step: StepId(id), change, state };
+    let waiting = StepState::Waiting { left: 1 };
+    assert_eq!(schedule.start(StepId(2)), Err(wrong(2, "start", waiting)));
+    assert_eq!(schedule.finish(StepId(1)), Err(wrong(1, "finish", StepState::Ready)));
     schedule.start(StepId(1)).unwrap();
-    assert!(schedule.start(StepId(1)).is_err());
-    assert_eq!(refused(schedule.replanned(StepId(1))), "step1 cannot be replanned: it is running");
-    assert_eq!(
-        schedule.start(StepId(3)).unwrap_err().to_string(),
-        "step3 cannot start: it is an anchor that is reached"
-    );
-    assert_eq!(refused(schedule.fail(StepId(9))), "there is no step9 in the schedule");
+    assert_eq!(schedule.start(StepId(1)), Err(wrong(1, "start", StepState::Running)));
+    assert_eq!(schedule.replanned(StepId(1)), Err(wrong(1, "be replanned", StepState::Running)));
+    assert_eq!(schedule.start(StepId(3)), Err(wrong(3, "start", StepState::AnchorReached)));
+    assert_eq!(schedule.fail(StepId(9)), Err(ScheduleError::UnknownStep { step: StepId(9) }));
     schedule.finish(StepId(1)).unwrap();
-    assert_eq!(refused(schedule.finish(StepId(1))), "step1 cannot finish: it is done");
+    assert_eq!(schedule.finish(StepId(1)), Err(wrong(1, "finish", StepState::Done)));
     let before = schedule.states();
     assert!(schedule.extend(&[step(4, &[]), step(2, &[])]).is_err());
     assert!(schedule.extend(&[step(4, &[5]), step(5, &[4])]).is_err());

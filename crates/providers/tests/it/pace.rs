@@ -129,7 +129,6 @@ async fn frames_without_names_are_read_as_they_come() {
 }
 
 /// A stream that stops without an end, cut in the middle of a character: the pieces before it came through.
-/// through.
 #[tokio::test]
 async fn silent_streams_are_given_up() {
     let whole = delta(r#"{"content":"上"}"#);

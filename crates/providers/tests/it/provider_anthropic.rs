@@ -255,6 +255,7 @@ async fn mc1_anthropic_requests_of_one_conversation_share_their_beginning() {
     }
     let mark = r#","cache_control":{"type":"ephemeral"}"#;
     let bodies: Vec<_> = bodies(&server).await.iter().map(|body| body.replace(mark, "")).collect();
+    assert_eq!(bodies.len(), 3);
     for (before, after) in bodies.iter().zip(&bodies[1..]) {
         // The last turn may continue; before its end everything is the same.
         let end = before.find(r#"]}],"max_tokens""#).unwrap();

@@ -56,7 +56,8 @@ fn s8_hostile_texts_end() {
         "AKIA",
         "token: ",
     ] {
-        let text = part.repeat(200_000 / part.len());
-        assert!(find(&text).len() <= text.len());
+        let count = find(&part.repeat(200_000 / part.len())).len();
+        println!("{part:?}: {count}");
+        assert_eq!(count, 0, "{part}");
     }
 }

@@ -1,5 +1,6 @@
 //! Ordinary commands run as they would without a sandbox.
 
+use crate::probe::AS_PROBE;
 use crate::scene::{REFUSED, Scene, processes_in, wait_until, words};
 use foldback_sandbox::{Command, KilledBy, Limits, Sandbox, SandboxError, Stop};
 use rustix::process::{Pid, Signal, kill_process};
@@ -74,8 +75,9 @@ fn programs_that_are_run_by_a_thread_are_counted_once() {
     let limits = Limits { processes: 8, ..Limits::default() };
     let exe = std::env::current_exe().unwrap();
     let script = format!(
-        "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {} probe::probe --exact --nocapture; done | grep -c ran",
-        exe.display()
+        "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {} {}; done | grep -c ran",
+        exe.display(),
+        AS_PROBE.join(" ")
     );
     let sandbox =
         scene.sandbox().limits(limits).env("FOLDBACK_PROBE", "execute").env("FOLDBACK_ABOUT", "");
@@ -209,8 +211,9 @@ fn a_deep_folder_of_a_run_is_removed() {
     let exe = std::env::current_exe().unwrap();
     let script = format!(
         "cd $TMPDIR && echo $PWD && ln -s $OLDPWD link && touch $OLDPWD/kept && mkdir locked && \
-         : > locked/file && {} probe::probe --exact && chmod 500 locked && chmod 0 .",
-        exe.display()
+         : > locked/file && {} {} && chmod 500 locked && chmod 0 .",
+        exe.display(),
+        AS_PROBE.join(" ")
     );
     let sandbox = scene.sandbox().env("FOLDBACK_PROBE", "deep").env("FOLDBACK_ABOUT", "5000");
     let finished = scene.sh(&sandbox, &script);

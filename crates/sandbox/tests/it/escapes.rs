@@ -1,6 +1,7 @@
 //! S13: what a command may not do, each beside a control that the same works without a sandbox (where
 //! that harms nobody and the user of the test has the right to it).
 
+use crate::probe::AS_PROBE;
 use crate::scene::{Bystander, REFUSED, Scene, clear, processes_in, wait_until, words};
 use foldback_sandbox::{Command, KilledBy, Limits};
 use std::cell::RefCell;
@@ -273,9 +274,10 @@ escapes! {
         let exe = std::env::current_exe().unwrap();
         let six = format!(
             "for i in 1 2 3 4 5 6; do FOLDBACK_PROBE=hold FOLDBACK_ABOUT=48 \
-             {} probe::probe --exact --nocapture & done; \
+             {} {} & done; \
              while [ $(ls held-* 2>/dev/null | wc -l) -lt 6 ]; do sleep 0.02; done",
-            exe.display()
+            exe.display(),
+            AS_PROBE.join(" ")
         );
         let enough = Limits { memory: 2 << 30, ..Limits::default() };
         let control = scene.sh(&scene.sandbox().limits(enough), &six);

@@ -1,5 +1,6 @@
 //! The scene of the tests: a workspace that may be written, and things outside that may not be touched.
 
+use crate::probe::{AS_PROBE, attempt_if_asked};
 use foldback_sandbox::{Command, Finished, Sandbox, SandboxError};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ pub(crate) struct Scene {
 impl Scene {
     /// A scene, or nothing if commands cannot be sandboxed, which the test then reports.
     pub(crate) fn new(test: &str) -> Option<Self> {
+        attempt_if_asked();
         match Sandbox::available() {
             Ok(()) => {}
             Err(SandboxError::Unavailable(why)) => {
@@ -64,7 +66,7 @@ impl Scene {
         let sandbox =
             sandbox.clone().env("FOLDBACK_PROBE", name).env("FOLDBACK_ABOUT", about.as_ref());
         let command = Command::new(std::env::current_exe().unwrap())
-            .args(["probe::probe", "--exact", "--nocapture"])
+            .args(AS_PROBE)
             .folder(self.workspace.path());
         sandbox.run(&command.joined()).unwrap()
     }
@@ -80,7 +82,7 @@ impl Scene {
     ) -> std::process::Command {
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
         command
-            .args(["probe::probe", "--exact", "--nocapture"])
+            .args(AS_PROBE)
             .env("FOLDBACK_PROBE", name)
             .env("FOLDBACK_ABOUT", about.as_ref())
             .current_dir(self.workspace.path());

@@ -1,6 +1,7 @@
 //! The language of transcripts.
 
-use foldback_testkit::{script, transcript};
+use foldback_testkit::script::{self, Step};
+use foldback_testkit::transcript;
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
@@ -83,6 +84,16 @@ fn large_texts_are_made_and_always_the_same() {
 }
 
 #[test]
+fn what_happens_between_messages_is_told_in_its_place() {
+    let steps = script::steps("user: a\nassistant> f({})\n!items 3\ntool: b");
+    let told = steps.iter().map(|step| match step {
+        Step::Message(message) => message.text().into_owned(),
+        Step::Event(event) => event.clone(),
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["a", "", "items 3", "b"]);
+}
+
+#[test]
 fn mistakes_are_named_with_their_line() {
     for (text, expected) in [
         ("user: a\nnonsense", "line 2 of the script: there is no colon"),
@@ -93,6 +104,7 @@ fn mistakes_are_named_with_their_line() {
         ("@soon", "this is not a time"),
         ("user: [big x]", "[big needs a number"),
         ("json: {}", "has the key \"role\""),
+        ("user: a\n!later", "!later is no message"),
     ] {
         let panic = std::panic::catch_unwind(|| transcript(text)).unwrap_err();
         let said = panic.downcast_ref::<String>().unwrap();

@@ -92,15 +92,12 @@ async fn s13_a_command_that_goes_too_far_is_ended() {
     let slow = json!({"command": "echo 开始; sleep 60", "timeout_s": 1});
     let error = folder.call("shell_run", slow).await.unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Permanent);
-    assert_eq!(
-        error.message,
-        "the command was ended: it took too long; its limit was 1 s. Give it a larger timeout_s if \
-         that is permitted, or do less at once. What it had done by then stays done. It wrote:\n开始\n"
-    );
+    assert!(error.message.contains("its limit was 1 s"), "{error}");
+    assert!(error.message.ends_with("It wrote:\n开始\n"), "{error}");
     let none = json!({"command": "touch begun", "timeout_s": 0});
     let error = folder.call("shell_run", none).await.unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Arguments);
-    assert_eq!(error.message, "timeout_s is 0; at least 1 was expected");
+    assert!(error.message.contains("timeout_s is 0"), "{error}");
     let many = json!({"command": "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do sleep 60 & done"});
     let error = folder.call("shell_run", many).await.unwrap_err();
     assert!(error.message.contains("it started too many processes"), "{error}");

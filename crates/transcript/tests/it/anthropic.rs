@@ -124,6 +124,8 @@ fn a_body_that_was_read_is_written_as_it_was() {
 #[test]
 fn what_is_kept_beside_a_message_is_not_sent_to_a_chat_api() {
     let read = fixture("anthropic/request.json").remove(0);
+    let kept: String = read.messages.iter().map(|message| message.json().to_owned()).collect();
+    assert!(kept.contains("\"source\"") && kept.contains("\"is_error\""), "{kept}");
     for message in &read.messages {
         let sent: Value = serde_json::from_str(&message.api_json()).unwrap();
         assert!(sent.get("source").is_none() && sent.get("is_error").is_none(), "{sent}");

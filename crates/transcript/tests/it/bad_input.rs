@@ -96,10 +96,8 @@ fn a_large_message_is_refused_by_name() {
     let large = "x".repeat(100);
     let input = format!("[{{\"role\":\"user\"}},\n{{\"role\":\"user\",\"content\":\"{large}\"}}]");
     let errors = errors_within(&input, limits);
-    assert_eq!(
-        errors,
-        ["a.jsonl, line 2: message 1 has 128 bytes; a message may have 100 bytes at most"]
-    );
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].starts_with("a.jsonl, line 2: message 1 has 128 bytes"), "{errors:?}");
     let input = input.replace('\n', "");
     let input = format!("{{\"id\":\"问\",\"messages\":{input}}}");
     let errors = errors_within(&input, limits);
@@ -122,10 +120,9 @@ fn a_line_over_the_limit_is_not_held_in_memory() {
     let limits = Limits { conversation_bytes: 1_000, ..Limits::default() };
     let good = r#"{"id":"a","messages":[]}"#;
     let input = format!("{good}\n{{\"id\":\"{}\",\"messages\":[]}}\n", "x".repeat(2_000));
-    assert_eq!(
-        errors_within(&input, limits),
-        ["a.jsonl, line 2: the conversation has over 1000 bytes; at most that many are read"]
-    );
+    let errors = errors_within(&input, limits);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].starts_with("a.jsonl, line 2: the conversation has over 1000 bytes"));
     // Just the allowed size is read.
     let exact = format!("{{\"id\":\"a\",\"messages\":[],\"x\":\"{}\"}}", "y".repeat(969));
     assert_eq!(exact.len(), 1_000);

@@ -127,6 +127,7 @@ pub(crate) fn all_there(marks: &[String], conversations: &[Conversation]) {
         .iter()
         .filter(|mark| !found.contains(mark.trim_start_matches("mark").trim_end_matches('x')))
         .collect();
+    assert!(!marks.is_empty(), "nothing was marked");
     assert!(lost.is_empty(), "{lost:?} of {} marks are not in {exports}", marks.len());
 }
 

@@ -340,11 +340,13 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(conversations) = Conversations::from_reader("x", bytes.as_slice(), Limits::default()) {
-            for conversation in conversations {
-                let _ = conversation;
-            }
+    fn bytes_of_any_kind_are_read_or_refused_by_name(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        match Conversations::from_reader("a.jsonl", bytes.as_slice(), Limits::default()) {
+            Ok(conversations) => for conversation in conversations {
+                let error = conversation.err().map_or("a.jsonl".to_owned(), |error| error.to_string());
+                prop_assert!(error.contains("a.jsonl"), "{}", error);
+            },
+            Err(error) => prop_assert!(error.to_string().contains("a.jsonl"), "{}", error),
         }
     }
 

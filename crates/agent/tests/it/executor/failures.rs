@@ -4,7 +4,8 @@ use crate::toolkit::{
     Counter, answer, broken, call, executor, failure, ms, object, options, pause, plan, result,
     run, settings, skipped, spec, step, text, tool, wait, waiting, whole,
 };
-use foldback_planner::{FailurePolicy, Step, StepId};
+use foldback_agent::RunError;
+use foldback_planner::{FailurePolicy, ScheduleError, Step, StepId};
 use foldback_tool::{CallContext, Effect, FailureKind, ToolError, ToolOutput, ToolSpec};
 use std::sync::Arc;
 
@@ -112,10 +113,8 @@ async fn b3_a_cycle_is_refused_before_anything_runs() {
     });
     let steps = vec![step(1, "count", &[]), step(2, "count", &[3]), step(3, "count", &[2])];
     let error = executor([count]).run(&plan(steps), options("run")).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "these steps wait for each other and would never start: step2 -> step3 -> step2"
-    );
+    assert!(matches!(error, RunError::Schedule(ScheduleError::Cycle(_))), "{error:?}");
+    assert!(error.to_string().ends_with("step2 -> step3 -> step2"), "{error}");
     assert_eq!(calls.get(), 0);
 }
 

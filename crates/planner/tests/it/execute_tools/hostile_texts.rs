@@ -112,8 +112,34 @@ fn et7_a_truncated_block_gives_no_call() {
     }
 }
 
+/// Fails unless what is said of a text lies in it: the block with its calls, or the place of the error. Returns whether
+/// there is a block.
+#[track_caller]
+fn check_places(text: &str) -> bool {
+    match parse_execute_tools(text, &catalog()) {
+        Ok(read) => {
+            let block = &text[read.range.clone()];
+            assert!(block.starts_with("<execute_tools>") && block.ends_with("</execute_tools>"));
+            for step in &read.plan.steps {
+                assert!(read.range.contains(&read.places[&step.id].offset), "{step:?}");
+            }
+            return true;
+        }
+        // Behind a backtick it may be quoted.
+        Err(ParseError::NoPlan { .. }) => {
+            assert!(!text.contains("<execute_tools>") || text.contains('`'), "{text:.200}");
+        }
+        Err(ParseError::Truncated { at, .. }) => assert_eq!(at.offset, text.len()),
+        Err(ParseError::Syntax { at, .. } | ParseError::TooDeep { at, .. }) => {
+            assert!(text.is_char_boundary(at.offset), "{at}");
+        }
+        Err(error) => panic!("{error}: {text:.200}"),
+    }
+    false
+}
+
 proptest! {
-    /// ET7: no text makes the scanner panic.
+    /// ET7: any text is a block or an error, and both have their place in it.
     #[test]
     fn et7_any_text_ends_in_a_block_or_an_error(
         parts in proptest::collection::vec(prop_oneof![
@@ -124,7 +150,7 @@ proptest! {
             Just("{results[0].data}"), Just("{\"query\": "), Just("}"), Just("&lt;"), Just("/>"),
         ], 0..24),
     ) {
-        let _ = parse_execute_tools(&parts.concat(), &catalog());
+        check_places(&parts.concat());
     }
 
     /// ET7: any body in CDATA, or escaped, comes through unchanged.
@@ -142,6 +168,7 @@ proptest! {
 /// ET7: hostile texts take time in proportion to their length.
 #[test]
 fn et7_hostile_texts_are_read_in_linear_time() {
+    let mut blocks = 0;
     for part in [
         "<execute_tools>",
         "<execute_tools> x ",
@@ -171,7 +198,8 @@ fn et7_hostile_texts_are_read_in_linear_time() {
             format!("<execute_tools><a><b>{many}"),
             format!("{many}-->x</execute_tools>"),
         ] {
-            let _ = parse_execute_tools(&text, &catalog());
+            blocks += u32::from(check_places(&text));
         }
     }
+    assert_eq!(blocks, 3, "the texts that hold a whole block");
 }
