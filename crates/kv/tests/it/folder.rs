@@ -334,7 +334,10 @@ fn names_of_engines_go_both_ways() {
         assert_eq!(engine.to_string().parse::<Engine>().unwrap(), engine);
     }
     let error = "SQLite".parse::<Engine>().unwrap_err().to_string();
-    assert_eq!(error, r#""SQLite" is not an engine; expected sqlite, redb, sled, postgres or memory"#);
+    assert_eq!(
+        error,
+        r#""SQLite" is not an engine; expected sqlite, redb, sled, postgres or memory"#
+    );
 }
 
 #[test]
