@@ -132,7 +132,7 @@ pub trait Kv: Send + Sync {
     fn changed(&self) -> Result<u64, Error>;
 
     /// Waits until [`changed`](Self::changed) differs from what it was, or until `most` is over. Returns whether it
-    /// differs. An engine on a server is told by it; by default the number is read twenty times a second.
+    /// differs. An engine on a server receives a notice from it; by default the number is read twenty times a second.
     ///
     /// # Errors
     ///

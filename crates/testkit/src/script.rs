@@ -42,7 +42,7 @@ pub enum Step {
 /// Returns the messages of a script.
 ///
 /// # Panics
-/// When the script is not written in the language, or tells of more than messages.
+/// When the script is not written in the language, or describes more than messages.
 #[must_use]
 #[track_caller]
 #[expect(clippy::panic, reason = "a script that is not a transcript is a mistake in the test")]

@@ -72,7 +72,7 @@ mod tests {
         ) {
             let text = before + &passage.repeat(times);
             let found = repetition(&text);
-            // So many are most of the text, and 400 characters at least.
+            // They are most of the text, and 400 characters at least.
             prop_assert!(found.is_some() || times < 20);
             if let Some(found) = found {
                 prop_assert!(text.trim_end().ends_with(&found.repeat(TIMES)), "{}", found);

@@ -58,6 +58,9 @@ impl Address {
                 config.password(password);
             }
         }
+        if !config.get_hostaddrs().is_empty() {
+            return Err(wrong("it has `hostaddr`, which is not taken: name the address as the host"));
+        }
         let is_encrypted = own.tls.unwrap_or_else(|| !config.get_hosts().iter().all(is_here));
         config.ssl_mode(if is_encrypted { SslMode::Require } else { SslMode::Disable });
         let tls = match is_encrypted {
@@ -202,6 +205,8 @@ mod tests {
         // Whether the system trusts anybody decides what comes of the others; none is plain.
         assert!(!of("postgres://me@db.example/db").is_ok_and(|address| address.tls.is_none()));
         assert!(!of("postgres://me@127.0.0.1,h/db").is_ok_and(|address| address.tls.is_none()));
+        let elsewhere = of("postgres://me@localhost/db?hostaddr=203.0.113.5");
+        assert!(matches!(elsewhere, Err(Error::Address { detail }) if detail.contains("hostaddr")));
     }
 
     #[test]

@@ -203,11 +203,12 @@ impl Draft {
         client.execute_typed(sql, &params).await.map(|_| None)
     }
 
-    /// Counts the commit. A slot that has lost an acknowledged commit is not counted on: its number becomes null, which
-    /// the table refuses.
+    /// Counts the commit. A slot that has lost an acknowledged commit, or all of them, is not counted on: its number
+    /// becomes null, which the table refuses.
     async fn count(&self, client: &Client) -> Result<Option<i64>, ClientError> {
         let sql = concat!(
-            "INSERT INTO foldback_slot AS s (slot, number, digest) SELECT $1, 1, $2 ",
+            "INSERT INTO foldback_slot AS s (slot, number, digest) SELECT $1, ",
+            "CASE WHEN $4 < 0 OR EXISTS (SELECT 1 FROM foldback_slot AS o WHERE o.slot = $1) THEN 1 END, $2 ",
             "WHERE EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $1 AND c.token = $3::text::uuid) ",
             "ON CONFLICT (slot) DO UPDATE SET digest = excluded.digest, number = CASE ",
             "WHEN s.number > $4 OR (s.number = $4 AND s.digest = $5) THEN s.number + 1 END ",

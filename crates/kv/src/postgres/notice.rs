@@ -60,7 +60,7 @@ impl Notices {
         pool.io.begin(async move {
             tokio::time::sleep(APART).await;
             is_due.store(false, Ordering::Release);
-            // Whoever waits reads the counter without being told, too, so a notice that fails is let go.
+            // A waiting reader reads the counter without a notice, too, so one that fails is let go.
             let mut teller = teller.lock().await;
             if teller.as_ref().is_none_or(Client::is_closed) {
                 *teller = connect(&address).await.ok();

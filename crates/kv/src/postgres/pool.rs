@@ -142,7 +142,7 @@ async fn connect(
             open.fetch_add(1, Ordering::AcqRel);
             let open = open.clone();
             handle.spawn(async move {
-                // What ends a connection is told to whoever asks on it.
+                // A request on the connection reports what ended it.
                 let _ = connection.await;
                 open.fetch_sub(1, Ordering::AcqRel);
             });
@@ -188,7 +188,7 @@ impl Lease<'_> {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Before the thread is stopped, so that the server is told.
+        // Before the thread is stopped, so that the server learns of it.
         self.lent.get_mut().idle.clear();
     }
 }

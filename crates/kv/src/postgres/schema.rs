@@ -9,7 +9,7 @@
 //! | `foldback_store` | the one row with the store's id |
 //! | `foldback_migration` | a version of these tables, and when the database got it |
 //!
-//! The tables are found by the `search_path` of whoever asks, so a database holds one store in each schema.
+//! The tables are found by the `search_path` of the role that asks, so a database holds one store in each schema.
 
 use super::pool::{Asked, Pool};
 use crate::{Error, Mode};

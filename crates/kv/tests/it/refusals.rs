@@ -35,7 +35,7 @@ fn child(role: &str, store: &Path, wrap: &[&str]) -> Command {
     let mut command = Command::new(wrap[0]);
     command.args(&wrap[1..]).arg(alone.get_program()).args(alone.get_args());
     command.env(ROLE, role).env(STORE, store);
-    // The end of the child's own run of tests is not for whoever reads this one's.
+    // The end of the child's own run of tests is not for the readers of this one's.
     command.stdout(Stdio::null());
     command
 }

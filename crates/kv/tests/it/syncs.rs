@@ -13,7 +13,7 @@ const WRITERS: &str = "FOLDBACK_KV_TEST_WRITERS";
 const ENGINE: &str = "FOLDBACK_KV_TEST_ENGINE";
 const STORE: &str = "FOLDBACK_KV_TEST_STORE";
 
-/// Commits as a child is told to; returns whether this process is a child.
+/// Commits as a child; returns whether this process is a child.
 fn commits_as_told() -> bool {
     let (Ok(commits), Ok(engine)) = (std::env::var(COMMITS), std::env::var(ENGINE)) else {
         return false;

@@ -22,7 +22,7 @@ fn wait_for(reader: &dyn Kv, writer: &dyn Kv, head: u64) -> Duration {
     })
 }
 
-/// PG5: whoever waits is told of a commit of another process, also after its connection was lost.
+/// PG5: a waiting reader learns of a commit of another process, also after its connection was lost.
 #[test]
 fn pg5_who_waits_is_told() {
     let Some(mut server) = Server::start("pg5_who_waits_is_told") else { return };
@@ -47,7 +47,7 @@ fn pg5_who_waits_is_told() {
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
-/// PG5: where nothing is told, the counter is the truth: a reader that may not listen sees every commit in time.
+/// PG5: where there are no notices, the counter is the truth: a reader that may not listen sees every commit in time.
 #[test]
 fn pg5_without_notices_the_counter_is_read() {
     let Some(server) = Server::start("pg5_without_notices_the_counter_is_read") else { return };
