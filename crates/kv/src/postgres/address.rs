@@ -59,7 +59,9 @@ impl Address {
             }
         }
         if !config.get_hostaddrs().is_empty() {
-            return Err(wrong("it has `hostaddr`, which is not taken: name the address as the host"));
+            return Err(wrong(
+                "it has `hostaddr`, which is not taken: name the address as the host",
+            ));
         }
         let is_encrypted = own.tls.unwrap_or_else(|| !config.get_hosts().iter().all(is_here));
         config.ssl_mode(if is_encrypted { SslMode::Require } else { SslMode::Disable });

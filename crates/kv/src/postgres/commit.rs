@@ -267,10 +267,11 @@ async fn held(client: &Client, key: Key, value: &[u8]) -> Result<Option<i64>, Cl
     client.query_typed(sql, &params).await.map(|_| None)
 }
 
+/// A statement that is being sent, and what it will answer.
+type Begun<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// Waits for all, which are begun in their order. (The client sends what is asked when it is first looked at.)
-async fn in_order<'a, T>(
-    steps: Vec<(Step, Pin<Box<dyn Future<Output = T> + Send + 'a>>)>,
-) -> Vec<(Step, T)> {
+async fn in_order<T>(steps: Vec<(Step, Begun<'_, T>)>) -> Vec<(Step, T)> {
     let mut waiting: Vec<_> =
         steps.into_iter().map(|(step, sent)| (step, Some(sent), None)).collect();
     future::poll_fn(|context| {

@@ -1,7 +1,7 @@
 //! Records as rows of their table.
 
 use super::slot;
-use crate::{Delete, Error, Key, Space, record};
+use crate::{Delete, Error, Key, record};
 use std::collections::BTreeMap;
 
 /// How many rows, and how many bytes of them, one statement writes at most.
@@ -59,10 +59,9 @@ pub(super) fn range(delete: &Delete) -> Result<Option<Range>, Error> {
 
 /// Returns the rows of puts, each key once, in the order in which all transactions lock them.
 pub(super) fn rows(put: &[(Key, Vec<u8>)]) -> Vec<Rows> {
-    let last: BTreeMap<(i16, u32, Space, u64), &(Key, Vec<u8>)> = put
-        .iter()
-        .map(|one @ (key, _)| ((slot::of(key.todo), key.todo, key.space, key.n), one))
-        .collect();
+    let placed =
+        put.iter().map(|one @ (key, _)| ((slot::of(key.todo), key.todo, key.space, key.n), one));
+    let last: BTreeMap<_, _> = placed.collect();
     let mut all: Vec<Rows> = Vec::new();
     for (key, value) in last.into_values() {
         let fits = |rows: &&mut Rows| {

@@ -99,7 +99,8 @@ fn wait_for_more(acknowledged: &Mutex<Vec<Vec<u8>>>) {
 fn check_all(dir: &std::path::Path, address: &str, mut acknowledged: Vec<Vec<u8>>) {
     let kv = writing(dir, address);
     let mut found = [values(kv.as_ref(), 1), values(kv.as_ref(), 2)].concat();
-    (found.sort(), acknowledged.sort());
+    found.sort();
+    acknowledged.sort();
     assert!(acknowledged.len() > 20, "{} are too few to prove anything", acknowledged.len());
     assert_eq!(found.len(), acknowledged.len(), "lost, doubled, or never written");
     assert!(found == acknowledged);
@@ -132,9 +133,9 @@ fn pg3_a_server_that_is_killed_under_load_loses_nothing() {
             wait_for_more(&acknowledged);
             thread::sleep(Duration::from_millis(round * 31 % 60));
             if round % 3 == 2 {
-                server.stop()
+                server.stop();
             } else {
-                server.kill()
+                server.kill();
             }
             server.restart();
         }

@@ -93,19 +93,14 @@ impl State {
     fn answer(&self, mut server: TcpStream, mut client: TcpStream, turn: &AtomicBool) {
         let mut words = vec![0; 1 << 16];
         let (_, mut has_swallowed) = (client.set_nodelay(true), false);
-        loop {
-            match server.read(&mut words) {
-                Ok(count @ 1..) => {
-                    turn.store(false, Ordering::SeqCst);
-                    has_swallowed |= self.swallows.load(Ordering::SeqCst);
-                    if has_swallowed {
-                        server.set_read_timeout(Some(SILENCE)).unwrap();
-                    } else if client.write_all(&words[..count]).is_err() {
-                        break;
-                    }
-                }
-                // Whether the server is silent or gone.
-                _ => break,
+        // It ends when the server is silent or gone.
+        while let Ok(count @ 1..) = server.read(&mut words) {
+            turn.store(false, Ordering::SeqCst);
+            has_swallowed |= self.swallows.load(Ordering::SeqCst);
+            if has_swallowed {
+                server.set_read_timeout(Some(SILENCE)).unwrap();
+            } else if client.write_all(&words[..count]).is_err() {
+                break;
             }
         }
         let _ = (server.shutdown(Shutdown::Both), client.shutdown(Shutdown::Both));
