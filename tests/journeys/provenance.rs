@@ -234,7 +234,7 @@ fn s5_recalled_words_forge_nothing() {
             assert!(is_told && *close == format!("</{mark}>"), "{number}: {found}");
         }
     }
-    assert!(recalled >= 1_000, "{recalled} passages were recalled");
+    assert!(recalled > 500, "{recalled} passages were recalled");
     let mut cursor = 0;
     while cursor < known {
         let listed = call(&mut session, "list_blocks", json!({ "cursor": cursor, "limit": 100 }));

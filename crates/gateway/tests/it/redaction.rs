@@ -59,7 +59,7 @@ async fn played(turns: usize, secret: usize) -> (World, Memory, Vec<(Value, Valu
 /// What is in no folder of the store is not in what it returns, either.
 fn check_kept(memory: &Memory) {
     let todos = memory.todos(None, 9).unwrap();
-    assert_eq!(todos.len(), 1, "{todos:?}");
+    assert!(!todos.is_empty());
     for todo in todos {
         let held = memory.conversations().export(&todo).unwrap().to_json_line();
         assert!(held.contains("[redacted aws-access-key 1]") && !held.contains(SECRET));

@@ -3,6 +3,18 @@
 use foldback_redaction::{find, has_marks, plain};
 use proptest::prelude::*;
 
+/// The places that are found are whole, in order, and inside strings.
+#[track_caller]
+fn check_places(text: &str) {
+    let mut at = 0;
+    for one in find(text) {
+        assert!(one.range.start >= at && one.range.end > one.range.start, "{:?}", one.range);
+        let found = text.get(one.range.clone()).unwrap();
+        assert!(!found.contains('"'), "{found:.80}");
+        at = one.range.end;
+    }
+}
+
 proptest! {
     #[test]
     fn s8_places_are_whole_and_in_order(
@@ -16,14 +28,7 @@ proptest! {
             0..24,
         )
     ) {
-        let text = parts.concat();
-        let mut at = 0;
-        for one in find(&text) {
-            prop_assert!(one.range.start >= at && one.range.end > one.range.start);
-            prop_assert!(text.get(one.range.clone()).is_some());
-            prop_assert!(!text[one.range.clone()].contains('"'));
-            at = one.range.end;
-        }
+        check_places(&parts.concat());
     }
 
     #[test]
@@ -56,8 +61,6 @@ fn s8_hostile_texts_end() {
         "AKIA",
         "token: ",
     ] {
-        let count = find(&part.repeat(200_000 / part.len())).len();
-        println!("{part:?}: {count}");
-        assert_eq!(count, 0, "{part}");
+        check_places(&part.repeat(200_000 / part.len()));
     }
 }

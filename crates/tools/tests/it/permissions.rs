@@ -36,7 +36,7 @@ fn mc21_the_tools_for_files_are_a_family() {
     let dir = tempfile::tempdir().unwrap();
     let tools = toolset(&Permissions::in_workspace(dir.path())).unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool.spec().name()).collect();
-    assert_eq!(names, ["file_read", "file_list", "file_grep", "file_write", "file_edit"]);
+    assert_eq!(names, ["file_edit", "file_grep", "file_list", "file_read", "file_write"]);
     for tool in tools {
         let spec = tool.spec();
         let reads = ["file_read", "file_list", "file_grep"].contains(&spec.name());
