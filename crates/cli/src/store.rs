@@ -191,7 +191,7 @@ fn open_so(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     match open(globals, options) {
         Err(CliError::Memory(error)) if server.is_some() => match error.kind() {
             ErrorKind::NotFound => Err(CliError::NotFound(format!(
-                "there is no store in that database: {error}; `foldback import` and `foldback record` make one"
+                "{error}; `foldback import` and `foldback record` make one"
             ))),
             _ => Err(error.into()),
         },
