@@ -13,8 +13,9 @@ const OPTIONS = [
 
 let opened = null;
 
-/** The browser, with a folder of its own for the user's data, which it removes. */
-function browser() {
+/** The browser, with a folder of its own for the user's data, which it removes. One that ended is replaced. */
+async function browser() {
+  if (opened && !(await opened).isConnected()) opened = null;
   opened ??= chromium.launch({ executablePath: process.env.FOLDBACK_CHROMIUM || found(), args: OPTIONS });
   return opened;
 }
@@ -30,7 +31,7 @@ const windows = new Set();
 
 /** Closes what a test that failed left open: a server has places for sixteen pages. */
 async function closeWindows() {
-  await Promise.all([...windows].map((context) => context.close()));
+  await Promise.allSettled([...windows].map((context) => context.close()));
   windows.clear();
 }
 
