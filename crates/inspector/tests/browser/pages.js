@@ -96,7 +96,7 @@ test("a session of the gateway says what was really sent", async () => {
   const head = await page.locator("#head").textContent();
   assert.match(head, /Policy: foldback-cache-aware\./);
   // The bound is that of the policy, which keeps more messages than the strict one.
-  const [, held, bound] = /In the window(\d+) messages?of block and tail at most; the bound is (\d+)/.exec(head).map(Number);
+  const [, held, bound] = /In the window(\d+) messages?of block and tail at most; the bound is ([\d,]+)/.exec(head).map((n) => Number(n.replace(",", "")));
   assert.ok(held > 12 && held <= bound, `${held} of ${bound}`);
   await close();
 });
