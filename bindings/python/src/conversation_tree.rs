@@ -73,15 +73,22 @@ impl ConversationTree {
             branch.push(n);
             is_known += 1;
         }
-        let ranges: Vec<Range<u64>> = branch.iter().map(|n| self.tree.recorded(*n)).collect();
-        if !session.follows(&ranges) {
-            session.follow(&ranges, &[])?;
-        }
         let mut new: Vec<Given> = given.into_iter().skip(is_known).collect();
         self.branch = branch;
+        self.follow(session)?;
         while !new.is_empty() {
             let later = new.split_off(new.len().min(PER_TRANSACTION));
             self.record(session, std::mem::replace(&mut new, later))?;
+        }
+        // Another process may have followed its own branch meanwhile, and a write that comes second goes on from there.
+        self.follow(session)
+    }
+
+    /// Makes the session's view that of the branch.
+    fn follow(&self, session: &mut Session) -> Result<(), Failure> {
+        let ranges: Vec<Range<u64>> = self.branch.iter().map(|n| self.tree.recorded(*n)).collect();
+        if !session.follows(&ranges) {
+            session.follow(&ranges, &[])?;
         }
         Ok(())
     }

@@ -116,7 +116,8 @@ test("live: after the command was started again on the same port, a page goes on
   assert.equal(again.address, server.address);
   // The token is another one, and what the page still has opens nothing.
   await list.page.locator("#live.off", { hasText: "stopped" }).waitFor();
-  assert.match(await list.page.getByRole("alert").textContent(), /open the address that it printed/);
+  const refused = list.page.getByRole("alert").filter({ hasText: "Changes are not followed" });
+  assert.match(await refused.textContent(), /open the address that it printed/);
   store.record("sixth", ...said("After the new start."));
   const other = await list.context.newPage();
   await other.goto(`${again.address}/?token=${again.token}`);
