@@ -33,7 +33,7 @@ fn r5_no_fuzz_target_falls() {
 
 /// `cargo run -p xtask -- fuzz --seconds 60 [TARGET]...` runs this.
 #[test]
-#[ignore = "runs for as long as it is told to; the command stands above"]
+#[ignore = "runs for a chosen time; the command is above"]
 fn r5_fuzz_targets_for_some_time() {
     let seconds = std::env::var("FOLDBACK_FUZZ_SECONDS").unwrap();
     let time = Duration::from_secs(seconds.parse().unwrap());
@@ -122,7 +122,7 @@ fn every_fuzz_target_has_its_binary() {
 /// The corpora that libFuzzer begins with: `FOLDBACK_FUZZ_CORPUS=fuzz/corpus cargo test -p foldback-tests corpora --
 /// --ignored` writes them.
 #[test]
-#[ignore = "writes corpora into a folder that it is told; the command stands above"]
+#[ignore = "writes corpora into a chosen folder; the command is above"]
 fn the_seeds_are_written_as_corpora() {
     let folder = std::env::var_os("FOLDBACK_FUZZ_CORPUS").unwrap();
     for target in TARGETS {

@@ -98,8 +98,8 @@ function beginKeys() {
 /** How long after a refusal changes are asked for again, in milliseconds. */
 const AGAIN = 5_000;
 
-/** Calls `changed` with each session that grows, and `missed` whenever a connection is made: what came before it is told
- * by nobody. A browser connects again by itself, but not after a refusal: a command that was started again has another token. */
+/** Calls `changed` with each session that grows, and `missed` whenever a connection is made: no event reports
+ * what came before it. A browser connects again by itself, but not after a refusal: a command that was started again has another token. */
 function watchChanges(changed, missed) {
   const place = document.getElementById("live");
   const refused = problem(new Error("Changes are not followed any more. If `foldback serve` was started again, open the address that it printed; if many pages are open, close some."));

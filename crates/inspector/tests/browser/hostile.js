@@ -45,7 +45,7 @@ function everywhere(text) {
 /** A line of a log of Claude Code, which names the folder of the work. */
 const logged = (text) => JSON.stringify({
   type: "user", uuid: "6f7c2d1e-0000-4000-8000-000000000001", parentUuid: null, sessionId: "6f7c2d1e-0000-4000-8000-000000000002",
-  timestamp: "2026-03-01T10:00:00.000Z", cwd: `/work/${text}`, message: { role: "user", content: `quokka ${text}` },
+  timestamp: "2026-03-01T10:00:00.000Z", cwd: `/home/dev/${text}`, message: { role: "user", content: `quokka ${text}` },
 });
 
 const all = [...MARKUP, ...CONTROLS].join(" ");
