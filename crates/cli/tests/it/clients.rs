@@ -52,7 +52,8 @@ fn reading(file: &str) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
             .flatten()
             .filter_map(|tool| tool["name"].as_str().or(tool["function"]["name"].as_str()))
             .collect();
-        let is_read = seen.body.windows(4).any(|window| window == b"7001");
+        // With the space before it: the digits alone are in some of the random ids that clients send.
+        let is_read = seen.body.windows(5).any(|window| window == b" 7001");
         let said = Said::text(if is_read { "The port is 7001." } else { "I look." });
         let key = match tools.contains(&"Read") {
             true => Some(("Read", "file_path")),
