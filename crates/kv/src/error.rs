@@ -105,10 +105,10 @@ pub enum Error {
         /// The commits that are gone.
         lost: Lost,
     },
-    /// The store was deleted, moved or replaced while it was open. Earlier commits went with it. This write
+    /// The store was deleted, moved or replaced while it was open. Earlier commits went with it. A write
     /// may have gone too, and is not acknowledged.
     #[error(
-        "the store at {} was deleted, moved or replaced while it was in use, so this write is not acknowledged",
+        "the store at {} was deleted, moved or replaced while it was in use, so no write to it is acknowledged",
         path.display()
     )]
     Gone {

@@ -1,7 +1,7 @@
 // The record of a session without its replay: its blocks and its messages, read as far as one scrolls.
 
 /** How many blocks and messages are read at once. */
-const BLOCKS_READ = 200;
+const BLOCKS_READ = 192;
 const MESSAGES_READ = 100;
 
 /** Shows a message in the record, once it is drawn. */
@@ -77,8 +77,8 @@ function recorded({ seq, message }, isTarget) {
 
 /** The list of blocks, which grows as its end comes near. */
 async function drawBlockList(id) {
-  const list = element("ol", { class: "blocks long", tabindex: 0, "aria-label": "Blocks in order of time" });
-  const end = element("li", { "aria-hidden": "true" });
+  const list = element("div", { class: "blocks", tabindex: 0, role: "region", "aria-label": "Blocks in order of time" });
+  const end = element("p", { "aria-hidden": "true" });
   let after = 0;
   let reading = false;
   const more = async () => {
@@ -86,11 +86,11 @@ async function drawBlockList(id) {
     reading = true;
     try {
       const page = await ask(`${sessionPath(id)}/blocks`, { after, limit: BLOCKS_READ });
-      end.before(...page.blocks.map(blockRow));
+      end.before(...batches("ol", page.blocks.map(blockRow), CARDS_AT_ONCE));
       after = page.next;
       if (after == null) end.remove();
     } catch (error) {
-      end.replaceWith(element("li", null, problem(error)));
+      end.replaceWith(problem(error));
       after = null;
     }
     reading = false;

@@ -28,6 +28,7 @@ pub(super) fn of(dir: &Path, error: rusqlite::Error) -> Error {
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Error::ReadOnly { path },
         // SQLite does not say why it could not open a file; the folder may show it.
         Some(ErrorCode::CannotOpen) => match writing_in(dir) {
+            Err(refused) if refused.kind() == io::ErrorKind::NotFound => Error::Gone { path },
             Err(refused) => crate::error::writing("open", dir)(refused),
             Ok(()) => {
                 Error::Engine { engine: Engine::Sqlite.name(), path, source: Box::new(error) }

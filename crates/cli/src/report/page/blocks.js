@@ -9,6 +9,11 @@ const REASONS = {
   end: "The conversation ended",
 };
 
+/** The most bars of the ribbon. Where there are more blocks, each bar is several. */
+const MOST_BARS = 500;
+/** How many cards are laid out at once; they fill rows of one, two or three. */
+const CARDS_AT_ONCE = 48;
+
 function drawBlocks() {
   const blocks = picture.blocks;
   const title = element("div", { class: "title" }, element("div", null,
@@ -21,24 +26,42 @@ function drawBlocks() {
     fill("blocks", title);
     return;
   }
-  const bars = blocks.map((block) => {
-    const bar = element("button", {
-      type: "button", onclick: () => goToBlock(block),
-      title: `${block.n}: ${block.core_semantic}`, tabindex: -1,
-    });
-    bar.style.flexGrow = Math.max(block.tokens, 1);
-    return bar;
-  });
+  const bars = ribbon(blocks);
   const cards = blocks.map(card);
-  const list = element("ol", { class: "blocks", tabindex: 0, "aria-label": "Blocks in order of time" }, cards);
-  fill("blocks", title, element("div", { class: blocks.length > 60 ? "ribbon dense" : "ribbon", "aria-hidden": "true" }, bars), list);
+  const list = element("div", { class: "blocks", tabindex: 0, role: "region", "aria-label": "Blocks in order of time" },
+    batches("ol", cards, CARDS_AT_ONCE));
+  fill("blocks", title,
+    element("div", { class: blocks.length > 60 ? "ribbon dense" : "ribbon", "aria-hidden": "true" }, bars.map((bar) => bar.node)), list);
+  const state = (call, block) => (block.at > call.at ? "future" : call.b === block.n ? "shown" : "");
   onCall((call) => {
-    blocks.forEach((block, at) => {
-      const state = block.at > call.at ? "future" : call.b === block.n ? "shown" : "";
-      bars[at].className = state;
-      cards[at].className = `block ${state}`;
-    });
+    for (const bar of bars) {
+      const found = bar.blocks.map((block) => state(call, block));
+      rename(bar.node, found.includes("shown") ? "shown" : found[0]);
+    }
+    blocks.forEach((block, at) => rename(cards[at], `block ${state(call, block)}`));
   });
+}
+
+/** The bars of the ribbon: each stands for some blocks in a row, and is as wide as their tokens. */
+function ribbon(blocks) {
+  const most = Math.ceil(blocks.length / MOST_BARS);
+  const bars = [];
+  for (let at = 0; at < blocks.length; at += most) {
+    const some = blocks.slice(at, at + most);
+    const [first, last] = [some[0], some.at(-1)];
+    const node = element("button", {
+      type: "button", onclick: () => goToBlock(first), tabindex: -1,
+      title: first === last ? `${first.n}: ${first.core_semantic}` : `${first.n}–${last.n}: ${first.core_semantic}, and others`,
+    });
+    node.style.flexGrow = Math.max(some.reduce((sum, block) => sum + block.tokens, 0), 1);
+    bars.push({ node, blocks: some });
+  }
+  return bars;
+}
+
+/** Sets the class of a node if it is another one. */
+function rename(node, name) {
+  if (node.className !== name) node.className = name;
 }
 
 function card(block) {

@@ -28,6 +28,20 @@ const fill = (id, ...children) => {
   return place;
 };
 
+/** Elements of this name that hold these nodes in order, `most` in each. The browser lays out only those near the view. */
+function batches(name, nodes, most) {
+  const found = [];
+  for (let at = 0; at < nodes.length; at += most) found.push(batch(element(name, null, nodes.slice(at, at + most))));
+  return found;
+}
+
+/** Marks an element as one that is laid out only near the view, at first as high as its number of children suggests. */
+function batch(node) {
+  node.classList.add("batch");
+  node.style.setProperty("--rows", node.childElementCount);
+  return node;
+}
+
 const GROUPS = new Intl.NumberFormat("en-US");
 const number = (n) => GROUPS.format(Math.round(n));
 const count = (n, noun) => `${number(n)} ${noun}${n === 1 ? "" : "s"}`;

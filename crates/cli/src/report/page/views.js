@@ -70,7 +70,7 @@ function drawViews() {
     mark(call);
     here.textContent = `call ${number(at + 1)}`;
     const next = rows[call.at];
-    if (next) left.insertBefore(here, next.seam ?? next.node);
+    if (next) (next.seam ?? next.node).before(here);
     else left.append(here);
     right.replaceChildren(...view(call));
     right.scrollTop = 0;
@@ -100,27 +100,39 @@ function showTab(name) {
   if (name === "all") toCall();
 }
 
+/** How many rows are laid out at once: a batch ends before the next block, or when it is full. */
+const ROWS_AT_ONCE = 40;
+const MOST_ROWS_AT_ONCE = 200;
+
 /** The rows of the transcript, with a line before each block. */
 function transcript(place) {
   let before = null;
+  let together = element("div");
+  const end = () => {
+    if (together.childElementCount > 0) place.append(batch(together));
+    together = element("div");
+  };
   const stored = new Set(picture.payloads.map((payload) => payload.seq));
-  return picture.messages.map((message, seq) => {
+  const drawn = picture.messages.map((message, seq) => {
     const block = picture.blockOf[seq];
     let seam = null;
+    if (together.childElementCount >= (block === before ? MOST_ROWS_AT_ONCE : ROWS_AT_ONCE)) end();
     if (block !== before) {
       seam = element("p", { class: "seam" },
         block
           ? [element("span", { class: "mono" }, `b_${String(block.n).padStart(3, "0")}`), element("span", null, block.close_reason), element("span", null, `${number(block.tokens)} tokens`)]
           : element("span", null, "open"));
-      place.append(seam);
+      together.append(seam);
       before = block;
     }
     const state = element("span", { class: "state" });
     const node = said(message, { seq, state, offloaded: stored.has(seq) });
     node.id = `m${seq}`;
-    place.append(node);
+    together.append(node);
     return { node, seam, state, now: null };
   });
+  end();
+  return drawn;
 }
 
 function mark(call) {
@@ -225,14 +237,16 @@ function showMessage(seq) {
   row.node.classList.add("target");
   row.node.tabIndex = -1;
   row.node.focus({ preventScroll: true });
-  const pane = row.node.parentElement;
+  const pane = row.node.closest(".pane > div");
   const head = document.getElementById("views");
   const box = head.getBoundingClientRect();
   if (box.bottom < 200 || box.top > innerHeight * 0.6) head.scrollIntoView();
   scrollPane(pane, row.node, 60);
 }
 
-/** Scrolls a pane until the node is this far below its top. */
+/** Scrolls a pane until the node is this far below its top; once more when what is in view by then has been laid out. */
 function scrollPane(pane, node, below) {
-  pane.scrollTop += node.getBoundingClientRect().top - pane.getBoundingClientRect().top - below;
+  const scroll = () => { pane.scrollTop += node.getBoundingClientRect().top - pane.getBoundingClientRect().top - below; };
+  scroll();
+  requestAnimationFrame(scroll);
 }
