@@ -55,12 +55,10 @@ fn r1_writers_that_are_killed_at_any_time_lose_nothing() {
 #[test]
 fn r1_writers_that_end_at_a_named_point_lose_nothing() {
     for (n, point) in POINTS.into_iter().enumerate() {
-        // A short run takes the two seeds in turns.
-        let seeds = if effort(2) == 2 { &SEEDS[..] } else { &SEEDS[n % 2..][..1] };
-        for seed in seeds {
-            let report = report(point, kill::at_point(program(), point, *seed, 1)).unwrap();
-            assert!(report.counted(point) > 0, "{point} was never reached: {report}");
-        }
+        // The seeds take turns; `torture` tries each point with many.
+        let seed = SEEDS[n % SEEDS.len()];
+        let report = report(point, kill::at_point(program(), point, seed, 1)).unwrap();
+        assert!(report.counted(point) > 0, "{point} was never reached: {report}");
     }
 }
 
@@ -107,7 +105,7 @@ fn r2_a_power_cut_loses_nothing() {
 #[test]
 fn r3_failing_system_calls_lose_nothing() {
     for (engine, seed) in ENGINES {
-        let most = effort(200).div_ceil(3) as usize;
+        let most = effort(120).div_ceil(3) as usize;
         let made = fault::calls(program(), engine, seed, 50, Some(most));
         if let Some(report) = report(&format!("faults of {engine}"), made) {
             assert!(report.counted("runs that ended with an error") > 5, "{report}");
