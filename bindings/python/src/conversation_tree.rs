@@ -5,9 +5,6 @@ use foldback::core::{Message, SeqNo, TodoId};
 use foldback::{Memory, NewSent, SentTree, Session};
 use std::ops::Range;
 
-/// How many messages are read from the store at once.
-const PER_READ: usize = 512;
-
 /// How many messages are recorded in one transaction.
 const PER_TRANSACTION: usize = 128;
 
@@ -28,16 +25,7 @@ pub(crate) struct Given {
 impl ConversationTree {
     /// Reads from the store what was given before.
     pub(crate) fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Failure> {
-        let mut tree = SentTree::default();
-        loop {
-            let sent = memory.sent(todo, tree.next(), PER_READ)?;
-            for one in &sent {
-                tree.push_sent(one);
-            }
-            if sent.len() < PER_READ {
-                return Ok(Self { tree, branch: Vec::new() });
-            }
-        }
+        Ok(Self { tree: memory.sent_tree(todo)?, branch: Vec::new() })
     }
 
     /// Shows the conversation that begins with the first `known` messages of the one that was given last and goes on

@@ -1,7 +1,7 @@
 //! The exact messages that a client sent, beside what was recorded of them.
 
 use crate::error::Failure;
-use crate::{Error, Memory, Session};
+use crate::{Error, Memory, SentTree, Session};
 use foldback_core::{Message, Recorded, SeqNo, TodoId};
 use foldback_kv::{Key, Space};
 use serde::{Deserialize, Serialize};
@@ -137,6 +137,23 @@ impl Memory {
             }
         }
         Ok(sent)
+    }
+
+    /// Returns what a client sent in a todo as a tree. It is read in pieces, and holds no text.
+    ///
+    /// # Errors
+    /// When there is no such todo, or a record is damaged.
+    pub fn sent_tree(&self, todo: &TodoId) -> Result<SentTree, Error> {
+        let mut tree = SentTree::default();
+        loop {
+            let sent = self.sent(todo, tree.next(), PER_READ)?;
+            for one in &sent {
+                tree.push_sent(one);
+            }
+            if sent.len() < PER_READ {
+                return Ok(tree);
+            }
+        }
     }
 }
 

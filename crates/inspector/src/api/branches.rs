@@ -48,9 +48,6 @@ pub(crate) struct Stretch {
 /// How many stretches are listed.
 const MOST: usize = 1_000;
 
-/// How many of a client's messages are read at once.
-const PER_READ: usize = 512;
-
 /// The client's messages of a stretch among which its title is looked for.
 const TITLE_WITHIN: usize = 4;
 
@@ -68,7 +65,7 @@ pub(crate) async fn branches(
     let todo = session_id(&id)?;
     let tree = reading(shared, move |shared| {
         noted(shared, Some(&todo), "inspect", &[])?;
-        let mut stretches = stretches(&tree(&shared.memory, &todo)?);
+        let mut stretches = stretches(&shared.memory.sent_tree(&todo)?);
         let total = stretches.len();
         stretches.truncate(MOST);
         for stretch in &mut stretches {
@@ -77,19 +74,6 @@ pub(crate) async fn branches(
         Ok(BranchTree { total, stretches })
     });
     Ok(Json(tree.await?))
-}
-
-fn tree(memory: &Memory, todo: &TodoId) -> Result<SentTree, ApiError> {
-    let mut tree = SentTree::default();
-    loop {
-        let sent = memory.sent(todo, tree.next(), PER_READ)?;
-        for one in &sent {
-            tree.push_sent(one);
-        }
-        if sent.len() < PER_READ {
-            return Ok(tree);
-        }
-    }
 }
 
 /// Joins each message with the only one that follows it.
