@@ -16,6 +16,7 @@ mod forget;
 mod gateway;
 mod grant;
 mod import;
+mod init;
 mod ledger;
 mod load;
 mod mcp;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Load(load::Load),
     View(view::View),
     Mcp(mcp::Mcp),
+    Init(init::Init),
     Verify(verify::Verify),
     Doctor(doctor::Doctor),
     Compact(compact::Compact),
@@ -112,6 +114,7 @@ pub(crate) fn run(
         Command::Load(load) => load.run(globals, out),
         Command::View(view) => view.run(globals, out),
         Command::Mcp(mcp) => mcp.run(globals, out),
+        Command::Init(init) => init.run(globals, out),
         Command::Verify(verify) => verify.run(globals, out),
         Command::Doctor(doctor) => doctor.run(globals, out),
         Command::Compact(compact) => compact.run(globals, out),

@@ -189,6 +189,7 @@ fn upkeep() {
     let expected = ["clean", "todos", "messages", "blocks", "payloads", "findings", "tail"];
     check(&shell.json(&["verify"]), &expected);
     check(&shell.json(&["compact"]), &["bytes_before", "bytes_after"]);
+    check(&shell.json(&["init"]), &["store", "engine"]);
     check(&shell.json(&["backup", "copy"]), &["dir", "bytes"]);
     check(&shell.json(&["forget", "--todo", "quay"]), &["todo_id", "messages", "runs"]);
 }

@@ -144,6 +144,7 @@ fn check_in_use(engine: Engine) {
         "doctor",
         "doctor --repair",
         "compact",
+        "init",
         "backup copy",
         "forget --todo quay",
         "embedder show",

@@ -27,7 +27,9 @@ fn every_command_explains_itself() {
         let wide = own.text().lines().filter(|line| line.chars().count() > 100).count();
         assert_eq!(wide, 0, "{command}");
     }
-    for command in ["replay", "import", "record", "export", "search", "load", "mcp", "backup"] {
+    for command in
+        ["replay", "import", "record", "export", "search", "load", "mcp", "init", "backup"]
+    {
         let own = shell.run_bare(&[command, "--help"]);
         assert!(own.text().contains("Example"), "{command}");
     }
