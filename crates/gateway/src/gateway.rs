@@ -127,6 +127,12 @@ async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response
         request.headers_mut().entry(TODO).or_insert(todo);
     }
     let (uri, headers) = (request.uri(), request.headers());
+    // A supervisor's probe sends no token, and finds out nothing but this.
+    match uri.path() {
+        LIVE => return probed(true),
+        READY => return probed(!matches!(door.gateway.config.keeping, Keeping::Impossible(_))),
+        _ => {}
+    }
     let api = Api::of(request.method(), uri.path(), headers);
     if let Some(why) = door.guard.refuses(uri, headers) {
         return refusal(api, StatusCode::FORBIDDEN, &why);
@@ -155,6 +161,28 @@ pub(crate) const HEALTH: &str = "/foldback/health";
 /// The path of its metrics.
 const METRICS: &str = "/foldback/metrics";
 
+/// The path at which it answers as long as it runs.
+const LIVE: &str = "/foldback/live";
+
+/// The path at which it answers 200 once it has opened its store, or if it needs none.
+const READY: &str = "/foldback/ready";
+
+/// How long a health check waits for the store. Those who ask wait ten seconds for the answer.
+const WRITING: Duration = Duration::from_secs(7);
+
+/// Returns the answer to a probe.
+fn probed(is_well: bool) -> Response<Body> {
+    let (status, word) = match is_well {
+        true => (StatusCode::OK, "ok\n"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "the store is not open yet\n"),
+    };
+    let mut response = Response::new(Body::from(word));
+    *response.status_mut() = status;
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, text);
+    response
+}
+
 /// Returns what the gateway reports of itself, and with `writes` whether its store accepts writes.
 async fn health(gateway: &Gateway, writes: bool) -> Response<Body> {
     let mut trouble = gateway.recorder.trouble();
@@ -162,9 +190,11 @@ async fn health(gateway: &Gateway, writes: bool) -> Response<Body> {
     if let (Keeping::On(memory), true) = (&gateway.config.keeping, writes) {
         let memory = memory.clone();
         let tried = tokio::task::spawn_blocking(move || memory.maintenance().try_to_write());
-        let failed = match tried.await {
-            Ok(tried) => tried.err().map(|error| error.to_string()),
-            Err(error) => Some(error.to_string()),
+        let failed = match tokio::time::timeout(WRITING, tried).await {
+            Ok(Ok(tried)) => tried.err().map(|error| error.to_string()),
+            Ok(Err(error)) => Some(error.to_string()),
+            // A store on a server is tried for longer while the server is away.
+            Err(_) => Some(format!("the store did not answer for {} seconds", WRITING.as_secs())),
         };
         writable = Some(failed.is_none());
         trouble = failed.or(trouble);

@@ -2,11 +2,14 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::{Hosted, Providers, RecallArg, notes, runtime};
+use crate::gateway::{Hosted, LAST_ANSWERS, Providers, RecallArg, notes, runtime};
 use crate::output::Output;
-use crate::run::Signals;
+use crate::run::{Signals, Time};
 use clap::Args;
+use foldback_gateway::{GatewayConfig, Keeping};
+use foldback_kv::Engine;
 use serde::Serialize;
+use std::time::Duration;
 
 /// Run a gateway between any agent and its model provider that records the conversations
 ///
@@ -15,12 +18,13 @@ use serde::Serialize;
 /// agent's own key is passed on and never stored. Each conversation is recorded into a todo of its own, which `foldback
 /// todos`, `search`, `load` and `export` read.
 ///
-/// It serves only programs on this machine, until Ctrl-C; a second Ctrl-C does not wait for answers in progress. Any
-/// other address needs a token, which clients send as `x-foldback-token`. A conversation that cannot be recorded is
-/// passed on all the same; a note and the header `x-foldback-notice` say so.
+/// It serves only programs on this machine, until Ctrl-C or SIGTERM; a second one does not wait for answers in progress.
+/// Any other address needs a token, which clients send as `x-foldback-token`. A conversation that cannot be recorded is
+/// passed on all the same; a note and the header `x-foldback-notice` say so. A database that is away when the gateway
+/// begins is tried again, until it is there.
 ///
 /// JSON, once it listens: {"url", "anthropic", "openai", "recording"}
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(after_long_help = "Examples:
   foldback gateway
   ANTHROPIC_BASE_URL=http://127.0.0.1:8377 claude
@@ -34,6 +38,10 @@ pub(crate) struct Gateway {
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
 
+    /// How long answers in progress may take when the gateway is asked to end: 90s, 10m, 2h [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = Time::read)]
+    drain: Option<Time>,
+
     #[command(flatten)]
     providers: Providers,
 }
@@ -46,17 +54,20 @@ struct GatewayJson<'a> {
     recording: bool,
 }
 
+/// How long to wait before a database that was away is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
+
 impl Gateway {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         if self.providers.recall == Some(RecallArg::Mcp) {
             let why = "--recall mcp is for `foldback wrap`, which gives a program the tools; expected stream or off";
             return Err(CliError::Usage(why.to_owned()));
         }
-        let mut config = self.providers.config(globals, out, notes(out))?;
-        let from_environment = || std::env::var("FOLDBACK_GATEWAY_TOKEN").ok();
-        config.token = self.token.or_else(from_environment).filter(|token| !token.is_empty());
+        let config = self.config(globals, out)?;
         let (anthropic, openai) = (config.anthropic.to_string(), config.openai.to_string());
-        let recording = matches!(config.keeping, foldback_gateway::Keeping::On(_));
+        let recording = matches!(config.keeping, Keeping::On(_));
+        let mut is_waiting = is_without_store(&config) && globals.engine() == Engine::Postgres;
+        let drain = self.drain.map_or(LAST_ANSWERS, |time| Duration::from_secs(time.seconds()));
         runtime()?.block_on(async {
             let mut signals = Signals::open();
             let mut hosted = Hosted::begin(config, &self.listen).await?;
@@ -67,12 +78,46 @@ impl Gateway {
                 out.line(format!("{url} forwards to {anthropic} and {openai}"))?;
                 out.note("press Ctrl-C to stop");
             }
-            tokio::select! {
-                ended = hosted.ended() => return ended,
-                _ = signals.next() => {}
+            let mut found = std::pin::pin!(self.with_store(globals, out));
+            loop {
+                tokio::select! {
+                    ended = hosted.ended() => return ended,
+                    _ = signals.next() => break,
+                    config = &mut found, if is_waiting => {
+                        is_waiting = false;
+                        hosted = hosted.succeeded_by(config)?;
+                        out.note("the database can be reached now: conversations are recorded");
+                    }
+                }
             }
-            hosted.end(&mut signals).await
+            hosted.end(&mut signals, drain).await
         })?;
         Ok(Outcome::Done)
     }
+
+    fn config(&self, globals: &Globals, out: &Output) -> Result<GatewayConfig, CliError> {
+        let mut config = self.providers.config(globals, out, notes(out))?;
+        let from_environment = || std::env::var("FOLDBACK_GATEWAY_TOKEN").ok();
+        let token = self.token.clone().or_else(from_environment);
+        config.token = token.filter(|token| !token.is_empty());
+        Ok(config)
+    }
+
+    /// Tries to open the store until that succeeds.
+    async fn with_store(&self, globals: &Globals, out: &Output) -> GatewayConfig {
+        loop {
+            tokio::time::sleep(AGAIN).await;
+            let (own, globals, out) = (self.clone(), globals.clone(), out.clone());
+            let tried = tokio::task::spawn_blocking(move || own.config(&globals, &out)).await;
+            if let Ok(Ok(config)) = tried
+                && !is_without_store(&config)
+            {
+                return config;
+            }
+        }
+    }
+}
+
+fn is_without_store(config: &GatewayConfig) -> bool {
+    matches!(config.keeping, Keeping::Impossible(_))
 }

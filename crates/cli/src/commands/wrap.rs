@@ -2,7 +2,9 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::{Client, Hosted, Pointer, Providers, Recall, RecallArg, runtime};
+use crate::gateway::{
+    Client, Hosted, LAST_ANSWERS, Pointer, Providers, Recall, RecallArg, runtime,
+};
 use crate::output::{Output, text};
 use crate::run::{Heard, Signals};
 use crate::store;
@@ -148,7 +150,7 @@ impl Wrap {
             recall.end().await;
         }
         // The program's own result takes precedence over the gateway's.
-        if let Err(error) = hosted.end(&mut signals).await {
+        if let Err(error) = hosted.end(&mut signals, LAST_ANSWERS).await {
             out.note(error);
         }
         let sums = ledger.sums();

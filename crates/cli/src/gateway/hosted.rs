@@ -85,7 +85,7 @@ impl Providers {
             false => match store::open_for_gateway(globals, out) {
                 Ok(memory) => Keeping::On(memory),
                 Err(error) if self.fail_closed => return Err(error),
-                Err(error) => Keeping::Impossible(error.to_string()),
+                Err(error) => Keeping::Impossible(error.sentence()),
             },
         };
         // The memory engine has no folder.
@@ -116,8 +116,8 @@ impl Providers {
     }
 }
 
-/// How long answers in progress may take when the gateway ends.
-const LAST_ANSWERS: Duration = Duration::from_secs(10);
+/// How long answers in progress may take when the gateway ends, unless another time is set.
+pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
 /// The runtime of a gateway.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
@@ -130,16 +130,34 @@ pub(crate) struct Hosted {
     pub(crate) address: SocketAddr,
     recorder: Recorder,
     traffic: Option<Traffic>,
+    /// The same socket as the gateway's, for one that takes its place.
+    listener: std::net::TcpListener,
     stop: oneshot::Sender<()>,
-    served: JoinHandle<Result<(), GatewayError>>,
+    served: Served,
+    /// The gateway before this one, which finishes its answers.
+    before: Option<Served>,
 }
+
+/// A gateway that serves until it is stopped.
+type Served = JoinHandle<Result<(), GatewayError>>;
 
 impl Hosted {
     /// Starts to serve at an address.
     pub(crate) async fn begin(config: GatewayConfig, address: &str) -> Result<Self, CliError> {
         let listening = |source| CliError::Io { what: format!("listening on {address}"), source };
-        let listener = TcpListener::bind(address).await.map_err(listening)?;
+        let listener = TcpListener::bind(address).await.and_then(TcpListener::into_std);
+        let listener = listener.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
+        Self::on(config, listener, address)
+    }
+
+    fn on(
+        config: GatewayConfig,
+        listener: std::net::TcpListener,
+        address: SocketAddr,
+    ) -> Result<Self, CliError> {
+        let listening = |source| CliError::Io { what: format!("listening on {address}"), source };
+        let accepting = listener.try_clone().and_then(TcpListener::from_std).map_err(listening)?;
         let (stop, stopped) = oneshot::channel();
         let gateway = Gateway::new(config)?;
         let (recorder, traffic) = (gateway.recorder().clone(), gateway.traffic().cloned());
@@ -147,8 +165,15 @@ impl Hosted {
             // A dropped sender means the same.
             let _ = stopped.await;
         };
-        let served = tokio::spawn(gateway.serve(listener, stopped));
-        Ok(Self { address, recorder, traffic, stop, served })
+        let served = tokio::spawn(gateway.serve(accepting, stopped));
+        Ok(Self { address, recorder, traffic, listener, stop, served, before: None })
+    }
+
+    /// Serves with another configuration from now on, at the same address. Answers in progress are finished.
+    pub(crate) fn succeeded_by(self, config: GatewayConfig) -> Result<Self, CliError> {
+        let next = Self::on(config, self.listener, self.address)?;
+        drop(self.stop);
+        Ok(Self { before: Some(self.served), ..next })
     }
 
     /// What records its conversations.
@@ -166,14 +191,26 @@ impl Hosted {
         joined((&mut self.served).await)
     }
 
-    /// Finishes answers in progress, as long as that takes no longer than allowed and no signal comes; records what was
-    /// said, and ends.
-    pub(crate) async fn end(self, signals: &mut Signals) -> Result<(), CliError> {
-        let Self { recorder, traffic, stop, mut served, .. } = self;
+    /// Finishes answers in progress, as long as that takes no longer than `patience` and no signal comes; records what
+    /// was said, and ends.
+    pub(crate) async fn end(
+        self,
+        signals: &mut Signals,
+        patience: Duration,
+    ) -> Result<(), CliError> {
+        let Self { recorder, traffic, listener, stop, mut served, before, .. } = self;
         drop(stop);
+        // No connection is accepted from now on.
+        drop(listener);
+        let finished = async {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            joined((&mut served).await)
+        };
         let ended = tokio::select! {
-            ended = &mut served => joined(ended),
-            () = tokio::time::sleep(LAST_ANSWERS) => Ok(()),
+            ended = finished => ended,
+            () = tokio::time::sleep(patience) => Ok(()),
             _ = signals.next() => Ok(()),
         };
         served.abort();

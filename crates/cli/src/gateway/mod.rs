@@ -5,5 +5,5 @@ mod hosted;
 mod recall;
 
 pub(crate) use client::{Client, Pointer};
-pub(crate) use hosted::{Hosted, Providers, RecallArg, notes, runtime};
+pub(crate) use hosted::{Hosted, LAST_ANSWERS, Providers, RecallArg, notes, runtime};
 pub(crate) use recall::Recall;

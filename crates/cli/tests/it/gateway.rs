@@ -4,7 +4,10 @@ use crate::shell::{Ran, Shell};
 use foldback_testkit::upstream::{Answer, Said, Upstream};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, mpsc};
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// A provider that answers every question alike.
@@ -48,6 +51,70 @@ pub(crate) fn wrapped(shell: &Shell, provider: &Upstream, args: &[&str]) -> Ran 
 
 pub(crate) fn exported(shell: &Shell, todo: &str) -> Value {
     serde_json::from_str(shell.ok(&["export", "--todo", todo]).text()).unwrap()
+}
+
+/// A gateway that runs beside the test.
+pub(crate) struct Gateway {
+    child: Child,
+    pub(crate) told: Value,
+}
+
+impl Gateway {
+    /// Starts it on a free port, with `args` after its own, and waits until it listens.
+    pub(crate) fn start(command: &mut Command, args: &[&str]) -> Self {
+        command.args(["--json", "gateway", "--listen", "127.0.0.1:0"]).args(args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, told: serde_json::from_str(&line).unwrap() }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        self.told["url"].as_str().unwrap()
+    }
+
+    /// The status of the answer to a request for one of its own pages.
+    pub(crate) fn status(&self, page: &str) -> String {
+        let url = format!("{}/foldback/{page}", self.url());
+        let asked = ["-sS", "--noproxy", "*", "-o", "/dev/null", "-w", "%{http_code}", &url];
+        let asked = Command::new("curl").args(asked).output().unwrap();
+        String::from_utf8(asked.stdout).unwrap()
+    }
+
+    /// Asks it a question by a client of its own.
+    pub(crate) fn ask(&self, question: &str) -> Child {
+        let script = asking("URL", "/v1/messages", question);
+        let mut client = Command::new("sh");
+        client.args(["-c", &script]).env("URL", self.url());
+        client.stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Asks it to end, as a supervisor does.
+    pub(crate) fn terminate(&self) {
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits for its end, and returns its exit code.
+    pub(crate) fn code(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// GW17: the program finds the gateway in its environment, its exit code is the command's, and what it said can be
@@ -244,4 +311,42 @@ fn gw12_a_gateway_that_is_ended_has_recorded_everything() {
     let todos = shell.todos();
     assert_eq!(exported(&shell, &todos[0])["messages"].as_array().unwrap().len(), 2, "{todos:?}");
     assert_eq!(provider.seen()[0].path, "/v1/messages?beta=true");
+}
+
+/// GW12: a gateway that is asked to end accepts no connection any more, and finishes the answer in progress as long as
+/// `--drain` allows.
+#[test]
+fn gw12_a_terminated_gateway_finishes_its_answers() {
+    if !has_curl() {
+        return;
+    }
+    for (drain, is_whole) in [("10m", true), ("1s", false)] {
+        let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        let provider = runtime.block_on(Upstream::start(move |_| {
+            let _ = released.lock().unwrap().recv();
+            Answer::Said(Said::text("It is berth 七."))
+        }));
+        let mut command = shell.command();
+        command.arg("--store").arg(shell.store());
+        let args = ["--anthropic-url", &provider.url, "--drain", drain];
+        let gateway = Gateway::start(&mut command, &args);
+        let client = gateway.ask("Which berth?");
+        until("the provider is asked", || provider.seen().len() == 1);
+        gateway.terminate();
+        let address = gateway.url().trim_start_matches("http://").to_owned();
+        until("no connection is accepted", || TcpStream::connect(&address).is_err());
+        if is_whole {
+            release.send(()).unwrap();
+        }
+        let answer = String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap();
+        assert_eq!(answer.contains("It is berth 七."), is_whole, "{drain}: {answer}");
+        assert_eq!(gateway.code(), Some(0), "{drain}");
+        drop(release);
+        if is_whole {
+            let messages = &exported(&shell, &shell.todos()[0])["messages"];
+            assert_eq!(messages.as_array().unwrap().len(), 2, "{messages}");
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! Every command on a database that two machines share.
 
+use crate::gateway::{Gateway, has_curl, provider, until};
 use crate::shell::{Ran, Shell, line, quay};
 use foldback_testkit::postgres::Server;
+use tokio::runtime::Runtime;
 
 /// Runs a command on a machine, which has a folder of its own.
 fn run(machine: &Shell, address: &str, args: &[&str]) -> Ran {
@@ -82,4 +84,45 @@ fn pg4_no_output_shows_a_password() {
     .unwrap();
     let refused = shell.run(&["todos"]);
     assert!(refused.code != 0 && !refused.stderr.contains("hunter2"), "{}", refused.stderr);
+}
+
+/// GW12: a gateway whose database is away passes requests on, and records once the database is there; a database that
+/// leaves afterwards changes nothing for a supervisor's probes.
+#[test]
+fn gw12_a_gateway_waits_for_its_database() {
+    let Some(mut server) = Server::start("gw12_a_gateway_waits_for_its_database") else { return };
+    if !has_curl() {
+        return;
+    }
+    let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
+    let provider = provider(&runtime);
+    let address = server.database();
+    let ready = ok(&shell, &address, &["init"]);
+    assert!(ready.starts_with("the store is ready (postgres, "), "{ready}");
+    assert_eq!(ok(&shell, &address, &["todos"]), "");
+    server.stop();
+    let mut command = shell.command();
+    command.env("FOLDBACK_POSTGRES_URL", &address).arg("--store").arg(shell.store());
+    command.args(["--engine", "postgres"]);
+    let gateway = Gateway::start(&mut command, &["--anthropic-url", &provider.url]);
+    let pages = || ["live", "ready", "health"].map(|page| gateway.status(page));
+    assert_eq!(gateway.told["recording"], false);
+    assert_eq!(pages(), ["200", "503", "200"]);
+    let asked = |question: &str| {
+        let answer = gateway.ask(question).wait_with_output().unwrap().stdout;
+        String::from_utf8(answer).unwrap()
+    };
+    assert!(asked("Who is there?").contains("berth 七"));
+    server.restart();
+    until("it has its store", || gateway.status("ready") == "200");
+    assert!(asked("Which berth?").contains("berth 七"));
+    until("it is recorded", || ok(&shell, &address, &["todos"]).contains("shell-agent-"));
+    server.stop();
+    assert_eq!(pages(), ["200", "200", "200"]);
+    assert!(asked("Which pier?").contains("berth 七"));
+    server.restart();
+    gateway.terminate();
+    assert_eq!(gateway.code(), Some(0));
+    let todos = ok(&shell, &address, &["todos", "--json"]);
+    assert_eq!(todos.matches("todo_id").count(), 2, "{todos}");
 }

@@ -1,7 +1,7 @@
 //! GW13: keys stay the client's, and only programs of this machine may send requests.
 
 use crate::world::{World, body, counting};
-use foldback_gateway::{Gateway, GatewayConfig, GatewayError, Upstream};
+use foldback_gateway::{Gateway, GatewayConfig, GatewayError, Keeping, Upstream};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -13,7 +13,7 @@ async fn gw13_keys_are_passed_on_and_never_kept() {
     let memory = foldback::Memory::open(&path, foldback::Options::default()).unwrap();
     let kept = memory.clone();
     let world = World::with(counting(), |config| {
-        config.keeping = foldback_gateway::Keeping::On(kept);
+        config.keeping = Keeping::On(kept);
     })
     .await;
     let asked = body(json!([{ "role": "user", "content": "who has the key?" }]));
@@ -76,6 +76,26 @@ async fn gw13_other_addresses_need_a_token() {
     }
     let seen = world.upstream.seen();
     assert_eq!((seen.len(), seen[0].header("x-foldback-token")), (1, None));
+}
+
+/// GW13: a supervisor's probes send no token, and find out nothing but whether the gateway runs and has opened its store.
+#[tokio::test]
+async fn gw13_probes_need_no_token() {
+    for (is_kept, ready) in [(true, 200), (false, 503)] {
+        let world = World::with(counting(), |config| {
+            config.token = Some("t0ken".to_owned());
+            if !is_kept {
+                config.keeping = Keeping::Impossible("the database is away".to_owned());
+            }
+        })
+        .await;
+        for (page, status) in [("live", 200), ("ready", ready), ("health", 403), ("metrics", 403)] {
+            let asked = world.client.get(format!("{}/foldback/{page}", world.url)).send().await;
+            let answer = asked.unwrap();
+            assert_eq!(answer.status(), status, "{page}");
+            assert!(!answer.text().await.unwrap().contains("away"), "{page}");
+        }
+    }
 }
 
 #[test]
