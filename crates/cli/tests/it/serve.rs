@@ -110,6 +110,20 @@ impl Answer {
     }
 }
 
+/// A supervisor's request to end is no failure, also while a page waits for news.
+#[test]
+fn it_ends_when_it_is_asked_to() {
+    let shell = Shell::with_quay();
+    let mut server = Server::of(&shell);
+    let mut page = TcpStream::connect(server.address).unwrap();
+    let (host, bearer) = (server.host(), server.bearer());
+    write!(page, "GET /api/v1/events HTTP/1.1\r\n{host}\r\n{bearer}\r\n\r\n").unwrap();
+    assert_eq!(page.read(&mut [0; 12]).unwrap(), 12);
+    let id = rustix::process::Pid::from_child(&server.child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn in5_a_request_without_the_token_is_refused() {
     let shell = Shell::with_quay();
