@@ -13,6 +13,7 @@
 
 use super::pool::{Asked, Pool};
 use crate::{Error, Mode};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -20,7 +21,8 @@ use tokio_postgres::error::SqlState;
 
 /// What each version of the tables adds to the one before. A version is made in one transaction, and stays as it is
 /// once it has been released.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE foldback_store (
         one SMALLINT PRIMARY KEY CHECK (one = 1),
         id UUID NOT NULL
@@ -52,7 +54,10 @@ const MIGRATIONS: [&str; 1] = ["
         made TIMESTAMPTZ NOT NULL DEFAULT now(),
         PRIMARY KEY (slot, token)
     );
-"];
+    ",
+    // Old tokens are found without reading the others.
+    "CREATE INDEX foldback_commit_made ON foldback_commit (slot, made);",
+];
 
 const LEDGER: &str = "
     CREATE TABLE IF NOT EXISTS foldback_migration (
@@ -75,13 +80,10 @@ pub(super) fn open(pool: &Pool, mode: Mode) -> Result<String, Error> {
     for attempt in 1.. {
         let found = pool.ask_for(PATIENCE, version)?;
         match found {
-            Some(VERSION) => break,
-            Some(found) if found > VERSION => {
-                return Err(Error::FormatVersion {
-                    path: pool.address.name.clone(),
-                    found: u64::try_from(found).unwrap_or_default(),
-                    expected: MIGRATIONS.len() as u64,
-                });
+            // A reader needs nothing that the first version lacks.
+            Some(found) if found >= VERSION || mode == Mode::ReadOnly => {
+                refuse_later(found, &pool.address.name)?;
+                break;
             }
             None if mode == Mode::ReadOnly => {
                 return Err(Error::NotFound { path: pool.address.name.clone() });
@@ -108,6 +110,18 @@ pub(super) fn open(pool: &Pool, mode: Mode) -> Result<String, Error> {
     })?;
     let detail = "its table foldback_store has no row".to_owned();
     id.ok_or_else(|| Error::Format { path: pool.address.name.clone(), detail })
+}
+
+/// Returns an error if a version of the tables is later than those that this program knows. `name` is the database's.
+fn refuse_later(found: i32, name: &Path) -> Result<(), Error> {
+    if found <= VERSION {
+        return Ok(());
+    }
+    Err(Error::FormatVersion {
+        path: name.to_owned(),
+        found: u64::try_from(found).unwrap_or_default(),
+        expected: MIGRATIONS.len() as u64,
+    })
 }
 
 fn is_race(fault: &super::fault::Fault) -> bool {

@@ -10,8 +10,8 @@ pub(super) fn is_time() -> bool {
     random_u32().is_multiple_of(64)
 }
 
-/// Deletes the tokens of commits that nobody sends again, in some slots: a commit is given up after half a minute.
-/// Nobody waits until that is on a disk.
+/// Deletes the tokens of commits that nobody sends again, in some slots: by the server's clock they are older than the
+/// largest commit can be when it is given up. Nobody waits until that is on a disk.
 pub(super) fn forget_old(client: Arc<Client>, slots: RangeInclusive<i16>) -> Asked<()> {
     Box::pin(async move {
         let sql = format!(

@@ -23,7 +23,7 @@ fn pg1_processes_make_one_store_at_once() {
         });
         assert_eq!(writing(&dir.join("last"), &address).head(1).unwrap(), 8, "round {round}");
         let versions = "SELECT version FROM foldback_migration ORDER BY version";
-        assert_eq!(server.sql(&format!("test_{round}"), versions).trim(), "1");
+        assert_eq!(server.sql(&format!("test_{round}"), versions).trim(), "1\n2");
     }
 }
 
@@ -75,9 +75,29 @@ fn r9_a_later_database_is_refused() {
     let Some(server) = Server::start("r9_a_later_database_is_refused") else { return };
     let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
     drop(writing(&dir.path().join("1"), &address));
-    server.sql("test_0", "INSERT INTO foldback_migration (version) VALUES (2)");
+    server.sql("test_0", "INSERT INTO foldback_migration (version) VALUES (3)");
     let later = open(&dir.path().join("1"), Address::new(&address), Mode::ReadOnly).err().unwrap();
-    assert!(matches!(later, Error::FormatVersion { found: 2, expected: 1, .. }), "{later}");
+    assert!(matches!(later, Error::FormatVersion { found: 3, expected: 2, .. }), "{later}");
+}
+
+/// R9: tables of the first version are read as they are, and brought up to date by the first writer.
+#[test]
+fn r9_an_earlier_database_is_brought_up_to_date() {
+    let name = "r9_an_earlier_database_is_brought_up_to_date";
+    let Some(server) = Server::start(name) else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    writing(dir.path(), &address).commit(batch(1, 0, b"hello")).unwrap();
+    let first = "DROP INDEX foldback_commit_made; DELETE FROM foldback_migration WHERE version = 2";
+    server.sql("test_0", first);
+    let versions = || {
+        let sql =
+            "SELECT max(version), to_regclass('foldback_commit_made') FROM foldback_migration";
+        server.sql("test_0", sql).trim().to_owned()
+    };
+    let reader = open(dir.path(), Address::new(&address), Mode::ReadOnly).unwrap();
+    assert_eq!((reader.head(1).unwrap(), versions().as_str()), (1, "1|"));
+    writing(dir.path(), &address).commit(batch(1, 1, b"hello")).unwrap();
+    assert_eq!(versions(), "2|foldback_commit_made");
 }
 
 /// What the server refuses is said in its words, with the database's name and without the password.
