@@ -7,7 +7,8 @@
 //!
 //! The file is not synced, so it costs microseconds. After a power cut it may be behind or torn; then it says less, but
 //! nothing wrong. It is 64 slots of 24 bytes, and a commit goes into the slot of its number modulo 64, so two processes
-//! that write their numbers out of order do not overwrite each other.
+//! that write their numbers out of order do not overwrite each other. After them, the folder of a database on a server
+//! has one more slot, whose number counts how often a loss was accepted.
 //!
 //! | bytes of a slot | what |
 //! |---|---|
@@ -68,12 +69,22 @@ impl Witness {
 
     /// Records a durable commit in one of the 64 slots.
     pub(crate) fn write_at(&self, at: u64, link: Link) -> Result<(), Error> {
+        self.put(at % SLOTS, link)
+    }
+
+    /// Counts that a loss was accepted, so that other processes forget what this one has forgotten.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn count_acceptance(&self, before: u64) -> Result<(), Error> {
+        self.put(SLOTS, Link { number: before + 1, digest: 0 })
+    }
+
+    fn put(&self, at: u64, link: Link) -> Result<(), Error> {
         let mut slot = [0; SLOT_BYTES];
         slot[..LINK_BYTES].copy_from_slice(&link.bytes());
         slot[LINK_BYTES..].copy_from_slice(&xxh3_64(&link.bytes()).to_le_bytes());
-        let at = at % SLOTS * SLOT_BYTES as u64;
         let mut file = &self.file;
-        let written = file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(&slot));
+        let written =
+            file.seek(SeekFrom::Start(at * SLOT_BYTES as u64)).and_then(|_| file.write_all(&slot));
         written.map_err(writing("write", &self.path))
     }
 
@@ -98,15 +109,19 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Link>, Error> {
     found.map_err(reading("read", &path))
 }
 
-/// Returns the commit in each slot of the witness in a folder; none in a slot that is unused or damaged.
+/// Returns the commit in each slot of the witness in a folder, none in a slot that is unused or damaged, and how often a
+/// loss was accepted in it.
 #[cfg(feature = "postgres")]
-pub(crate) fn slots(dir: &Path) -> Result<Vec<Link>, Error> {
+pub(crate) fn slots(dir: &Path) -> Result<(Vec<Link>, u64), Error> {
     let path = dir.join(FILE);
     let read = match File::open(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        opened => opened.and_then(|file| each(&file)),
+        opened => opened.and_then(|file| each(&file, SLOTS + 1)),
     };
-    Ok(read.map_err(reading("read", &path))?.into_iter().map(Option::unwrap_or_default).collect())
+    let mut slots: Vec<_> =
+        read.map_err(reading("read", &path))?.into_iter().map(Option::unwrap_or_default).collect();
+    let accepted = slots.drain(slots.len().min(SLOTS as usize)..).next();
+    Ok((slots, accepted.unwrap_or_default().number))
 }
 
 /// Returns whether a folder has a witness, which may know of no commit yet.
@@ -116,14 +131,14 @@ pub(crate) fn is_there(dir: &Path) -> bool {
 }
 
 fn newest(file: &File) -> io::Result<Option<Link>> {
-    Ok(each(file)?.into_iter().flatten().max_by_key(|link| link.number))
+    Ok(each(file, SLOTS)?.into_iter().flatten().max_by_key(|link| link.number))
 }
 
-/// Returns the commit in each slot that is in use and sound.
-fn each(file: &File) -> io::Result<Vec<Option<Link>>> {
+/// Returns the commit in each of the first slots that is in use and sound.
+fn each(file: &File, count: u64) -> io::Result<Vec<Option<Link>>> {
     let mut slots = Vec::new();
     // Bounded, because a file of this name may be anything.
-    file.take(FILE_BYTES as u64).read_to_end(&mut slots)?;
+    file.take(count * SLOT_BYTES as u64).read_to_end(&mut slots)?;
     let link = |slot: &[u8]| {
         let (link, sum) = slot.split_at(LINK_BYTES);
         let link = (xxh3_64(link).to_le_bytes() == sum).then(|| Link::of(link)).flatten();

@@ -20,14 +20,17 @@ struct State {
     /// `None` if nothing can be written in the folder; then nothing is remembered beyond this process.
     witness: Option<Witness>,
     slots: Vec<Link>,
+    /// How often a loss was accepted in the folder.
+    accepted: u64,
 }
 
 impl Known {
     /// Reads what the folder knows, and with `keeps` writes into it from now on.
     pub(super) fn open(dir: Option<&Path>, keeps: bool) -> Result<Self, Error> {
-        let slots = dir.map_or(Ok(Vec::new()), witness::slots)?;
+        let (slots, accepted) = dir.map_or(Ok((Vec::new(), 0)), witness::slots)?;
         let witness = dir.filter(|_| keeps).and_then(|dir| Witness::open(dir).ok());
-        Ok(Self { dir: dir.map(Path::to_owned), state: Mutex::new(State { witness, slots }) })
+        let state = Mutex::new(State { witness, slots, accepted });
+        Ok(Self { dir: dir.map(Path::to_owned), state })
     }
 
     /// Returns the last acknowledged commit of a slot.
@@ -60,8 +63,16 @@ impl Known {
         held: impl FnOnce() -> Result<Vec<(i16, Link)>, Error>,
     ) -> Result<Option<Lost>, Error> {
         // Other processes may have written into the folder.
-        let of_folder = self.dir.as_deref().map_or(Ok(Vec::new()), witness::slots)?;
-        let own = self.state.lock().slots.clone();
+        let of_folder = self.dir.as_deref().map(witness::slots).transpose()?;
+        let (of_folder, own) = {
+            let mut state = self.state.lock();
+            let (of_folder, accepted) = of_folder.unwrap_or((Vec::new(), state.accepted));
+            if accepted > state.accepted {
+                // Another process has accepted a loss, which this one must forget, too.
+                (state.slots, state.accepted) = (of_folder.clone(), accepted);
+            }
+            (of_folder, state.slots.clone())
+        };
         let held = held()?;
         let (mut lost, mut acknowledged, mut there) = (false, 0, 0);
         for at in 0..of_folder.len().max(own.len()).max(super::slot::SLOTS as usize) {
@@ -89,10 +100,11 @@ impl Known {
         }
         // Others must find what this process forgot.
         let Some(dir) = &self.dir else { return Ok(()) };
+        witness.count_acceptance(witness::slots(dir)?.1)?;
         let path = dir.join("WITNESS");
         let synced = std::fs::File::open(&path).and_then(|file| file.sync_all());
         synced.map_err(writing("sync", &path))?;
-        state.slots = witness::slots(dir)?;
+        (state.slots, state.accepted) = witness::slots(dir)?;
         Ok(())
     }
 }
