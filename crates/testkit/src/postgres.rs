@@ -30,10 +30,15 @@ pub struct Server {
 
 impl Server {
     /// Makes a server and starts it. `None` if none is installed, after saying so.
+    ///
+    /// # Panics
+    /// When none is installed, and the environment says by `FOLDBACK_NEED_POSTGRES` that one is.
     #[must_use]
     pub fn start(test: &str) -> Option<Self> {
         let Some(programs) = programs() else {
-            println!("SKIPPED {test}: no PostgreSQL is installed (Debian's package postgresql-15)");
+            let missing = "no PostgreSQL is installed (Debian's package postgresql-15)";
+            assert!(std::env::var_os("FOLDBACK_NEED_POSTGRES").is_none(), "{test}: {missing}");
+            println!("SKIPPED {test}: {missing}");
             return None;
         };
         let server = Self::in_folder(programs);
