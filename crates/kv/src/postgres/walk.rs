@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-/// How many records are read at once. One has a megabyte at most, unless it was written by other programs.
-const RECORDS: i64 = 64;
+/// How many records are read at once, and how many bytes of them, beside the last record.
+const RECORDS: i64 = 256;
+const BYTES: i64 = 4 << 20;
 /// How many heads are read at once.
 const HEADS: i64 = 1_000;
 
@@ -50,15 +51,19 @@ async fn next_records(
     client: Arc<Client>,
     [slot, todo, space, n]: [i64; 4],
 ) -> Result<Vec<Stored>, tokio_postgres::Error> {
-    let sql = "SELECT slot::bigint, todo::bigint, space::bigint, n, record FROM foldback_record \
-               WHERE (slot, todo, space, n) > ($1, $2, $3, $4) ORDER BY slot, todo, space, n LIMIT $5";
+    let sql = "SELECT slot::bigint, todo::bigint, space::bigint, n, record FROM ( \
+               SELECT *, sum(bytes) OVER (ORDER BY slot, todo, space, n) - bytes AS before FROM ( \
+               SELECT slot, todo, space, n, record, octet_length(record) AS bytes FROM foldback_record \
+               WHERE (slot, todo, space, n) > ($1, $2, $3, $4) ORDER BY slot, todo, space, n LIMIT $5) AS page \
+               ) AS page WHERE before < $6 ORDER BY slot, todo, space, n";
     let (slot, todo, space) = (slot as i16, todo as i32, space as i16);
-    let params: [(&(dyn ToSql + Sync), Type); 5] = [
+    let params: [(&(dyn ToSql + Sync), Type); 6] = [
         (&slot, Type::INT2),
         (&todo, Type::INT4),
         (&space, Type::INT2),
         (&n, Type::INT8),
         (&RECORDS, Type::INT8),
+        (&BYTES, Type::INT8),
     ];
     let rows = client.query_typed(sql, &params).await?;
     rows.iter().map(|row| Ok((four(row)?, row.try_get(4)?))).collect()
