@@ -263,6 +263,14 @@ pub enum Error {
         /// The server's message.
         detail: String,
     },
+    /// A server is there, and a store in it would not keep what the store promises, or is not the one that was opened.
+    #[error("the database {} cannot be used: {detail}", path.display())]
+    Unfit {
+        /// The database's name.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
     /// The server went away while a batch was committed, and did not come back in time, so it is unknown whether the
     /// batch is stored. The store goes on: read the todo again before writing to it.
     #[error(

@@ -30,8 +30,9 @@ pub trait Kv: Send + Sync {
     /// writers held the store for half a minute. [`Error::Full`] when the disk is full; nothing was written. After an
     /// I/O error, it is unknown whether the batch is durable until the store is opened again; until then every write
     /// returns [`Error::Poisoned`]. On a server, [`Error::Unreachable`] when nothing was written, and
-    /// [`Error::Unknown`] when that is not known; the store goes on by itself. [`Error::Lost`] when earlier commits are gone, and [`Error::Gone`] when the store
-    /// is no longer where it was opened.
+    /// [`Error::Unknown`] when that is not known; the store goes on by itself. [`Error::Unfit`] when the server's address
+    /// leads to another store now. [`Error::Lost`] when earlier commits are gone, and [`Error::Gone`] when the store is no
+    /// longer where it was opened.
     fn commit(&self, batch: Batch) -> Result<(), Error>;
 
     /// Like [`commit`](Self::commit), for a batch that frees space: it deletes more than it puts. If the disk

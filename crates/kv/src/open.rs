@@ -38,7 +38,7 @@ pub const FORMAT_VERSION: u64 = 4;
 /// use; [`Error::ReadOnly`] when the folder cannot be written and [`Mode::ReadWrite`] was asked for;
 /// [`Error::Unsupported`] when the engine was left out of this build; [`Error::NoKey`] when the
 /// store is encrypted; [`Error::Address`], [`Error::Unreachable`] and [`Error::Refused`] when there is no way to a
-/// server's database.
+/// server's database, and [`Error::Unfit`] when it would not keep what it acknowledges.
 pub fn open(dir: &Path, truth: impl Into<Truth>, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
     open_with(dir, truth, mode, None)
 }

@@ -1,8 +1,8 @@
 //! The engine on PostgreSQL: one database for any number of processes on any number of machines.
 //!
 //! The SQL is what other servers of this language take, too: no extension, no function, no lock beyond those of rows. A
-//! commit is one transaction and one round trip ([`commit`]). If the server goes away meanwhile, it is sent again until
-//! the server is back or half a minute is over; a token keeps it from being made twice.
+//! commit is one transaction and one round trip ([`commit`]). If the server goes away or says nothing meanwhile, it
+//! is sent again until a server answers or half a minute is over; a token keeps it from being made twice.
 //!
 //! The client is `tokio-postgres`, which sends the statements of a transaction without waiting in between. Its
 //! synchronous sister `postgres` cannot, and it panics where its caller runs in a runtime. TLS is rustls, as everywhere
@@ -16,6 +16,7 @@
 mod address;
 mod check;
 mod commit;
+mod connect;
 #[cfg(feature = "sqlite")]
 mod copy;
 mod fault;
@@ -49,7 +50,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 
 pub(crate) struct Postgres {
@@ -116,10 +117,6 @@ impl Postgres {
                 }
                 Ok(())
             }
-            Outcome::MadeBefore => {
-                self.notices.tell(&self.pool);
-                Ok(())
-            }
             Outcome::Moved => {
                 let (todo, expected) = expect.map_or((0, 0), |expect| (expect.todo, expect.head));
                 Err(Error::Conflict { todo, expected, found: self.head(todo)? })
@@ -127,15 +124,21 @@ impl Postgres {
             Outcome::Changed => Err(key.map_or_else(|| self.busy(), |key| Error::Changed { key })),
             // If another process has accepted the loss, the next try goes through.
             Outcome::Lost => self.refuse_loss().and(Err(self.busy())),
+            Outcome::NotCounted => {
+                let detail = "the row that makes its commits one transaction each is not stored; no trigger, rule or \
+                              policy may change what is written to its tables";
+                let path = self.pool.address.name.clone();
+                Err(Error::Unfit { path, detail: detail.to_owned() })
+            }
         }
     }
 
     /// Sends a commit until its outcome is known, as long as patience lasts.
     fn send(&self, draft: &Arc<Draft>) -> Result<Outcome, Error> {
-        let mut pauses = Pauses::until(Instant::now() + PATIENCE);
+        let mut pauses = Pauses::of(PATIENCE);
         let mut may_be_made = false;
         loop {
-            let fault = match self.pool.once(|client| draft.send(client)) {
+            let fault = match self.pool.once_within(draft.limit(), |client| draft.send(client)) {
                 Ok(outcome) => return Ok(outcome),
                 Err(fault) => fault,
             };

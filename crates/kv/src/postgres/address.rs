@@ -5,12 +5,16 @@ use super::tls::Tls;
 use crate::{Error, Mode, Server};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 
-/// How long one attempt to connect to one server takes at most.
-const CONNECT: Duration = Duration::from_secs(5);
+/// How long a server may take to accept a connection, and how long until it has answered the first question on it,
+/// unless the address says otherwise.
+const ACCEPT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(10);
 /// After how much silence a server is asked whether it is there, how often, and how long it may owe an answer.
 const IDLE: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_secs(3);
@@ -19,7 +23,15 @@ const RETRIES: u32 = 3;
 const CONNECTIONS: usize = 8;
 
 pub(super) struct Address {
-    pub(super) config: Config,
+    /// How each server is asked, in their order.
+    configs: Vec<Config>,
+    /// The server that answered last.
+    preferred: AtomicUsize,
+    /// How long one server may take to connect.
+    pub(super) limit: Duration,
+    pub(super) mode: Mode,
+    /// The id of the store, once it is known.
+    pub(super) id: OnceLock<String>,
     /// `None` for connections that are not encrypted.
     pub(super) tls: Option<Tls>,
     pub(super) connections: usize,
@@ -43,21 +55,8 @@ impl Address {
         let Some(database) = database else { return Err(wrong("it names no database")) };
         config.dbname(&database);
         let servers = servers(&config);
-        let name = PathBuf::from(format!("postgres://{}/{database}", servers.join(",")));
-        if config.get_password().is_none() {
-            let host = servers.first().and_then(|server| server.rsplit_once(':'));
-            let (host, port) = host.unwrap_or(("localhost", "5432"));
-            let user = config.get_user().unwrap_or(&database).to_owned();
-            let wanted = Wanted {
-                host,
-                port: port.parse().unwrap_or(5432),
-                database: &database,
-                user: &user,
-            };
-            if let Some(password) = passfile::find(&wanted).map_err(|what| wrong(&what))? {
-                config.password(password);
-            }
-        }
+        let names: Vec<String> = servers.iter().map(|(host, port)| shown(host, *port)).collect();
+        let name = PathBuf::from(format!("postgres://{}/{database}", names.join(",")));
         if !config.get_hostaddrs().is_empty() {
             return Err(wrong(
                 "it has `hostaddr`, which is not taken: name the address as the host",
@@ -70,17 +69,85 @@ impl Address {
             false => None,
         };
         if mode == Mode::ReadWrite {
-            // Of a server and its standbys, only the one that takes writes.
-            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+            // Whether a server takes writes is checked with the rest.
+            config.target_session_attrs(TargetSessionAttrs::Any);
         }
         config.application_name("foldback");
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT);
-        }
+        let limit = config.get_connect_timeout().copied();
+        config.connect_timeout(limit.unwrap_or(ACCEPT));
         config.keepalives_idle(IDLE).keepalives_interval(INTERVAL).keepalives_retries(RETRIES);
         config.tcp_user_timeout(IDLE + INTERVAL * RETRIES);
-        Ok(Self { config, tls, connections: own.connections, name })
+        let configs = servers.iter().map(|(host, port)| of_server(&config, host, *port));
+        let configs = configs.collect::<Result<Vec<_>, _>>()?;
+        let preferred = match config.get_load_balance_hosts() {
+            LoadBalanceHosts::Random => super::token::random_u32() as usize % configs.len(),
+            _ => 0,
+        };
+        Ok(Self {
+            configs,
+            preferred: AtomicUsize::new(preferred),
+            limit: limit.unwrap_or(LIMIT),
+            mode,
+            id: OnceLock::new(),
+            tls,
+            connections: own.connections,
+            name,
+        })
     }
+
+    /// Returns each server with its number, beginning with the preferred one.
+    pub(super) fn servers(&self) -> impl Iterator<Item = (usize, &Config)> {
+        let all = self.configs.iter().enumerate();
+        all.cycle().skip(self.preferred.load(Ordering::Relaxed)).take(self.configs.len())
+    }
+
+    /// Begins with this server from now on.
+    pub(super) fn prefer(&self, at: usize) {
+        self.preferred.store(at % self.configs.len(), Ordering::Relaxed);
+    }
+
+    /// Begins with the next server from now on, because the present one says nothing.
+    pub(super) fn move_on(&self) {
+        self.prefer(self.preferred.load(Ordering::Relaxed) + 1);
+    }
+}
+
+/// Returns how one of several servers is asked, with the password that is kept for it.
+fn of_server(all: &Config, host: &Host, port: u16) -> Result<Config, Error> {
+    let mut config = Config::new();
+    match host {
+        Host::Tcp(name) => config.host(name),
+        #[cfg(unix)]
+        Host::Unix(folder) => config.host_path(folder),
+    };
+    config.port(port);
+    all.get_user().map(|user| config.user(user));
+    all.get_dbname().map(|name| config.dbname(name));
+    all.get_options().map(|options| config.options(options));
+    all.get_application_name().map(|name| config.application_name(name));
+    all.get_connect_timeout().map(|limit| config.connect_timeout(*limit));
+    all.get_tcp_user_timeout().map(|limit| config.tcp_user_timeout(*limit));
+    all.get_keepalives_interval().map(|interval| config.keepalives_interval(interval));
+    all.get_keepalives_retries().map(|retries| config.keepalives_retries(retries));
+    config
+        .keepalives(all.get_keepalives())
+        .keepalives_idle(all.get_keepalives_idle())
+        .ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .channel_binding(all.get_channel_binding())
+        .target_session_attrs(all.get_target_session_attrs());
+    let password = match all.get_password() {
+        Some(password) => Some(password.to_vec()),
+        None => {
+            let database = all.get_dbname().unwrap_or_default();
+            let user = all.get_user().unwrap_or(database);
+            let host = &bare(host);
+            let found = passfile::find(&Wanted { host, port, database, user });
+            found.map_err(|what| wrong(&what))?.map(String::into_bytes)
+        }
+    };
+    password.map(|password| config.password(password));
+    Ok(config)
 }
 
 /// The parameters that are ours, and the address without them.
@@ -142,19 +209,28 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns `host:port` of each server.
-fn servers(config: &Config) -> Vec<String> {
+/// Returns each server with its port.
+fn servers(config: &Config) -> Vec<(Host, u16)> {
     let ports = config.get_ports();
-    let host = |(at, host): (usize, &Host)| {
-        let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-        match host {
-            Host::Tcp(host) if host.contains(':') => format!("[{host}]:{port}"),
-            Host::Tcp(host) => format!("{host}:{port}"),
-            #[cfg(unix)]
-            Host::Unix(folder) => format!("{}:{port}", folder.display()),
-        }
-    };
-    config.get_hosts().iter().enumerate().map(host).collect()
+    let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+    config.get_hosts().iter().enumerate().map(|(at, host)| (host.clone(), port(at))).collect()
+}
+
+/// Returns a server's name alone.
+fn bare(host: &Host) -> String {
+    match host {
+        Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        Host::Unix(folder) => folder.display().to_string(),
+    }
+}
+
+/// Returns `host:port`.
+fn shown(host: &Host, port: u16) -> String {
+    match bare(host) {
+        address if address.contains(':') => format!("[{address}]:{port}"),
+        name => format!("{name}:{port}"),
+    }
 }
 
 /// Returns whether a server is on this machine, so that nobody else can listen.
@@ -218,7 +294,14 @@ mod tests {
         );
         let address = address.unwrap();
         assert_eq!(address.name.to_str().unwrap(), "postgres://localhost:1,127.0.0.1:2/db");
-        assert_eq!((address.connections, address.config.get_options()), (3, Some("-c a=b")));
+        let configs: Vec<_> = address.servers().map(|(_, config)| config).collect();
+        assert_eq!((address.connections, configs[0].get_options()), (3, Some("-c a=b")));
+        let ports: Vec<_> = configs.iter().flat_map(|config| config.get_ports()).collect();
+        assert_eq!(ports, [&1, &2]);
+        let six = of("postgres://me@[::1]/db").unwrap();
+        assert_eq!(six.name.to_str().unwrap(), "postgres://[::1]:5432/db");
+        let host = six.configs[0].get_hosts().first().map(bare);
+        assert_eq!(host.as_deref(), Some("::1"), "as the file of passwords has it");
         assert_eq!(decoded("%2Fa%zz%"), "/a%zz%");
     }
 }

@@ -5,9 +5,9 @@
 //! back whatever was sent after it. A commit has a random *token*, which is a row of its own:
 //!
 //! - A commit whose answer was lost is sent again with its token. If the first one was made after all, the second one
-//!   fails on the token, and nothing is made twice.
-//! - A deletion, a put or a count does nothing unless the token is there. If `BEGIN` alone were refused, what follows it
-//!   would otherwise be made piece by piece.
+//!   fails on the token, and nothing is made twice. If the first one is still being made, the second one waits for it.
+//! - A deletion, a put or a count does nothing unless the transaction itself has put the token there: its time is then
+//!   that of the transaction. If `BEGIN` alone were refused, what follows it would otherwise be made piece by piece.
 //!
 //! Heads are compared and set in one statement, which locks their row. So the statements are right under READ COMMITTED,
 //! and under anything stricter that a server may use instead. Rows are written in the order of their keys, and the
@@ -22,9 +22,16 @@ use std::future::{self, Future};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error as ClientError};
+
+/// How long a commit may take, beside the time for its bytes. Each of its statements may wait for a lock meanwhile.
+const LIMIT: Duration = Duration::from_secs(15);
+/// How many bytes are sent in a second at least, and how long they may take at most.
+const BYTES_A_SECOND: u64 = 256 << 10;
+const MOST_SECONDS: u64 = 10 * 60;
 
 /// A batch, ready to be sent as often as needed.
 pub(super) struct Draft {
@@ -38,21 +45,22 @@ pub(super) struct Draft {
     /// The last commit of the slot that this store knows was acknowledged.
     known: Link,
     digest: u64,
+    limit: Duration,
 }
 
 /// What came of a commit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is durable, and has this number in its slot.
+    /// It is durable, and this is the last commit of its slot, or was when it was made.
     Made(Link),
-    /// It was made by an earlier try, and is durable.
-    MadeBefore,
     /// The head is not the expected one.
     Moved,
     /// The record that it depends on has changed.
     Changed,
     /// The slot does not hold the last commit that was acknowledged.
     Lost,
+    /// Nothing was made, because the row of its token is not there.
+    NotCounted,
 }
 
 impl Draft {
@@ -71,7 +79,7 @@ impl Draft {
         // Half of the token is a digest that no other commit has.
         let digest = u64::from_str_radix(&token.replace('-', "")[..16], 16).unwrap_or_default();
         let mut begin = format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '30s'; \
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'; \
              INSERT INTO foldback_commit (slot, token) VALUES ({slot}, '{token}')"
         );
         if let Some(expect) = batch.expect {
@@ -83,16 +91,16 @@ impl Draft {
             .filter_map(|d| rows::range(d).transpose())
             .collect::<Result<Vec<_>, _>>()?;
         deletes.sort_by_key(|range| (range.slot, range.todo, range.space, range.first));
-        Ok(Self {
-            token,
-            slot,
-            begin,
-            held,
-            deletes,
-            puts: rows::rows(&batch.put),
-            known: known(slot),
-            digest,
-        })
+        let bytes: u64 = batch.put.iter().map(|(_, value)| value.len() as u64).sum();
+        let limit = LIMIT + Duration::from_secs((bytes / BYTES_A_SECOND).min(MOST_SECONDS));
+        let (puts, known) = (rows::rows(&batch.put), known(slot));
+        Ok(Self { token, slot, begin, held, deletes, puts, known, digest, limit })
+    }
+
+    /// Returns how long the server may take for it. After that, the commit is sent again: the server may be hanging,
+    /// and another one may know what came of it.
+    pub(super) fn limit(&self) -> Duration {
+        self.limit
     }
 
     pub(super) fn slot(&self) -> i16 {
@@ -105,8 +113,8 @@ impl Draft {
         Box::pin(async move {
             let sent = draft.statements(&client).await;
             match draft.outcome(sent)? {
-                Outcome::MadeBefore => draft.confirm(&client).await,
-                outcome => Ok(outcome),
+                Some(outcome) => Ok(outcome),
+                None => draft.confirm(&client).await,
             }
         })
     }
@@ -128,10 +136,11 @@ impl Draft {
         in_order(steps).await
     }
 
+    /// Returns what came of a commit by the answers to its statements. `None` if an earlier try has made it.
     fn outcome(
         &self,
         answers: Vec<(Step, Result<Option<i64>, ClientError>)>,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<Option<Outcome>, ClientError> {
         let mut number = None;
         for (step, answer) in answers {
             match answer {
@@ -140,34 +149,48 @@ impl Draft {
                 // The statements after the first that failed fail because of it.
                 Err(error) => {
                     return match (step, error.code()) {
-                        (Step::Begin, Some(&SqlState::UNIQUE_VIOLATION)) => Ok(Outcome::MadeBefore),
-                        (Step::Begin, Some(&SqlState::DIVISION_BY_ZERO)) => Ok(Outcome::Moved),
-                        (Step::Held, Some(&SqlState::DIVISION_BY_ZERO)) => Ok(Outcome::Changed),
-                        (Step::Count, Some(&SqlState::NOT_NULL_VIOLATION)) => Ok(Outcome::Lost),
+                        (Step::Begin, Some(&SqlState::UNIQUE_VIOLATION)) => Ok(None),
+                        (Step::Begin, Some(&SqlState::DIVISION_BY_ZERO)) => {
+                            Ok(Some(Outcome::Moved))
+                        }
+                        (Step::Held, Some(&SqlState::DIVISION_BY_ZERO)) => {
+                            Ok(Some(Outcome::Changed))
+                        }
+                        (Step::Count, Some(&SqlState::NOT_NULL_VIOLATION)) => {
+                            Ok(Some(Outcome::Lost))
+                        }
+                        (Step::Count, Some(&SqlState::DIVISION_BY_ZERO)) => {
+                            Ok(Some(Outcome::NotCounted))
+                        }
                         _ => Err(error),
                     };
                 }
             }
         }
-        Ok(Outcome::Made(Link::new(number.unwrap_or_default(), self.digest)))
+        let made = |number| Outcome::Made(Link::new(number, self.digest));
+        Ok(Some(number.map_or(Outcome::NotCounted, made)))
     }
 
     /// Makes a commit durable whose answer was lost. It is in the database, but a standby that must have it may not: the
     /// server that answered may have been started again since. A commit after it is only answered once both are there.
     async fn confirm(&self, client: &Client) -> Result<Outcome, ClientError> {
-        let Self { slot, token, .. } = self;
-        client
-            .batch_execute(&format!(
-                "UPDATE foldback_commit SET made = now() WHERE slot = {slot} AND token = '{token}'"
-            ))
-            .await?;
-        Ok(Outcome::MadeBefore)
+        let sql = concat!(
+            "WITH c AS (UPDATE foldback_commit SET made = now() WHERE slot = $1 AND token = $2::text::uuid) ",
+            "SELECT number, digest FROM foldback_slot WHERE slot = $1"
+        );
+        let params: [(&(dyn ToSql + Sync), Type); 2] =
+            [(&self.slot, Type::INT2), (&self.token, Type::TEXT)];
+        let rows = client.query_typed(sql, &params).await?;
+        let Some(row) = rows.first() else { return Ok(Outcome::NotCounted) };
+        let (number, digest): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(Outcome::Made(Link::new(number as u64, digest as u64)))
     }
 
     async fn delete(&self, client: &Client, range: &Range) -> Result<Option<i64>, ClientError> {
         let sql = concat!(
             "DELETE FROM foldback_record WHERE slot = $1 AND todo = $2 AND space = $3 AND n BETWEEN $4 AND $5 ",
-            "AND EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $6 AND c.token = $7::text::uuid)"
+            "AND EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $6 AND c.token = $7::text::uuid ",
+            "AND c.made = now())"
         );
         let Range { slot, todo, space, first, last } = range;
         let params: [(&(dyn ToSql + Sync), Type); 7] = [
@@ -188,7 +211,8 @@ impl Draft {
             "SELECT p.slot, p.todo, p.space, p.n, p.record ",
             "FROM unnest($1::smallint[], $2::integer[], $3::smallint[], $4::bigint[], $5::bytea[]) ",
             "AS p (slot, todo, space, n, record) ",
-            "WHERE EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $6 AND c.token = $7::text::uuid) ",
+            "WHERE EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $6 AND c.token = $7::text::uuid ",
+            "AND c.made = now()) ",
             "ON CONFLICT (slot, todo, space, n) DO UPDATE SET record = excluded.record"
         );
         let params: [(&(dyn ToSql + Sync), Type); 7] = [
@@ -204,12 +228,13 @@ impl Draft {
     }
 
     /// Counts the commit. A slot that has lost an acknowledged commit, or all of them, is not counted on: its number
-    /// becomes null, which the table refuses.
+    /// becomes null, which the table refuses. Without the token, a division by zero ends the transaction.
     async fn count(&self, client: &Client) -> Result<Option<i64>, ClientError> {
         let sql = concat!(
             "INSERT INTO foldback_slot AS s (slot, number, digest) SELECT $1, ",
-            "CASE WHEN $4 < 0 OR EXISTS (SELECT 1 FROM foldback_slot AS o WHERE o.slot = $1) THEN 1 END, $2 ",
-            "WHERE EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $1 AND c.token = $3::text::uuid) ",
+            "CASE WHEN $4 < 0 OR EXISTS (SELECT 1 FROM foldback_slot AS o WHERE o.slot = $1) THEN 1 END ",
+            "/ (SELECT count(*) FROM foldback_commit AS c WHERE c.slot = $1 AND c.token = $3::text::uuid ",
+            "AND c.made = now()), $2 ",
             "ON CONFLICT (slot) DO UPDATE SET digest = excluded.digest, number = CASE ",
             "WHEN s.number > $4 OR (s.number = $4 AND s.digest = $5) THEN s.number + 1 END ",
             "RETURNING number"

@@ -13,6 +13,10 @@ pub(super) enum Fault {
     Unconnected(Option<tokio_postgres::Error>),
     /// The server said nothing for too long. The connection is given up.
     Silence,
+    /// The server only follows another one.
+    Standby,
+    /// The server is there, and is not what the store needs.
+    Unfit(Box<Error>),
     /// All connections of this process were in use for too long.
     NoConnection,
 }
@@ -38,13 +42,11 @@ impl Fault {
     pub(super) fn kind(&self) -> Kind {
         let error = match self {
             Self::Client(error) | Self::Unconnected(Some(error)) => error,
-            Self::Silence | Self::Unconnected(None) => return Kind::Cut,
-            Self::NoConnection => return Kind::Lasting,
+            Self::Silence | Self::Standby | Self::Unconnected(None) => return Kind::Cut,
+            Self::NoConnection | Self::Unfit(_) => return Kind::Lasting,
         };
         match error.code() {
-            Some(code) if is_in_the_way(code) => Kind::InTheWay,
-            Some(code) if is_cut(code) => Kind::Cut,
-            Some(_) => Kind::Lasting,
+            Some(code) => kind_of(code),
             // Without a code it is the client's own: what it could not connect to may be there later, but what it
             // could not agree on with the server may not.
             None if is_of_tls(error) || is_of_password(error) => Kind::Lasting,
@@ -54,12 +56,16 @@ impl Fault {
 
     /// Returns whether the connection may be used again.
     pub(super) fn leaves_connection(&self) -> bool {
-        matches!(self, Self::Client(error) if error.code().is_some_and(|code| !is_cut(code)))
+        matches!(self, Self::Client(error) if error.code().is_some_and(|code| kind_of(code) != Kind::Cut))
     }
 
     /// Returns whether something may have been done by what was not answered.
     pub(super) fn may_be_done(&self) -> bool {
-        matches!(self, Self::Silence) || matches!(self, Self::Client(_)) && self.kind() == Kind::Cut
+        match self {
+            Self::Silence => true,
+            Self::Client(error) => error.code().map_or(self.kind() == Kind::Cut, may_be_done),
+            _ => false,
+        }
     }
 
     pub(super) fn is(&self, state: &SqlState) -> bool {
@@ -69,17 +75,22 @@ impl Fault {
     /// Returns the crate's error for it. `name` is the database's.
     pub(super) fn into_error(self, name: &Path) -> Error {
         let path = name.to_owned();
+        let unreachable = |path, what: &str| Error::Unreachable { path, detail: what.to_owned() };
         let error = match self {
             Self::Client(error) | Self::Unconnected(Some(error)) => error,
             Self::Silence | Self::Unconnected(None) => {
-                let what = "it did not answer in time";
-                return Error::Unreachable { path, detail: what.to_owned() };
+                return unreachable(path, "it did not answer in time");
             }
-            Self::NoConnection => {
-                return Error::Busy {
+            Self::Standby => {
+                return unreachable(
                     path,
-                    doing: "all of this process's connections were in use",
-                };
+                    "it takes no writes: it is a standby, or default_transaction_read_only is on",
+                );
+            }
+            Self::Unfit(error) => return *error,
+            Self::NoConnection => {
+                let doing = "all of this process's connections were in use";
+                return Error::Busy { path, doing };
             }
         };
         let detail = words(&error);
@@ -90,7 +101,6 @@ impl Fault {
             };
         };
         match code {
-            &SqlState::LOCK_NOT_AVAILABLE => Error::Busy { path, doing: "others wrote" },
             &SqlState::DISK_FULL => Error::Full { path },
             &SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly { path },
             &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => {
@@ -99,8 +109,13 @@ impl Fault {
             &SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN => {
                 Error::Format { path, detail: format!("the server says: {detail}") }
             }
-            code if is_in_the_way(code) => Error::Busy { path, doing: "others wrote" },
-            code if is_cut(code) => Error::Unreachable { path, detail },
+            &SqlState::QUERY_CANCELED => {
+                let doing =
+                    "its server cancelled what was asked (statement_timeout, or an administrator)";
+                Error::Busy { path, doing }
+            }
+            code if kind_of(code) == Kind::InTheWay => Error::Busy { path, doing: "others wrote" },
+            code if kind_of(code) == Kind::Cut => Error::Unreachable { path, detail },
             // Who asks, for what, and with which rights.
             code if ["28", "3D", "42"].iter().any(|class| code.code().starts_with(class)) => {
                 Error::Refused { path, detail }
@@ -110,24 +125,28 @@ impl Fault {
     }
 }
 
-/// Returns whether a transaction was rolled back so that another could go on.
-fn is_in_the_way(code: &SqlState) -> bool {
-    [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED].contains(&code)
+fn kind_of(code: &SqlState) -> Kind {
+    match code {
+        // The transaction was rolled back: for another one, after waiting for a lock, or because somebody or a limit
+        // of the server cancelled it.
+        &SqlState::T_R_SERIALIZATION_FAILURE
+        | &SqlState::T_R_DEADLOCK_DETECTED
+        | &SqlState::LOCK_NOT_AVAILABLE
+        | &SqlState::QUERY_CANCELED => Kind::InTheWay,
+        // Nothing came of it either, but on another connection, or later, it may.
+        &SqlState::READ_ONLY_SQL_TRANSACTION
+        | &SqlState::TOO_MANY_CONNECTIONS
+        | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Kind::Cut,
+        code if may_be_done(code) => Kind::Cut,
+        _ => Kind::Lasting,
+    }
 }
 
-/// Returns whether the server is going away, coming up, or no longer the one that takes writes.
-fn is_cut(code: &SqlState) -> bool {
-    code.code().starts_with("08")
-        || [
-            &SqlState::ADMIN_SHUTDOWN,
-            &SqlState::CRASH_SHUTDOWN,
-            &SqlState::CANNOT_CONNECT_NOW,
-            &SqlState::TOO_MANY_CONNECTIONS,
-            &SqlState::QUERY_CANCELED,
-            &SqlState::READ_ONLY_SQL_TRANSACTION,
-            &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-        ]
-        .contains(&code)
+/// Returns whether a server that answers this may have done what it was asked: it is going away or coming up, the
+/// connection failed, or it does not know itself.
+fn may_be_done(code: &SqlState) -> bool {
+    *code == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
+        || ["08", "57P"].iter().any(|class| code.code().starts_with(class))
 }
 
 fn is_of_tls(error: &tokio_postgres::Error) -> bool {
@@ -152,4 +171,26 @@ pub(super) fn words(error: &tokio_postgres::Error) -> String {
         inner = source;
     }
     inner.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PG3: only what the server may have done is said to be unknown, and what may pass is repeated.
+    #[test]
+    fn pg3_each_code_is_taken_for_what_it_means() {
+        for (codes, kind, is_unknown) in [
+            (&["40001", "40P01", "55P03", "57014"][..], Kind::InTheWay, false),
+            (&["25006", "25P03", "53300"], Kind::Cut, false),
+            (&["40003", "08000", "08006", "08007", "08P01"], Kind::Cut, true),
+            (&["57P01", "57P02", "57P03", "57P04", "57P05"], Kind::Cut, true),
+            (&["23505", "28P01", "3D000", "42501", "42P01", "53100"], Kind::Lasting, false),
+        ] {
+            for code in codes {
+                let state = SqlState::from_code(code);
+                assert_eq!((kind_of(&state), may_be_done(&state)), (kind, is_unknown), "{code}");
+            }
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! no other may be waited for. So one thread drives all connections of a store, and a caller waits for its answer as
 //! for any other thread.
 
+use super::connect::FAREWELL;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -13,9 +14,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
-
-/// How long a store that is closed waits until its connections have said so to the server.
-const FAREWELL: Duration = Duration::from_millis(300);
 
 pub(super) struct Io {
     handle: Handle,
@@ -41,6 +39,8 @@ impl Io {
                 };
                 let _ = tokio::time::timeout(FAREWELL, closing).await;
             });
+            // Without waiting for names that the system is still looking up.
+            runtime.shutdown_background();
         })?;
         Ok(Self { handle, open, stop: Some(stop), thread: Some(thread) })
     }
@@ -62,9 +62,18 @@ impl Io {
         self.handle.spawn(work);
     }
 
-    /// Returns what counts the open connections, and where they are driven.
-    pub(super) fn connections(&self) -> (Arc<AtomicUsize>, Handle) {
-        (self.open.clone(), self.handle.clone())
+    /// Counts a connection as open until what is returned is dropped.
+    pub(super) fn count(&self) -> Counted {
+        self.open.fetch_add(1, Ordering::AcqRel);
+        Counted(self.open.clone())
+    }
+}
+
+pub(super) struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

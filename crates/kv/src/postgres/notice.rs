@@ -5,14 +5,13 @@
 //! all transactions of the database wait for each other. A server without notices is asked more often instead.
 
 use super::address::Address;
+use super::connect::{Session, connect};
 use super::pool::Pool;
 use parking_lot::{Condvar, Mutex};
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 const CHANNEL: &str = "foldback_commit";
 /// The least time between two notices of one process.
@@ -30,7 +29,7 @@ pub(super) struct Notices {
     /// Whether the server knows none.
     are_unknown: Arc<AtomicBool>,
     /// The connection that tells, apart from those on which transactions are made.
-    teller: Arc<tokio::sync::Mutex<Option<Client>>>,
+    teller: Arc<tokio::sync::Mutex<Option<Session>>>,
     heard: Arc<Heard>,
     is_listening: AtomicBool,
 }
@@ -59,21 +58,27 @@ impl Notices {
         let (teller, address) = (self.teller.clone(), pool.address.clone());
         pool.io.begin(async move {
             tokio::time::sleep(APART).await;
-            is_due.store(false, Ordering::Release);
             // A waiting reader reads the counter without a notice, too, so one that fails is let go.
             let mut teller = teller.lock().await;
-            if teller.as_ref().is_none_or(Client::is_closed) {
-                *teller = connect(&address).await.ok();
+            // Not before the last one is sent, so that no more than one waits.
+            is_due.store(false, Ordering::Release);
+            if teller.as_ref().is_none_or(|session| session.client.is_closed()) {
+                *teller = connect(&address, || {}).await.ok();
             }
-            let Some(client) = teller.as_ref() else { return };
+            let Some(session) = teller.as_ref() else { return };
             // Nobody waits until this is on a disk.
             let sql = format!(
                 "BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('{CHANNEL}', ''); COMMIT"
             );
-            if let Err(error) = client.batch_execute(&sql).await {
-                *teller = None;
-                let is_known = error.code() != Some(&SqlState::UNDEFINED_FUNCTION);
-                are_unknown.store(!is_known, Ordering::Release);
+            let sent = session.client.batch_execute(&sql);
+            match tokio::time::timeout(address.limit, sent).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    *teller = None;
+                    let is_known = error.code() != Some(&SqlState::UNDEFINED_FUNCTION);
+                    are_unknown.store(!is_known, Ordering::Release);
+                }
+                Err(_) => *teller = None,
             }
         });
     }
@@ -118,10 +123,7 @@ impl Notices {
         pool.io.begin(async move {
             loop {
                 // A connection that ends, or cannot be made, is made again; meanwhile the counter is read more often.
-                let _ = match address.tls.clone() {
-                    Some(tls) => listen(&heard, address.config.connect(tls).await).await,
-                    None => listen(&heard, address.config.connect(NoTls).await).await,
-                };
+                listen(&address, &heard).await;
                 heard.set(|state| state.is_on = false);
                 tokio::time::sleep(AGAIN).await;
             }
@@ -129,43 +131,17 @@ impl Notices {
     }
 }
 
-async fn connect(address: &Address) -> Result<Client, tokio_postgres::Error> {
-    macro_rules! drive {
-        ($tls:expr) => {{
-            let (client, connection) = address.config.connect($tls).await?;
-            tokio::spawn(async move { drop(connection.await) });
-            Ok(client)
-        }};
-    }
-    match address.tls.clone() {
-        Some(tls) => drive!(tls),
-        None => drive!(NoTls),
-    }
-}
-
-async fn listen<S, T>(
-    heard: &Arc<Heard>,
-    connected: Result<(Client, tokio_postgres::Connection<S, T>), tokio_postgres::Error>,
-) -> Result<(), tokio_postgres::Error>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    let (client, mut connection) = connected?;
+/// Listens until the connection ends, or none can be made.
+async fn listen(address: &Address, heard: &Arc<Heard>) {
     let told = heard.clone();
-    let driven = tokio::spawn(async move {
-        loop {
-            match poll_fn(|context| connection.poll_message(context)).await {
-                Some(Ok(AsyncMessage::Notification(_))) => told.set(|state| state.count += 1),
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return,
-            }
-        }
-    });
-    client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
-    heard.set(|state| state.is_on = true);
-    let _ = driven.await;
-    Ok(())
+    let connected = connect(address, move || told.set(|state| state.count += 1)).await;
+    let Ok(mut session) = connected else { return };
+    let sql = format!("LISTEN {CHANNEL}");
+    let listening = session.client.batch_execute(&sql);
+    if let Ok(Ok(())) = tokio::time::timeout(address.limit, listening).await {
+        heard.set(|state| state.is_on = true);
+        session.ended().await;
+    }
 }
 
 impl Heard {

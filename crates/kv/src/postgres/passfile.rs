@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn the_first_line_that_fits_has_the_password() {
-        let text =
-            "# h:1:d:u:no\nshort\nh:5432:other:*:no\nh:*:memory:me:a\\:b:c\\\\d\n*:*:*:*:last\n";
+        let text = "# h:1:d:u:no\nshort\n\\:\\:1:*:*:*:six\nh:5432:other:*:no\nh:*:memory:me:a\\:b:c\\\\d\n*:*:*:*:last\n";
         let of = |host, user| in_text(text, &Wanted { host, port: 5432, database: "memory", user });
         assert_eq!(of("h", "me").as_deref(), Some("a:b:c\\d"));
         assert_eq!(of("elsewhere", "me").as_deref(), Some("last"));
+        assert_eq!(of("::1", "me").as_deref(), Some("six"));
         assert_eq!(
             in_text("h:1:d:u:p", &Wanted { host: "h", port: 2, database: "d", user: "u" }),
             None

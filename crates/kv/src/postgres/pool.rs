@@ -1,6 +1,7 @@
 //! The connections of a store, which its threads share.
 
 use super::address::Address;
+use super::connect::{Session, connect};
 use super::fault::{Fault, Kind};
 use super::io::Io;
 use crate::Error;
@@ -8,16 +9,12 @@ use parking_lot::{Condvar, Mutex};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
-/// How long the server may take for one answer. It is longer than it waits for a lock.
+/// How long the server may take for the answer to a question, which may be long.
 const ANSWER: Duration = Duration::from_secs(60);
-/// How long a server may take to greet one that it has accepted.
-const HANDSHAKE: Duration = Duration::from_secs(15);
-/// How long a store goes on trying while the server is away, or others are in the way.
+/// How long a store goes on trying after a first try has failed, while the server is away or others are in the way.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// The pauses between two tries.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -32,7 +29,7 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct Lent {
-    idle: Vec<Arc<Client>>,
+    idle: Vec<Session>,
     /// How many connections there are, idle or in use.
     count: usize,
 }
@@ -40,7 +37,7 @@ struct Lent {
 /// A connection that one thread uses.
 pub(super) struct Lease<'p> {
     pool: &'p Pool,
-    client: Option<Arc<Client>>,
+    session: Option<Session>,
 }
 
 /// Something that is asked on a connection.
@@ -65,7 +62,7 @@ impl Pool {
         patience: Duration,
         what: impl Fn(Arc<Client>) -> Asked<T>,
     ) -> Result<T, Error> {
-        let mut pauses = Pauses::until(Instant::now() + patience);
+        let mut pauses = Pauses::of(patience);
         loop {
             match self.once(&what) {
                 Ok(answer) => return Ok(answer),
@@ -82,7 +79,16 @@ impl Pool {
         &self,
         what: impl FnOnce(Arc<Client>) -> Asked<T>,
     ) -> Result<T, Fault> {
-        self.lease()?.ask(what)
+        self.once_within(ANSWER, what)
+    }
+
+    /// Asks once, with a limit for the answer.
+    pub(super) fn once_within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        what: impl FnOnce(Arc<Client>) -> Asked<T>,
+    ) -> Result<T, Fault> {
+        self.lease()?.ask_within(limit, what)
     }
 
     fn drop_idle(&self) {
@@ -97,9 +103,9 @@ impl Pool {
         let until = Instant::now() + PATIENCE;
         let mut lent = self.lent.lock();
         loop {
-            while let Some(client) = lent.idle.pop() {
-                if !client.is_closed() {
-                    return Ok(Lease { pool: self, client: Some(client) });
+            while let Some(session) = lent.idle.pop() {
+                if !session.client.is_closed() {
+                    return Ok(Lease { pool: self, session: Some(session) });
                 }
                 lent.count -= 1;
             }
@@ -113,45 +119,21 @@ impl Pool {
         }
         drop(lent);
         // If this fails, the lease gives the place back.
-        let mut lease = Lease { pool: self, client: None };
-        lease.client = Some(Arc::new(self.connect()?));
+        let mut lease = Lease { pool: self, session: None };
+        lease.session = Some(self.connect()?);
         Ok(lease)
     }
 
-    fn connect(&self) -> Result<Client, Fault> {
-        let (address, (open, handle)) = (self.address.clone(), self.io.connections());
+    fn connect(&self) -> Result<Session, Fault> {
+        let (address, counted) = (self.address.clone(), Arc::new(self.io.count()));
         let connected = self.io.ask(async move {
-            // The address limits the time until a server accepts; this one, the time until it knows who asks.
-            match tokio::time::timeout(HANDSHAKE, connect(&address, &open, &handle)).await {
-                Ok(connected) => connected.map_err(|error| Fault::Unconnected(Some(error))),
-                Err(_) => Err(Fault::Unconnected(None)),
-            }
+            connect(&address, move || {
+                // The connection holds what counts it.
+                let _counted = &counted;
+            })
+            .await
         });
         connected.unwrap_or(Err(Fault::Unconnected(None)))
-    }
-}
-
-async fn connect(
-    address: &Address,
-    open: &Arc<AtomicUsize>,
-    handle: &Handle,
-) -> Result<Client, tokio_postgres::Error> {
-    macro_rules! drive {
-        ($tls:expr) => {{
-            let (client, connection) = address.config.connect($tls).await?;
-            open.fetch_add(1, Ordering::AcqRel);
-            let open = open.clone();
-            handle.spawn(async move {
-                // A request on the connection reports what ended it.
-                let _ = connection.await;
-                open.fetch_sub(1, Ordering::AcqRel);
-            });
-            Ok(client)
-        }};
-    }
-    match address.tls.clone() {
-        Some(tls) => drive!(tls),
-        None => drive!(NoTls),
     }
 }
 
@@ -161,10 +143,18 @@ impl Lease<'_> {
         &mut self,
         what: impl FnOnce(Arc<Client>) -> Asked<T>,
     ) -> Result<T, Fault> {
-        let Some(client) = self.client.clone() else { return Err(Fault::Unconnected(None)) };
-        let asked = what(client);
+        self.ask_within(ANSWER, what)
+    }
+
+    fn ask_within<T: Send + 'static>(
+        &mut self,
+        limit: Duration,
+        what: impl FnOnce(Arc<Client>) -> Asked<T>,
+    ) -> Result<T, Fault> {
+        let Some(session) = &self.session else { return Err(Fault::Unconnected(None)) };
+        let asked = what(session.client.clone());
         let answer = self.pool.io.ask(async move {
-            match tokio::time::timeout(ANSWER, asked).await {
+            match tokio::time::timeout(limit, asked).await {
                 Ok(answer) => answer.map_err(Fault::Client),
                 Err(_) => Err(Fault::Silence),
             }
@@ -174,6 +164,9 @@ impl Lease<'_> {
             && !fault.leaves_connection()
         {
             self.give_up();
+            if matches!(fault, Fault::Silence) {
+                self.pool.address.move_on();
+            }
             // The others were made to the same server, so they are gone, too, or soon will be.
             self.pool.drop_idle();
         }
@@ -182,7 +175,7 @@ impl Lease<'_> {
 
     /// Closes the connection, which may be in the middle of something.
     pub(super) fn give_up(&mut self) {
-        self.client = None;
+        self.session = None;
     }
 }
 
@@ -196,33 +189,35 @@ impl Drop for Pool {
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         let mut lent = self.pool.lent.lock();
-        match self.client.take() {
-            Some(client) => lent.idle.push(client),
+        match self.session.take() {
+            Some(session) => lent.idle.push(session),
             None => lent.count -= 1,
         }
         self.pool.returned.notify_one();
     }
 }
 
-/// Pauses that grow, and end with patience. No two processes make the same ones.
+/// Pauses that grow, and end with patience, which begins with the first of them. No two processes make the same ones.
 pub(super) struct Pauses {
-    until: Instant,
+    patience: Duration,
+    until: Option<Instant>,
     next: Duration,
 }
 
 impl Pauses {
-    pub(super) fn until(until: Instant) -> Self {
-        Self { until, next: FIRST_PAUSE }
+    pub(super) fn of(patience: Duration) -> Self {
+        Self { patience, until: None, next: FIRST_PAUSE }
     }
 
     /// Pauses. Returns whether there is any patience left.
     pub(super) fn pause(&mut self) -> bool {
         let now = Instant::now();
-        if now >= self.until {
+        let until = *self.until.get_or_insert(now + self.patience);
+        if now >= until {
             return false;
         }
         let part = f64::from(super::token::random_u32() >> 8) / f64::from(1 << 24);
-        std::thread::sleep(self.next.mul_f64(0.5 + part / 2.0).min(self.until - now));
+        std::thread::sleep(self.next.mul_f64(0.5 + part / 2.0).min(until - now));
         self.next = (self.next * 2).min(LAST_PAUSE);
         true
     }

@@ -109,11 +109,13 @@ pub(super) fn open(pool: &Pool, mode: Mode) -> Result<String, Error> {
         })
     })?;
     let detail = "its table foldback_store has no row".to_owned();
-    id.ok_or_else(|| Error::Format { path: pool.address.name.clone(), detail })
+    let id = id.ok_or_else(|| Error::Format { path: pool.address.name.clone(), detail })?;
+    // Each connection that is made from now on must lead to this store.
+    Ok(pool.address.id.get_or_init(|| id).clone())
 }
 
 /// Returns an error if a version of the tables is later than those that this program knows. `name` is the database's.
-fn refuse_later(found: i32, name: &Path) -> Result<(), Error> {
+pub(super) fn refuse_later(found: i32, name: &Path) -> Result<(), Error> {
     if found <= VERSION {
         return Ok(());
     }

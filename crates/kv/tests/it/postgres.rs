@@ -12,11 +12,24 @@ mod tls;
 mod writers;
 
 use foldback_kv::{Batch, Error, Expect, Key, Kv, Mode, Server as Address, Space, open};
+use foldback_testkit::postgres::Server;
 use std::path::Path;
 use std::sync::Arc;
 
 fn writing(dir: &Path, address: &str) -> Arc<dyn Kv> {
     open(dir, Address::new(address), Mode::ReadWrite).unwrap()
+}
+
+/// Puts a database in the place of `test_0`, as a server does that was restored, or that an address leads to by mistake.
+fn replace(server: &Server, other: &str) {
+    for sql in [
+        "ALTER DATABASE test_0 ALLOW_CONNECTIONS false",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'test_0'",
+        "ALTER DATABASE test_0 RENAME TO replaced",
+        &format!("ALTER DATABASE {other} RENAME TO test_0"),
+    ] {
+        server.sql("postgres", sql);
+    }
 }
 
 /// Returns a batch that appends to a todo at its head.

@@ -102,6 +102,19 @@ fn pg1_large_batches_are_whole() {
     assert_eq!(kv.check().unwrap(), []);
 }
 
+/// PG1: a check holds a few megabytes at once, whatever the records have.
+#[test]
+fn pg1_a_check_reads_in_steps_of_few_bytes() {
+    let Some(server) = Server::start("pg1_a_check_reads_in_steps_of_few_bytes") else { return };
+    let (dir, proxy) = (tempfile::tempdir().unwrap(), super::proxy::Proxy::start(server.port()));
+    let kv = writing(dir.path(), &proxy.redirect(&server.database()));
+    let key = |n| Key { space: Space::Block, todo: 5, n };
+    let put = (0..32).map(|n| (key(n), vec![n as u8; 1 << 20])).collect();
+    kv.commit(Batch { put, ..Batch::default() }).unwrap();
+    assert_eq!(kv.check().unwrap(), []);
+    assert!(((1 << 20)..(8 << 20)).contains(&proxy.longest()), "{} bytes", proxy.longest());
+}
+
 /// R4: a changed byte of a record, of a head, and a row in a wrong place are findings, and wrong answers of none.
 #[test]
 fn r4_what_was_changed_in_the_database_is_noticed() {

@@ -1,6 +1,6 @@
 //! Opening a store on a server, for the first time and again.
 
-use super::{append, batch, writing};
+use super::{append, batch, replace, writing};
 use foldback_kv::{Engine, Error, Mode, Server as Address, open};
 use foldback_testkit::postgres::Server;
 use std::fs;
@@ -98,6 +98,77 @@ fn r9_an_earlier_database_is_brought_up_to_date() {
     assert_eq!((reader.head(1).unwrap(), versions().as_str()), (1, "1|"));
     writing(dir.path(), &address).commit(batch(1, 1, b"hello")).unwrap();
     assert_eq!(versions(), "2|foldback_commit_made");
+}
+
+/// PG4: an address that leads to another database while a store is open gives it no writes of the store.
+#[test]
+fn pg4_another_database_in_its_place_is_noticed() {
+    let name = "pg4_another_database_in_its_place_is_noticed";
+    let Some(server) = Server::start(name) else { return };
+    let (dir, address, other) =
+        (tempfile::tempdir().unwrap(), server.database(), server.database());
+    let kv = writing(&dir.path().join("1"), &address);
+    drop(writing(&dir.path().join("2"), &other));
+    // The other one would take this write, and have an answer to the question.
+    replace(&server, "test_1");
+    let wrong = kv.commit(batch(1, 0, b"hello")).unwrap_err();
+    assert!(matches!(wrong, Error::Unfit { .. }), "{wrong}");
+    assert!(wrong.to_string().contains("leads to another database than before"), "{wrong}");
+    assert!(matches!(kv.head(1), Err(Error::Unfit { .. })));
+    assert_eq!(server.sql("test_0", "SELECT count(*) FROM foldback_record").trim(), "0");
+}
+
+/// PG3: a writer is not opened where the server acknowledges what a crash would lose.
+#[test]
+fn pg3_a_server_that_does_not_wait_for_its_disk_is_refused() {
+    let name = "pg3_a_server_that_does_not_wait_for_its_disk_is_refused";
+    let Some(server) = Server::start(name) else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    drop(writing(dir.path(), &address));
+    server.sql("postgres", "ALTER ROLE owner SET synchronous_commit = off");
+    let refused = open(dir.path(), Address::new(&address), Mode::ReadWrite).err().unwrap();
+    assert!(matches!(refused, Error::Unfit { .. }), "{refused}");
+    assert!(refused.to_string().contains("SET synchronous_commit = on"), "{refused}");
+    open(dir.path(), Address::new(&address), Mode::ReadOnly).unwrap();
+    server.sql("postgres", "ALTER ROLE owner SET synchronous_commit = local");
+    writing(dir.path(), &address).commit(batch(1, 0, b"hello")).unwrap();
+}
+
+/// PG1: a commit whose rows a trigger keeps from being stored is not acknowledged.
+#[test]
+fn pg1_a_trigger_in_the_way_is_noticed() {
+    let Some(server) = Server::start("pg1_a_trigger_in_the_way_is_noticed") else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    let kv = writing(dir.path(), &address);
+    kv.commit(batch(1, 0, b"before")).unwrap();
+    server.sql(
+        "test_0",
+        "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; \
+         CREATE TRIGGER nothing BEFORE INSERT ON foldback_commit FOR EACH ROW EXECUTE FUNCTION nothing()",
+    );
+    let error = kv.commit(batch(1, 1, b"lost")).unwrap_err();
+    assert!(matches!(error, Error::Unfit { .. }), "{error}");
+    server.sql("test_0", "DROP TRIGGER nothing ON foldback_commit");
+    assert_eq!(kv.head(1).unwrap(), 1);
+    kv.commit(batch(1, 1, b"after")).unwrap();
+}
+
+/// PG4: the tables are found by the schema that the role asks in, so a database holds a store in each of them.
+#[test]
+fn pg4_each_schema_holds_a_store() {
+    let Some(server) = Server::start("pg4_each_schema_holds_a_store") else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    let in_public = writing(&dir.path().join("1"), &address);
+    in_public.commit(batch(1, 0, b"public")).unwrap();
+    server.sql(
+        "test_0",
+        "CREATE ROLE team LOGIN; CREATE SCHEMA team AUTHORIZATION team; ALTER ROLE team SET search_path = team",
+    );
+    let in_team = writing(&dir.path().join("2"), &address.replace("owner@", "team@"));
+    assert_eq!(in_team.head(1).unwrap(), 0);
+    in_team.commit(batch(1, 0, b"team")).unwrap();
+    assert_eq!(in_public.head(1).unwrap(), 1);
+    assert_eq!(server.sql("test_0", "SELECT count(*) FROM team.foldback_record").trim(), "1");
 }
 
 /// What the server refuses is said in its words, with the database's name and without the password.

@@ -54,6 +54,112 @@ fn pg3_a_commit_whose_answer_was_lost_is_made_once() {
     assert_eq!(other.check().unwrap(), []);
 }
 
+/// PG3: the answer of a commit is lost while the server is still making it: the commit is sent again, waits for the
+/// first one, and is made once, although nothing but its token says so.
+#[test]
+fn pg3_a_commit_is_sent_again_beside_itself() {
+    let name = "pg3_a_commit_is_sent_again_beside_itself";
+    let Some(server) = Server::start(name) else { return };
+    let (dir, proxy) = (tempfile::tempdir().unwrap(), Proxy::start(server.port()));
+    let kv = writing(dir.path(), &proxy.redirect(&server.database()));
+    let set = |value| {
+        let key = Key { space: Space::Session, todo: 1, n: 0 };
+        kv.commit(Batch { put: vec![(key, vec![value])], ..Batch::default() })
+    };
+    set(0).unwrap();
+    let waiting = || {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'foldback' \
+                   AND wait_event_type = 'Lock'";
+        server.sql("test_0", sql).trim().parse::<usize>().unwrap()
+    };
+    let until_waiting = |count| {
+        let begin = Instant::now();
+        while waiting() < count {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{count} sends do not wait");
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    thread::scope(|scope| {
+        // The last statement of the commit waits for this until a table is there.
+        let hold = "DO $$ BEGIN LOCK TABLE foldback_slot IN EXCLUSIVE MODE; \
+                    WHILE clock_timestamp() < now() + INTERVAL '1 minute' \
+                    AND NOT EXISTS (SELECT FROM pg_class WHERE relname = 'release') \
+                    LOOP PERFORM pg_sleep(0.01); END LOOP; END $$";
+        let held = scope.spawn(|| server.sql("test_0", hold));
+        let holds = "SELECT count(*) FROM pg_locks WHERE mode = 'ExclusiveLock' AND granted \
+                     AND relation = 'foldback_slot'::regclass";
+        while server.sql("test_0", holds).trim() != "1" {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let sent = scope.spawn(|| set(1));
+        until_waiting(1);
+        proxy.hang_up();
+        until_waiting(2);
+        server.sql("test_0", "CREATE TABLE release ()");
+        sent.join().unwrap().unwrap();
+        held.join().unwrap();
+    });
+    let commits = "SELECT sum(number) FROM foldback_slot";
+    assert_eq!(server.sql("test_0", commits).trim(), "2", "it was made twice");
+    set(2).unwrap();
+    assert_eq!(kv.check().unwrap(), []);
+}
+
+/// PG3: a commit that was made is sent again, and its beginning is refused: nothing of it is made piece by piece.
+#[test]
+fn pg3_a_commit_without_its_beginning_changes_nothing() {
+    let name = "pg3_a_commit_without_its_beginning_changes_nothing";
+    let Some(server) = Server::start(name) else { return };
+    let (dir, proxy) = (tempfile::tempdir().unwrap(), Proxy::start(server.port()));
+    let address = server.database();
+    let kv = writing(&dir.path().join("1"), &proxy.redirect(&address));
+    let other = writing(&dir.path().join("2"), &address);
+    let key = Key { space: Space::Session, todo: 1, n: 0 };
+    let set = |kv: &dyn foldback_kv::Kv, value| {
+        kv.commit(Batch { put: vec![(key, vec![value])], ..Batch::default() })
+    };
+    set(kv.as_ref(), 0).unwrap();
+    let seen = other.changed().unwrap();
+    proxy.swallow(true);
+    thread::scope(|scope| {
+        let lost = scope.spawn(|| set(kv.as_ref(), 1));
+        assert!(other.wait_for_change(seen, Duration::from_secs(20)).unwrap());
+        set(other.as_ref(), 2).unwrap();
+        proxy.mangle(true);
+        proxy.swallow(false);
+        let unknown = lost.join().unwrap().unwrap_err();
+        assert!(matches!(unknown, Error::Unknown { .. }), "{unknown}");
+    });
+    assert_eq!(other.get(key).unwrap(), Some(vec![2]), "an older value came back");
+    let commits = "SELECT sum(number) FROM foldback_slot";
+    assert_eq!(server.sql("test_0", commits).trim(), "3");
+}
+
+/// PG3: a commit whose answer never comes is sent again on another connection, and is known to be made.
+#[test]
+fn pg3_a_commit_that_hangs_is_sent_again() {
+    let Some(server) = Server::start("pg3_a_commit_that_hangs_is_sent_again") else { return };
+    let (dir, proxy) = (tempfile::tempdir().unwrap(), Proxy::start(server.port()));
+    let kv = writing(dir.path(), &proxy.redirect(&server.database()));
+    kv.commit(batch(1, 0, b"before")).unwrap();
+    proxy.hang();
+    kv.commit(batch(1, 1, b"hanging")).unwrap();
+    assert_eq!(values(kv.as_ref(), 1), [b"before".to_vec(), b"hanging".to_vec()]);
+}
+
+/// PG3: a server that accepts connections and says nothing does not keep the others from being asked.
+#[test]
+fn pg3_a_server_that_says_nothing_is_passed_over() {
+    let name = "pg3_a_server_that_says_nothing_is_passed_over";
+    let Some(server) = Server::start(name) else { return };
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    let first = format!("@127.0.0.1:{},", silent.local_addr().unwrap().port());
+    let kv = writing(dir.path(), &format!("{}?connect_timeout=1", address.replace('@', &first)));
+    kv.commit(batch(1, 0, b"hello")).unwrap();
+    assert_eq!(values(kv.as_ref(), 1).len(), 1);
+}
+
 /// PG3: connections are cut at any time under load.
 #[test]
 fn pg3_cut_connections_lose_nothing() {

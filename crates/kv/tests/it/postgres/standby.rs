@@ -1,6 +1,7 @@
 //! A standby that takes over.
 
-use super::{append, values, writing};
+use super::proxy::Proxy;
+use super::{append, batch, replace, values, writing};
 use foldback_kv::{Error, Key, Space};
 use foldback_testkit::postgres::Server;
 use std::sync::Mutex;
@@ -108,4 +109,54 @@ fn r4_pg3_a_server_that_forgot_commits_is_noticed() {
     let kv = writing(&store, &earlier);
     assert_eq!(kv.lost().unwrap(), None);
     assert_eq!(kv.get(Key { space: Space::Message, todo: 1, n: 3 }).unwrap(), Some(b"on".to_vec()));
+}
+
+/// R4: a loss that one process has accepted holds no other process of its folder back.
+#[test]
+fn r4_pg3_an_accepted_loss_is_accepted_by_all() {
+    let name = "r4_pg3_an_accepted_loss_is_accepted_by_all";
+    let Some(server) = Server::start(name) else { return };
+    let address = server.database();
+    let dir = tempfile::tempdir().unwrap();
+    append(writing(dir.path(), &address).as_ref(), 1, b"kept").unwrap();
+    server.sql("postgres", "CREATE DATABASE earlier TEMPLATE test_0");
+    let processes = [(); 2].map(|()| writing(dir.path(), &address));
+    for kv in &processes {
+        append(kv.as_ref(), 1, b"lost").unwrap();
+    }
+    replace(&server, "earlier");
+    for kv in &processes {
+        assert!(matches!(append(kv.as_ref(), 1, b"x"), Err(Error::Lost { .. })));
+    }
+    processes[0].accept_loss().unwrap();
+    for kv in &processes {
+        assert_eq!(kv.lost().unwrap(), None);
+        append(kv.as_ref(), 1, b"on").unwrap();
+    }
+    assert_eq!(values(processes[0].as_ref(), 1).len(), 3);
+}
+
+/// R4: a commit whose answer was lost is witnessed once it is known to be made.
+#[test]
+fn r4_pg3_a_commit_that_was_sent_again_is_witnessed() {
+    let name = "r4_pg3_a_commit_that_was_sent_again_is_witnessed";
+    let Some(server) = Server::start(name) else { return };
+    let address = server.database();
+    let (dir, proxy) = (tempfile::tempdir().unwrap(), Proxy::start(server.port()));
+    let store = dir.path().join("1");
+    append(writing(&store, &address).as_ref(), 1, b"kept").unwrap();
+    server.sql("postgres", "CREATE DATABASE earlier TEMPLATE test_0");
+    let kv = writing(&store, &proxy.redirect(&address));
+    let other = writing(&dir.path().join("2"), &address);
+    let seen = other.changed().unwrap();
+    proxy.swallow(true);
+    thread::scope(|scope| {
+        let sent = scope.spawn(|| kv.commit(batch(1, 1, b"sent again")));
+        assert!(other.wait_for_change(seen, Duration::from_secs(20)).unwrap());
+        proxy.swallow(false);
+        sent.join().unwrap().unwrap();
+    });
+    drop(kv);
+    let lost = writing(&store, &server.address("earlier")).lost().unwrap().unwrap();
+    assert_eq!((lost.acknowledged, lost.held), (2, 1));
 }
