@@ -151,7 +151,9 @@ impl CliError {
             _ => None,
         };
         match kind {
-            Some(ErrorKind::Full | ErrorKind::Locked | ErrorKind::ReadOnly) => true,
+            Some(
+                ErrorKind::Full | ErrorKind::Locked | ErrorKind::ReadOnly | ErrorKind::Unknown,
+            ) => true,
             Some(ErrorKind::Io) => refused || !of_paths,
             _ => refused,
         }

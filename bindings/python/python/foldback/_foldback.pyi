@@ -11,8 +11,8 @@ class FoldbackError(Exception):
     """Of which kind it is, by what a caller can do about it.
 
     ``not_found``, ``already_exists``, ``conflict``, ``locked``, ``read_only``, ``full``, ``corrupt``, ``lost``,
-    ``source_changed``, ``unsupported``, ``key``, ``invalid_input``, ``not_permitted``, ``quota``, ``embedder``,
-    ``io`` or ``internal``.
+    ``unknown``, ``source_changed``, ``unsupported``, ``key``, ``invalid_input``, ``not_permitted``, ``quota``,
+    ``embedder``, ``io`` or ``internal``.
     """
 
 class Answer:

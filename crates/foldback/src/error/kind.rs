@@ -29,6 +29,9 @@ pub enum ErrorKind {
     /// Acknowledged writes are gone from the store. It can be read, and takes no writes until that is
     /// [accepted](crate::Maintenance::accept_loss).
     Lost,
+    /// A server went away while it was written to, and it is unknown whether that write is stored. Read the todo's
+    /// current state before repeating it.
+    Unknown,
     /// The source of an imported conversation has changed since it was imported. Forget the todo to import
     /// it whole.
     SourceChanged,
@@ -138,6 +141,7 @@ fn of_kv(error: &KvError) -> ErrorKind {
         KvError::Locked { .. } | KvError::Busy { .. } => ErrorKind::Locked,
         KvError::Full { .. } | KvError::NoRoom { .. } => ErrorKind::Full,
         KvError::Lost { .. } => ErrorKind::Lost,
+        KvError::Unknown { .. } => ErrorKind::Unknown,
         KvError::ReadOnly { .. } | KvError::PendingLog { .. } => ErrorKind::ReadOnly,
         KvError::NotFound { .. } => ErrorKind::NotFound,
         KvError::NoKey { .. } | KvError::WrongKey { .. } | KvError::NotEncrypted { .. } => {
@@ -147,8 +151,21 @@ fn of_kv(error: &KvError) -> ErrorKind {
         KvError::FormatVersion { .. }
         | KvError::FormatEngine { .. }
         | KvError::Format { .. }
+        | KvError::Unfit { .. }
         | KvError::Unsupported { .. } => ErrorKind::Unsupported,
         // The file system, the server or the engine failed, now or at an earlier write.
         _ => ErrorKind::Io,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PG3: a write of which nobody can say whether it is stored is told apart from one that failed.
+    #[test]
+    fn pg3_a_write_of_unknown_outcome_has_a_kind_of_its_own() {
+        let error = KvError::Unknown { path: "database".into(), detail: "gone".to_owned() };
+        assert_eq!(of_kv(&error), ErrorKind::Unknown);
     }
 }

@@ -52,7 +52,11 @@ impl TodoCheck<'_> {
     fn fail(&mut self, error: impl Into<Error>) {
         let error = error.into();
         match error.kind() {
-            ErrorKind::Io | ErrorKind::Full | ErrorKind::Locked | ErrorKind::ReadOnly => {
+            ErrorKind::Io
+            | ErrorKind::Full
+            | ErrorKind::Locked
+            | ErrorKind::ReadOnly
+            | ErrorKind::Unknown => {
                 self.refused.get_or_insert(error);
             }
             _ => self.find(error),
