@@ -49,10 +49,11 @@ function savingsTold(savings) {
     "Through the gateway: ",
     element("b", null, `${short(savings.sent.tokens)} tokens sent`),
     ` of ${short(savings.whole.tokens)} in ${count(savings.requests, "request")}, `,
-    element("b", null, savedPart(savings)),
-    ` cost (${short(savings.cost)} of ${short(savings.whole.cost)} tokens at the plain price)`,
   ];
-  if (savings.recalls.requests) told.push(`, ${count(savings.recalls.requests, "look-up")} of the model included`);
+  const { requests, tokens } = savings.recalls;
+  if (requests) told.push(`and ${short(tokens)} in ${count(requests, "look-up")} of the model; `);
+  told.push(element("b", null, savedPart(savings)),
+    ` cost${requests ? " in all" : ""} (${short(savings.cost)} of ${short(savings.whole.cost)} tokens at the plain price)`);
   told.push(savings.estimated === 0
     ? ", as the provider billed it."
     : savings.billed === 0 ? ", estimated: the provider reported no tokens." : `; of ${count(savings.estimated, "request")} the tokens are estimated.`);
@@ -91,7 +92,8 @@ function beginKeys() {
     const typing = event.target.closest("input, select, textarea, [contenteditable]");
     if (event.key !== "/" || typing || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
-    document.querySelector("#find input").focus();
+    document.getElementById("find").scrollIntoView();
+    document.querySelector("#find input").focus({ preventScroll: true });
   });
 }
 

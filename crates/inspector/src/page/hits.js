@@ -74,7 +74,7 @@ function oneHit(hit, at, words, show) {
     show.session ? element("p", { class: "of" }, show.session(hit)) : null,
     element("p", { class: "about", dir: "auto" }, hit.core_semantic),
     linesOf(hit, words).map(({ seq, role, line }) =>
-      element("p", { class: "line", dir: "auto" }, element("span", { class: "seq" }, `#${seq} ${role} `), marked(line, words))),
+      element("p", { class: "line", dir: "auto" }, element("span", { class: "seq" }, show.message(hit, seq), ` ${role} `), marked(line, words))),
     hit.payloads.map((part) => element("p", { class: "line", dir: "auto" }, show.payload(hit, part), " ",
       marked(bestLine(part.text ?? "(damaged)", words), words))),
     element("details", { class: "why-here" },

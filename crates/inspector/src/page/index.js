@@ -75,6 +75,7 @@ function beginIndex() {
     run: (q) => ask("search", { q, k: 10 }),
     show: {
       block: (hit) => element("a", { class: "mono", href: `${sessionLink(hit.todo_id, { message: hit.first_seq })}` }, hit.block_id),
+      message: (hit, seq) => element("a", { href: sessionLink(hit.todo_id, { message: seq }) }, `#${seq}`),
       session: (hit) => element("a", { class: "mono", href: sessionLink(hit.todo_id) }, hit.todo_id),
       payload: (hit, part) => element("a", { class: "mono", href: sessionLink(hit.todo_id, { payload: part.ref, lines: `${part.first_line}-${part.last_line}` }) }, part.ref),
     },

@@ -5,12 +5,14 @@ const BILLS = [
     button: "Tokens of each request",
     note: "What was sent, beside what the client asked to send.",
     noun: "Tokens",
+    ours: "sent",
     values: (requests, side) => requests.map((one) => one[side].tokens),
   },
   {
     button: "Cost so far",
     note: "The input of all requests up to here, in tokens at the plain price, with what the model looked up. A steep stretch is where most of the cost arises.",
     noun: "Cost",
+    ours: "cost so far",
     values: (requests, side) => {
       let sum = 0;
       return requests.map((one) => (sum += one[side].cost + (side === "sent" ? one.recalls_cost : 0)));
@@ -21,14 +23,34 @@ const BILLS = [
 /** How many of the most expensive requests are listed. */
 const EXPENSIVE = 5;
 
-async function drawRequests(id) {
+/** Draws what was sent. Where the replay has as many calls as there were requests, each request leads to its call. */
+async function drawRequests(id, replayed) {
   const list = await ask(`${sessionPath(id)}/requests`);
   if (list.total === 0) return;
   document.getElementById("bill").hidden = false;
   paintRequests(list, BILLS[1]);
+  await replayed;
+  if (!picture || picture.calls.length !== list.total || list.requests.length !== list.total) return;
+  list.isReplayed = true;
+  paintRequests(list, list.bill);
+  const tell = (call, at) => {
+    const { tokens, read } = list.requests[at].sent;
+    const really = document.getElementById("really");
+    really.className = Math.abs(tokens - call.k) > tokens / 10 ? "problem" : "note";
+    really.textContent = `Made again from the record. Request ${number(at + 1)} really had ${count(tokens, "token")}${read ? `, ${number(read)} of them from the cache` : ""}.`;
+  };
+  onCall(tell);
+  tell(picture.calls[chosen.call], chosen.call);
+}
+
+/** Shows what a replay sends in the place of a request. */
+function goToRequest(at) {
+  chooseCall(at);
+  document.getElementById("views").scrollIntoView();
 }
 
 function paintRequests(list, bill) {
+  list.bill = bill;
   const { requests } = list;
   const before = list.total - requests.length;
   const choice = element("div", { class: "choice", role: "group", "aria-label": "What the curve shows" },
@@ -48,14 +70,19 @@ function paintRequests(list, bill) {
     return [
       element("b", null, `request ${number(before + at + 1)}`), " ", when(one.at),
       element("dl", null,
-        element("dt", { class: "ours" }, "sent"), element("dd", { class: "ours" }, number(lines[0].values[at])),
+        element("dt", { class: "ours" }, bill.ours), element("dd", { class: "ours" }, number(lines[0].values[at])),
         element("dt", null, "in full"), element("dd", null, number(lines[1].values[at]))),
-      element("p", null, parts(one)),
+      element("p", null, `This request: ${parts(one)}`, one.recalls ? `, ${count(one.recalls, "look-up")} of the model` : ""),
     ];
   };
   const curve = curveOf({
     noun: "request", before, what: bill.noun, lines, tip,
-    columns: [["time", (at) => requests[at].at.slice(0, 19).replace("T", " ")], ["model", (at) => requests[at].model]],
+    choose: list.isReplayed ? chooseCall : null,
+    columns: [
+      ["time", (at) => requests[at].at.slice(0, 19).replace("T", " ")], ["model", (at) => requests[at].model],
+      ["read from the cache", (at) => requests[at].sent.read], ["written to it", (at) => requests[at].sent.written],
+      ["answer", (at) => requests[at].output], ["look-ups", (at) => requests[at].recalls],
+    ],
   });
   const cost = (one) => one.sent.cost + one.recalls_cost;
   const expensive = requests.map((one, at) => ({ one, at })).sort((a, b) => cost(b.one) - cost(a.one)).slice(0, EXPENSIVE);
@@ -67,13 +94,46 @@ function paintRequests(list, bill) {
         element("p", { class: "note" }, bill.note, before > 0 ? ` The last ${number(requests.length)} of ${number(list.total)} requests; what the earlier ones cost is not in it.` : "")),
       choice,
       element("p", { class: "key" }, element("span", null, sample("c-ours"), "sent"), element("span", null, sample("c-rival c-0"), "in full"))),
+    element("p", { class: "small" }, sumsOf(requests)),
     curve.chart, curve.table,
     requests.length > 1
       ? element("div", { class: "expensive" },
         element("h3", null, "The most expensive requests"),
         element("ol", null, expensive.map(({ one, at }) => element("li", null,
-          element("b", null, `request ${number(before + at + 1)}`), ` · ${((cost(one) / (all || 1)) * 100).toFixed(0)} % of the cost · `, when(one.at), ` · ${parts(one)}`))))
+          nameOf(list, before, at), ` · ${((cost(one) / (all || 1)) * 100).toFixed(0)} % of the cost: ${reason(requests, at)} · ${parts(one)} · `, when(one.at)))))
       : null);
+}
+
+function nameOf(list, before, at) {
+  const name = `request ${number(before + at + 1)}`;
+  return list.isReplayed
+    ? element("button", { type: "button", class: "link", onclick: () => goToRequest(at), title: "what a replay sends at this call" }, name)
+    : element("b", null, name);
+}
+
+/** Why a request cost what it cost, as far as the one before it shows. */
+function reason(requests, at) {
+  const [one, last] = [requests[at], requests[at - 1]];
+  const told = [];
+  if (!last) told.push("the first one here");
+  else if (one.sent.tokens < last.sent.tokens) told.push(`${short(last.sent.tokens - one.sent.tokens)} tokens fewer than the request before, so its beginning had changed`);
+  else if (one.sent.read < last.sent.read) told.push("the provider read less from its cache than before, although nothing had been left out anew");
+  else told.push(`${short(one.sent.tokens - last.sent.tokens)} tokens more than the request before`);
+  if (one.recalls) told.push(`${short(one.recalls_cost)} of the cost for ${count(one.recalls, "look-up")} of the model`);
+  return told.join("; ");
+}
+
+/** What the cache did with all of these requests. */
+function sumsOf(requests) {
+  const sum = (of) => requests.reduce((all, one) => all + of(one), 0);
+  const [tokens, read, written] = [sum((one) => one.sent.tokens), sum((one) => one.sent.read), sum((one) => one.sent.written)];
+  const share = tokens ? ` (${((read / tokens) * 100).toFixed(0)} %)` : "";
+  return [
+    read ? `${short(read)} tokens read from the cache${share}` : "nothing read from a cache",
+    written ? `${short(written)} written to it` : null,
+    `${short(tokens - read - written)} outside it`,
+    `${short(sum((one) => one.output))} in answers`,
+  ].filter(Boolean).join(" · ");
 }
 
 /** The parts of a request's tokens, by what the cache did with them. */
@@ -83,7 +143,6 @@ function parts(one) {
     read ? `${short(read)} read from the cache` : null,
     written ? `${short(written)} written to ${read ? "it" : "the cache"}` : null,
     tokens - read - written > 0 ? `${short(tokens - read - written)} outside ${read || written ? "it" : "the cache"}` : null,
-    one.recalls ? `${count(one.recalls, "look-up")} of the model` : null,
     one.is_estimate ? "estimated" : null,
   ].filter(Boolean);
   return told.join(", ");

@@ -1,6 +1,6 @@
 // The runs of an agent: the plan of each turn as a graph and as steps, its sub-agents, and the todo list.
 
-const STEP_STATES = { done: "done", failed: "failed", skipped: "not run", open: "no result" };
+const STEP_STATES = { done: "done", failed: "✗ failed", skipped: "not run", open: "no result" };
 const ITEM_MARKS = { pending: "☐", in_progress: "▶", completed: "☑", failed: "✗", cancelled: "–" };
 
 /** The measures of a graph, in points. */
@@ -40,8 +40,9 @@ function todoList(items) {
 
 function oneRun(run, isOpen) {
   const spent = run.spent;
+  const failed = run.turns.flatMap((turn) => turn.steps).filter((step) => step.state === "failed").length;
   const facts = [
-    run.state, run.strategy, run.context, run.model,
+    run.state, failed ? `✗ ${count(failed, "step")} failed` : null, run.strategy, run.context, run.model,
     count(spent.calls, "model call"), `${short(spent.input_tokens)} tokens in, ${short(spent.output_tokens)} out`,
     spent.cost == null ? null : `${spent.cost.toFixed(4)} at the configured prices`,
     run.total_us == null ? null : duration(run.total_us), when(run.began),
@@ -77,7 +78,7 @@ function purposes(turn) {
 
 function oneStep(step) {
   const took = step.start_us == null ? null : duration(step.end_us - step.start_us);
-  const facts = [STEP_STATES[step.state], step.after.length ? `after ${step.after.join(", ")}` : null, took].filter(Boolean);
+  const facts = [STEP_STATES[step.state], exitOf(step), step.after.length ? `after ${step.after.join(", ")}` : null, took].filter(Boolean);
   return element("li", { class: step.state },
     element("details", null,
       element("summary", null, element("b", null, `${step.step}. ${step.tool ?? "new plan"}`), " ",
@@ -89,6 +90,12 @@ function oneStep(step) {
         element("small", null, ` ${agent.ended} · ${count(agent.model_calls, "model call")} · ${count(agent.tool_calls, "tool call")}`)),
       element("p", { class: "small", dir: "auto" }, peek(agent.task, 240)),
       agent.answer ? element("p", { class: "small", dir: "auto" }, `↖ ${peek(agent.answer, 400)}`) : null)));
+}
+
+/** The exit code of a command that ran and did not succeed. */
+function exitOf(step) {
+  const code = /\[exit code (-?\d+)\]/.exec(step.result ?? "")?.[1];
+  return code && code !== "0" ? `✗ exit ${code}` : null;
 }
 
 /** The short values of a call's arguments. */

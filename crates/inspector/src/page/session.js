@@ -24,20 +24,23 @@ async function beginSession() {
   // A message is shown once there is a transcript to show it in.
   const show = async (seq) => {
     await replayed;
-    if (picture) showMessage(seq);
-    else await readMessage?.(seq);
+    if (picture) {
+      chooseCall(picture.seenAt(seq) < 0 ? LAST : picture.seenAt(seq));
+      showMessage(seq);
+    } else await readMessage?.(seq);
   };
   searchBox("find", {
     title: "Search this session",
     about: "As the model's own search does, with the score explained. Press / to come here.",
     run: (q) => ask(`${sessionPath(id)}/search`, { q, k: 10 }),
     show: {
+      message: (hit, seq) => element("button", { type: "button", class: "link", onclick: () => show(seq) }, `#${seq}`),
       block: (hit) => element("button", { type: "button", class: "link mono", onclick: () => show(hit.first_seq) }, hit.block_id),
       payload: (hit, part) => element("button", { type: "button", class: "link mono", onclick: () => showPayload(id, part.ref, part.first_line, part.last_line) }, part.ref),
     },
   });
   const parts = { head: replayed, runs: drawRuns(id), branches: drawBranches(id, show), stored: drawPayloads(id) };
-  if (session.savings) parts.bill = drawRequests(id);
+  if (session.savings) parts.bill = drawRequests(id, replayed);
   const drawn = Promise.all(Object.entries(parts).map(([place, part]) => part.catch((error) => fail(place, error))));
   watchSession(id, session.messages, drawn);
   await drawn;
@@ -57,7 +60,7 @@ function fail(place, error) {
 
 /** Draws the replay; where there is none, the record. */
 async function drawReplay(id, session) {
-  fill("head", element("h1", { dir: "auto" }, id), element("p", { class: "note", role: "status" }, "Replaying the session …"));
+  fill("head", element("p", { class: "note", role: "status" }, "Replaying the session …"));
   let replay;
   try {
     replay = await ask(`${sessionPath(id)}/replay`);
@@ -71,7 +74,7 @@ async function drawReplay(id, session) {
     drawReplayNote(session);
     return;
   }
-  fill("head", element("h1", { dir: "auto" }, id), problem(replay.undrawn));
+  fill("head", problem(replay.undrawn));
   await drawRecord(id);
 }
 

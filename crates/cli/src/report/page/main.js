@@ -71,6 +71,22 @@ const theme = {
     document.documentElement.dataset.theme = name;
     theme.tell();
   },
+  /** Sets it for later pages, too. */
+  keep(name) {
+    theme.set(name);
+    try {
+      localStorage.setItem("theme", name);
+    } catch {
+      // A page that may keep nothing shows it until it is left.
+    }
+  },
+  kept() {
+    try {
+      return localStorage.getItem("theme");
+    } catch {
+      return null;
+    }
+  },
   tell() {
     const other = theme.now() === "dark" ? "light" : "dark";
     const button = document.getElementById("theme");
@@ -98,12 +114,12 @@ function jump(event) {
   place.focus({ preventScroll: true });
 }
 
-/** The theme button, and the theme of the address. */
+/** The theme button, and the theme of the address, or else the one that was chosen last. */
 function beginTheme() {
-  const asked = asksTheme();
+  const asked = asksTheme() ?? theme.kept();
   if (["light", "dark"].includes(asked)) theme.set(asked);
   theme.tell();
-  document.getElementById("theme").addEventListener("click", () => theme.set(theme.now() === "dark" ? "light" : "dark"));
+  document.getElementById("theme").addEventListener("click", () => theme.keep(theme.now() === "dark" ? "light" : "dark"));
 }
 
 const asksTheme = () =>

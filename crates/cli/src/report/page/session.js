@@ -20,14 +20,27 @@ function prepared(data) {
   data.blockOf = new Array(data.messages.length).fill(null);
   for (const block of data.blocks) {
     for (let seq = block.first; seq <= block.last; seq += 1) data.blockOf[seq] = block;
-    block.call = data.calls.findIndex((call) => call.at >= block.at);
+    block.call = firstFrom(data.calls, block.at);
   }
   data.byNumber = new Map(data.blocks.map((block) => [block.n, block]));
   data.folds = data.calls.map(() => []);
   for (const block of data.blocks) if (block.call >= 0) data.folds[block.call].push(block);
+  // The first call that has a message, or -1.
+  data.seenAt = (seq) => firstFrom(data.calls, seq + 1);
   data.sums = [0];
   for (const message of data.messages) data.sums.push(data.sums.at(-1) + message.k);
   return data;
+}
+
+/** The index of the first of these calls before which at least so many messages were said, or -1. */
+function firstFrom(calls, messages) {
+  let [low, high] = [0, calls.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (calls[middle].at < messages) low = middle + 1;
+    else high = middle;
+  }
+  return low < calls.length ? low : -1;
 }
 
 function chooseCall(call, quiet) {

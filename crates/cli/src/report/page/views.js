@@ -64,7 +64,7 @@ function drawViews() {
     output.textContent = `call ${number(at + 1)} of ${number(calls.length)}`;
     const so_far = picture.sums[call.at];
     told.replaceChildren("The model gets ", element("b", null, `${number(call.k)} tokens`),
-      ` of ${number(so_far)} said so far`);
+      `, the recall tools included; ${number(so_far)} were said so far`);
     leftHead.textContent = `${count(call.at, "message")} so far · ${number(so_far)} tokens`;
     rightHead.textContent = `${count(call.v.length, "message")} · ${number(call.k)} tokens with tools`;
     mark(call);
@@ -128,6 +128,13 @@ function transcript(place) {
     const state = element("span", { class: "state" });
     const node = said(message, { seq, state, offloaded: stored.has(seq) });
     node.id = `m${seq}`;
+    const seen = picture.seenAt(seq);
+    if (seen >= 0) {
+      node.querySelector(".who").firstChild.replaceWith(element("button", {
+        type: "button", class: "link", tabindex: -1, onclick: () => chooseCall(seen), "aria-label": `Message ${seq}: the first call that has it, ${seen + 1}`,
+        title: `first in call ${number(seen + 1)}`,
+      }, `#${seq}`));
+    }
     together.append(node);
     return { node, seam, state, now: null };
   });
@@ -240,7 +247,7 @@ function showMessage(seq) {
   const pane = row.node.closest(".pane > div");
   const head = document.getElementById("views");
   const box = head.getBoundingClientRect();
-  if (box.bottom < 200 || box.top > innerHeight * 0.6) head.scrollIntoView();
+  if (box.bottom < 200 || box.top > innerHeight * 0.2) head.scrollIntoView();
   scrollPane(pane, row.node, 60);
 }
 
