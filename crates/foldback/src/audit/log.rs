@@ -138,7 +138,9 @@ impl Log {
                     | KvError::Busy { .. }
                     | KvError::Poisoned { .. }
                     | KvError::Gone { .. }
-                    | KvError::ReadOnly { .. },
+                    | KvError::ReadOnly { .. }
+                    | KvError::Unknown { .. }
+                    | KvError::Unreachable { .. },
                 ) => {}
                 Err(error) => return Err(error.into()),
             }
