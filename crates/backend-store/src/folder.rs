@@ -11,12 +11,15 @@
 //!
 //! Below the root no link is followed.
 
+mod draft;
+mod local_file;
 mod plain;
 mod temp;
 
-pub(crate) use temp::Temp;
-
 use crate::Error;
+use crate::payload_files::{Draft, FileName, Good, PayloadFile, PayloadFiles, Sealed};
+use draft::FolderDraft;
+use local_file::LocalFile;
 use plain::{
     is_real_folder, list, older, open_file, private, real_folder, remove, same_file, sync_folder,
 };
@@ -28,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
-use temp::TEMP;
+use temp::{TEMP, Temp};
 
 pub(crate) struct Folder {
     root: PathBuf,
@@ -41,14 +44,14 @@ impl Folder {
         Self { root, synced: Mutex::default() }
     }
 
-    pub(crate) fn path(&self, todo: u32, hash: &[u8; 32]) -> PathBuf {
+    fn path(&self, todo: u32, hash: &[u8; 32]) -> PathBuf {
         let name = hex(hash);
         let shard = name.get(..2).unwrap_or_default();
         self.todo(todo).join(shard).join(&name)
     }
 
     /// Opens the file of a payload, if there is one.
-    pub(crate) fn open(&self, todo: u32, hash: &[u8; 32]) -> Result<Option<File>, Error> {
+    fn open_plain(&self, todo: u32, hash: &[u8; 32]) -> Result<Option<File>, Error> {
         let path = self.path(todo, hash);
         for folder in path.ancestors().skip(1).take(2) {
             match fs::symlink_metadata(folder) {
@@ -61,7 +64,7 @@ impl Folder {
     }
 
     /// Creates a new file for writing, which is removed unless it is published.
-    pub(crate) fn temp(&self, todo: u32) -> Result<Temp, Error> {
+    fn temp(&self, todo: u32) -> Result<Temp, Error> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = self.todo(todo);
         self.make(&folder)?;
@@ -84,13 +87,13 @@ impl Folder {
     /// that `good` accepts, that one stays, and the result of `good` is returned.
     ///
     /// When this returns, the file and its name survive a loss of power.
-    pub(crate) fn publish<T>(
+    fn publish(
         &self,
         mut temp: Temp,
         todo: u32,
         hash: &[u8; 32],
-        good: impl FnOnce(File) -> Option<T>,
-    ) -> Result<Option<T>, Error> {
+        good: Good<'_>,
+    ) -> Result<Option<Sealed>, Error> {
         foldback_core::failpoint!("backend-store.payload.written");
         if let Some(file) = temp.file.take() {
             file.sync_all().map_err(|error| Error::io("sync", &temp.path, error))?;
@@ -101,11 +104,12 @@ impl Folder {
         self.make(shard)?;
         let _lock = self.lock(todo)?;
         // Anything but a plain file is replaced, and not followed.
-        let there = match self.open(todo, hash) {
+        let there = match self.open_plain(todo, hash) {
             Err(Error::Refused { .. }) => None,
             other => other?,
         };
-        if let Some(said) = there.and_then(good) {
+        let there = there.and_then(|file| LocalFile::new(file).ok());
+        if let Some(said) = there.and_then(|file| good(Box::new(file))) {
             // Left by a writer that did not reach its commit. Its time is renewed, so that it is
             // not swept before this writer commits, and it is synced, whatever that writer did.
             let open = OpenOptions::new().read(true).write(true).to_owned();
@@ -128,92 +132,6 @@ impl Folder {
         }
         foldback_core::failpoint!("backend-store.payload.published");
         Ok(None)
-    }
-
-    /// Removes unfinished files, and payloads for which `wanted` returns `false`, when they are
-    /// older than `age`. Returns how many.
-    pub(crate) fn sweep(
-        &self,
-        todo: u32,
-        age: Duration,
-        now: SystemTime,
-        wanted: impl Fn(&[u8; 32]) -> bool,
-    ) -> Result<u64, Error> {
-        let folder = self.todo(todo);
-        if !is_real_folder(&folder)? {
-            return Ok(0);
-        }
-        let _lock = self.lock(todo)?;
-        let mut gone = 0;
-        for (path, name, found) in list(&folder)? {
-            if found.is_file() && name.starts_with(TEMP) && older(&path, &found, age, now)? {
-                gone += u64::from(remove(&path)?);
-            }
-            if !found.is_dir() || !is_hex(&name, 2) {
-                continue;
-            }
-            for (path, file, found) in list(&path)? {
-                let Some(hash) = unhex(&file).filter(|_| file.starts_with(&name)) else { continue };
-                if found.is_file() && !wanted(&hash) && older(&path, &found, age, now)? {
-                    gone += u64::from(remove(&path)?);
-                }
-            }
-        }
-        Ok(gone)
-    }
-
-    /// Removes everything of a todo.
-    pub(crate) fn forget(&self, todo: u32) -> Result<(), Error> {
-        let folder = self.todo(todo);
-        if !is_real_folder(&folder)? {
-            return Ok(());
-        }
-        let _lock = self.lock(todo)?;
-        fs::remove_dir_all(&folder).map_err(|error| Error::io("remove", &folder, error))?;
-        foldback_core::failpoint!("backend-store.todo.removed");
-        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
-        synced.retain(|path| !path.starts_with(&folder));
-        drop(synced);
-        sync_folder(&self.root)
-    }
-
-    /// Returns the numbers of the todos that have a folder, ascending.
-    pub(crate) fn todos(&self) -> Result<Vec<u32>, Error> {
-        if !self.root.is_dir() {
-            return Ok(Vec::new());
-        }
-        let mut todos: Vec<u32> = list(&self.root)?
-            .into_iter()
-            .filter(|(_, _, found)| found.is_dir())
-            .filter_map(|(_, name, _)| name.parse().ok().filter(|no: &u32| no.to_string() == name))
-            .collect();
-        todos.sort_unstable();
-        Ok(todos)
-    }
-
-    /// Copies the payload files of every todo into another folder. Returns how many.
-    pub(crate) fn copy(&self, to: PathBuf) -> Result<u64, Error> {
-        let to = Self::new(to);
-        let mut copied = 0;
-        for todo in self.todos()? {
-            for (shard, name, found) in list(&self.todo(todo))? {
-                if !found.is_dir() || !is_hex(&name, 2) {
-                    continue;
-                }
-                for (_, name, found) in list(&shard)? {
-                    let Some(hash) = unhex(&name).filter(|_| found.is_file()) else { continue };
-                    // Forgotten or swept meanwhile, so the copy does not need it either.
-                    let Some(mut from) = self.open(todo, &hash)? else { continue };
-                    let mut temp = to.temp(todo)?;
-                    let path = temp.path.clone();
-                    io::copy(&mut from, temp.file()?)
-                        .map_err(|error| Error::io("write", path, error))?;
-                    to.publish(temp, todo, &hash, |_| None::<()>)?;
-                    copied += 1;
-                }
-            }
-        }
-        Ok(copied)
     }
 
     fn todo(&self, todo: u32) -> PathBuf {
@@ -290,6 +208,105 @@ impl Folder {
     }
 }
 
+impl PayloadFiles for Folder {
+    fn address(&self, name: &FileName) -> PathBuf {
+        self.path(name.todo, &name.hash)
+    }
+
+    fn draft(&self, todo: u32) -> Result<Box<dyn Draft + '_>, Error> {
+        Ok(Box::new(FolderDraft::new(self, todo, self.temp(todo)?)))
+    }
+
+    fn open(&self, name: &FileName) -> Result<Option<Box<dyn PayloadFile>>, Error> {
+        let Some(file) = self.open_plain(name.todo, &name.hash)? else { return Ok(None) };
+        let file = LocalFile::new(file)
+            .map_err(|error| Error::io("look at", self.address(name), error))?;
+        Ok(Some(Box::new(file)))
+    }
+
+    fn copy(&self, name: &FileName, to: &Folder) -> Result<bool, Error> {
+        let Some(mut from) = self.open_plain(name.todo, &name.hash)? else { return Ok(false) };
+        let mut temp = to.temp(name.todo)?;
+        // From file to file, so that the system copies.
+        temp.file()
+            .and_then(|file| io::copy(&mut from, file))
+            .map_err(|error| Error::io("write", &temp.path, error))?;
+        to.publish(temp, name.todo, &name.hash, &mut |_| None).map(|_| true)
+    }
+
+    fn list(&self, todo: u32) -> Result<Vec<FileName>, Error> {
+        let mut names = Vec::new();
+        for (shard, name, found) in list(&self.todo(todo))? {
+            if !found.is_dir() || !is_hex(&name, 2) {
+                continue;
+            }
+            for (_, file, found) in list(&shard)? {
+                let hash = unhex(&file).filter(|_| found.is_file() && file.starts_with(&name));
+                names.extend(hash.map(|hash| FileName { todo, hash, copy: None }));
+            }
+        }
+        Ok(names)
+    }
+
+    fn sweep(
+        &self,
+        todo: u32,
+        age: Duration,
+        now: SystemTime,
+        wanted: &dyn Fn(&FileName) -> bool,
+    ) -> Result<u64, Error> {
+        let folder = self.todo(todo);
+        if !is_real_folder(&folder)? {
+            return Ok(0);
+        }
+        let _lock = self.lock(todo)?;
+        let mut gone = 0;
+        for (path, name, found) in list(&folder)? {
+            if found.is_file() && name.starts_with(TEMP) && older(&path, &found, age, now)? {
+                gone += u64::from(remove(&path)?);
+            }
+            if !found.is_dir() || !is_hex(&name, 2) {
+                continue;
+            }
+            for (path, file, found) in list(&path)? {
+                let Some(hash) = unhex(&file).filter(|_| file.starts_with(&name)) else { continue };
+                let name = FileName { todo, hash, copy: None };
+                if found.is_file() && !wanted(&name) && older(&path, &found, age, now)? {
+                    gone += u64::from(remove(&path)?);
+                }
+            }
+        }
+        Ok(gone)
+    }
+
+    fn forget(&self, todo: u32) -> Result<(), Error> {
+        let folder = self.todo(todo);
+        if !is_real_folder(&folder)? {
+            return Ok(());
+        }
+        let _lock = self.lock(todo)?;
+        fs::remove_dir_all(&folder).map_err(|error| Error::io("remove", &folder, error))?;
+        foldback_core::failpoint!("backend-store.todo.removed");
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        synced.retain(|path| !path.starts_with(&folder));
+        drop(synced);
+        sync_folder(&self.root)
+    }
+
+    fn todos(&self) -> Result<Vec<u32>, Error> {
+        if !self.root.is_dir() {
+            return Ok(Vec::new());
+        }
+        let mut todos: Vec<u32> = list(&self.root)?
+            .into_iter()
+            .filter(|(_, _, found)| found.is_dir())
+            .filter_map(|(_, name, _)| name.parse().ok().filter(|no: &u32| no.to_string() == name))
+            .collect();
+        todos.sort_unstable();
+        Ok(todos)
+    }
+}
+
 pub(crate) fn hex(hash: &[u8]) -> String {
     hash.iter().fold(String::with_capacity(hash.len() * 2), |mut out, byte| {
         write!(out, "{byte:02x}").ok();
@@ -297,15 +314,15 @@ pub(crate) fn hex(hash: &[u8]) -> String {
     })
 }
 
-fn is_hex(name: &str, length: usize) -> bool {
+pub(crate) fn is_hex(name: &str, length: usize) -> bool {
     name.len() == length && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn unhex(name: &str) -> Option<[u8; 32]> {
-    if !is_hex(name, 64) {
+pub(crate) fn unhex<const N: usize>(name: &str) -> Option<[u8; N]> {
+    if !is_hex(name, 2 * N) {
         return None;
     }
-    let mut hash = [0; 32];
+    let mut hash = [0; N];
     for (i, byte) in hash.iter_mut().enumerate() {
         *byte = u8::from_str_radix(name.get(2 * i..2 * i + 2)?, 16).ok()?;
     }

@@ -43,6 +43,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod backup;
 mod store;
 mod upkeep;
 
@@ -62,6 +63,7 @@ mod body;
 mod file;
 mod folder;
 mod names;
+mod payload_files;
 mod sniff;
 
 pub use crate::config::BackendConfig;

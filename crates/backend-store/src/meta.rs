@@ -1,6 +1,7 @@
 //! The description of a payload, which is known without reading it.
 
 use crate::Fault;
+use crate::payload_files::CopyId;
 use foldback_core::{Check, PayloadKind, PayloadRef};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,8 @@ pub struct Meta {
     /// For a payload in a file: the hash that binds the file's table, so that a part of it is
     /// checked as well as the whole.
     pub(crate) seal: Option<[u8; 32]>,
+    /// For a payload in an object store: the random part of the object's name.
+    pub(crate) copy: Option<CopyId>,
 }
 
 impl Meta {
@@ -53,6 +56,7 @@ impl Meta {
             stored: self.stored,
             seal: self.seal,
             origin: self.origin,
+            copy: self.copy,
         };
         rmp_serde::to_vec(&record)
             .map_err(|error| Fault::Damaged(format!("its record cannot be written: {error}")))
@@ -61,9 +65,9 @@ impl Meta {
     pub(crate) fn read(n: u64, value: &[u8]) -> Result<Self, Fault> {
         let record: Record = rmp_serde::from_slice(value)
             .map_err(|error| Fault::Damaged(format!("its record cannot be read: {error}")))?;
-        let Record { hash, kind, bytes, lines, stored, seal, origin } = record;
+        let Record { hash, kind, bytes, lines, stored, seal, origin, copy } = record;
         let check = Check::of_hash(&blake3::Hash::from_bytes(hash));
-        Ok(Self { n, check, hash, kind, bytes, lines, stored, origin, seal })
+        Ok(Self { n, check, hash, kind, bytes, lines, stored, origin, seal, copy })
     }
 }
 
@@ -81,4 +85,7 @@ struct Record {
     seal: Option<[u8; 32]>,
     #[serde(default)]
     origin: Option<u64>,
+    /// Left out where there is none, so that the record of a payload in a folder is what it always was.
+    #[serde(default, with = "serde_bytes", skip_serializing_if = "Option::is_none")]
+    copy: Option<CopyId>,
 }

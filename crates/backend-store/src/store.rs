@@ -9,6 +9,7 @@ use crate::excerpt::{self, Failure, Matching};
 use crate::file::reader::Reader;
 use crate::file::sealing::Sealing;
 use crate::folder::Folder;
+use crate::payload_files::{FileName, PayloadFiles};
 use crate::{BackendConfig, Error, Excerpt, Fault, Meta, Pending, Position};
 use foldback_core::PayloadRef;
 use foldback_kv::{Key, Kv, Space, Todo};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 /// Any number of threads and processes may use one store at once.
 pub struct BackendStore {
     pub(crate) kv: Arc<dyn Kv>,
-    pub(crate) files: Option<Folder>,
+    pub(crate) files: Option<Box<dyn PayloadFiles>>,
     config: BackendConfig,
 }
 
@@ -40,7 +41,8 @@ impl BackendStore {
         config: BackendConfig,
     ) -> Result<Self, Error> {
         let config = config.check()?;
-        Ok(Self { kv, files: files.map(Folder::new), config })
+        let files = files.map(|root| Box::new(Folder::new(root)) as Box<dyn PayloadFiles>);
+        Ok(Self { kv, files, config })
     }
 
     /// Begins a commit that may add payloads. The todo's next payload number is read here, so the
@@ -239,8 +241,8 @@ impl BackendStore {
                 gone("it is a file, and the store was opened without a folder for files")
             })?;
             let sealing = self.sealing(todo.no())?;
-            let name = name_of(sealing.as_ref(), &meta.hash);
-            let file = files.open(todo.no(), &name)?.ok_or_else(|| gone(NO_FILE))?;
+            let name = file_name(todo.no(), sealing.as_ref(), meta);
+            let file = files.open(&name)?.ok_or_else(|| gone(NO_FILE))?;
             return Reader::open(file, &meta.hash, meta.bytes, Some(seal), sealing)
                 .map(|reader| Body::File(Box::new(reader)))
                 .map_err(|fault| self.blame(todo, meta, fault));
@@ -252,9 +254,9 @@ impl BackendStore {
 
     fn blame(&self, todo: &Todo, meta: &Meta, fault: Fault) -> Error {
         let sealing = self.sealing(todo.no()).ok().flatten();
-        let name = name_of(sealing.as_ref(), &meta.hash);
-        let path = self.files.as_ref().map(|files| files.path(todo.no(), &name));
-        fault.of(meta.n, path.unwrap_or_default())
+        let name = file_name(todo.no(), sealing.as_ref(), meta);
+        let address = self.files.as_ref().map(|files| files.address(&name));
+        fault.of(meta.n, address.unwrap_or_default())
     }
 
     fn failed(&self, todo: &Todo, meta: &Meta, failure: Failure) -> Error {
@@ -286,6 +288,11 @@ impl BackendStore {
         let most = self.most();
         if bytes > most { Err(Error::TooLarge { bytes, most }) } else { Ok(()) }
     }
+}
+
+/// Returns the name of a payload's file.
+pub(crate) fn file_name(todo: u32, sealing: Option<&Sealing>, meta: &Meta) -> FileName {
+    FileName { todo, hash: name_of(sealing, &meta.hash), copy: meta.copy }
 }
 
 /// Returns the bytes by which the file of a payload with this hash is named.

@@ -1,14 +1,12 @@
 //! Checks payloads, removes unreferenced files, forgets and copies.
 
-use crate::store::{PAGE, name_of};
+use crate::payload_files::FileName;
+use crate::store::{PAGE, file_name};
 use crate::{BackendStore, Error, Finding, Meta, Usage};
 use foldback_kv::{Delete, Key, Space, Todo};
-use std::{
-    collections::BTreeSet,
-    io,
-    path::Path,
-    time::{Duration, SystemTime},
-};
+use std::collections::BTreeSet;
+use std::io;
+use std::time::{Duration, SystemTime};
 
 impl BackendStore {
     /// Reads and checks every payload of the todo, and checks that no number is missing. Damage is
@@ -47,21 +45,26 @@ impl BackendStore {
     /// or the disk fails.
     pub fn sweep(&self, todo: &Todo, older_than: Duration, now: SystemTime) -> Result<u64, Error> {
         let Some(files) = &self.files else { return Ok(0) };
-        let sealing = self.sealing(todo.no())?;
+        let wanted = self.wanted(todo.no())?;
+        files.sweep(todo.no(), older_than, now, &|name| wanted.contains(name))
+    }
+
+    /// Returns the names of the files that the records of a todo name.
+    pub(crate) fn wanted(&self, todo: u32) -> Result<BTreeSet<FileName>, Error> {
+        let sealing = self.sealing(todo)?;
         let mut wanted = BTreeSet::new();
         let mut from = 1;
         loop {
-            let found = self.kv.scan(Space::Payload, todo.no(), from..Key::N_END, PAGE)?;
-            let Some((last, _)) = found.last() else { break };
+            let found = self.kv.scan(Space::Payload, todo, from..Key::N_END, PAGE)?;
+            let Some((last, _)) = found.last() else { return Ok(wanted) };
             from = last + 1;
             for (n, value) in &found {
                 let meta = Meta::read(*n, value).map_err(|fault| fault.of(*n, "record"))?;
                 if meta.in_file() {
-                    wanted.insert(name_of(sealing.as_ref(), &meta.hash));
+                    wanted.insert(file_name(todo, sealing.as_ref(), &meta));
                 }
             }
         }
-        files.sweep(todo.no(), older_than, now, |name| wanted.contains(name))
     }
 
     /// Removes the folders of todos that no longer exist, which a writer may leave if its todo is
@@ -101,17 +104,6 @@ impl BackendStore {
     /// When the disk fails; then some of the files may be gone.
     pub fn remove_files(&self, todo: &Todo) -> Result<(), Error> {
         self.files.as_ref().map_or(Ok(()), |files| files.forget(todo.no()))
-    }
-
-    /// Copies the payload files of all todos into another folder, durably, and returns how many. A
-    /// backup copies the records **first**: every file that they name exists by then. Only the
-    /// files of a todo that is forgotten between the two may be left out; then its payloads are
-    /// damaged in the copy, and nothing else is.
-    ///
-    /// # Errors
-    /// When the disk fails.
-    pub fn backup(&self, folder: &Path) -> Result<u64, Error> {
-        self.files.as_ref().map_or(Ok(0), |files| files.copy(folder.to_owned()))
     }
 
     /// Returns how much the todo holds in payloads. Reads every payload's record; a damaged one is not counted.

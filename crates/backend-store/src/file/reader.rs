@@ -5,14 +5,11 @@ use super::format::{
 };
 use super::sealing::Sealing;
 use crate::Fault;
-use std::{
-    fs::File,
-    io::{Read, Seek, SeekFrom},
-};
+use crate::payload_files::{PayloadFile, Sealed};
 
 /// An open payload file whose table was checked.
 pub(crate) struct Reader {
-    file: File,
+    file: Box<dyn PayloadFile>,
     bytes: u64,
     hash: [u8; 32],
     seal: [u8; 32],
@@ -37,7 +34,7 @@ impl Reader {
     /// Opens the file of a payload of this hash and size. With `sealed`, the file must have that
     /// seal.
     pub(crate) fn open(
-        mut file: File,
+        mut file: Box<dyn PayloadFile>,
         hash: &[u8; 32],
         bytes: u64,
         sealed: Option<&[u8; 32]>,
@@ -47,17 +44,16 @@ impl Reader {
         let table_size = count * ENTRY as u64;
         let overhead = if sealing.is_some() { Sealing::OVERHEAD } else { 0 };
         let end_size = table_size + (FOOTER + overhead) as u64;
-        let Some(table_at) = file.metadata()?.len().checked_sub(end_size) else {
+        let Some(table_at) = file.len().checked_sub(end_size) else {
             return Fault::damaged("its file is truncated");
         };
         let mut head = [0; HEADER];
-        file.read_exact(&mut head)?;
+        file.read_at(0, &mut head)?;
         check_header(&head, sealing.is_some())?;
 
         // The allocation follows from the payload's size, and the file was found to be that long.
-        file.seek(SeekFrom::Start(table_at))?;
         let mut end = vec![0; end_size as usize];
-        file.read_exact(&mut end)?;
+        file.read_at(table_at, &mut end)?;
         if let Some(sealing) = &sealing {
             end = match sealing.open_table(&end) {
                 Some(end) => end,
@@ -117,8 +113,9 @@ impl Reader {
         self.bytes
     }
 
-    pub(crate) fn seal(&self) -> [u8; 32] {
-        self.seal
+    /// Returns what identifies the bytes of the file.
+    pub(crate) fn sealed(&self) -> Sealed {
+        Sealed { seal: self.seal, stored: self.file.len() }
     }
 
     /// Returns the bytes from `at` to the end of its chunk; none at the end of the payload.
@@ -189,8 +186,7 @@ impl Reader {
             return Fault::damaged(format!("its file has no chunk {i}"));
         };
         self.packed.resize(entry.stored as usize, 0);
-        self.file.seek(SeekFrom::Start(offset))?;
-        self.file.read_exact(&mut self.packed)?;
+        self.file.read_at(offset, &mut self.packed)?;
         if check_of(&self.packed) != entry.check {
             return Fault::damaged(format!(
                 "{} bytes at {offset} of its file do not match their checksum",

@@ -1,23 +1,19 @@
 //! A file that is being written.
 
-use crate::Error;
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::path::PathBuf;
 
 /// A file that is being written.
-pub(crate) struct Temp {
+pub(super) struct Temp {
     pub(super) file: Option<File>,
-    pub(crate) path: PathBuf,
+    pub(super) path: PathBuf,
     pub(super) kept: bool,
 }
 
 impl Temp {
-    pub(crate) fn file(&mut self) -> Result<&mut File, Error> {
-        let path = &self.path;
-        self.file
-            .as_mut()
-            .ok_or_else(|| Error::Refused { path: path.clone(), what: "it is closed already" })
+    pub(super) fn file(&mut self) -> io::Result<&mut File> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("it is closed already"))
     }
 }
 

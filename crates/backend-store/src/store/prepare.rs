@@ -5,12 +5,11 @@ use super::{BackendStore, name_of};
 use crate::file::format::CHUNK;
 use crate::file::reader::Reader;
 use crate::file::writer::{Writer, Written};
-use crate::folder::{Folder, Temp};
+use crate::payload_files::{Draft, Sealed, Stored};
 use crate::sniff::Sniffer;
 use crate::{Error, Fault, Meta, Pending, Prepared};
 use foldback_core::Check;
 use foldback_kv::{Key, Space, Todo};
-use std::fs::File;
 use std::io;
 use std::io::Read;
 
@@ -35,16 +34,15 @@ impl BackendStore {
             return self.keep_record(pending, hash, &sniffer, bytes);
         };
         let sealing = self.sealing(pending.todo.no())?;
-        let mut temp = files.temp(pending.todo.no())?;
-        let path = temp.path.clone();
-        let written = Writer::new(temp.file()?, self.config.level, sealing)
+        let draft = files.draft(pending.todo.no())?;
+        let address = draft.address();
+        let (draft, written) = Writer::new(draft, self.config.level, sealing)
             .and_then(|mut writer| {
                 writer.push(bytes)?;
                 writer.finish()
             })
-            .map(|(_, written)| written)
-            .map_err(|error| Error::io("write", path, error))?;
-        self.keep_file(files, pending, temp, written, &sniffer)
+            .map_err(|error| Error::io("write", address, error))?;
+        self.keep_file(pending, draft, written, &sniffer)
     }
 
     /// Like [`prepare`](Self::prepare), for bytes that may not fit into memory: with a folder for
@@ -72,12 +70,11 @@ impl BackendStore {
         }
 
         let sealing = self.sealing(pending.todo.no())?;
-        let mut temp = files.temp(pending.todo.no())?;
-        let path = temp.path.clone();
-        let write_error = |error| Error::io("write", &path, error);
+        let draft = files.draft(pending.todo.no())?;
+        let address = draft.address();
+        let write_error = |error| Error::io("write", &address, error);
         let mut sniffer = Sniffer::new();
-        let mut writer =
-            Writer::new(temp.file()?, self.config.level, sealing).map_err(write_error)?;
+        let mut writer = Writer::new(draft, self.config.level, sealing).map_err(write_error)?;
         sniffer.push(&first);
         writer.push(&first).map_err(write_error)?;
         let mut size = first.len() as u64;
@@ -96,11 +93,11 @@ impl BackendStore {
             sniffer.push(bytes);
             writer.push(bytes).map_err(write_error)?;
         }
-        let (_, written) = writer.finish().map_err(write_error)?;
+        let (draft, written) = writer.finish().map_err(write_error)?;
         if let Some(meta) = self.known(pending, &written.hash)? {
             return Ok(Prepared { meta, new: false });
         }
-        self.keep_file(files, pending, temp, written, &sniffer)
+        self.keep_file(pending, draft, written, &sniffer)
     }
 
     /// Returns the payload of these bytes, if the todo has it and it can still be read.
@@ -149,17 +146,18 @@ impl BackendStore {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are the fields of one record")]
     fn keep(
         &self,
         pending: &mut Pending,
         sniffer: &Sniffer,
         hash: [u8; 32],
         bytes: u64,
-        stored: u64,
-        seal: Option<[u8; 32]>,
-        value: Option<Vec<u8>>,
+        body: NewBody,
     ) -> Result<Prepared, Error> {
+        let (stored, file) = match &body {
+            NewBody::Record(value) => (value.len() as u64, None),
+            NewBody::File(file) => (file.sealed.stored, Some(file)),
+        };
         // Known bytes reach this point when they must be stored again, and keep their number.
         let known = self.committed(pending, &hash)?.map(|meta| (meta.n, meta.origin));
         let (n, origin) = known.unwrap_or((pending.next_n, pending.origin));
@@ -172,7 +170,8 @@ impl BackendStore {
             lines: sniffer.lines(),
             stored,
             origin,
-            seal,
+            seal: file.map(|file| file.sealed.seal),
+            copy: file.and_then(|file| file.copy),
         };
         let record = meta.write().map_err(|fault| fault.of(n, "record"))?;
         let key = self.hash_key(&pending.todo, &hash)?;
@@ -188,7 +187,7 @@ impl BackendStore {
         let todo = pending.todo.no();
         pending.puts.insert(key, bucket);
         pending.puts.insert(Key { space: Space::Payload, todo, n }, record);
-        if let Some(value) = value {
+        if let NewBody::Record(value) = body {
             pending.puts.insert(Key { space: Space::PayloadBytes, todo, n }, value);
         }
         pending.buckets.insert(key.n, numbers);
@@ -206,31 +205,27 @@ impl BackendStore {
         sniffer: &Sniffer,
         bytes: &[u8],
     ) -> Result<Prepared, Error> {
-        let value = pack(bytes, self.config.level);
-        let stored = value.len() as u64;
-        self.keep(pending, sniffer, hash, bytes.len() as u64, stored, None, Some(value))
+        let body = NewBody::Record(pack(bytes, self.config.level));
+        self.keep(pending, sniffer, hash, bytes.len() as u64, body)
     }
 
     fn keep_file(
         &self,
-        files: &Folder,
         pending: &mut Pending,
-        temp: Temp,
+        draft: Box<dyn Draft + '_>,
         written: Written,
         sniffer: &Sniffer,
     ) -> Result<Prepared, Error> {
-        let Written { hash, bytes, .. } = written;
+        let Written { hash, seal, bytes, stored } = written;
         let sealing = self.sealing(pending.todo.no())?;
         let name = name_of(sealing.as_ref(), &hash);
-        let good = |file: File| {
-            let stored = file.metadata().ok()?.len();
-            let mut reader = Reader::open(file, &hash, bytes, None, sealing).ok()?;
+        let mut good = |file| {
+            let mut reader = Reader::open(file, &hash, bytes, None, sealing.clone()).ok()?;
             reader.whole(|_| Ok::<(), Fault>(())).ok()?;
-            Some((reader.seal(), stored))
+            Some(reader.sealed())
         };
-        let found = files.publish(temp, pending.todo.no(), &name, good)?;
-        let (seal, stored) = found.unwrap_or((written.seal, written.stored));
-        self.keep(pending, sniffer, hash, bytes, stored, Some(seal), None)
+        let file = draft.put_if_absent(&name, Sealed { seal, stored }, &mut good)?;
+        self.keep(pending, sniffer, hash, bytes, NewBody::File(file))
     }
 
     /// Returns the key of the record with the numbers of the payloads whose hashes begin alike.
@@ -239,4 +234,12 @@ impl BackendStore {
         let n = u64::from(u32::from_le_bytes([a, b, c, d]));
         Ok(Key { space: Space::PayloadHash, todo: todo.no(), n })
     }
+}
+
+/// Where the bytes of a new payload are.
+enum NewBody {
+    /// In a record with this value.
+    Record(Vec<u8>),
+    /// In a file that is durable already.
+    File(Stored),
 }
