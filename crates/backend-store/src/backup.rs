@@ -2,6 +2,7 @@
 
 use crate::folder::Folder;
 use crate::payload_files::FileName;
+use crate::place_note::mark_copy;
 use crate::{BackendStore, Error};
 use std::path::Path;
 
@@ -11,8 +12,12 @@ impl BackendStore {
     /// files of a todo that is forgotten between the two may be left out; then its payloads are
     /// damaged in the copy, and nothing else is.
     ///
+    /// The copy of a store that keeps its files elsewhere has them in its folder: it needs nothing of the original, and
+    /// changes nothing there.
+    ///
     /// # Errors
-    /// When the disk fails.
+    /// When the disk or the object store fails, and, for a store that keeps its files elsewhere, when a record is
+    /// damaged.
     pub fn backup(&self, folder: &Path) -> Result<u64, Error> {
         let Some(files) = &self.files else { return Ok(0) };
         let to = Folder::new(folder.to_owned());
@@ -23,6 +28,7 @@ impl BackendStore {
                 copied += u64::from(files.copy(&name, &to)?);
             }
         }
+        mark_copy(self.kv.as_ref(), folder)?;
         Ok(copied)
     }
 

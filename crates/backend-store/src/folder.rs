@@ -305,6 +305,14 @@ impl PayloadFiles for Folder {
         todos.sort_unstable();
         Ok(todos)
     }
+
+    fn claim(&self) -> Result<(), Error> {
+        self.make(&self.root)
+    }
+
+    fn is_claimed(&self) -> Result<bool, Error> {
+        Ok(self.root.is_dir())
+    }
 }
 
 pub(crate) fn hex(hash: &[u8]) -> String {
@@ -314,15 +322,15 @@ pub(crate) fn hex(hash: &[u8]) -> String {
     })
 }
 
-pub(crate) fn is_hex(name: &str, length: usize) -> bool {
+fn is_hex(name: &str, length: usize) -> bool {
     name.len() == length && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-pub(crate) fn unhex<const N: usize>(name: &str) -> Option<[u8; N]> {
-    if !is_hex(name, 2 * N) {
+fn unhex(name: &str) -> Option<[u8; 32]> {
+    if !is_hex(name, 64) {
         return None;
     }
-    let mut hash = [0; N];
+    let mut hash = [0; 32];
     for (i, byte) in hash.iter_mut().enumerate() {
         *byte = u8::from_str_radix(name.get(2 * i..2 * i + 2)?, 16).ok()?;
     }

@@ -4,8 +4,9 @@
 //! has a number there and a [`PayloadRef`](foldback_core::PayloadRef) by which a model asks for it,
 //! and can be read whole, by range, by lines or around a pattern, within a budget and with a place
 //! to continue from. Every byte is verified on every read; damage is an error of that one payload.
-//! Small payloads are records of the transactional store, larger ones are files of their own. Equal
-//! bytes of one todo are stored once; between todos nothing is shared.
+//! Small payloads are records of the transactional store, larger ones are files of their own, in a
+//! folder or (with the feature `objects-s3`, `objects-gcs` or `objects-azure`) in an object store.
+//! Equal bytes of one todo are stored once; between todos nothing is shared.
 //!
 //! It does **not** decide what is large, and it commits nothing: it makes payloads durable and
 //! returns the records, which the caller commits together with the message that refers to them. So
@@ -60,10 +61,17 @@ mod config;
 mod error;
 
 mod body;
+#[cfg(feature = "objects")]
+mod connect;
 mod file;
 mod folder;
 mod names;
+#[cfg(feature = "objects-cloud")]
+mod objects;
 mod payload_files;
+mod place;
+mod place_note;
+mod place_of_store;
 mod sniff;
 
 pub use crate::config::BackendConfig;
@@ -73,6 +81,7 @@ pub use crate::finding::{Finding, Usage};
 pub use crate::kind::kind_of;
 pub use crate::meta::Meta;
 pub use crate::pending::{Pending, Prepared};
+pub use crate::place::PayloadPlace;
 pub use crate::preview::preview;
 pub use crate::store::BackendStore;
 

@@ -48,6 +48,12 @@ pub(crate) trait PayloadFiles: Send + Sync {
 
     /// Returns the numbers of the todos that have any files, ascending.
     fn todos(&self) -> Result<Vec<u32>, Error>;
+
+    /// Marks the place as that of a store, so that it is recognised even under another address.
+    fn claim(&self) -> Result<(), Error>;
+
+    /// Returns whether the place is marked.
+    fn is_claimed(&self) -> Result<bool, Error>;
 }
 
 /// A file that is being written.

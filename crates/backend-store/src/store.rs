@@ -10,9 +10,10 @@ use crate::file::reader::Reader;
 use crate::file::sealing::Sealing;
 use crate::folder::Folder;
 use crate::payload_files::{FileName, PayloadFiles};
-use crate::{BackendConfig, Error, Excerpt, Fault, Meta, Pending, Position};
+use crate::place_of_store::files_of;
+use crate::{BackendConfig, Error, Excerpt, Fault, Meta, PayloadPlace, Pending, Position};
 use foldback_core::PayloadRef;
-use foldback_kv::{Key, Kv, Space, Todo};
+use foldback_kv::{Key, Kv, Mode, Space, Todo};
 use packed::unpack;
 use std::io::Write;
 use std::ops::Range;
@@ -43,6 +44,35 @@ impl BackendStore {
         let config = config.check()?;
         let files = files.map(|root| Box::new(Folder::new(root)) as Box<dyn PayloadFiles>);
         Ok(Self { kv, files, config })
+    }
+
+    /// Opens the payloads of this store, whose large ones become files in `folder` or, if one is named, at `place`. A
+    /// store that is written for the first time with a place notes it in its records; from then on it opens with that
+    /// place alone.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for an invalid setting, and when the place is not the one at which the store's payloads are;
+    /// [`Error::Io`] when a new place cannot be written.
+    pub fn open_at(
+        kv: Arc<dyn Kv>,
+        folder: PathBuf,
+        place: Option<&PayloadPlace>,
+        mode: Mode,
+        config: BackendConfig,
+    ) -> Result<Self, Error> {
+        let config = config.check()?;
+        let files = files_of(kv.as_ref(), folder, place, mode)?;
+        Ok(Self { kv, files: Some(files), config })
+    }
+
+    /// Opens payloads whose files are here.
+    #[cfg(all(test, feature = "objects-cloud"))]
+    pub(crate) fn with_files(
+        kv: Arc<dyn Kv>,
+        files: Box<dyn PayloadFiles>,
+        config: BackendConfig,
+    ) -> Self {
+        Self { kv, files: Some(files), config }
     }
 
     /// Begins a commit that may add payloads. The todo's next payload number is read here, so the

@@ -2,11 +2,13 @@
 
 use crate::commands::Command;
 use crate::error::CliError;
+use crate::payloads::Payloads;
 use crate::settings::{InForce, Kept};
 use crate::store::Loss;
 use crate::truth_parser::{self, TruthParser};
 use clap::builder::Styles;
 use clap::{Args, Parser};
+use foldback::PayloadPlace;
 use foldback::embedder::Choice;
 use foldback_kv::{Engine, Truth};
 use std::convert::Infallible;
@@ -51,6 +53,13 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "ENGINE", value_parser = TruthParser)]
     pub(crate) engine: Option<Truth>,
 
+    /// Where the files of large payloads are kept [default: the store's folder] [env: FOLDBACK_PAYLOADS]:
+    /// s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER, in a build that has it; store,
+    /// for the store's folder
+    // Read later: an error of the command line would repeat what may be a secret.
+    #[arg(long, global = true, value_name = "PLACE")]
+    pub(crate) payloads: Option<String>,
+
     /// The embedder, for a new store or in place of the store's own: builtin, none (words alone),
     /// or a model's folder or name [default: the store's own]
     #[arg(long, global = true, value_name = "EMBEDDER", value_parser = embedder)]
@@ -88,6 +97,11 @@ impl Globals {
             // Not the address: it may hold a password.
             settings = settings.with_flag("memory.engine", truth.engine().name(), "--engine");
         }
+        if let Some(payloads) = &self.payloads {
+            let payloads = payloads.parse::<Payloads>();
+            let payloads = payloads.map_err(|why| CliError::Usage(format!("--payloads: {why}")))?;
+            settings = settings.with_flag("memory.payloads", &payloads.to_string(), "--payloads");
+        }
         let mut chosen = self.embedder.clone();
         match (&self.embedder, settings.memory.embedder.as_deref()) {
             (Some(named), _) => {
@@ -104,6 +118,13 @@ impl Globals {
         let mut globals = self.clone();
         globals.settings.settings = globals.settings.settings.going_on(kept);
         globals
+    }
+
+    /// The place of large payloads: the flag's, or else that of the settings; `None` for the store's folder.
+    pub(crate) fn payloads(&self) -> Option<PayloadPlace> {
+        // The flag was checked earlier.
+        let flag = self.payloads.as_ref().and_then(|place| place.parse().ok());
+        flag.or_else(|| self.settings.memory.payloads()).and_then(Payloads::place)
     }
 
     /// The storage engine: the flag's, or else that of the settings.

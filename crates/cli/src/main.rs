@@ -27,6 +27,7 @@ mod gateway;
 mod model_args;
 mod outfile;
 mod output;
+mod payloads;
 mod replay;
 mod report;
 mod run;

@@ -185,7 +185,8 @@ fn open_so(globals: &Globals, options: Options) -> Result<Memory, CliError> {
         let what = "the memory engine keeps nothing between commands, so there is nothing to read";
         return Err(CliError::NotFound(what.to_owned()));
     }
-    let options = options.with_truth(globals.truth()?).with_audit(audit(globals));
+    let options = options.with_truth(globals.truth()?).with_payloads(globals.payloads());
+    let options = options.with_audit(audit(globals));
     let options = options.with_mode(Mode::ReadOnly).with_encryption(encryption_key(globals)?);
     let server = options.server.clone();
     match open(globals, options) {
@@ -287,6 +288,7 @@ fn bytes_where(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> u64 {
 fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
     let (truth, embedder) = (globals.truth()?, named_embedder(globals)?);
     let options = shaped(globals).with_truth(truth).with_mode(mode).with_embedder(embedder);
+    let options = options.with_payloads(globals.payloads());
     let options = options.with_audit(audit(globals)).with_encryption(encryption_key(globals)?);
     Ok(match globals.settings.memory.redact {
         true => options.with_redaction(Redaction::default().with_key(redaction_key(globals)?)),

@@ -90,7 +90,7 @@ pub use embedding::{
     EmbedderTrouble, Embedding, EmbeddingFailures, EmbeddingProgress, StoreEmbedder,
 };
 pub use error::{Error, ErrorKind};
-pub use foldback_backend_store::BackendStore;
+pub use foldback_backend_store::{BackendStore, PayloadPlace};
 pub use foldback_blockstore::{
     AllTodosAnswer, AllTodosRequest, CaughtUp, Hit, IndexConfig, NotSearched, Origin, SearchAnswer,
     SearchRequest, Unsearched, UnsearchedPart, WhyUnsearched,

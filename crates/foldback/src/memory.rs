@@ -157,7 +157,14 @@ impl Memory {
             }
             _ => BackendConfig::default(),
         };
-        let payloads = Arc::new(BackendStore::open(kv.clone(), folder("payloads"), config)?);
+        let payloads = match folder("payloads") {
+            Some(folder) => {
+                let place = options.payloads.as_ref();
+                BackendStore::open_at(kv.clone(), folder, place, options.mode, config)?
+            }
+            None => BackendStore::open(kv.clone(), None, config)?,
+        };
+        let payloads = Arc::new(payloads);
         let texts = Arc::new(StoredTexts(payloads.clone()));
         let index = folder("index");
         let registry = Registry::new(kv.clone());

@@ -1,6 +1,7 @@
 //! Options for opening a memory.
 
 use crate::{Audit, OffloadPolicy, Quota, Redaction};
+use foldback_backend_store::PayloadPlace;
 use foldback_blockstore::IndexConfig;
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Embedder, Estimate, Timestamp, TokenCounter};
@@ -34,6 +35,9 @@ pub struct Options {
     pub mode: Mode,
     /// Which texts are stored outside the conversation.
     pub offload: OffloadPolicy,
+    /// Where the files of large payloads are kept: `None`, the default, for the store's folder. A store keeps them at
+    /// one place from its first opening on; it is opened with that place or not at all.
+    pub payloads: Option<PayloadPlace>,
     /// How blocks are cut.
     pub chunker: ChunkerConfig,
     /// How much the live view shows. `None` keeps what each todo was last shown under, which its session
@@ -74,6 +78,7 @@ impl Default for Options {
             server: None,
             mode: Mode::ReadWrite,
             offload: OffloadPolicy::default(),
+            payloads: None,
             chunker: ChunkerConfig::default(),
             view: None,
             index: IndexConfig::default(),
@@ -126,6 +131,13 @@ impl Options {
     #[must_use]
     pub fn with_offload(mut self, offload: OffloadPolicy) -> Self {
         self.offload = offload;
+        self
+    }
+
+    /// Sets where the files of large payloads are [kept](Self::payloads); `None` for the store's folder.
+    #[must_use]
+    pub fn with_payloads(mut self, place: impl Into<Option<PayloadPlace>>) -> Self {
+        self.payloads = place.into();
         self
     }
 

@@ -46,7 +46,7 @@ impl BackendStore {
     }
 
     /// Like [`prepare`](Self::prepare), for bytes that may not fit into memory: with a folder for
-    /// files, this takes a few megabytes, whatever the size.
+    /// files, this takes a few megabytes, whatever the size; with an object store, some 30.
     ///
     /// # Errors
     /// Like [`prepare`](Self::prepare), and [`Error::Stream`] when `reader` fails.

@@ -19,8 +19,9 @@ pub(super) const NAME: &str = "NAME";
 const PREFIX: &str = "FOLDBACK";
 
 /// The environment variables that do not follow the rule, besides those of a model.
-const VARIABLES: [(&str, &str); 3] = [
+const VARIABLES: [(&str, &str); 4] = [
     ("memory.store", "FOLDBACK_STORE"),
+    ("memory.payloads", "FOLDBACK_PAYLOADS"),
     ("search.number_of_initial_queries", "FOLDBACK_NUMBER_OF_INITIAL_QUERIES"),
     ("search.max_research_loops", "FOLDBACK_MAX_RESEARCH_LOOPS"),
 ];

@@ -1,6 +1,7 @@
 //! `[memory]`: where messages are kept, what is stored outside them, and how blocks are cut.
 
 use super::Wrong;
+use crate::payloads::Payloads;
 use foldback::{ChunkerConfig, IndexConfig, OffloadPolicy, Options, Quota};
 use foldback_kv::Engine;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,8 @@ pub(crate) struct MemorySettings {
     pub(crate) store: Option<PathBuf>,
     /// The storage engine, by name.
     pub(crate) engine: String,
+    /// The place of large payloads, if it is not the store's folder.
+    pub(crate) payloads: Option<String>,
     /// The embedder of a new store.
     pub(crate) embedder: Option<String>,
     /// Whether secrets are replaced by marks before anything of them is stored.
@@ -68,6 +71,7 @@ impl Default for MemorySettings {
         Self {
             store: None,
             engine: Engine::default().name().to_owned(),
+            payloads: None,
             embedder: None,
             redact: false,
             redaction_key_file: None,
@@ -99,6 +103,12 @@ impl MemorySettings {
     pub(crate) fn engine(&self) -> Engine {
         // The name was checked earlier.
         self.engine.parse().unwrap_or_default()
+    }
+
+    /// The place of large payloads.
+    pub(crate) fn payloads(&self) -> Option<Payloads> {
+        // The address was checked earlier.
+        self.payloads.as_ref().and_then(|place| place.parse().ok())
     }
 
     /// The options of a memory, with these blocks and offloading.
@@ -135,6 +145,10 @@ impl MemorySettings {
                 false => format!("there is no engine {:?}; there are {names}", self.engine),
             };
             return Err(("memory.engine", what));
+        }
+        if let Some(payloads) = &self.payloads {
+            let read = payloads.parse::<Payloads>();
+            read.map_err(|error| ("memory.payloads", error.to_string()))?;
         }
         if let Some(embedder) = &self.embedder {
             crate::cli::embedder(embedder).map_err(|what| ("memory.embedder", what))?;

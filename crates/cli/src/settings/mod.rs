@@ -74,6 +74,7 @@ impl Settings {
         let today = MemorySettings {
             store: today.store,
             engine: today.engine,
+            payloads: today.payloads,
             embedder: today.embedder,
             redact: today.redact,
             redaction_key_file: today.redaction_key_file,

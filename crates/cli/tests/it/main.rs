@@ -10,6 +10,8 @@
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod provider;
+#[cfg(feature = "objects-s3")]
+mod s3_server;
 mod shell;
 mod slowly;
 
@@ -52,6 +54,9 @@ mod lost_writes;
 mod mcp;
 mod mcp_install;
 mod model_check;
+#[cfg(feature = "objects-s3")]
+mod objects;
+mod payloads;
 mod reach;
 mod real_servers;
 mod record;

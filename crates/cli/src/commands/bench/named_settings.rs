@@ -91,7 +91,7 @@ impl Measured {
     fn by(self, key: &str) -> Option<Result<(), &'static str>> {
         let prompts = self == Self::Prompts;
         match key {
-            "memory.store" | "memory.engine" => None,
+            "memory.store" | "memory.engine" | "memory.payloads" => None,
             "memory.index_after_blocks"
             | "memory.index_after_passages"
             | "memory.graph_after_vectors"

@@ -262,7 +262,7 @@ fn stores_under_load_give_their_rows() {
     for (arguments, rows, key) in [
         (&["--churn", "6", "--max", "20"][..], 6, "disk_mb"),
         (&["--reopen", "--max", "100"], 1, "rebuild_per_s"),
-        (&["--payloads", "--max", "1"], 1, "range_p50"),
+        (&["--large-payloads", "--max", "1"], 1, "range_p50"),
     ] {
         let measured = json(&shell, &[arguments, &to[..]].concat());
         let steps = measured["steps"].as_array().unwrap();
@@ -288,7 +288,7 @@ fn what_does_not_go_together_is_refused() {
         &["bench", "index", "--workload", "w", "--max", "100"],
         &["bench", "index", "--max", "9"],
         &["bench", "index", "--reopen", "--max", "99"],
-        &["bench", "index", "--churn", "2", "--payloads"],
+        &["bench", "index", "--churn", "2", "--large-payloads"],
         &["bench", "index", "--workload", "w", "--readers"],
         &["bench", "index", "--part", "{}"],
         &["bench", "index", "--workload", "nowhere"],

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 /// With --readers, up to --max (16) readers search alongside 0, 1 and 4 writers. With --single-adds, up to --max
 /// (10,000) messages are added one by one, and searches in the todo are compared with one that was built in bulk. With
 /// --reopen, a process ends with up to --max (10,000) blocks that no index holds, and the next one opens its store.
-/// With --payloads, payloads of up to --max (1,000) megabytes are stored and read.
+/// With --large-payloads, payloads of up to --max (1,000) megabytes are stored and read.
 ///
 /// With --all-todos, grows a store of todos of a hundred messages each, in English and in Chinese, from 100 todos to
 /// --max, and measures the search over all of them: building its index from scratch, its times warm and from a separate
@@ -64,7 +64,7 @@ pub(crate) struct Index {
 
     /// Measure storing and reading large payloads
     #[arg(long, group = "load", conflicts_with = "workload")]
-    payloads: bool,
+    large_payloads: bool,
 
     /// A folder with a workload: meta.json, blocks.jsonl, vectors.f32, queries.jsonl, qvectors.f32
     #[arg(long, value_name = "DIR", conflicts_with = "max")]
@@ -117,7 +117,7 @@ impl Index {
             (self.readers, Load::Readers),
             (self.single_adds, Load::SingleAdds),
             (self.reopen, Load::Reopening),
-            (self.payloads, Load::Payloads),
+            (self.large_payloads, Load::Payloads),
         ];
         let churn = self.churn.map(|days| Load::Churn { days });
         churn.or_else(|| asked.into_iter().find_map(|(is_asked, load)| is_asked.then_some(load)))

@@ -38,6 +38,7 @@ fn refuse_stores(globals: &Globals, why: &str) -> Result<(), CliError> {
     let named = [
         ("--store", globals.store.is_some()),
         ("--engine", globals.engine.is_some()),
+        ("--payloads", globals.payloads.is_some()),
         ("--embedder", globals.embedder.is_some()),
     ];
     named

@@ -1,0 +1,123 @@
+//! Chooses where the files of a store's payloads are.
+
+use crate::folder::Folder;
+use crate::payload_files::PayloadFiles;
+use crate::place_note::PlaceNote;
+use crate::{Error, PayloadPlace};
+use foldback_kv::{Kv, Mode};
+use std::path::PathBuf;
+
+/// Returns where the files of a store's payloads are: in its own `folder`, or at `place`.
+pub(crate) fn files_of(
+    kv: &dyn Kv,
+    folder: PathBuf,
+    place: Option<&PayloadPlace>,
+    mode: Mode,
+) -> Result<Box<dyn PayloadFiles>, Error> {
+    let note = PlaceNote::read(kv)?;
+    let is_copy = note.as_ref().is_some_and(|note| note.is_copied_in(&folder));
+    let wrong = |what: String| Err(Error::Config { what });
+    match (place, note) {
+        (None, None) => Ok(Box::new(Folder::new(folder))),
+        (None, Some(_)) if is_copy => Ok(Box::new(Folder::new(folder))),
+        (None, Some(note)) => wrong(format!(
+            "the large payloads of this store are kept at {0}; name that place (--payloads {0})",
+            note.at
+        )),
+        (Some(place), Some(_)) if is_copy => wrong(format!(
+            "this store is a copy whose large payloads are in its folder; open it without {place}"
+        )),
+        (Some(place), note) => elsewhere::files_at(kv, folder, place, note, mode),
+    }
+}
+
+#[cfg(not(feature = "objects"))]
+mod elsewhere {
+    use super::*;
+
+    /// No place can be read without the feature, so none comes here.
+    pub(super) fn files_at(
+        _: &dyn Kv,
+        _: PathBuf,
+        place: &PayloadPlace,
+        _: Option<PlaceNote>,
+        _: Mode,
+    ) -> Result<Box<dyn PayloadFiles>, Error> {
+        Err(Error::Config { what: format!("this build keeps no payloads at {place}") })
+    }
+}
+
+#[cfg(feature = "objects")]
+mod elsewhere {
+    use super::*;
+    use crate::connect::connect;
+    use foldback_kv::{Batch, Error as KvError, Expect, Key};
+
+    /// No todo has this number. Its head counts the notes that were made, so that of two processes that open a new
+    /// store at once, one makes it.
+    const MAKER: u32 = Key::TODO_END - 5;
+
+    pub(super) fn files_at(
+        kv: &dyn Kv,
+        folder: PathBuf,
+        place: &PayloadPlace,
+        note: Option<PlaceNote>,
+        mode: Mode,
+    ) -> Result<Box<dyn PayloadFiles>, Error> {
+        let scratch = folder.parent().map(ToOwned::to_owned);
+        let Some(note) = note else {
+            let own = Folder::new(folder);
+            if mode == Mode::ReadOnly {
+                // Nothing has been kept elsewhere so far.
+                return Ok(Box::new(own));
+            }
+            if !own.todos()?.is_empty() {
+                let what = format!(
+                    "the large payloads of this store are in its folder, so they cannot be kept at {place}; \
+                     `foldback export` and `foldback import` bring conversations into a new store"
+                );
+                return Err(Error::Config { what });
+            }
+            let note = make_note(kv, place, scratch.clone())?;
+            return connect(place, &note.id, scratch);
+        };
+        let files = connect(place, &note.id, scratch)?;
+        // Under another address it may be the same place: a bucket that was copied, or a folder that was moved.
+        if note.at != place.to_string() && !files.is_claimed()? {
+            let what = format!(
+                "the large payloads of this store are kept at {}, and there are none of it at {place}",
+                note.at
+            );
+            return Err(Error::Config { what });
+        }
+        Ok(files)
+    }
+
+    /// Makes the note of a store that has none. If another process comes first, that one's note is the store's.
+    fn make_note(
+        kv: &dyn Kv,
+        place: &PayloadPlace,
+        scratch: Option<PathBuf>,
+    ) -> Result<PlaceNote, Error> {
+        loop {
+            let head = kv.head(MAKER)?;
+            if let Some(note) = PlaceNote::read(kv)? {
+                return Ok(note);
+            }
+            let mut note = PlaceNote { id: [0; 16], at: place.to_string() };
+            let random = getrandom::fill(&mut note.id);
+            random.map_err(|error| Error::Config { what: format!("no random bytes: {error}") })?;
+            // The place is marked first: what a record says is there.
+            connect(place, &note.id, scratch.clone())?.claim()?;
+            let expect = Some(Expect { todo: MAKER, head, next: head + 1 });
+            match kv.commit(Batch { expect, put: note.puts()?, ..Batch::default() }) {
+                Ok(()) => return Ok(note),
+                Err(KvError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+#[cfg(all(test, unix, feature = "objects"))]
+mod tests;

@@ -1,0 +1,155 @@
+//! Stores whose payloads are in a folder elsewhere.
+
+use crate::place_note::{NOTES, PlaceNote};
+use crate::{BackendConfig, BackendStore, Error, Meta, PayloadPlace};
+use foldback_core::TodoId;
+use foldback_kv::{Batch, Expect, Kv, Mode, Registry, Todo};
+use std::sync::Arc;
+
+struct World {
+    dir: tempfile::TempDir,
+    kv: Arc<dyn Kv>,
+    todo: Todo,
+}
+
+impl World {
+    fn new() -> Self {
+        let kv = foldback_kv::memory();
+        let todo = TodoId::new("todo001").unwrap();
+        let todo = Registry::new(kv.clone()).create(&todo, b"").unwrap();
+        Self { dir: tempfile::tempdir().unwrap(), kv, todo }
+    }
+
+    fn open(&self, place: Option<&str>, mode: Mode) -> Result<BackendStore, Error> {
+        self.open_in("store/payloads", place, mode)
+    }
+
+    fn open_in(&self, own: &str, place: Option<&str>, mode: Mode) -> Result<BackendStore, Error> {
+        let place = place.map(|name| {
+            let address = format!("file://{}", self.dir.path().join(name).display());
+            address.parse::<PayloadPlace>().unwrap()
+        });
+        let own = self.dir.path().join(own);
+        BackendStore::open_at(self.kv.clone(), own, place.as_ref(), mode, BackendConfig::default())
+    }
+
+    fn put(&self, store: &BackendStore, bytes: &[u8]) -> Meta {
+        let head = self.kv.head(self.todo.no()).unwrap();
+        let mut pending = store.begin(&self.todo).unwrap();
+        let prepared = store.prepare(&mut pending, bytes).unwrap();
+        let expect = Some(Expect { todo: self.todo.no(), head, next: head + 1 });
+        self.kv.commit(Batch { expect, put: pending.into_puts(), delete: vec![] }).unwrap();
+        prepared.meta
+    }
+
+    #[track_caller]
+    fn refused(&self, place: Option<&str>, why: &str) {
+        match self.open(place, Mode::ReadWrite).map(drop) {
+            Err(Error::Config { what }) => assert!(what.contains(why), "{what}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn bytes() -> Vec<u8> {
+    (0..200_000_u32).flat_map(|n| (n.wrapping_mul(2_654_435_761)).to_le_bytes()).collect()
+}
+
+#[test]
+fn bs9_a_store_keeps_its_payloads_at_one_place() {
+    let world = World::new();
+    let store = world.open(Some("elsewhere"), Mode::ReadWrite).unwrap();
+    world.put(&store, &bytes());
+    assert!(!world.dir.path().join("store").exists());
+    world.refused(None, "name that place (--payloads file:///");
+    world.refused(Some("other"), "there are none of it");
+    let again = world.open(Some("elsewhere"), Mode::ReadOnly).unwrap();
+    assert!(again.get(&world.todo, 1).unwrap() == bytes());
+
+    // A place that was moved is the same place.
+    std::fs::rename(world.dir.path().join("elsewhere"), world.dir.path().join("other")).unwrap();
+    let moved = world.open(Some("other"), Mode::ReadWrite).unwrap();
+    assert!(moved.get(&world.todo, 1).unwrap() == bytes());
+    moved.remove_files(&world.todo).unwrap();
+    assert!(matches!(moved.get(&world.todo, 1), Err(Error::Corrupt { n: 1, .. })));
+}
+
+#[test]
+fn bs9_two_stores_at_one_place_share_nothing() {
+    let (one, two) = (World::new(), World::new());
+    let place = one.dir.path().join("elsewhere").display().to_string();
+    let place: PayloadPlace = format!("file://{place}").parse().unwrap();
+    let open = |world: &World| {
+        let own = world.dir.path().join("payloads");
+        let config = BackendConfig::default();
+        BackendStore::open_at(world.kv.clone(), own, Some(&place), Mode::ReadWrite, config).unwrap()
+    };
+    let stores = [open(&one), open(&two)];
+    one.put(&stores[0], &bytes());
+    two.put(&stores[1], &bytes());
+    stores[0].remove_files(&one.todo).unwrap();
+    assert!(stores[1].get(&two.todo, 1).unwrap() == bytes());
+}
+
+#[test]
+fn bs9_payloads_in_the_folder_stay_there() {
+    let world = World::new();
+    let store = world.open(None, Mode::ReadWrite).unwrap();
+    world.put(&store, &bytes());
+    world.refused(Some("elsewhere"), "are in its folder");
+    assert_eq!(PlaceNote::read(world.kv.as_ref()).unwrap(), None);
+    assert!(!world.dir.path().join("elsewhere").exists());
+    // Who only reads names nothing new.
+    assert!(world.open(Some("elsewhere"), Mode::ReadOnly).unwrap().get(&world.todo, 1).is_ok());
+}
+
+#[test]
+fn bs9_a_copy_has_its_payloads_in_its_folder() {
+    let world = World::new();
+    let store = world.open(Some("elsewhere"), Mode::ReadWrite).unwrap();
+    world.put(&store, &bytes());
+    let copy = world.dir.path().join("copy/payloads");
+    assert_eq!(store.backup(&copy).unwrap(), 1);
+    assert!(copy.join("COPY").is_file());
+    let copied = world.open_in("copy/payloads", None, Mode::ReadWrite).unwrap();
+    store.remove_files(&world.todo).unwrap();
+    assert!(copied.get(&world.todo, 1).unwrap() == bytes());
+    let error = world.open_in("copy/payloads", Some("elsewhere"), Mode::ReadWrite).map(drop);
+    assert!(error.unwrap_err().to_string().contains("is a copy"));
+    // The copy of a copy is one, too.
+    let second = world.dir.path().join("second/payloads");
+    copied.backup(&second).unwrap();
+    assert!(
+        world.open_in("second/payloads", None, Mode::ReadOnly).unwrap().get(&world.todo, 1).is_ok()
+    );
+}
+
+#[test]
+fn bs9_one_damaged_note_of_two_is_enough() {
+    let world = World::new();
+    world.put(&world.open(Some("elsewhere"), Mode::ReadWrite).unwrap(), &bytes());
+    let note = PlaceNote::read(world.kv.as_ref()).unwrap();
+    for key in NOTES {
+        let value = world.kv.get(key).unwrap().unwrap();
+        let put = vec![(key, b"nonsense".to_vec())];
+        world.kv.commit(Batch { put, ..Batch::default() }).unwrap();
+        assert_eq!(PlaceNote::read(world.kv.as_ref()).unwrap(), note);
+        world.kv.commit(Batch { put: vec![(key, value)], ..Batch::default() }).unwrap();
+    }
+    let put = NOTES.map(|key| (key, b"nonsense".to_vec())).to_vec();
+    world.kv.commit(Batch { put, ..Batch::default() }).unwrap();
+    let error = world.open(Some("elsewhere"), Mode::ReadWrite).map(drop).unwrap_err();
+    assert!(error.to_string().contains("where payloads are kept"), "{error}");
+}
+
+#[test]
+fn bs9_processes_that_open_a_new_store_at_once_agree() {
+    let world = World::new();
+    let stores: Vec<BackendStore> = std::thread::scope(|scope| {
+        let open = || world.open(Some("elsewhere"), Mode::ReadWrite).unwrap();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    world.put(&stores[0], &bytes());
+    assert!(stores.iter().all(|store| store.get(&world.todo, 1).unwrap() == bytes()));
+}

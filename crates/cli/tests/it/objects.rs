@@ -1,0 +1,226 @@
+//! Large payloads on a server that speaks S3.
+
+use crate::payloads::{conversation, text};
+use crate::s3_server::{BUCKET, S3Server, SECRET};
+use crate::shell::{Ran, Shell};
+use foldback_core::{Check, PayloadRef};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// The size of a text that is uploaded in several parts.
+const LARGE: usize = 26 << 20;
+
+/// A shell whose commands keep large payloads on a server.
+struct Remote {
+    shell: Shell,
+    server: S3Server,
+}
+
+impl Remote {
+    fn start() -> Option<Self> {
+        Some(Self { shell: Shell::new(), server: S3Server::start()? })
+    }
+
+    fn command(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = self.shell.command();
+        let own = std::env::vars().map(|(name, _)| name);
+        for name in own.filter(|name| name.starts_with("AWS_")) {
+            command.env_remove(name);
+        }
+        command.envs(self.server.environment());
+        command.env("FOLDBACK_PAYLOADS", format!("s3://{BUCKET}/team/a"));
+        command.arg("--store").arg(self.shell.store()).args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let ran = Ran::of(self.command(arguments).output().unwrap());
+        assert!(
+            !ran.stderr.contains(SECRET) && !String::from_utf8_lossy(&ran.stdout).contains(SECRET)
+        );
+        ran
+    }
+
+    #[track_caller]
+    fn ok(&self, arguments: &[&str]) -> Ran {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, 0, "{arguments:?}: {ran:?}");
+        ran
+    }
+
+    /// Imports a conversation with one large result, and returns what an export has to give.
+    fn import(&self, todo: &str, text: &str) -> String {
+        let file = self.shell.write(&format!("{todo}.jsonl"), conversation(todo, text));
+        self.ok(&["import", &file]);
+        self.ok(&["export", "--todo", todo]).text().to_owned()
+    }
+
+    /// The files of the objects with payloads.
+    fn payloads(&self) -> Vec<PathBuf> {
+        let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        let objects = self.server.objects().into_iter();
+        objects.filter(|path| name(path).len() == 79 && name(path).as_bytes()[52] == b'-').collect()
+    }
+}
+
+#[test]
+fn bs9_payloads_on_a_server_come_back_and_are_forgotten() {
+    let Some(remote) = Remote::start() else { return };
+    let small = text(300_000, 1);
+    let large = text(LARGE, 2);
+    let exported = remote.import("small", &small);
+    assert!(exported.contains("canary-1"));
+    assert!(remote.import("large", &large).contains("canary-2"));
+    assert!(!remote.shell.store().join("payloads").exists());
+    assert_eq!(remote.payloads().len(), 2);
+    // Neither notes nor parts of the upload are left.
+    assert_eq!(remote.server.objects().len(), 3, "{:?}", remote.server.objects());
+    remote.ok(&["doctor"]);
+    let loaded = remote.ok(&["load", "--todo", "small", "--pattern", "canary", &reference(&small)]);
+    assert!(loaded.text().contains("canary-1"), "{loaded:?}");
+
+    remote.ok(&["forget", "--todo", "large"]);
+    assert_eq!(remote.payloads().len(), 1);
+    for file in remote.server.files() {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!holds(&bytes, "canary-2"), "{}", file.display());
+    }
+    remote.ok(&["doctor"]);
+    remote.ok(&["forget", "--todo", "small"]);
+    assert!(remote.payloads().is_empty());
+}
+
+#[test]
+fn bs9_what_happens_to_an_object_is_named() {
+    let Some(mut remote) = Remote::start() else { return };
+    let exported = remote.import("log", &text(300_000, 1));
+    let kept = remote.import("kept", &text(300_000, 2));
+    let [first, second] = <[PathBuf; 2]>::try_from(remote.payloads()).unwrap();
+    let whole = std::fs::read(&first).unwrap();
+    let mut flipped = whole.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    let truncated = whole[..whole.len() / 2].to_vec();
+    for (bytes, what) in [
+        (Some(flipped), "do not match their checksum"),
+        (Some(truncated), "its file"),
+        (Some(std::fs::read(&second).unwrap()), "its file"),
+        (Some(Vec::new()), "its file is truncated"),
+        (None, "its file is missing"),
+    ] {
+        match &bytes {
+            Some(bytes) => std::fs::write(&first, bytes).unwrap(),
+            None => std::fs::remove_file(&first).unwrap(),
+        }
+        for command in ["verify", "doctor"] {
+            let ran = remote.run(&[command]);
+            assert_eq!(ran.code, 1, "{what}: {ran:?}");
+            assert!(
+                ran.text().contains("payload 1") && ran.text().contains(what),
+                "{what}: {ran:?}"
+            );
+        }
+        // The other conversation is whole.
+        let results = [("log", &exported), ("kept", &kept)].map(|(todo, exported)| {
+            let ran = remote.run(&["export", "--todo", todo]);
+            (ran.code == 0 && ran.text() == exported.as_str(), ran.code)
+        });
+        let mut codes = results.map(|(_, code)| code);
+        codes.sort_unstable();
+        assert_eq!(codes, [0, 1], "{what}");
+        assert!(results.iter().any(|(is_whole, _)| *is_whole), "{what}");
+        std::fs::write(&first, &whole).unwrap();
+        remote.ok(&["verify"]);
+    }
+
+    // A server that is gone is an error of the resource, and not damage.
+    remote.server.kill();
+    let ran = remote.run(&["export", "--todo", "log"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.stderr.contains("s3://payloads/team/a/"), "{}", ran.stderr);
+    // What needs no payload works.
+    let ran = remote.run(&["search", "--todo", "log", "What does the log say"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    remote.server.start_again();
+    remote.ok(&["doctor"]);
+}
+
+#[test]
+fn bs9_a_server_that_is_killed_within_an_upload_loses_nothing_that_was_acknowledged() {
+    let Some(mut remote) = Remote::start() else { return };
+    let before = remote.import("before", &text(300_000, 1));
+    let large = text(LARGE, 2);
+    let mut was_killed = false;
+    for n in 0..20 {
+        let todo = format!("large-{n}");
+        let file = remote.shell.write("large.jsonl", conversation(&todo, &large));
+        let mut import = remote.command(&["import", &file]);
+        let mut child = import.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let has_part = |files: Vec<PathBuf>| {
+            files.iter().any(|path| path.to_string_lossy().contains(".upload_id-"))
+        };
+        while child.try_wait().unwrap().is_none() && !has_part(remote.server.files()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        remote.server.kill();
+        let output = child.wait_with_output().unwrap();
+        remote.server.start_again();
+        if output.status.success() {
+            remote.ok(&["forget", "--todo", &todo]);
+            continue;
+        }
+        was_killed = true;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{stderr}");
+        assert!(stderr.contains("s3://payloads/team/a/"), "{stderr}");
+        assert!(!stderr.contains(SECRET));
+        // What was acknowledged is whole, and nothing refers to what was not.
+        remote.ok(&["doctor"]);
+        assert_eq!(remote.ok(&["export", "--todo", "before"]).text(), before);
+        // The same again works.
+        remote.ok(&["import", &file]);
+        assert!(remote.ok(&["export", "--todo", &todo]).text().contains("canary-2"));
+        remote.ok(&["doctor", "--repair"]);
+        // And it is forgotten with the parts of the upload that was broken off.
+        remote.ok(&["forget", "--todo", &todo]);
+        assert!(!has_part(remote.server.files()), "{:?}", remote.server.files());
+        break;
+    }
+    assert!(was_killed, "no upload was under way when the server was killed");
+    assert_eq!(remote.ok(&["export", "--todo", "before"]).text(), before);
+}
+
+#[test]
+fn bs9_wrong_credentials_are_an_error_that_shows_none() {
+    let Some(remote) = Remote::start() else { return };
+    let file = remote.shell.write("log.jsonl", conversation("log", &text(300_000, 1)));
+    let mut import = remote.command(&["import", &file]);
+    let ran = Ran::of(import.env("AWS_SECRET_ACCESS_KEY", "another-secret").output().unwrap());
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.stderr.contains("credentials from the environment"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("another-secret"));
+}
+
+#[test]
+fn bs9_two_stores_at_one_prefix_do_not_meet() {
+    let Some(remote) = Remote::start() else { return };
+    let first = remote.import("log", &text(300_000, 1));
+    let other = Remote { shell: Shell::new(), server: remote.server };
+    let second = other.import("log", &text(300_000, 2));
+    assert_ne!(first, second);
+    assert_eq!(other.payloads().len(), 2);
+    other.ok(&["forget", "--todo", "log"]);
+    assert_eq!(other.payloads().len(), 1);
+    let first_again = Remote { shell: remote.shell, server: other.server };
+    assert_eq!(first_again.ok(&["export", "--todo", "log"]).text(), first);
+}
+
+/// The reference of a conversation's first payload, which has this text.
+fn reference(text: &str) -> String {
+    PayloadRef::local(1, Check::of(text.as_bytes())).to_string()
+}
+
+fn holds(bytes: &[u8], word: &str) -> bool {
+    bytes.windows(word.len()).any(|window| window == word.as_bytes())
+}
