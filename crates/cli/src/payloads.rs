@@ -42,7 +42,7 @@ impl fmt::Display for Payloads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store => f.write_str(STORE),
-            Self::Elsewhere(place) => place.fmt(f),
+            Self::Elsewhere(place) => write!(f, "{place}"),
         }
     }
 }

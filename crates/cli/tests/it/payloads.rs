@@ -80,7 +80,7 @@ fn bs9_payloads_in_a_folder_elsewhere() {
     let file = shell.write("log.jsonl", conversation("log", &log));
     let place = format!("file://{}", shell.path("elsewhere").display());
     let at = ["--payloads", place.as_str()];
-    let with = |arguments: &[&str]| shell.run(&[&at, arguments].concat());
+    let with = |arguments: &[&str]| shell.run(&[&at[..], arguments].concat());
     assert_eq!(with(&["import", &file]).code, 0);
     assert!(!shell.store().join("payloads").exists());
     let exported = with(&["export", "--todo", "log"]);
