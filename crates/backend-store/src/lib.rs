@@ -70,6 +70,8 @@ mod names;
 mod objects;
 mod payload_files;
 mod place;
+#[cfg(feature = "objects")]
+mod place_and_folder;
 mod place_note;
 mod place_of_store;
 mod sniff;

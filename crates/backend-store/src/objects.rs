@@ -8,11 +8,11 @@
 //! ```
 //!
 //! The format of a payload's file is that of a folder (see the `file` module), so what is read is checked in the same
-//! way, whoever wrote it.
+//! way.
 //!
 //! # Why a sweep never races a writer
 //!
-//! There is no lock that all nodes share, and no service deletes an object on the condition that nobody has touched it
+//! There is no lock that all machines share, and no service deletes an object on the condition that nobody has touched it
 //! since. So the rule does not need one:
 //!
 //! 1. **A name is written once.** Its second part is random and drawn by the writer, who puts the object on the

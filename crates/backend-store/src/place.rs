@@ -177,10 +177,10 @@ mod tests {
         }
     }
 
-    #[cfg(not(feature = "objects-s3"))]
+    #[cfg(not(feature = "objects-gcs"))]
     #[test]
     fn bs9_a_build_without_a_service_names_its_feature() {
-        let error = "s3://bucket".parse::<PayloadPlace>().unwrap_err().to_string();
-        assert!(error.contains("--features objects-s3"), "{error}");
+        let error = "gs://bucket".parse::<PayloadPlace>().unwrap_err().to_string();
+        assert!(error.contains("--features objects-gcs"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! The note in a store's records of where the files of its payloads are kept, if that is not its folder.
 //!
-//! The records are the truth, wherever they are, so every node that opens them finds the same files, and a node that
+//! The records are the truth, wherever they are, so every machine that opens them finds the same files, and one that
 //! names another place is refused before it takes files for missing.
 
 use crate::folder::hex;

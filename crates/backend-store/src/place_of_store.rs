@@ -51,6 +51,7 @@ mod elsewhere {
 mod elsewhere {
     use super::*;
     use crate::connect::connect;
+    use crate::place_and_folder::PlaceAndFolder;
     use foldback_kv::{Batch, Error as KvError, Expect, Key};
 
     /// No todo has this number. Its head counts the notes that were made, so that of two processes that open a new
@@ -65,21 +66,15 @@ mod elsewhere {
         mode: Mode,
     ) -> Result<Box<dyn PayloadFiles>, Error> {
         let scratch = folder.parent().map(ToOwned::to_owned);
+        let own = Folder::new(folder);
         let Some(note) = note else {
-            let own = Folder::new(folder);
             if mode == Mode::ReadOnly {
                 // Nothing has been kept elsewhere so far.
                 return Ok(Box::new(own));
             }
-            if !own.todos()?.is_empty() {
-                let what = format!(
-                    "the large payloads of this store are in its folder, so they cannot be kept at {place}; \
-                     `foldback export` and `foldback import` bring conversations into a new store"
-                );
-                return Err(Error::Config { what });
-            }
             let note = make_note(kv, place, scratch.clone())?;
-            return connect(place, &note.id, scratch);
+            let files = connect(place, &note.id, scratch)?;
+            return Ok(Box::new(PlaceAndFolder::new(files, own)));
         };
         let files = connect(place, &note.id, scratch)?;
         // Under another address it may be the same place: a bucket that was copied, or a folder that was moved.
@@ -90,7 +85,7 @@ mod elsewhere {
             );
             return Err(Error::Config { what });
         }
-        Ok(files)
+        Ok(Box::new(PlaceAndFolder::new(files, own)))
     }
 
     /// Makes the note of a store that has none. If another process comes first, that one's note is the store's.

@@ -61,7 +61,9 @@ impl BackendStore {
             for (n, value) in &found {
                 let meta = Meta::read(*n, value).map_err(|fault| fault.of(*n, "record"))?;
                 if meta.in_file() {
-                    wanted.insert(file_name(todo, sealing.as_ref(), &meta));
+                    let name = file_name(todo, sealing.as_ref(), &meta);
+                    // In a folder, where a copied store has the bytes of objects, it has no random part.
+                    wanted.extend([name, FileName { copy: None, ..name }]);
                 }
             }
         }

@@ -275,6 +275,8 @@ fn bs9_a_backup_has_the_payloads_in_its_folder() {
     let copy = BackendStore::open(world.kv.clone(), Some(folder), config).unwrap();
     assert!(copy.verify(&world.todo).unwrap().is_empty());
     assert!(copy.get(&world.todo, 1).unwrap() == bytes);
+    // In the copy they have no random part, and are named by the same records.
+    assert_eq!(copy.sweep(&world.todo, Duration::ZERO, SystemTime::now() + GRACE * 2).unwrap(), 0);
 }
 
 #[test]

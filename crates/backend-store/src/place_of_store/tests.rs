@@ -1,10 +1,13 @@
 //! Stores whose payloads are in a folder elsewhere.
 
+use crate::folder::{Folder, hex};
+use crate::payload_files::PayloadFiles as _;
 use crate::place_note::{NOTES, PlaceNote};
 use crate::{BackendConfig, BackendStore, Error, Meta, PayloadPlace};
 use foldback_core::TodoId;
 use foldback_kv::{Batch, Expect, Kv, Mode, Registry, Todo};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 struct World {
     dir: tempfile::TempDir,
@@ -40,6 +43,10 @@ impl World {
         let expect = Some(Expect { todo: self.todo.no(), head, next: head + 1 });
         self.kv.commit(Batch { expect, put: pending.into_puts(), delete: vec![] }).unwrap();
         prepared.meta
+    }
+
+    fn note(&self) -> Option<PlaceNote> {
+        PlaceNote::read(self.kv.as_ref()).unwrap()
     }
 
     #[track_caller]
@@ -92,15 +99,34 @@ fn bs9_two_stores_at_one_place_share_nothing() {
 }
 
 #[test]
-fn bs9_payloads_in_the_folder_stay_there() {
+fn bs9_what_is_in_the_folder_stays_readable_there() {
     let world = World::new();
-    let store = world.open(None, Mode::ReadWrite).unwrap();
-    world.put(&store, &bytes());
-    world.refused(Some("elsewhere"), "are in its folder");
-    assert_eq!(PlaceNote::read(world.kv.as_ref()).unwrap(), None);
-    assert!(!world.dir.path().join("elsewhere").exists());
-    // Who only reads names nothing new.
-    assert!(world.open(Some("elsewhere"), Mode::ReadOnly).unwrap().get(&world.todo, 1).is_ok());
+    let before = world.put(&world.open(None, Mode::ReadWrite).unwrap(), &bytes());
+    let store = world.open(Some("elsewhere"), Mode::ReadWrite).unwrap();
+    assert!(store.get(&world.todo, before.n).unwrap() == bytes());
+    let after = world.put(&store, &bytes()[1..]);
+    assert_eq!(world.put(&store, &bytes()).n, before.n);
+    let files = |name: &str| {
+        let folder = Folder::new(world.dir.path().join(name));
+        folder.list(world.todo.no()).unwrap().len()
+    };
+    let elsewhere = format!("elsewhere/{}", hex(&world.note().unwrap().id));
+    assert_eq!((files("store/payloads"), files(&elsewhere)), (1, 1));
+    // A sweep keeps both, and a copy has both.
+    let later = SystemTime::now() + Duration::from_secs(90 * 24 * 3600);
+    assert_eq!(store.sweep(&world.todo, Duration::ZERO, later).unwrap(), 0);
+    let copy = world.dir.path().join("copy/payloads");
+    assert_eq!(store.backup(&copy).unwrap(), 2);
+    assert!(store.verify(&world.todo).unwrap().is_empty());
+    // A machine whose folder has nothing of it finds what was put at the place, and can put the rest there.
+    let place = Some("elsewhere");
+    let other = world.open_in("other/payloads", place, Mode::ReadWrite).unwrap();
+    assert!(other.get(&world.todo, after.n).unwrap() == bytes()[1..]);
+    assert!(matches!(other.get(&world.todo, before.n), Err(Error::Corrupt { .. })));
+    assert_eq!(world.put(&other, &bytes()).n, before.n);
+    assert!(other.verify(&world.todo).unwrap().is_empty());
+    store.remove_files(&world.todo).unwrap();
+    assert_eq!((files("store/payloads"), files(&elsewhere)), (0, 0));
 }
 
 #[test]
@@ -128,12 +154,12 @@ fn bs9_a_copy_has_its_payloads_in_its_folder() {
 fn bs9_one_damaged_note_of_two_is_enough() {
     let world = World::new();
     world.put(&world.open(Some("elsewhere"), Mode::ReadWrite).unwrap(), &bytes());
-    let note = PlaceNote::read(world.kv.as_ref()).unwrap();
+    let note = world.note();
     for key in NOTES {
         let value = world.kv.get(key).unwrap().unwrap();
         let put = vec![(key, b"nonsense".to_vec())];
         world.kv.commit(Batch { put, ..Batch::default() }).unwrap();
-        assert_eq!(PlaceNote::read(world.kv.as_ref()).unwrap(), note);
+        assert_eq!(world.note(), note);
         world.kv.commit(Batch { put: vec![(key, value)], ..Batch::default() }).unwrap();
     }
     let put = NOTES.map(|key| (key, b"nonsense".to_vec())).to_vec();
