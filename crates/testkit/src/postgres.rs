@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -124,6 +125,23 @@ impl Server {
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let address = self.address(database);
         run(self.program("psql").args(["-X", "-q", "-t", "-A", "-d", &address, "-c", sql]))
+    }
+
+    /// Begins a transaction with SQL, which stays open until what is returned is dropped.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    #[must_use]
+    pub fn hold(&self, address: &str, sql: &str) -> Held {
+        let mut psql = self.program("psql");
+        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", address]);
+        let mut psql = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (psql.stdin.as_mut().unwrap(), psql.stdout.as_mut().unwrap());
+        writeln!(input, "BEGIN; {sql};\n\\echo held").unwrap();
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "held");
+        Held(psql)
     }
 
     /// Kills the server with all its processes at once, in the middle of whatever they do.
@@ -296,6 +314,17 @@ impl Server {
             command.uid(NOBODY).gid(NOBODY);
         }
         command
+    }
+}
+
+/// An open transaction, which is rolled back when this is dropped.
+#[must_use]
+pub struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 

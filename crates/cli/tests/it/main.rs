@@ -51,6 +51,8 @@ mod last_said;
 mod llama;
 mod load;
 mod lost_writes;
+#[cfg(all(unix, feature = "postgres", feature = "objects-s3"))]
+mod machines;
 mod mcp;
 mod mcp_install;
 mod model_check;

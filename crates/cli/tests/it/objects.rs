@@ -1,9 +1,8 @@
 //! Large payloads on a server that speaks S3.
 
-use crate::payloads::{conversation, text};
-use crate::s3_server::{BUCKET, S3Server, SECRET};
+use crate::payloads::{conversation, reference, text};
+use crate::s3_server::{PLACE, S3Server, SECRET};
 use crate::shell::{Ran, Shell};
-use foldback_core::{Check, PayloadRef};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -24,12 +23,7 @@ impl Remote {
 
     fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = self.shell.command();
-        let own = std::env::vars().map(|(name, _)| name);
-        for name in own.filter(|name| name.starts_with("AWS_")) {
-            command.env_remove(name);
-        }
-        command.envs(self.server.environment());
-        command.env("FOLDBACK_PAYLOADS", format!("s3://{BUCKET}/team/a"));
+        self.server.serve(&mut command);
         command.arg("--store").arg(self.shell.store()).args(arguments);
         command
     }
@@ -55,13 +49,6 @@ impl Remote {
         self.ok(&["import", &file]);
         self.ok(&["export", "--todo", todo]).text().to_owned()
     }
-
-    /// The files of the objects with payloads.
-    fn payloads(&self) -> Vec<PathBuf> {
-        let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
-        let objects = self.server.objects().into_iter();
-        objects.filter(|path| name(path).len() == 79 && name(path).as_bytes()[52] == b'-').collect()
-    }
 }
 
 #[test]
@@ -73,7 +60,7 @@ fn bs9_payloads_on_a_server_come_back_and_are_forgotten() {
     assert!(exported.contains("canary-1"));
     assert!(remote.import("large", &large).contains("canary-2"));
     assert!(!remote.shell.store().join("payloads").exists());
-    assert_eq!(remote.payloads().len(), 2);
+    assert_eq!(remote.server.payloads().len(), 2);
     // Neither notes nor parts of the upload are left.
     assert_eq!(remote.server.objects().len(), 3, "{:?}", remote.server.objects());
     remote.ok(&["doctor"]);
@@ -81,14 +68,14 @@ fn bs9_payloads_on_a_server_come_back_and_are_forgotten() {
     assert!(loaded.text().contains("canary-1"), "{loaded:?}");
 
     remote.ok(&["forget", "--todo", "large"]);
-    assert_eq!(remote.payloads().len(), 1);
+    assert_eq!(remote.server.payloads().len(), 1);
     for file in remote.server.files() {
         let bytes = std::fs::read(&file).unwrap();
         assert!(!holds(&bytes, "canary-2"), "{}", file.display());
     }
     remote.ok(&["doctor"]);
     remote.ok(&["forget", "--todo", "small"]);
-    assert!(remote.payloads().is_empty());
+    assert!(remote.server.payloads().is_empty());
 }
 
 #[test]
@@ -96,7 +83,7 @@ fn bs9_what_happens_to_an_object_is_named() {
     let Some(mut remote) = Remote::start() else { return };
     let exported = remote.import("log", &text(300_000, 1));
     let kept = remote.import("kept", &text(300_000, 2));
-    let [first, second] = <[PathBuf; 2]>::try_from(remote.payloads()).unwrap();
+    let [first, second] = <[PathBuf; 2]>::try_from(remote.server.payloads()).unwrap();
     let whole = std::fs::read(&first).unwrap();
     let mut flipped = whole.clone();
     let middle = flipped.len() / 2;
@@ -138,7 +125,7 @@ fn bs9_what_happens_to_an_object_is_named() {
     remote.server.kill();
     let ran = remote.run(&["export", "--todo", "log"]);
     assert_eq!(ran.code, 3, "{ran:?}");
-    assert!(ran.stderr.contains("s3://payloads/team/a/"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(PLACE), "{}", ran.stderr);
     // What needs no payload works.
     remote.ok(&["todos"]);
     remote.server.start_again();
@@ -172,7 +159,7 @@ fn bs9_a_server_that_is_killed_within_an_upload_loses_nothing_that_was_acknowled
         was_killed = true;
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{stderr}");
-        assert!(stderr.contains("s3://payloads/team/a/"), "{stderr}");
+        assert!(stderr.contains(PLACE), "{stderr}");
         assert!(!stderr.contains(SECRET));
         // What was acknowledged is whole, and nothing refers to what was not.
         remote.ok(&["doctor"]);
@@ -208,16 +195,11 @@ fn bs9_two_stores_at_one_prefix_do_not_meet() {
     let other = Remote { shell: Shell::new(), server: remote.server };
     let second = other.import("log", &text(300_000, 2));
     assert_ne!(first, second);
-    assert_eq!(other.payloads().len(), 2);
+    assert_eq!(other.server.payloads().len(), 2);
     other.ok(&["forget", "--todo", "log"]);
-    assert_eq!(other.payloads().len(), 1);
+    assert_eq!(other.server.payloads().len(), 1);
     let first_again = Remote { shell: remote.shell, server: other.server };
     assert_eq!(first_again.ok(&["export", "--todo", "log"]).text(), first);
-}
-
-/// The reference of a conversation's first payload, which has this text.
-fn reference(text: &str) -> String {
-    PayloadRef::local(1, Check::of(text.as_bytes())).to_string()
 }
 
 fn holds(bytes: &[u8], word: &str) -> bool {

@@ -1,6 +1,8 @@
 //! Large payloads elsewhere than in the store's folder.
 
 use crate::shell::{Shell, line};
+#[cfg(feature = "objects")]
+use foldback_core::{Check, PayloadRef};
 use foldback_core::{Message, ToolCall, ToolCallId};
 #[cfg(feature = "objects")]
 use std::path::{Path, PathBuf};
@@ -34,6 +36,12 @@ pub(crate) fn text(size: usize, seed: u64) -> String {
     out
 }
 
+/// The reference of a conversation's first payload, which has this text.
+#[cfg(feature = "objects")]
+pub(crate) fn reference(text: &str) -> String {
+    PayloadRef::local(1, Check::of(text.as_bytes())).to_string()
+}
+
 /// The files below a folder.
 #[cfg(feature = "objects")]
 pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -50,14 +58,14 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-#[cfg(not(feature = "objects-s3"))]
+#[cfg(not(feature = "objects-gcs"))]
 #[test]
 fn bs9_a_build_without_a_service_names_the_feature_that_has_it() {
     let shell = Shell::new();
     let file = shell.write("log.jsonl", conversation("log", "short"));
-    let ran = shell.run(&["--payloads", "s3://bucket/prefix", "import", &file]);
+    let ran = shell.run(&["--payloads", "gs://bucket/prefix", "import", &file]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("--features objects-s3"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--features objects-gcs"), "{}", ran.stderr);
     assert!(!shell.store().exists());
 }
 
@@ -123,16 +131,23 @@ fn bs9_payloads_in_a_folder_elsewhere() {
 
 #[cfg(all(unix, feature = "objects"))]
 #[test]
-fn bs9_a_store_that_has_payloads_in_its_folder_keeps_them_there() {
+fn bs9_what_was_in_the_folder_before_stays_readable() {
     let shell = Shell::new();
-    let file = shell.write("log.jsonl", conversation("log", &text(400_000, 1)));
-    shell.ok(&["import", &file]);
+    let before = shell.write("before.jsonl", conversation("before", &text(400_000, 1)));
+    shell.ok(&["import", &before]);
+    let exported = shell.ok(&["export", "--todo", "before"]);
     let place = format!("file://{}", shell.path("elsewhere").display());
-    let ran = shell.run(&["--payloads", &place, "import", &file]);
-    assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("are in its folder"), "{}", ran.stderr);
-    shell.ok(&["doctor"]);
-    assert!(!shell.path("elsewhere").exists());
+    let ok = |arguments: &[&str]| shell.ok(&[&["--payloads", place.as_str()], arguments].concat());
+    let after = shell.write("after.jsonl", conversation("after", &text(400_000, 2)));
+    ok(&["import", &after]);
+    assert_eq!(ok(&["export", "--todo", "before"]).text(), exported.text());
+    assert!(ok(&["export", "--todo", "after"]).text().contains("canary-2"));
+    ok(&["doctor", "--repair"]);
+    let [folder, elsewhere] = ["store/payloads", "elsewhere"].map(|name| shell.path(name));
+    let count = |folder: &Path| files_below(folder).len();
+    assert_eq!((count(&folder), count(&elsewhere)), (1, 1));
+    ok(&["forget", "--todo", "before"]);
+    assert_eq!((count(&folder), count(&elsewhere)), (0, 1));
 }
 
 #[cfg(all(unix, feature = "objects"))]

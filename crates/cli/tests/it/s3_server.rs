@@ -13,9 +13,12 @@ use tempfile::TempDir;
 const ENVIRONMENT: &str = "FOLDBACK_S3S_FS";
 
 /// The bucket that every server has.
-pub(crate) const BUCKET: &str = "payloads";
+const BUCKET: &str = "payloads";
 
-pub(crate) const KEY: &str = "AKIDTEST";
+/// The place in it where commands keep their payloads.
+pub(crate) const PLACE: &str = "s3://payloads/team/a";
+
+const KEY: &str = "AKIDTEST";
 pub(crate) const SECRET: &str = "the-secret-of-the-tests";
 
 /// A server that speaks S3, and keeps its objects as files of a folder.
@@ -67,21 +70,33 @@ impl S3Server {
         }
     }
 
-    /// The settings with which a command reaches it.
-    pub(crate) fn environment(&self) -> [(&'static str, String); 6] {
-        [
+    /// Lets a command keep its payloads here.
+    pub(crate) fn serve(&self, command: &mut Command) {
+        let own = std::env::vars_os().map(|(name, _)| name);
+        for name in own.filter(|name| name.to_string_lossy().starts_with("AWS_")) {
+            command.env_remove(name);
+        }
+        command.envs([
             ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port)),
             ("AWS_ALLOW_HTTP", "true".to_owned()),
             ("AWS_REGION", "us-east-1".to_owned()),
             ("AWS_ACCESS_KEY_ID", KEY.to_owned()),
             ("AWS_SECRET_ACCESS_KEY", SECRET.to_owned()),
             ("NO_PROXY", "127.0.0.1".to_owned()),
-        ]
+            ("FOLDBACK_PAYLOADS", PLACE.to_owned()),
+        ]);
     }
 
     /// The files of its bucket that hold bytes.
     pub(crate) fn objects(&self) -> Vec<PathBuf> {
         files_below(&self.dir.path().join(BUCKET))
+    }
+
+    /// The files of the objects with payloads.
+    pub(crate) fn payloads(&self) -> Vec<PathBuf> {
+        let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        let objects = self.objects().into_iter();
+        objects.filter(|path| name(path).len() == 79 && name(path).as_bytes()[52] == b'-').collect()
     }
 
     /// The files of all that it has, parts of uploads among them.
