@@ -35,8 +35,8 @@ pub struct Options {
     pub mode: Mode,
     /// Which texts are stored outside the conversation.
     pub offload: OffloadPolicy,
-    /// Where the files of large payloads are kept: `None`, the default, for the store's folder. A store keeps them at
-    /// one place from its first opening on; it is opened with that place or not at all.
+    /// Where the files of large payloads are kept: `None`, the default, for the store's folder. A store that was opened
+    /// for writing with a place is opened with that place or not at all.
     pub payloads: Option<PayloadPlace>,
     /// How blocks are cut.
     pub chunker: ChunkerConfig,

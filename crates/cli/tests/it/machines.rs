@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
 /// The size of a text that no record holds.
-const LARGE: usize = 3 << 20;
+const LARGE: usize = 1_100_000;
 
 /// Two machines, and the servers that they share.
 struct Machines {
@@ -65,7 +65,7 @@ fn payloads_are_shared(machines: &Machines) {
     machines.ok(0, &["import", &machines.file("small", &small)]);
     let [object] = <[_; 1]>::try_from(machines.objects.payloads()).unwrap();
 
-    let load = ["load", "--todo", "large", "--pattern", "canary", &reference(&large)];
+    let load = ["load", "--todo", "large", "--match", "canary", &reference(&large)];
     assert!(machines.ok(1, &load).contains("canary-1"));
     let exported = machines.ok(1, &["export", "--todo", "large"]);
     assert_eq!(exported, machines.ok(0, &["export", "--todo", "large"]));
@@ -159,7 +159,7 @@ fn pg8_a_sweep_spares_what_a_writer_has_put_and_not_recorded() {
         let input = machines.shells[0].write("message.jsonl", format!("{message}\n"));
         let mut writer = machines.command(0, &["record", "--todo", "kept"]);
         writer.stdin(std::fs::File::open(input).unwrap());
-        writer.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        writer.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let call =
         |id| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}});
@@ -182,10 +182,11 @@ fn pg8_a_sweep_spares_what_a_writer_has_put_and_not_recorded() {
         }
         (writer, lock)
     };
-    let (mut writer, lock) = put("2", 2);
+    let (writer, lock) = put("2", 2);
     machines.ok(1, &["doctor", "--repair"]);
     drop(lock);
-    assert!(writer.wait().unwrap().success());
+    let ran = Ran::of(writer.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
     let exported = machines.ok(1, &["export", "--todo", "kept"]);
     assert!(exported.contains("canary-1") && exported.contains("canary-2"));
     let recorded = machines.objects.payloads();
