@@ -306,10 +306,12 @@ impl PayloadFiles for Folder {
         Ok(todos)
     }
 
+    #[cfg(feature = "objects")]
     fn claim(&self) -> Result<(), Error> {
         self.make(&self.root)
     }
 
+    #[cfg(feature = "objects")]
     fn is_claimed(&self) -> Result<bool, Error> {
         Ok(self.root.is_dir())
     }

@@ -50,9 +50,11 @@ pub(crate) trait PayloadFiles: Send + Sync {
     fn todos(&self) -> Result<Vec<u32>, Error>;
 
     /// Marks the place as that of a store, so that it is recognised even under another address.
+    #[cfg(feature = "objects")]
     fn claim(&self) -> Result<(), Error>;
 
     /// Returns whether the place is marked.
+    #[cfg(feature = "objects")]
     fn is_claimed(&self) -> Result<bool, Error>;
 }
 

@@ -114,5 +114,5 @@ mod elsewhere {
     }
 }
 
-#[cfg(all(test, unix, feature = "objects"))]
+#[cfg(test)]
 mod tests;

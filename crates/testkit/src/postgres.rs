@@ -131,7 +131,6 @@ impl Server {
     ///
     /// # Panics
     /// When the server refuses.
-    #[must_use]
     pub fn hold(&self, address: &str, sql: &str) -> Held {
         let mut psql = self.program("psql");
         psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", address]);

@@ -244,7 +244,7 @@ fn bs9_a_request_that_fails_is_an_error_and_loses_nothing() {
 fn bs9_an_object_of_somebody_else_is_left_alone() {
     let world = World::new();
     world.put(&noise(200_000, 1));
-    let todo = world.base().clone();
+    let todo = world.base();
     for name in ["notes.txt", "upload-of-a-person", "upload-00000000000000000000000000"] {
         let path = Path::from(format!("{todo}/{}/{name}", world.todo.no()));
         block_on(world.memory.put(&path, PutPayload::from_static(b"{\"object\":\"elsewhere\"}")))

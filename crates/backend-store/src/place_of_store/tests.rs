@@ -1,5 +1,7 @@
 //! Stores whose payloads are in a folder elsewhere.
 
+#![cfg(all(unix, feature = "objects"))]
+
 use crate::folder::{Folder, hex};
 use crate::payload_files::PayloadFiles as _;
 use crate::place_note::{NOTES, PlaceNote};
