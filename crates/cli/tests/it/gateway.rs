@@ -74,6 +74,7 @@ impl Gateway {
     }
 
     /// The status of the answer to a request for one of its own pages.
+    #[cfg(feature = "postgres")]
     pub(crate) fn status(&self, page: &str) -> String {
         let url = format!("{}/foldback/{page}", self.url());
         let asked = ["-sS", "--noproxy", "*", "-o", "/dev/null", "-w", "%{http_code}", &url];
