@@ -20,9 +20,8 @@ use crate::Error;
 use crate::payload_files::{Draft, FileName, Good, PayloadFile, PayloadFiles, Sealed};
 use draft::FolderDraft;
 use local_file::LocalFile;
-use plain::{
-    is_real_folder, list, older, open_file, private, real_folder, remove, same_file, sync_folder,
-};
+pub(crate) use plain::sync_folder;
+use plain::{is_real_folder, list, older, open_file, private, real_folder, remove, same_file};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, OpenOptions};

@@ -59,6 +59,12 @@ impl PayloadPlace {
         (self.scheme, &self.bucket, &self.path)
     }
 
+    /// Returns whether it is a folder.
+    #[cfg(feature = "objects")]
+    pub(crate) fn is_folder(&self) -> bool {
+        self.scheme == Scheme::Folder
+    }
+
     /// Returns the folder of a place that is one.
     #[cfg(feature = "objects")]
     pub(crate) fn folder(&self) -> std::path::PathBuf {

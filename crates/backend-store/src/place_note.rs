@@ -3,7 +3,7 @@
 //! The records are the truth, wherever they are, so every machine that opens them finds the same files, and one that
 //! names another place is refused before it takes files for missing.
 
-use crate::folder::hex;
+use crate::folder::{hex, sync_folder};
 use crate::payload_files::CopyId;
 use crate::{Error, Fault};
 use foldback_kv::{Error as KvError, Key, Kv, Space};
@@ -35,7 +35,8 @@ impl PlaceNote {
         let mut damaged = None;
         for key in NOTES {
             match kv.get(key) {
-                Ok(None) => {}
+                // Both are written at once, so where the first is missing there is no second.
+                Ok(None) => break,
                 Ok(Some(value)) => match rmp_serde::from_slice(&value) {
                     Ok(note) => return Ok(Some(note)),
                     Err(error) => damaged = Some(unreadable(&error)),
@@ -67,13 +68,18 @@ pub(crate) fn mark_copy(kv: &dyn Kv, folder: &Path) -> Result<(), Error> {
     let wrong = |error| Error::io("write", &path, error);
     fs::create_dir_all(folder).map_err(wrong)?;
     match fs::File::create_new(&path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        file => file
-            .and_then(|mut file| {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => match note.is_copied_in(folder) {
+            true => Ok(()),
+            false => Err(wrong(std::io::Error::other("it marks a copy of another store"))),
+        },
+        file => {
+            let written = file.and_then(|mut file| {
                 file.write_all(hex(&note.id).as_bytes())?;
                 file.sync_all()
-            })
-            .map_err(wrong),
+            });
+            written.map_err(wrong)?;
+            sync_folder(folder)
+        }
     }
 }
 

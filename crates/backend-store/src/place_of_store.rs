@@ -10,11 +10,11 @@ use std::path::PathBuf;
 /// Returns where the files of a store's payloads are: in its own `folder`, or at `place`.
 pub(crate) fn files_of(
     kv: &dyn Kv,
+    note: Option<PlaceNote>,
     folder: PathBuf,
     place: Option<&PayloadPlace>,
     mode: Mode,
 ) -> Result<Box<dyn PayloadFiles>, Error> {
-    let note = PlaceNote::read(kv)?;
     let is_copy = note.as_ref().is_some_and(|note| note.is_copied_in(&folder));
     let wrong = |what: String| Err(Error::Config { what });
     match (place, note) {
@@ -25,7 +25,7 @@ pub(crate) fn files_of(
             note.at
         )),
         (Some(place), Some(_)) if is_copy => wrong(format!(
-            "this store is a copy whose large payloads are in its folder; open it without {place}"
+            "this store is a copy whose large payloads are in its folder; open it without {place} (--payloads store)"
         )),
         (Some(place), note) => elsewhere::files_at(kv, folder, place, note, mode),
     }
@@ -67,25 +67,33 @@ mod elsewhere {
     ) -> Result<Box<dyn PayloadFiles>, Error> {
         let scratch = folder.parent().map(ToOwned::to_owned);
         let own = Folder::new(folder);
-        let Some(note) = note else {
-            if mode == Mode::ReadOnly {
-                // Nothing has been kept elsewhere so far.
-                return Ok(Box::new(own));
-            }
-            let note = make_note(kv, place, scratch.clone())?;
-            let files = connect(place, &note.id, scratch)?;
-            return Ok(Box::new(PlaceAndFolder::new(files, own)));
+        let note = match note {
+            Some(note) => note,
+            // Nothing has been kept elsewhere so far.
+            None if mode == Mode::ReadOnly => return Ok(Box::new(own)),
+            None => make_note(kv, place, scratch.clone())?,
         };
         let files = connect(place, &note.id, scratch)?;
-        // Under another address it may be the same place: a bucket that was copied, or a folder that was moved.
-        if note.at != place.to_string() && !files.is_claimed()? {
+        // Under another address it may be the same place: a bucket or a folder that was moved. A folder may be one that
+        // is not mounted now.
+        let is_moved = note.at != place.to_string();
+        if (is_moved || place.is_folder()) && !files.is_claimed()? {
             let what = format!(
                 "the large payloads of this store are kept at {}, and there are none of it at {place}",
                 note.at
             );
             return Err(Error::Config { what });
         }
+        if is_moved && mode == Mode::ReadWrite {
+            write_note(kv, &PlaceNote { at: place.to_string(), ..note }, kv.head(MAKER)?)?;
+        }
         Ok(Box::new(PlaceAndFolder::new(files, own)))
+    }
+
+    /// Writes the note of a store, if no other process has written one since `head`.
+    fn write_note(kv: &dyn Kv, note: &PlaceNote, head: u64) -> Result<(), Error> {
+        let expect = Some(Expect { todo: MAKER, head, next: head + 1 });
+        Ok(kv.commit(Batch { expect, put: note.puts()?, ..Batch::default() })?)
     }
 
     /// Makes the note of a store that has none. If another process comes first, that one's note is the store's.
@@ -104,11 +112,10 @@ mod elsewhere {
             random.map_err(|error| Error::Config { what: format!("no random bytes: {error}") })?;
             // The place is marked first: what a record says is there.
             connect(place, &note.id, scratch.clone())?.claim()?;
-            let expect = Some(Expect { todo: MAKER, head, next: head + 1 });
-            match kv.commit(Batch { expect, put: note.puts()?, ..Batch::default() }) {
+            match write_note(kv, &note, head) {
                 Ok(()) => return Ok(note),
-                Err(KvError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(Error::Kv(KvError::Conflict { .. })) => {}
+                Err(error) => return Err(error),
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::file::reader::Reader;
 use crate::file::sealing::Sealing;
 use crate::folder::Folder;
 use crate::payload_files::{FileName, PayloadFiles};
+use crate::place_note::PlaceNote;
 use crate::place_of_store::files_of;
 use crate::{BackendConfig, Error, Excerpt, Fault, Meta, PayloadPlace, Pending, Position};
 use foldback_core::PayloadRef;
@@ -27,6 +28,8 @@ use std::sync::Arc;
 pub struct BackendStore {
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) files: Option<Box<dyn PayloadFiles>>,
+    /// Whether the store had a place for its large payloads when it was opened.
+    has_place: bool,
     config: BackendConfig,
 }
 
@@ -43,7 +46,7 @@ impl BackendStore {
     ) -> Result<Self, Error> {
         let config = config.check()?;
         let files = files.map(|root| Box::new(Folder::new(root)) as Box<dyn PayloadFiles>);
-        Ok(Self { kv, files, config })
+        Ok(Self { kv, files, has_place: false, config })
     }
 
     /// Opens the payloads of this store, whose large ones become files in `folder` or, if one is named, at `place`. A
@@ -61,8 +64,10 @@ impl BackendStore {
         config: BackendConfig,
     ) -> Result<Self, Error> {
         let config = config.check()?;
-        let files = files_of(kv.as_ref(), folder, place, mode)?;
-        Ok(Self { kv, files: Some(files), config })
+        let note = PlaceNote::read(kv.as_ref())?;
+        let has_place = note.is_some() || (place.is_some() && mode == Mode::ReadWrite);
+        let files = files_of(kv.as_ref(), note, folder, place, mode)?;
+        Ok(Self { kv, files: Some(files), has_place, config })
     }
 
     /// Opens payloads whose files are here.
@@ -72,7 +77,7 @@ impl BackendStore {
         files: Box<dyn PayloadFiles>,
         config: BackendConfig,
     ) -> Self {
-        Self { kv, files: Some(files), config }
+        Self { kv, files: Some(files), has_place: true, config }
     }
 
     /// Begins a commit that may add payloads. The todo's next payload number is read here, so the
@@ -272,7 +277,13 @@ impl BackendStore {
             })?;
             let sealing = self.sealing(todo.no())?;
             let name = file_name(todo.no(), sealing.as_ref(), meta);
-            let file = files.open(&name)?.ok_or_else(|| gone(NO_FILE))?;
+            let Some(file) = files.open(&name)? else {
+                if !self.has_place && PlaceNote::read(self.kv.as_ref())?.is_some() {
+                    let what = "the store was given a place for its large payloads after it was opened here; open it again";
+                    return Err(Error::Config { what: what.to_owned() });
+                }
+                return Err(gone(NO_FILE));
+            };
             return Reader::open(file, &meta.hash, meta.bytes, Some(seal), sealing)
                 .map(|reader| Body::File(Box::new(reader)))
                 .map_err(|fault| self.blame(todo, meta, fault));

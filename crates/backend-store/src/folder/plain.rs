@@ -101,7 +101,7 @@ pub(super) fn remove(path: &Path) -> Result<bool, Error> {
     }
 }
 
-pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
     #[cfg(unix)]
     File::open(folder)
         .and_then(|opened| opened.sync_all())

@@ -189,10 +189,13 @@ impl Client {
     pub(super) fn time_there(&self, now: SystemTime) -> Result<SystemTime, Error> {
         let path = Path::from(format!("{}/clock", self.base));
         self.put_over(&path, Bytes::new())?;
-        let found = self.head(&path)?;
+        let Some(found) = self.head(&path)? else {
+            let missing = io::Error::new(io::ErrorKind::NotFound, "it was written a moment ago");
+            return Err(self.failed("look at", &path, missing));
+        };
         // Taken last: if the requests were slow, the time there seems earlier, which keeps more.
         let here = SystemTime::now();
-        let there = found.map_or(here, |found| found.last_modified.into());
+        let there = SystemTime::from(found.last_modified);
         Ok(match there.duration_since(here) {
             Ok(ahead) => now.checked_add(ahead).unwrap_or(now),
             Err(behind) => now.checked_sub(behind.duration()).unwrap_or(SystemTime::UNIX_EPOCH),

@@ -22,7 +22,7 @@ pub(super) fn trouble(error: &StoreError) -> Error {
         _ if is_unreached(error) => (ErrorKind::NotConnected, "the object store is out of reach"),
         _ => (ErrorKind::Other, "the object store did not do it"),
     };
-    Error::new(kind, format!("{what} ({})", without_queries(&error.to_string())))
+    Error::new(kind, format!("{what} ({})", printable(&error.to_string())))
 }
 
 /// Whether no connection could be made.
@@ -37,13 +37,22 @@ fn is_unreached(error: &StoreError) -> bool {
     false
 }
 
-/// Leaves the queries of addresses out, which may be signed, and joins lines.
-fn without_queries(text: &str) -> String {
-    let words = text.split_whitespace().map(|word| match word.split_once('?') {
+/// What may be shown of an error: not the queries of addresses, which may be signed, nor the body of an answer, which may
+/// repeat a token or a key. Of the body the service's code is kept. Lines are joined.
+fn printable(text: &str) -> String {
+    let (before, body) = text.split_at(text.find(['<', '{']).unwrap_or(text.len()));
+    let words = before.split_whitespace().map(|word| match word.split_once('?') {
         Some((address, _)) if address.contains("://") => address,
         _ => word,
     });
-    words.collect::<Vec<_>>().join(" ")
+    let mut shown = words.collect::<Vec<_>>().join(" ").trim_end_matches(':').to_owned();
+    let code = body.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    if let Some((code, _)) = code.filter(|(code, _)| code.bytes().all(|b| b.is_ascii_alphabetic()))
+    {
+        shown.push_str(": ");
+        shown.push_str(code);
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -54,9 +63,24 @@ mod tests {
     fn bs9_no_signature_is_printed() {
         let text = "Error performing PUT https://account.blob.core.windows.net/c/x?sig=SECRET&sv=1\n in 3s";
         assert_eq!(
-            without_queries(text),
+            printable(text),
             "Error performing PUT https://account.blob.core.windows.net/c/x in 3s"
         );
-        assert_eq!(without_queries("why? because"), "why? because");
+        assert_eq!(printable("why? because"), "why? because");
+    }
+
+    #[test]
+    fn bs9_no_answer_is_repeated() {
+        let expired = "Server returned non-2xx status code: 400 Bad Request: <?xml version=\"1.0\"?>\n<Error>\
+            <Code>ExpiredToken</Code><Token-0>SECRET</Token-0></Error>";
+        assert_eq!(
+            printable(expired),
+            "Server returned non-2xx status code: 400 Bad Request: ExpiredToken"
+        );
+        for body in
+            ["{\"error\": \"SECRET\"}", "<Error><Code>SECRET 1</Code></Error>", "<html>SECRET"]
+        {
+            assert_eq!(printable(&format!("403 Forbidden: {body}")), "403 Forbidden");
+        }
     }
 }

@@ -79,8 +79,37 @@ fn bs9_a_store_keeps_its_payloads_at_one_place() {
     std::fs::rename(world.dir.path().join("elsewhere"), world.dir.path().join("other")).unwrap();
     let moved = world.open(Some("other"), Mode::ReadWrite).unwrap();
     assert!(moved.get(&world.todo, 1).unwrap() == bytes());
+    world.refused(Some("elsewhere"), "/other, and there are none of it at file:///");
+    world.refused(None, "/other)");
     moved.remove_files(&world.todo).unwrap();
     assert!(matches!(moved.get(&world.todo, 1), Err(Error::Corrupt { n: 1, .. })));
+}
+
+#[test]
+fn bs9_a_folder_that_is_not_mounted_is_no_empty_place() {
+    let world = World::new();
+    world.put(&world.open(Some("mounted"), Mode::ReadWrite).unwrap(), &bytes());
+    let (mounted, away) = (world.dir.path().join("mounted"), world.dir.path().join("away"));
+    std::fs::rename(&mounted, &away).unwrap();
+    std::fs::create_dir(&mounted).unwrap();
+    world.refused(Some("mounted"), "there are none of it at");
+    assert_eq!(std::fs::read_dir(&mounted).unwrap().count(), 0);
+}
+
+#[test]
+fn bs9_a_process_that_knows_no_place_leaves_the_payloads_of_others_alone() {
+    let world = World::new();
+    let [early, reader] =
+        [Mode::ReadWrite, Mode::ReadOnly].map(|mode| world.open(None, mode).unwrap());
+    let meta = world.put(&world.open(Some("elsewhere"), Mode::ReadWrite).unwrap(), &bytes());
+    for store in [&early, &reader] {
+        let error = store.get(&world.todo, meta.n).unwrap_err();
+        assert!(matches!(&error, Error::Config { what } if what.contains("open it again")));
+    }
+    let mut pending = early.begin(&world.todo).unwrap();
+    let error = early.prepare(&mut pending, &bytes()[..]).map(drop).unwrap_err();
+    assert!(matches!(error, Error::Config { .. }), "{error}");
+    assert_eq!(early.meta(&world.todo, meta.n).unwrap(), meta);
 }
 
 #[test]
@@ -180,4 +209,21 @@ fn bs9_processes_that_open_a_new_store_at_once_agree() {
     });
     world.put(&stores[0], &bytes());
     assert!(stores.iter().all(|store| store.get(&world.todo, 1).unwrap() == bytes()));
+}
+
+#[test]
+fn bs9_of_two_places_that_are_named_at_once_one_is_the_store_s() {
+    for _ in 0..20 {
+        let world = World::new();
+        let barrier = std::sync::Barrier::new(2);
+        let opened: Vec<bool> = std::thread::scope(|scope| {
+            let open = |place| {
+                barrier.wait();
+                world.open(Some(place), Mode::ReadWrite).is_ok()
+            };
+            let threads = ["one", "two"].map(|place| scope.spawn(move || open(place)));
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(opened.iter().filter(|is_open| **is_open).count(), 1);
+    }
 }
