@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
 
+/// How often the end of the recorder's threads is looked for.
+const FINISHED_YET: Duration = Duration::from_millis(10);
+
 /// How many bytes may wait to be recorded. What exceeds that is not recorded now: the next request of the same
 /// conversation contains it again.
 const MOST_WAITING: usize = 256 << 20;
@@ -264,13 +267,15 @@ impl Recorder {
         }
     }
 
-    /// Waits until everything that was taken is recorded, and takes no more.
+    /// Waits until everything that was taken is recorded, and takes no more. If nobody waits for that any longer, it may
+    /// be called again.
     pub async fn finish(&self) {
         self.shared.queues.lock().clear();
-        let threads = std::mem::take(&mut *self.shared.threads.lock());
-        for thread in threads {
-            let joined = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
-            if !joined.unwrap_or_default() {
+        while !self.shared.threads.lock().iter().all(|thread| thread.is_finished()) {
+            tokio::time::sleep(FINISHED_YET).await;
+        }
+        for thread in std::mem::take(&mut *self.shared.threads.lock()) {
+            if thread.join().is_err() {
                 self.shared.state.set_trouble("the recorder has ended".to_owned());
             }
         }

@@ -68,7 +68,8 @@ impl Gateway {
         let recording = matches!(config.keeping, Keeping::On(_));
         let mut is_waiting = is_without_store(&config) && globals.engine() == Engine::Postgres;
         let drain = self.drain.map_or(LAST_ANSWERS, |time| Duration::from_secs(time.seconds()));
-        runtime()?.block_on(async {
+        let runtime = runtime()?;
+        let served = runtime.block_on(async {
             let mut signals = Signals::open();
             let mut hosted = Hosted::begin(config, &self.listen).await?;
             let url = hosted.url();
@@ -91,8 +92,10 @@ impl Gateway {
                 }
             }
             hosted.end(&mut signals, drain).await
-        })?;
-        Ok(Outcome::Done)
+        });
+        // What was said is recorded. An attempt to open the store may still wait for a database.
+        runtime.shutdown_background();
+        served.map(|()| Outcome::Done)
     }
 
     fn config(&self, globals: &Globals, out: &Output) -> Result<GatewayConfig, CliError> {
@@ -103,16 +106,22 @@ impl Gateway {
         Ok(config)
     }
 
-    /// Tries to open the store until that succeeds.
+    /// Tries to open the store until that succeeds, and says each new reason why it does not.
     async fn with_store(&self, globals: &Globals, out: &Output) -> GatewayConfig {
+        let mut told = String::new();
         loop {
             tokio::time::sleep(AGAIN).await;
-            let (own, globals, out) = (self.clone(), globals.clone(), out.clone());
-            let tried = tokio::task::spawn_blocking(move || own.config(&globals, &out)).await;
-            if let Ok(Ok(config)) = tried
-                && !is_without_store(&config)
-            {
-                return config;
+            let (own, globals, notes) = (self.clone(), globals.clone(), out.clone());
+            let tried = tokio::task::spawn_blocking(move || own.config(&globals, &notes)).await;
+            let why = match tried {
+                Ok(Ok(GatewayConfig { keeping: Keeping::Impossible(why), .. })) => why,
+                Ok(Ok(config)) => return config,
+                Ok(Err(error)) => error.sentence(),
+                Err(error) => error.to_string(),
+            };
+            if why != told {
+                out.note(format!("the store cannot be opened yet: {why}"));
+                told = why;
             }
         }
     }

@@ -339,6 +339,8 @@ fn gw12_a_terminated_gateway_finishes_its_answers() {
         let address = gateway.url().trim_start_matches("http://").to_owned();
         until("no connection is accepted", || TcpStream::connect(&address).is_err());
         if is_whole {
+            // Longer than it would wait by itself.
+            std::thread::sleep(Duration::from_secs(11));
             release.send(()).unwrap();
         }
         let answer = String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap();
