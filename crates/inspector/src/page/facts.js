@@ -26,7 +26,7 @@ function drawReplayNote(session) {
     : "Its record is replayed from the first message on, with the tools and settings of now: it shows what a model is sent at each call, not a bill.";
   const title = element("h2", null, session.savings ? "A replay, and other policies" : "What a replay sends, and other policies");
   document.querySelector("#head h1").replaceWith(title, element("p", { class: "note" }, what, ` Policy: ${policy}.`));
-  if (!session.savings) return;
+  if (!session.savings || !picture) return;
   document.querySelector("#pane-view > header h3").textContent = "What a replay sends";
   document.querySelector("#pane-view > header").after(element("p", { class: "note", id: "really" },
     "Made again from the record. The gateway may have sent more at this call."));

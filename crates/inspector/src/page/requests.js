@@ -29,15 +29,13 @@ async function drawRequests(id, replayed) {
   if (list.total === 0) return;
   document.getElementById("bill").hidden = false;
   paintRequests(list, BILLS[1]);
-  await replayed;
+  await replayed.catch(() => {});
   if (!picture || picture.calls.length !== list.total || list.requests.length !== list.total) return;
   list.isReplayed = true;
   paintRequests(list, list.bill);
-  const tell = (call, at) => {
+  const tell = (_, at) => {
     const { tokens, read } = list.requests[at].sent;
-    const really = document.getElementById("really");
-    really.className = Math.abs(tokens - call.k) > tokens / 10 ? "problem" : "note";
-    really.textContent = `Made again from the record. Request ${number(at + 1)} really had ${count(tokens, "token")}${read ? `, ${number(read)} of them from the cache` : ""}.`;
+    document.getElementById("really").textContent = `Made again from the record. There were as many requests as calls; number ${number(at + 1)} had ${count(tokens, "token")}, the client's own tools included${read ? `, and ${number(read)} of them from the cache` : ""}.`;
   };
   onCall(tell);
   tell(picture.calls[chosen.call], chosen.call);
@@ -77,7 +75,7 @@ function paintRequests(list, bill) {
   };
   const curve = curveOf({
     noun: "request", before, what: bill.noun, lines, tip,
-    choose: list.isReplayed ? chooseCall : null,
+    choose: list.isReplayed ? goToRequest : null,
     columns: [
       ["time", (at) => requests[at].at.slice(0, 19).replace("T", " ")], ["model", (at) => requests[at].model],
       ["read from the cache", (at) => requests[at].sent.read], ["written to it", (at) => requests[at].sent.written],
@@ -87,7 +85,8 @@ function paintRequests(list, bill) {
   const cost = (one) => one.sent.cost + one.recalls_cost;
   const expensive = requests.map((one, at) => ({ one, at })).sort((a, b) => cost(b.one) - cost(a.one)).slice(0, EXPENSIVE);
   const all = requests.reduce((sum, one) => sum + cost(one), 0);
-  fill("bill",
+  const isOpen = document.querySelector("#bill .figures")?.open ?? false;
+  refill("bill",
     element("div", { class: "title" },
       element("div", null,
         element("h2", { id: "bill-title" }, "What was sent, and what it cost"),
@@ -102,6 +101,7 @@ function paintRequests(list, bill) {
         element("ol", null, expensive.map(({ one, at }) => element("li", null,
           nameOf(list, before, at), ` · ${((cost(one) / (all || 1)) * 100).toFixed(0)} % of the cost: ${reason(requests, at)} · ${parts(one)} · `, when(one.at)))))
       : null);
+  curve.table.open = isOpen;
 }
 
 function nameOf(list, before, at) {
@@ -115,10 +115,16 @@ function nameOf(list, before, at) {
 function reason(requests, at) {
   const [one, last] = [requests[at], requests[at - 1]];
   const told = [];
+  const leftOut = (request) => request.whole.tokens - request.sent.tokens;
   if (!last) told.push("the first one here");
-  else if (one.sent.tokens < last.sent.tokens) told.push(`${short(last.sent.tokens - one.sent.tokens)} tokens fewer than the request before, so its beginning had changed`);
-  else if (one.sent.read < last.sent.read) told.push("the provider read less from its cache than before, although nothing had been left out anew");
-  else told.push(`${short(one.sent.tokens - last.sent.tokens)} tokens more than the request before`);
+  else if (one.model !== last.model) told.push("another model than the request before");
+  else {
+    const more = one.sent.tokens - last.sent.tokens;
+    told.push(`${short(Math.abs(more))} ${more < 0 ? "fewer" : "more"} tokens than the request before`);
+    const left = leftOut(one) - leftOut(last);
+    if (left > 0 && leftOut(one) > 0) told.push(`${short(left)} more left out, which changes what the cache knows`);
+    else if (one.sent.read < last.sent.read) told.push("less read from the cache, though no more was left out");
+  }
   if (one.recalls) told.push(`${short(one.recalls_cost)} of the cost for ${count(one.recalls, "look-up")} of the model`);
   return told.join("; ");
 }

@@ -94,7 +94,8 @@ function oneStep(step) {
 
 /** The exit code of a command that ran and did not succeed. */
 function exitOf(step) {
-  const code = /\[exit code (-?\d+)\]/.exec(step.result ?? "")?.[1];
+  if (step.tool !== "shell_run") return null;
+  const code = /\[exit code (-?\d+)\]\s*$/.exec(step.result ?? "")?.[1];
   return code && code !== "0" ? `✗ exit ${code}` : null;
 }
 

@@ -21,11 +21,11 @@ async function beginSession() {
   }
   drawFacts(session);
   const replayed = drawReplay(id, session);
-  // A message is shown once there is a transcript to show it in.
-  const show = async (seq) => {
+  // A message is shown once there is a transcript to show it in, and beside it the first call that has it.
+  const show = async (seq, keepsCall) => {
     await replayed;
     if (picture) {
-      chooseCall(picture.seenAt(seq) < 0 ? LAST : picture.seenAt(seq));
+      if (!keepsCall) chooseCall(picture.seenAt(seq) < 0 ? LAST : picture.seenAt(seq));
       showMessage(seq);
     } else await readMessage?.(seq);
   };
@@ -47,7 +47,7 @@ async function beginSession() {
   drawJumps();
   const asked = new URLSearchParams(location.search);
   const message = Number.parseInt(asked.get("message") ?? "", 10);
-  if (message >= 0) await show(message);
+  if (message >= 0) await show(message, asks().call != null || asked.get("follow") === "1");
   if (asked.get("payload")) await showAskedPayload(id, asked);
   document.body.dataset.drawn = "";
 }

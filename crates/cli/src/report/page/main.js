@@ -75,14 +75,14 @@ const theme = {
   keep(name) {
     theme.set(name);
     try {
-      localStorage.setItem("theme", name);
+      localStorage.setItem("foldback-theme", name);
     } catch {
       // A page that may keep nothing shows it until it is left.
     }
   },
   kept() {
     try {
-      return localStorage.getItem("theme");
+      return localStorage.getItem("foldback-theme");
     } catch {
       return null;
     }

@@ -131,7 +131,7 @@ function transcript(place) {
     const seen = picture.seenAt(seq);
     if (seen >= 0) {
       node.querySelector(".who").firstChild.replaceWith(element("button", {
-        type: "button", class: "link", tabindex: -1, onclick: () => chooseCall(seen), "aria-label": `Message ${seq}: the first call that has it, ${seen + 1}`,
+        type: "button", class: "link", tabindex: -1, onclick: () => chooseCall(seen), "aria-label": `#${seq}, first in call ${seen + 1}`,
         title: `first in call ${number(seen + 1)}`,
       }, `#${seq}`));
     }
