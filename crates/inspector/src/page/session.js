@@ -47,7 +47,8 @@ async function beginSession() {
   drawJumps();
   const asked = new URLSearchParams(location.search);
   const message = Number.parseInt(asked.get("message") ?? "", 10);
-  if (message >= 0) await show(message, asks().call != null || asked.get("follow") === "1");
+  const keepsCall = new URLSearchParams(location.hash.slice(1)).has("call") || asked.get("follow") === "1";
+  if (message >= 0) await show(message, keepsCall);
   if (asked.get("payload")) await showAskedPayload(id, asked);
   document.body.dataset.drawn = "";
 }
