@@ -83,7 +83,7 @@ test("keyboard: from the list by search, session, call, hit and payload, and bac
 
   // A hit in a payload goes to its lines.
   await keyboard.press("/");
-  await tabTo(page, "#find .hit .line button.link");
+  await tabTo(page, "#find .hit .line button.mono");
   await keyboard.press("Enter");
   await page.locator("#viewer .lines .meant").first().waitFor();
   await checkFocus(page);
