@@ -162,7 +162,7 @@ fn of_kv(error: &KvError) -> ErrorKind {
 mod tests {
     use super::*;
 
-    /// PG3: a write of which nobody can say whether it is stored is told apart from one that failed.
+    /// PG3: a write whose outcome is unknown has another kind of error than one that failed.
     #[test]
     fn pg3_a_write_of_unknown_outcome_has_a_kind_of_its_own() {
         let error = KvError::Unknown { path: "database".into(), detail: "gone".to_owned() };
