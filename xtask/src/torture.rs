@@ -8,7 +8,7 @@ use std::process::Command;
 /// whether nothing was found.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> io::Result<bool> {
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["run", "--release", "--package", "foldback-torture", "--"])
+        .args(["run", "--release", "--package", "foldback-torture", "--features", "postgres", "--"])
         .args(arguments)
         .current_dir(root)
         .status()?;

@@ -53,7 +53,7 @@ impl Acknowledged {
     /// Opens the store for writing and looks for everything that was acknowledged. Anything beyond that was written by
     /// a writer that ended before the acknowledgement; it counts as acknowledged from now on. Returns what breaks a
     /// promise.
-    pub fn check(&mut self, store: &Path, setup: Setup) -> Vec<String> {
+    pub fn check(&mut self, store: &Path, setup: Setup<'_>) -> Vec<String> {
         let memory = match setup.options().and_then(|options| Memory::open(store, options)) {
             Ok(memory) => memory,
             Err(error) => return vec![format!("the store does not open: {error}")],
@@ -76,14 +76,14 @@ impl Acknowledged {
 
     /// Like [`check`](Self::check), for a store after a power cut: its audit log, which is not synced, may end before
     /// what was noted.
-    pub fn check_after_power_cut(&mut self, store: &Path, setup: Setup) -> Vec<String> {
+    pub fn check_after_power_cut(&mut self, store: &Path, setup: Setup<'_>) -> Vec<String> {
         self.noted = 0;
         let mut findings = self.check(store, setup);
         findings.retain(|found| !found.starts_with("the audit log is broken"));
         findings
     }
 
-    fn check_memory(&mut self, memory: &Memory, setup: Setup) -> Vec<String> {
+    fn check_memory(&mut self, memory: &Memory, setup: Setup<'_>) -> Vec<String> {
         let mut findings = Vec::new();
         match memory.maintenance().lost() {
             Ok(None) => {}
@@ -110,7 +110,7 @@ impl Acknowledged {
         findings
     }
 
-    fn check_shared(&mut self, memory: &Memory, setup: Setup) -> Result<(), String> {
+    fn check_shared(&mut self, memory: &Memory, setup: Setup<'_>) -> Result<(), String> {
         let of_store = |error: foldback::Error| format!("{SHARED}: {error}");
         let messages = match setup.messages(memory, SHARED) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -142,7 +142,7 @@ impl Acknowledged {
 }
 
 /// Returns how many messages a todo holds; an error if one is missing or different.
-fn held(memory: &Memory, setup: Setup, name: &str, acknowledged: u64) -> Result<u64, String> {
+fn held(memory: &Memory, setup: Setup<'_>, name: &str, acknowledged: u64) -> Result<u64, String> {
     let read = |error: foldback::Error| format!("{name}: {error}");
     let found = setup.messages(memory, name).map_err(read)?;
     let len = found.len() as u64;

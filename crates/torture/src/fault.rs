@@ -4,7 +4,8 @@
 //! With `strace -e inject` a call fails without being executed. Short writes are not among the faults: an injected
 //! result would claim bytes that were never written.
 
-use crate::kill::{Program, folder, listen};
+use crate::kill::{Program, listen};
+use crate::place::folder;
 use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use foldback::Engine;
@@ -85,7 +86,7 @@ pub fn calls(
 }
 
 /// Returns how often a run makes a call.
-fn counted(program: Program<'_>, work: Work, call: &str) -> Result<u64, Error> {
+fn counted(program: Program<'_>, work: Work<'_>, call: &str) -> Result<u64, Error> {
     let dir = folder()?;
     let log = dir.path().join("trace");
     let [mut command, work] = strace(program, &dir.path().join("store"), work);
@@ -102,7 +103,7 @@ fn counted(program: Program<'_>, work: Work, call: &str) -> Result<u64, Error> {
 }
 
 /// Returns the tracer without the command that it traces, and that command.
-fn strace(program: Program<'_>, store: &std::path::Path, work: Work) -> [Command; 2] {
+fn strace(program: Program<'_>, store: &std::path::Path, work: Work<'_>) -> [Command; 2] {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null"]).stdin(Stdio::null());
     [strace, program.work(store, work)]

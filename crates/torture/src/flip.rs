@@ -1,6 +1,6 @@
 //! Flips bits: in the database, in payload files, indexes, and every other file of a store.
 
-use crate::kill::folder;
+use crate::place::folder;
 use crate::work::{Setup, Work, own_name};
 use crate::{Error, Report, doing};
 use foldback::core::Message;
@@ -55,17 +55,17 @@ pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
 }
 
 /// Returns the messages that a store of these trials holds.
-fn read(store: &Path, setup: Setup) -> Result<Vec<Message>, foldback::Error> {
+fn read(store: &Path, setup: Setup<'_>) -> Result<Vec<Message>, foldback::Error> {
     setup.messages(&open(store, setup, Mode::ReadOnly)?, &own_name(0))
 }
 
-fn open(store: &Path, setup: Setup, mode: Mode) -> Result<Memory, foldback::Error> {
+fn open(store: &Path, setup: Setup<'_>, mode: Mode) -> Result<Memory, foldback::Error> {
     Memory::open(store, setup.options()?.with_mode(mode))
 }
 
 /// Returns the outcome for a damaged store, and what breaks a promise: a different or missing message that neither
 /// reading nor `doctor` notices, or a repair that makes things worse.
-fn check(store: &Path, setup: Setup, expected: &[Message]) -> (&'static str, Vec<String>) {
+fn check(store: &Path, setup: Setup<'_>, expected: &[Message]) -> (&'static str, Vec<String>) {
     let mut findings = Vec::new();
     let found = read(store, setup);
     let is_same = found.as_ref().is_ok_and(|found| found == expected);

@@ -10,14 +10,14 @@ mod worker;
 
 pub use worker::Worker;
 
-use crate::kill::{Program, folder};
+use crate::kill::Program;
 use crate::work::{SHARED, Setup, todo};
-use crate::{Error, Report, doing};
+use crate::{Error, Place, Report, doing};
 use foldback::Memory;
 use foldback_testkit::Random;
 use judge::contradictions;
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use worker::named;
 
 /// When a call began and ended, in nanoseconds.
@@ -38,28 +38,30 @@ enum Event {
     Looked { writer: u32, weed: u64, is_there: bool },
 }
 
-/// Runs writers and readers on a new store for a time, and checks what they saw.
+/// Runs writers and readers on a new store for a time, and checks what they saw. While they work, `disturb` breaks what
+/// they stand on; it gets the ids of their processes, the writers' first.
 ///
 /// # Errors
 /// When a child cannot be started, or ends with an error.
 pub fn of_processes(
     program: Program<'_>,
     seed: u64,
+    place: &Place,
     (writers, readers): (u32, u32),
     milliseconds: u64,
+    disturb: impl FnOnce(&[u32]),
 ) -> Result<Report, Error> {
-    let dir = folder()?;
-    let store = dir.path().join("store");
-    let setup = Setup::of(seed).unguarded();
-    drop(Memory::open(&store, setup.options()?)?.session(&todo(SHARED))?);
+    let setup = Setup::of(seed).unguarded().in_database(place.address());
+    drop(Memory::open(&place.store(0), setup.options()?)?.session(&todo(SHARED))?);
     let mut dice = Random::new(seed);
     let mut children = Vec::new();
-    for worker in 0..writers + readers {
-        let mut command = program.observe(&store, worker, writers, milliseconds);
-        command.args(setup.is_encrypted.then_some("--encrypted"));
-        command.arg("--seed").arg(dice.below(1 << 40).to_string());
+    for number in 0..writers + readers {
+        let seed = dice.below(1 << 40) as u64;
+        let worker = Worker { number, writers, seed, milliseconds, setup };
+        let mut command = program.observe(&place.store(number), worker);
         children.push(command.stdout(Stdio::piped()).spawn().map_err(doing("start a child"))?);
     }
+    disturb(&children.iter().map(Child::id).collect::<Vec<_>>());
     let mut history = Vec::new();
     for mut child in children {
         let mut text = String::new();
@@ -72,7 +74,7 @@ pub fn of_processes(
         }
         history.extend(text.lines().filter_map(read));
     }
-    let memory = Memory::open(&store, setup.options()?)?;
+    let memory = Memory::open(&place.store(0), setup.options()?)?;
     let id = todo(SHARED);
     let messages = memory.messages(&id, 0..memory.len(&id)?)?;
     let order: Vec<(u32, u64)> = messages.iter().filter_map(|m| named(&m.text())).collect();

@@ -1,7 +1,8 @@
 //! Kills processes: at any time, and at each named point of the write path.
 
+use crate::history::Worker;
 use crate::work::{Setup, Work};
-use crate::{Acknowledged, Error, Report, doing};
+use crate::{Acknowledged, Error, Place, Report, doing};
 use foldback_testkit::Random;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -46,12 +47,13 @@ pub struct Program<'a>(pub &'a Path);
 
 impl Program<'_> {
     /// Returns the command of a child that does this work on a store.
-    pub(crate) fn work(self, store: &Path, work: Work) -> Command {
+    pub(crate) fn work(self, store: &Path, work: Work<'_>) -> Command {
         let mut command = Command::new(self.0);
         command.arg("child").arg("--store").arg(store).stdin(Stdio::null());
         command.args(work.setup.is_guarded.then_some("--guarded"));
         command.args(work.setup.is_encrypted.then_some("--encrypted"));
         command.arg("--engine").arg(work.setup.engine.name());
+        command.args(work.setup.database.into_iter().flat_map(|address| ["--database", address]));
         for (name, value) in [
             ("--writer", u64::from(work.writer)),
             ("--seed", work.seed),
@@ -64,19 +66,16 @@ impl Program<'_> {
     }
 
     /// Returns the command of a child that works for a time and reports what it saw.
-    pub(crate) fn observe(
-        self,
-        store: &Path,
-        worker: u32,
-        writers: u32,
-        milliseconds: u64,
-    ) -> Command {
+    pub(crate) fn observe(self, store: &Path, worker: Worker<'_>) -> Command {
         let mut command = Command::new(self.0);
         command.arg("observe").arg("--store").arg(store).stdin(Stdio::null());
+        command.args(worker.setup.is_encrypted.then_some("--encrypted"));
+        command.args(worker.setup.database.into_iter().flat_map(|address| ["--database", address]));
         for (name, value) in [
-            ("--worker", u64::from(worker)),
-            ("--writers", u64::from(writers)),
-            ("--milliseconds", milliseconds),
+            ("--worker", u64::from(worker.number)),
+            ("--writers", u64::from(worker.writers)),
+            ("--milliseconds", worker.milliseconds),
+            ("--seed", worker.seed),
         ] {
             command.arg(name).arg(value.to_string());
         }
@@ -91,26 +90,35 @@ const OF_ONE_STORE: u64 = 20;
 const LONGEST: usize = 200_000;
 
 /// Kills two writers of one store at random times, `kills` times: alternately some time after they were started, and
-/// after the first has acknowledged something, however slow the machine is.
+/// after the first has acknowledged something, however slow the machine is. `new_place` makes the place of each store.
 ///
 /// # Errors
 /// When a child cannot be started.
-pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, Error> {
+pub fn at_random(
+    program: Program<'_>,
+    seed: u64,
+    kills: u64,
+    new_place: &dyn Fn() -> Result<Place, Error>,
+) -> Result<Report, Error> {
     let mut report = Report::default();
-    let (mut dice, setup) = (Random::new(seed), Setup::of(seed));
+    let mut dice = Random::new(seed);
     let mut store = None;
     for kill in 0..kills {
-        let (dir, acknowledged) = match &mut store {
+        let (place, acknowledged) = match &mut store {
             Some(store) if kill % OF_ONE_STORE != 0 => store,
-            _ => store.insert((folder()?, Acknowledged::default())),
+            _ => store.insert((new_place()?, Acknowledged::default())),
         };
-        let place = dir.path().join("store");
+        let mut setup = Setup::of(seed).in_database(place.address());
+        if place.address().is_some() {
+            // Each machine has an audit log of its own, and only one is read afterwards.
+            setup = setup.unguarded();
+        }
         let mut children = Vec::new();
         for writer in 0..2 {
             let shared = acknowledged.shared_of(writer);
             let seed = dice.below(1 << 40) as u64;
             let work = Work { writer, seed, steps: 1_000_000, shared, setup };
-            children.push(Heard::spawn(program.work(&place, work))?);
+            children.push(Heard::spawn(program.work(&place.store(writer), work))?);
         }
         let before = acknowledged.clone();
         if kill % 2 == 1 {
@@ -128,7 +136,7 @@ pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, 
             report.count("kills of children that worked");
         }
         report.trials += 1;
-        let findings = acknowledged.check(&place, setup);
+        let findings = acknowledged.check(&place.store(kill as u32), setup);
         let is_broken = !findings.is_empty();
         report.found(seed, &format!("kill {kill} after {wait} us"), findings);
         if is_broken {
@@ -146,8 +154,8 @@ pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Res
     let mut report = Report::default();
     let (mut dice, setup) = (Random::new(seed), Setup::of(seed));
     for time in 1..=times {
-        let dir = folder()?;
-        let store = dir.path().join("store");
+        let place = Place::folder()?;
+        let store = place.store(0);
         let mut acknowledged = Acknowledged::default();
         // The second child has no end point: what the first has left must not stop it.
         for point in [Some(point), None] {
@@ -215,8 +223,4 @@ fn hear_line(out: &mut impl BufRead, acknowledged: &mut Acknowledged) -> Result<
         acknowledged.hear(whole);
     }
     Ok(read > 0)
-}
-
-pub(crate) fn folder() -> Result<tempfile::TempDir, Error> {
-    tempfile::Builder::new().prefix("torture-").tempdir().map_err(doing("create a folder"))
 }

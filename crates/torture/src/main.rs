@@ -6,8 +6,10 @@ use foldback_core::fail;
 use foldback_testkit::Random;
 use foldback_torture::history::{self, Worker};
 use foldback_torture::kill::{self, Program};
+#[cfg(feature = "postgres")]
+use foldback_torture::machines;
 use foldback_torture::work::{Setup, Work};
-use foldback_torture::{Error, Report, fault, flip, power_cut, simulation};
+use foldback_torture::{Error, Place, Report, fault, flip, power_cut, simulation};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,7 +31,7 @@ struct Torture {
     seed: Option<u64>,
 
     /// Run only trials of this kind
-    #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(KINDS.map(|(kind, _)| kind)))]
+    #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(KINDS.iter().map(|(kind, _)| *kind)))]
     only: Option<String>,
 }
 
@@ -63,6 +65,9 @@ struct ChildArgs {
     encrypted: bool,
     #[arg(long)]
     engine: Engine,
+    /// The address of the database that keeps the records instead
+    #[arg(long)]
+    database: Option<String>,
     /// POINT:N ends the process when it reaches the point for the Nth time
     #[arg(long)]
     end_at: Option<String>,
@@ -83,13 +88,16 @@ struct ObserverArgs {
     /// Opens the store with a key
     #[arg(long)]
     encrypted: bool,
+    /// The address of the database that keeps the records
+    #[arg(long)]
+    database: Option<String>,
 }
 
 type Kind = fn(Program<'_>, u64) -> Result<Report, Error>;
 
 /// The kinds of trials, run in turns of some seconds each.
-const KINDS: [(&str, Kind); 9] = [
-    ("kills", |program, seed| kill::at_random(program, seed, 20)),
+const KINDS: &[(&str, Kind)] = &[
+    ("kills", |program, seed| kill::at_random(program, seed, 20, &Place::folder)),
     ("points", |program, seed| {
         let mut dice = Random::new(seed);
         let point = kill::POINTS[dice.below(kill::POINTS.len())];
@@ -100,8 +108,14 @@ const KINDS: [(&str, Kind); 9] = [
     ("faults", |program, seed| fault::calls(program, Engine::Sqlite, seed, 50, Some(20))),
     ("faults-redb", |program, seed| fault::calls(program, Engine::Redb, seed, 50, Some(20))),
     ("flips", |_, seed| flip::bytes(seed, 200)),
-    ("histories", |program, seed| history::of_processes(program, seed, (4, 4), 10_000)),
+    ("histories", |program, seed| {
+        history::of_processes(program, seed, &Place::folder()?, (4, 4), 10_000, |_| {})
+    }),
     ("simulation", |_, seed| simulation::histories(seed, 100, 100)),
+    #[cfg(feature = "postgres")]
+    ("kills-postgres", |program, seed| machines::kills(program, seed, 20)),
+    #[cfg(feature = "postgres")]
+    ("histories-postgres", |program, seed| machines::histories(program, seed, 10_000)),
 ];
 
 fn main() -> ExitCode {
@@ -130,11 +144,11 @@ impl Torture {
         let wanted = |kind: &str| self.only.as_deref().is_none_or(|only| only == kind);
         let mut reports: Vec<(&str, Report)> = Vec::new();
         loop {
-            for (kind, run) in KINDS.into_iter().filter(|(kind, _)| wanted(kind)) {
+            for &(kind, run) in KINDS.iter().filter(|(kind, _)| wanted(kind)) {
                 let report = match run(Program(&program), seed) {
                     // A kind that cannot run here is reported, and the others continue.
-                    Err(Error::Strace(why)) => {
-                        eprintln!("SKIPPED: {kind}: strace: {why}");
+                    Err(why @ (Error::Strace(_) | Error::Server)) => {
+                        eprintln!("SKIPPED: {kind}: {why}");
                         continue;
                     }
                     report => report?,
@@ -171,7 +185,8 @@ impl ChildArgs {
             let _ = fail::cfg_callback(point, reached);
         }
         let Self { writer, seed, steps, shared, engine, .. } = self;
-        let setup = Setup { is_guarded: self.guarded, is_encrypted: self.encrypted, engine };
+        let (is_guarded, is_encrypted) = (self.guarded, self.encrypted);
+        let setup = Setup { is_guarded, is_encrypted, engine, database: self.database.as_deref() };
         let work = Work { writer, seed, steps, shared, setup };
         work.run(&self.store, &mut std::io::stdout())?;
         Ok(ExitCode::SUCCESS)
@@ -180,8 +195,9 @@ impl ChildArgs {
 
 impl ObserverArgs {
     fn run(self) -> Result<ExitCode, Error> {
-        let Self { store, worker: number, writers, milliseconds, seed, encrypted } = self;
+        let Self { store, worker: number, writers, milliseconds, seed, encrypted, database } = self;
         let setup = Setup { is_encrypted: encrypted, ..Setup::of(0) };
+        let setup = setup.in_database(database.as_deref());
         // In one piece at the end, because a full pipe would make others wait.
         let mut said = Vec::new();
         Worker { number, writers, seed, milliseconds, setup }.run(&store, &mut said)?;

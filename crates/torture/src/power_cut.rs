@@ -10,7 +10,8 @@
 mod disk;
 mod trace;
 
-use crate::kill::{Program, folder};
+use crate::kill::Program;
+use crate::place::folder;
 use crate::work::{Setup, Work};
 use crate::{Acknowledged, Error, Report, doing};
 use disk::Disk;
@@ -78,7 +79,7 @@ fn moments(events: &[Event], images: u64, dice: &mut Random) -> Vec<usize> {
 fn check(
     disk: &Disk,
     acknowledged: &Acknowledged,
-    setup: Setup,
+    setup: Setup<'_>,
     dice: &mut Random,
 ) -> Result<Vec<String>, Error> {
     let dir = folder()?;

@@ -10,7 +10,7 @@
 //! of FoundationDB (Zhou et al., SIGMOD 2021, section 4). Threads and files are not simulated: other trials break
 //! those.
 
-use crate::work::{Setup, message, todo, word};
+use crate::work::{NOW, Setup, message, todo, word};
 use crate::{Error, Report};
 use foldback::core::{Budget, Message, Role, Timestamp};
 use foldback::kv::{self, Kv};
@@ -57,7 +57,7 @@ pub fn histories(seed: u64, histories: u64, steps: u64) -> Result<Report, Error>
 
 struct Simulation {
     truth: Arc<dyn Kv>,
-    setup: Setup,
+    setup: Setup<'static>,
     clock: Arc<AtomicI64>,
     dice: Random,
     processes: Vec<Process>,
@@ -97,7 +97,7 @@ fn name(todo: usize) -> String {
 impl Simulation {
     fn new(seed: u64) -> Result<Self, Error> {
         let (truth, setup) = (kv::memory(), Setup::of(seed).unguarded());
-        let clock = Arc::new(AtomicI64::new(1_700_000_000_000));
+        let clock = Arc::new(AtomicI64::new(NOW));
         let mut dice = Random::new(seed);
         let witness = Memory::open_on(truth.clone(), None, options_at(setup, &clock)?)?;
         let begin = |_| Process::begin(&truth, setup, &clock, &mut dice);
@@ -288,7 +288,7 @@ impl Simulation {
 impl Process {
     fn begin(
         truth: &Arc<dyn Kv>,
-        setup: Setup,
+        setup: Setup<'_>,
         clock: &Arc<AtomicI64>,
         dice: &mut Random,
     ) -> Result<Self, Error> {
@@ -320,7 +320,7 @@ impl Process {
     }
 }
 
-fn options_at(setup: Setup, clock: &Arc<AtomicI64>) -> Result<Options, foldback::Error> {
+fn options_at(setup: Setup<'_>, clock: &Arc<AtomicI64>) -> Result<Options, foldback::Error> {
     let clock = clock.clone();
     let options = setup.options()?;
     Ok(options.with_clock(move || Timestamp(clock.load(Ordering::Relaxed))))

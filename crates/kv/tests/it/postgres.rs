@@ -2,6 +2,7 @@
 
 mod conformance;
 mod figures;
+mod full_disk;
 mod notices;
 mod opening;
 mod outages;

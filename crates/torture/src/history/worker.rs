@@ -1,18 +1,20 @@
 //! One of the processes of a history.
 
 use super::{Event, Span, line};
-use crate::work::{SHARED, Setup, todo, word};
+use crate::work::{NOW, SHARED, Setup, todo, word};
 use crate::{Error, doing};
-use foldback::core::Message;
-use foldback::{ErrorKind, Memory, Mode, SearchRequest};
+use foldback::core::{Message, Timestamp};
+use foldback::{ErrorKind, Memory, Mode, Options, SearchRequest};
 use foldback_testkit::Random;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A worker that is one of the processes, and reports what it did.
 #[derive(Debug, Clone, Copy)]
-pub struct Worker {
+pub struct Worker<'a> {
     /// Its number: those below `writers` write, the others read.
     pub number: u32,
     /// How many write.
@@ -22,10 +24,10 @@ pub struct Worker {
     /// How long it works.
     pub milliseconds: u64,
     /// How the store is opened.
-    pub setup: Setup,
+    pub setup: Setup<'a>,
 }
 
-impl Worker {
+impl Worker<'_> {
     /// Does the work, and writes each event with its span to `out`.
     ///
     /// # Errors
@@ -47,7 +49,7 @@ impl Worker {
         end: u64,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let memory = Memory::open(store, self.setup.options()?)?;
+        let memory = Memory::open(store, self.options()?)?;
         let mut shared = memory.session(&todo(SHARED))?;
         let writer = self.number;
         let (mut n, mut weed) = (0, 0);
@@ -55,17 +57,20 @@ impl Worker {
             if dice.below(8) > 0 {
                 let message = Message::user(&text(writer, n));
                 say(out, Event::Appended { writer, n }, || {
-                    Ok(shared.record(message).map(drop)?)
+                    self.until_done(|| shared.record(message.clone()).map(drop))
                 })?;
                 n += 1;
                 continue;
             }
             let id = todo(&weed_name(writer, weed));
-            let make =
-                || Ok(memory.session(&id)?.record(Message::user("soon forgotten")).map(drop)?);
-            say(out, Event::Made { writer, weed }, make)?;
-            let forget = || Ok(memory.maintenance().forget(&id).map(drop)?);
-            say(out, Event::Forgot { writer, weed }, forget)?;
+            let make = || memory.session(&id)?.record(Message::user("soon forgotten")).map(drop);
+            say(out, Event::Made { writer, weed }, || self.until_done(make))?;
+            let forget = || match memory.maintenance().forget(&id) {
+                // A try before this one did it, and could not say so.
+                Err(error) if error.kind() == ErrorKind::NotFound && self.may_fail() => Ok(()),
+                done => done.map(drop),
+            };
+            say(out, Event::Forgot { writer, weed }, || self.until_done(forget))?;
             weed += 1;
         }
         Ok(())
@@ -78,51 +83,85 @@ impl Worker {
         end: u64,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let memory = Memory::open(store, self.setup.options()?.with_mode(Mode::ReadOnly))?;
-        let shared = todo(SHARED);
-        // The last message seen of each writer: the worker asks for those around it.
-        let mut newest: Vec<u64> = vec![0; self.writers as usize];
-        let mut weeds = newest.clone();
+        let memory = Memory::open(store, self.options()?.with_mode(Mode::ReadOnly))?;
+        // The last message and the last todo seen of each writer: the worker asks for those around them.
+        let mut newest = vec![(0, 0); self.writers as usize];
         while now() < end {
-            let writer = dice.below(self.writers as usize);
-            match dice.below(3) {
-                0 => {
-                    let messages = seen(
-                        out,
-                        || Ok(memory.len(&shared)?),
-                        |&messages| Event::Counted { messages },
-                    )?;
-                    for message in memory.messages(&shared, messages.saturating_sub(4)..messages)? {
-                        if let Some((writer, n)) = named(&message.text()) {
-                            newest[writer as usize] = n.max(newest[writer as usize]);
-                        }
-                    }
+            match look(&memory, &mut newest, &mut dice, out) {
+                Err(Error::Memory(error)) if self.may_fail() && error.kind() == ErrorKind::Io => {
+                    sleep(PAUSE);
                 }
-                1 => {
-                    let n = (newest[writer] + 2).saturating_sub(dice.below(6) as u64);
-                    let find = || finds(&memory, writer as u32, n);
-                    seen(out, find, |&is_found| Event::Searched {
-                        writer: writer as u32,
-                        n,
-                        is_found,
-                    })?;
-                }
-                _ => {
-                    let weed = weeds[writer];
-                    let look = || is_there(&memory, writer as u32, weed);
-                    let is_there = seen(out, look, |&is_there| Event::Looked {
-                        writer: writer as u32,
-                        weed,
-                        is_there,
-                    })?;
-                    if !is_there && dice.below(4) == 0 {
-                        weeds[writer] += 1;
-                    }
-                }
+                looked => looked?,
             }
         }
         Ok(())
     }
+
+    /// Returns the options. The clocks of two machines are an hour apart.
+    fn options(self) -> Result<Options, foldback::Error> {
+        let hour = if self.may_fail() { i64::from(self.number % 2) * 3_600_000 } else { 0 };
+        Ok(self.setup.options()?.with_clock(move || Timestamp(NOW + hour)))
+    }
+
+    /// Returns whether the store is on a server, which may be away for a while.
+    fn may_fail(self) -> bool {
+        self.setup.database.is_some()
+    }
+
+    /// Tries until it is done. An input or output error of a server that is away says that nothing was changed.
+    fn until_done(
+        self,
+        mut what: impl FnMut() -> Result<(), foldback::Error>,
+    ) -> Result<(), Error> {
+        loop {
+            match what() {
+                Err(error) if self.may_fail() && error.kind() == ErrorKind::Io => sleep(PAUSE),
+                done => return Ok(done?),
+            }
+        }
+    }
+}
+
+/// The time between two tries, or looks, at a server that is away.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Looks at the store once, in one of three ways.
+fn look(
+    memory: &Memory,
+    newest: &mut [(u64, u64)],
+    dice: &mut Random,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let shared = todo(SHARED);
+    let writer = dice.below(newest.len());
+    match dice.below(3) {
+        0 => {
+            let count = || Ok(memory.len(&shared)?);
+            let messages = seen(out, count, |&messages| Event::Counted { messages })?;
+            for message in memory.messages(&shared, messages.saturating_sub(4)..messages)? {
+                if let Some((writer, n)) = named(&message.text()) {
+                    let (last, _) = &mut newest[writer as usize];
+                    *last = n.max(*last);
+                }
+            }
+        }
+        1 => {
+            let n = (newest[writer].0 + 2).saturating_sub(dice.below(6) as u64);
+            let writer = writer as u32;
+            let find = || finds(memory, writer, n);
+            seen(out, find, |&is_found| Event::Searched { writer, n, is_found })?;
+        }
+        _ => {
+            let (_, weed) = &mut newest[writer];
+            let (writer, asked) = (writer as u32, *weed);
+            let look = || is_there(memory, writer, asked);
+            let event = |&is_there: &bool| Event::Looked { writer, weed: asked, is_there };
+            if !seen(out, look, event)? && dice.below(4) == 0 {
+                *weed += 1;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a message is found by a word that only it has.

@@ -5,7 +5,9 @@
 use foldback::Engine;
 use foldback_testkit::effort;
 use foldback_torture::kill::{self, POINTS, Program};
-use foldback_torture::{Error, Report, fault, flip, history, power_cut, simulation};
+#[cfg(feature = "postgres")]
+use foldback_torture::machines;
+use foldback_torture::{Error, Place, Report, fault, flip, history, power_cut, simulation};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +48,8 @@ fn has_strace() -> bool {
 fn r1_writers_that_are_killed_at_any_time_lose_nothing() {
     for seed in SEEDS {
         let kills = u64::from(effort(100)).div_ceil(2);
-        let report = report("kills", kill::at_random(program(), seed, kills)).unwrap();
+        let report =
+            report("kills", kill::at_random(program(), seed, kills, &Place::folder)).unwrap();
         assert!(report.counted("kills of children that worked") >= report.trials / 2, "{report}");
     }
 }
@@ -150,12 +153,55 @@ fn r10_histories_of_processes_are_linearizable() {
     let mut all = Report::default();
     for seed in SEEDS {
         let milliseconds = effort(10_000).into();
-        let histories = history::of_processes(program(), seed, (4, 4), milliseconds);
+        let place = Place::folder().unwrap();
+        let histories =
+            history::of_processes(program(), seed, &place, (4, 4), milliseconds, |_| {});
         all.add(report("histories", histories).unwrap());
     }
+    assert_much_was_seen(&all);
+}
+
+#[track_caller]
+fn assert_much_was_seen(all: &Report) {
     for what in
         ["messages appended", "counts", "searches that found", "todos forgotten", "todos not seen"]
     {
         assert!(all.counted(what) > 0, "{what}: {all}");
     }
+}
+
+/// Prints and returns the report; `None` if there is no server.
+#[cfg(feature = "postgres")]
+#[track_caller]
+fn report_on_server(what: &str, made: Result<Report, Error>) -> Option<Report> {
+    match made {
+        Err(Error::Server) => None,
+        made => report(what, made),
+    }
+}
+
+/// R1, PG3: a writer of each of two machines is killed at random times; the store is on a server.
+#[cfg(feature = "postgres")]
+#[test]
+fn r1_pg3_killed_writers_of_two_machines_lose_nothing() {
+    for seed in SEEDS {
+        let kills = u64::from(effort(20)).div_ceil(2);
+        let kills = machines::kills(program(), seed, kills);
+        let Some(report) = report_on_server("kills on two machines", kills) else { return };
+        assert!(report.counted("kills of children that worked") >= report.trials / 2, "{report}");
+    }
+}
+
+/// R10, PG2, PG3: one order of all calls explains what two machines saw, whose clocks are an hour apart, while a writer
+/// was suspended and their server was killed and started.
+#[cfg(feature = "postgres")]
+#[test]
+fn r10_pg3_histories_of_machines_are_linearizable() {
+    let mut all = Report::default();
+    for seed in SEEDS {
+        let histories = machines::histories(program(), seed, effort(6_000).into());
+        let Some(report) = report_on_server("histories of machines", histories) else { return };
+        all.add(report);
+    }
+    assert_much_was_seen(&all);
 }
