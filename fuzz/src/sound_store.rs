@@ -28,14 +28,17 @@ pub fn fill(memory: &Memory) {
         let id = TodoId::new(todo).expect("an id");
         let mut session = memory.session(&id).expect("a session");
         for n in 0..count {
-            let lines = match n % 8 {
-                // A file of its own, a record of its own, and part of the message.
-                0 => 1_500,
-                3 => 200,
-                _ => 1,
+            // A file of its own, a record of its own, and part of the message. The file has few words in its lines, since
+            // every word is analysed again at each reading of the store.
+            let (lines, dashes) = match n % 8 {
+                0 => (180, 400),
+                3 => (200, 0),
+                _ => (1, 0),
             };
-            let line =
-                format!("marker{n} of {todo}: the tide at quay {n} rises {}.{n} m, 潮汐\n", n % 7);
+            let (metres, dashes) = (n % 7, "-".repeat(dashes));
+            let line = format!(
+                "marker{n} of {todo}: the tide at quay {n} rises {metres}.{n} m, 潮汐{dashes}\n"
+            );
             let call = format!("c{n}");
             let messages = vec![
                 Message::user(&format!("How high is the tide at quay {n} of {todo}?")),

@@ -7,6 +7,7 @@
 
 use crate::{Error, doing};
 use foldback::core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
+use foldback::kv::Server;
 use foldback::{
     Audit, EncryptionKey, Engine, IndexConfig, KNOWN_SECRET, Memory, Options, Quota, Redaction,
     RedactionKey, Session,
@@ -21,12 +22,15 @@ const APPENDS: usize = 70;
 const EXCHANGES: usize = 15;
 const FORGETS: usize = 10;
 
+/// The time of every store, in milliseconds since 1970.
+pub(crate) const NOW: i64 = 1_700_000_000_000;
+
 /// The todo that all writers share.
 pub const SHARED: &str = "shared";
 
 /// How the store of a trial is opened, by its writers and by the check. The seed of the trial determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setup {
+pub struct Setup<'a> {
     /// Whether secrets are replaced and sealed, look-ups are noted in the audit log, a todo's size is limited (by
     /// quotas that are never reached), and the store has a secret of its own.
     pub is_guarded: bool,
@@ -34,14 +38,16 @@ pub struct Setup {
     pub is_encrypted: bool,
     /// The engine that keeps the records.
     pub engine: Engine,
+    /// The address of the database that keeps them instead.
+    pub database: Option<&'a str>,
 }
 
-impl Setup {
+impl<'a> Setup<'a> {
     /// Returns the setup of a seed. Four seeds in a row have different ones: plain, guarded, encrypted, both.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let (is_guarded, is_encrypted) = (seed & 1 != 0, seed & 2 != 0);
-        Self { is_guarded, is_encrypted, engine: Engine::Sqlite }
+        Self { is_guarded, is_encrypted, engine: Engine::Sqlite, database: None }
     }
 
     /// Returns the same setup without its guards.
@@ -56,6 +62,12 @@ impl Setup {
         Self { engine, ..self }
     }
 
+    /// Returns the same setup with the records in a database, if there is one.
+    #[must_use]
+    pub fn in_database(self, database: Option<&'a str>) -> Self {
+        Self { database, ..self }
+    }
+
     /// Returns the options. Indexes begin early, so that they are written at all.
     ///
     /// # Errors
@@ -63,7 +75,10 @@ impl Setup {
     pub fn options(self) -> Result<Options, foldback::Error> {
         let index = IndexConfig::default().with_index_after_blocks(6).with_batch_blocks(3);
         let options = Options::default().with_engine(self.engine).with_index(index);
-        let mut options = options.with_clock(|| Timestamp(1_700_000_000_000));
+        let mut options = options.with_clock(|| Timestamp(NOW));
+        if let Some(address) = self.database {
+            options = options.with_server(Server::new(address));
+        }
         if self.is_encrypted {
             options = options.with_encryption(EncryptionKey::new([0x51; 32]));
         }
@@ -92,7 +107,7 @@ impl Setup {
 
 /// The work of one writer.
 #[derive(Debug, Clone, Copy)]
-pub struct Work {
+pub struct Work<'a> {
     /// Its number. Its todos are named after it.
     pub writer: u32,
     /// The seed that determines its work.
@@ -102,10 +117,10 @@ pub struct Work {
     /// How many messages it already has in the shared todo.
     pub shared: u64,
     /// How the store is opened.
-    pub setup: Setup,
+    pub setup: Setup<'a>,
 }
 
-impl Work {
+impl Work<'_> {
     /// Does the work, and prints each change to `out` once it is durable.
     ///
     /// # Errors
@@ -211,12 +226,14 @@ pub(crate) const TOKEN: &str = "ghp_0aZ9bY8cX7dW6eV5fU4gT3hS2iR1jQ0k";
 /// Returns a result. Every third one is stored outside its message, and every ninth, of more than 64 KiB, in a separate
 /// file. All are different.
 fn result(name: &str, exchange: u64) -> String {
-    let lines = match exchange % 9 {
-        0 => 2_600,
-        3 | 6 => 260,
-        _ => 2,
+    // The words of a file are few, because a check analyses all of them.
+    let (lines, dashes) = match exchange % 9 {
+        0 => (200, 350),
+        3 | 6 => (260, 0),
+        _ => (2, 0),
     };
-    let line = |n: u64| format!("{name} {exchange}.{n}: 值 {}\n", n * 7_919 % 10_007);
+    let dashes = "-".repeat(dashes);
+    let line = |n: u64| format!("{name} {exchange}.{n}: 值 {}{dashes}\n", n * 7_919 % 10_007);
     (0..lines).map(line).collect()
 }
 
