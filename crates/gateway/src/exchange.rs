@@ -13,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 use foldback_core::Timestamp;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A copied answer with more bytes is not read.
 const LONGEST: usize = 64 << 20;
@@ -22,6 +23,7 @@ const LONGEST: usize = 64 << 20;
 pub(crate) struct Asked {
     /// When it was asked.
     pub(crate) at: Timestamp,
+    began: Instant,
     pub(crate) api: Api,
     pub(crate) path: String,
     pub(crate) sender: Sender,
@@ -56,7 +58,8 @@ impl Asked {
         let (headers, sender) = (kept.collect(), Sender::of(headers, secret));
         let bytes = body.len();
         let body = Arc::new(Mutex::new(AskedBody { bytes: body.clone(), read: None }));
-        Self { at, api, path: path.to_owned(), sender, headers, bytes, body }
+        let began = Instant::now();
+        Self { at, began, api, path: path.to_owned(), sender, headers, bytes, body }
     }
 
     /// Returns the body as it came; empty if it was read already.
@@ -104,6 +107,8 @@ pub(crate) struct Exchange {
     /// The count that its provider is asked for in addition to its answer.
     pub(crate) check: Option<Arc<Check>>,
     pub(crate) headers: HeaderMap,
+    /// The time from its arrival to the end of its answer.
+    pub(crate) took: Duration,
     /// `None` if it was too long. It may have broken off.
     pub(crate) answer: Option<Bytes>,
 }
@@ -166,6 +171,7 @@ impl Drop for Answering {
         let answer = self.copy.take().map(BytesMut::freeze);
         let (instead, billed) = (self.instead, std::mem::take(&mut *self.billed.lock()));
         let check = self.check.take();
-        self.recorder.take(Exchange { asked, instead, billed, check, headers, answer });
+        let took = asked.began.elapsed();
+        self.recorder.take(Exchange { asked, instead, billed, check, headers, took, answer });
     }
 }

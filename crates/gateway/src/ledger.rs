@@ -1,8 +1,9 @@
 //! What was sent, and what it cost.
 
+use crate::operations::Operations;
 use crate::{Log, Tokens};
 use foldback_core::Timestamp;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -23,6 +24,7 @@ struct Shared {
     path: Option<PathBuf>,
     file: Mutex<Option<File>>,
     sums: Mutex<Sums>,
+    operations: Mutex<Operations>,
     refusals: AtomicU64,
     trouble: Mutex<Option<String>>,
     log: Log,
@@ -126,8 +128,8 @@ impl Ledger {
 
     pub(crate) fn new(path: Option<PathBuf>, log: &Log) -> Self {
         let (file, sums, trouble) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (refusals, log) = (AtomicU64::new(0), Arc::clone(log));
-        Self { shared: Arc::new(Shared { path, file, sums, refusals, trouble, log }) }
+        let (operations, refusals, log) = (Mutex::default(), AtomicU64::new(0), Arc::clone(log));
+        Self { shared: Arc::new(Shared { path, file, sums, operations, refusals, trouble, log }) }
     }
 
     /// Returns what was sent since it began.
@@ -153,6 +155,11 @@ impl Ledger {
             Ok(line) => serde_json::from_slice(&line).ok().map(Ok),
             Err(error) => Some(Err(error)),
         }))
+    }
+
+    /// Returns the operations since it began.
+    pub(crate) fn operations(&self) -> MutexGuard<'_, Operations> {
+        self.shared.operations.lock()
     }
 
     pub(crate) fn refused(&self) {

@@ -45,6 +45,7 @@ mod ledger;
 mod member;
 mod metrics;
 mod model_answer;
+mod operations;
 mod own_answers;
 mod proxy_trial;
 mod reader;

@@ -53,6 +53,7 @@ pub(crate) fn metrics(ledger: &Ledger) -> Response<Body> {
     family("cost_tokens_total", help, &cost);
     let cost = [("", sums.whole.cost)];
     family("whole_cost_tokens_total", whole, &cost);
+    ledger.operations().write(&mut text);
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, TEXT);
     response

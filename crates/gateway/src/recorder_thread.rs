@@ -132,6 +132,12 @@ impl Keeper {
             true => answer.and_then(|answer| Usage::of(asked.api, &answer)).into_iter().collect(),
             false => exchange.billed.clone(),
         };
+        let billed = usage.iter().copied().reduce(|mut sum, one| {
+            sum += one;
+            sum
+        });
+        let model = &conversation.terms.model;
+        self.ledger.operations().done(asked.api, model, exchange.took, billed);
         let spent = Spent {
             at: asked.at,
             sent: exchange.instead.map_or(whole, |instead| instead.bytes) as u64,

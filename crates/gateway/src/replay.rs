@@ -12,6 +12,7 @@ use foldback_core::Timestamp;
 use foldback_providers::CacheTerms;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 /// Replays recorded exchanges into a store in memory, without a client or a provider, and shows what would have been
 /// sent of them. The same exchanges give the same bytes.
@@ -77,6 +78,7 @@ impl Replay {
                 billed,
                 check: None,
                 headers: HeaderMap::new(),
+                took: Duration::ZERO,
                 answer,
             }))?;
         }

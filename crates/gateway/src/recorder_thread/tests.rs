@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A message, however it is written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,7 +196,8 @@ impl Client {
         });
         let (billed, check) = (Vec::new(), None);
         let headers = HeaderMap::new();
-        let exchange = Exchange { asked, instead: None, billed, check, headers, answer };
+        let took = Duration::from_secs(2);
+        let exchange = Exchange { asked, instead: None, billed, check, headers, took, answer };
         assert!(keepers[0].keep(&exchange).is_ok());
     }
 

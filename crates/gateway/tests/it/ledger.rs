@@ -327,6 +327,55 @@ async fn gw15_estimates_and_refusals_are_counted_apart() {
     }
 }
 
+/// GW21: what OpenTelemetry's conventions say of a client of models: how long it took, and how many tokens, by the
+/// provider's count. A request that was refused is no operation.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw21_operations_are_counted_by_the_conventions() {
+    let world = World::new(reading).await;
+    for (path, n) in [(PATHS[0], 1), (PATHS[1], 1), (PATHS[1], 2)] {
+        let agent = Agent { path, is_streamed: true, loads: false };
+        agent.ask(&world.client, &world.url, n).await;
+    }
+    let mut refused = Agent { path: PATHS[1], is_streamed: true, loads: false }.body(1);
+    refused["model"] = json!("other");
+    refused["messages"][1]["role"] = json!("tool");
+    assert_eq!(world.chat(&refused).send().await.unwrap().status(), 400);
+    let url = format!("{}/foldback/metrics", world.url);
+    let mut metrics = String::new();
+    for _ in 0..500 {
+        metrics = world.client.get(&url).send().await.unwrap().text().await.unwrap();
+        if metrics.contains("foldback_requests_total 3") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let value = |name: &str, labels: &[&str]| {
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with(name) && labels.iter().all(|label| line.contains(label)));
+        let line = line.unwrap_or_else(|| panic!("{name} {labels:?} in {metrics}"));
+        line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()
+    };
+    let (duration, usage) =
+        ("gen_ai_client_operation_duration_seconds", "gen_ai_client_token_usage");
+    for (provider, count) in [("anthropic", 1.0), ("openai", 2.0)] {
+        let provider = format!("gen_ai_provider_name=\"{provider}\"");
+        assert_eq!(value(&format!("{duration}_count"), &[&provider]), count);
+        assert!(value(&format!("{duration}_sum"), &[&provider]) > 0.0);
+        let last = ["le=\"+Inf\"", &provider];
+        assert_eq!(value(&format!("{duration}_bucket"), &last), count);
+    }
+    let billed = world.upstream.billed();
+    let sum = |kind: &str| -> f64 {
+        let kind = format!("gen_ai_token_type=\"{kind}\"");
+        let of = |provider: &str| value(&format!("{usage}_sum"), &[&kind, provider]);
+        of("\"anthropic\"") + of("\"openai\"")
+    };
+    assert_eq!(sum("input"), (billed.read + billed.written + billed.plain) as f64);
+    assert!(sum("output") > 0.0);
+    assert!(!metrics.contains("gen_ai_request_model=\"other\""), "{metrics}");
+}
+
 /// An unfinished line of another process hides no other, the file is its owner's, and a file that cannot be written
 /// to stops no request.
 #[tokio::test(flavor = "multi_thread")]
