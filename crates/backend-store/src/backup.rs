@@ -4,6 +4,8 @@ use crate::folder::Folder;
 use crate::payload_files::FileName;
 use crate::place_note::mark_copy;
 use crate::{BackendStore, Error};
+use foldback_kv::{Key, Space};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 impl BackendStore {
@@ -38,7 +40,13 @@ impl BackendStore {
         if names.iter().all(|name| name.copy.is_none()) {
             return Ok(names);
         }
-        let wanted = self.wanted(todo)?;
+        let wanted = match self.wanted(todo) {
+            // Of a forgotten todo there is no record, and, in an encrypted store, no key.
+            Err(_) if self.kv.scan(Space::Payload, todo, 1..Key::N_END, 1)?.is_empty() => {
+                BTreeSet::new()
+            }
+            wanted => wanted?,
+        };
         Ok(names.into_iter().filter(|name| wanted.contains(name)).collect())
     }
 }

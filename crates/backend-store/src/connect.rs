@@ -22,9 +22,13 @@ pub(crate) fn connect(
         #[cfg(not(feature = "objects-cloud"))]
         _ => {
             drop(scratch);
-            Err(Error::Config { what: format!("this build keeps no payloads at {place}") })
+            Err(not_built(place))
         }
     }
+}
+
+fn not_built(place: &PayloadPlace) -> Error {
+    Error::Config { what: format!("this build keeps no payloads at {place}") }
 }
 
 #[cfg(all(test, feature = "objects-s3"))]
@@ -33,13 +37,32 @@ pub(crate) use cloud::{choose_tls, retry};
 #[cfg(feature = "objects-cloud")]
 mod cloud {
     use super::*;
-    use crate::objects::Service;
+    use crate::objects::{Service, Store, TimeLimit};
+    #[cfg(feature = "objects-s3")]
+    use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+    #[cfg(feature = "objects-azure")]
+    use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+    #[cfg(feature = "objects-gcs")]
+    use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
     use object_store::{BackoffConfig, ClientConfigKey, RetryConfig};
     use std::sync::Arc;
     use std::time::Duration;
 
-    /// How long one request may take, unless the environment says so: that of a part of 8 MiB over a slow line.
+    /// How long one whole request may take at most.
     const REQUEST: &str = "5m";
+
+    /// Builds a store from what the environment says, with limits of time unless the environment has one.
+    macro_rules! store {
+        ($builder:expr, $key:path, $timeout:literal) => {{
+            let mut builder = $builder.with_retry(retry());
+            if std::env::var_os($timeout).is_none() {
+                builder = builder
+                    .with_config($key(ClientConfigKey::Timeout), REQUEST)
+                    .with_http_connector(TimeLimit::default());
+            }
+            builder.build().map(|store| Arc::new(store) as Arc<dyn Store>)
+        }};
+    }
 
     /// Returns the service of a place, with credentials and options from the environment.
     pub(super) fn service(place: &PayloadPlace) -> Result<Service, Error> {
@@ -47,50 +70,31 @@ mod cloud {
         let (scheme, bucket, prefix) = place.parts();
         let shown = place.to_string();
         let shown = shown.strip_suffix(prefix).unwrap_or(&shown).trim_end_matches('/').to_owned();
-        let wrong = |error: object_store::Error| Error::Config {
-            what: format!("the object store of {place} cannot be used: {error}"),
-        };
-        let is_unset = |variable: &str| std::env::var_os(variable).is_none();
-        let prefix = prefix.to_owned();
-        match scheme {
+        let store = match scheme {
             #[cfg(feature = "objects-s3")]
-            Scheme::S3 => {
-                use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-                let mut builder = AmazonS3Builder::from_env();
-                if is_unset("AWS_TIMEOUT") {
-                    let key = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
-                    builder = builder.with_config(key, REQUEST);
-                }
-                let built = builder.with_bucket_name(bucket).with_retry(retry()).build();
-                let store = Arc::new(built.map_err(wrong)?);
-                Ok(Service { store: store.clone(), parts: Some(store), prefix, shown })
-            }
+            Scheme::S3 => store!(
+                AmazonS3Builder::from_env().with_bucket_name(bucket),
+                AmazonS3ConfigKey::Client,
+                "AWS_TIMEOUT"
+            ),
             #[cfg(feature = "objects-gcs")]
-            Scheme::Gcs => {
-                use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
-                let mut builder = GoogleCloudStorageBuilder::from_env();
-                if is_unset("GOOGLE_TIMEOUT") {
-                    let key = GoogleConfigKey::Client(ClientConfigKey::Timeout);
-                    builder = builder.with_config(key, REQUEST);
-                }
-                let built = builder.with_bucket_name(bucket).with_retry(retry()).build();
-                let store = Arc::new(built.map_err(wrong)?);
-                Ok(Service { store: store.clone(), parts: Some(store), prefix, shown })
-            }
+            Scheme::Gcs => store!(
+                GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket),
+                GoogleConfigKey::Client,
+                "GOOGLE_TIMEOUT"
+            ),
             #[cfg(feature = "objects-azure")]
-            Scheme::Azure => {
-                use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-                let mut builder = MicrosoftAzureBuilder::from_env();
-                if is_unset("AZURE_TIMEOUT") {
-                    let key = AzureConfigKey::Client(ClientConfigKey::Timeout);
-                    builder = builder.with_config(key, REQUEST);
-                }
-                let built = builder.with_container_name(bucket).with_retry(retry()).build();
-                let store = Arc::new(built.map_err(wrong)?);
-                Ok(Service { store: store.clone(), parts: Some(store), prefix, shown })
-            }
-            _ => Err(Error::Config { what: format!("this build keeps no payloads at {place}") }),
-        }
+            Scheme::Azure => store!(
+                MicrosoftAzureBuilder::from_env().with_container_name(bucket),
+                AzureConfigKey::Client,
+                "AZURE_TIMEOUT"
+            ),
+            _ => return Err(not_built(place)),
+        };
+        let store = store.map_err(|error| Error::Config {
+            what: format!("the object store of {place} cannot be used: {error}"),
+        })?;
+        Ok(Service { store, prefix: prefix.to_owned(), shown })
     }
 
     /// Chooses the cryptography of TLS for this process. Another one may be chosen already; any will do.

@@ -39,7 +39,9 @@ mod draft;
 mod object_file;
 mod object_name;
 mod outage;
+mod put;
 mod request_thread;
+mod time_limit;
 mod trouble;
 mod upload;
 
@@ -55,7 +57,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-pub(crate) use client::Service;
+pub(crate) use client::{Service, Store};
+pub(crate) use time_limit::TimeLimit;
 
 /// The age at which an object that no record names is removed, at the earliest.
 pub(crate) const GRACE: Duration = Duration::from_secs(24 * 3600);

@@ -23,7 +23,14 @@ pub(crate) trait PayloadFiles: Send + Sync {
     /// Copies a file into a folder, durably. Returns whether there is one.
     fn copy(&self, name: &FileName, to: &Folder) -> Result<bool, Error> {
         let Some(file) = self.open(name)? else { return Ok(false) };
-        copy_part_by_part(file, name, to).map(|()| true)
+        match copy_part_by_part(file, name, to) {
+            Ok(()) => Ok(true),
+            // It may have been removed meanwhile.
+            Err(error) => match self.open(name) {
+                Ok(None) => Ok(false),
+                _ => Err(error),
+            },
+        }
     }
 
     /// Returns the names of a todo's files, ascending. Unfinished ones have no name.

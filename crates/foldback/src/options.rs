@@ -36,7 +36,8 @@ pub struct Options {
     /// Which texts are stored outside the conversation.
     pub offload: OffloadPolicy,
     /// Where the files of large payloads are kept: `None`, the default, for the store's folder. A store that was opened
-    /// for writing with a place is opened with that place or not at all.
+    /// for writing with a place is opened with that place or not at all. One without a folder, such as a store in
+    /// memory, keeps all payloads in its records, whatever is named here.
     pub payloads: Option<PayloadPlace>,
     /// How blocks are cut.
     pub chunker: ChunkerConfig,

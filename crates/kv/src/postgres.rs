@@ -112,8 +112,7 @@ impl Postgres {
                 self.notices.tell(&self.pool);
                 foldback_core::failpoint!("kv.commit.witnessed");
                 if token::is_time() {
-                    // What stays is removed another time.
-                    let _ = self.forget_tokens(draft.slot()..=draft.slot());
+                    self.notices.forget_tokens(&self.pool, draft.slot());
                 }
                 Ok(())
             }
@@ -138,7 +137,10 @@ impl Postgres {
         let mut pauses = Pauses::of(PATIENCE);
         let mut may_be_made = false;
         loop {
-            let fault = match self.pool.once_within(draft.limit(), |client| draft.send(client)) {
+            let (address, same) = (self.pool.address.clone(), draft.clone());
+            let is_at_it = move || same.is_being_made(address.clone());
+            let sent = self.pool.once_while(draft.limit(), is_at_it, |client| draft.send(client));
+            let fault = match sent {
                 Ok(outcome) => return Ok(outcome),
                 Err(fault) => fault,
             };

@@ -14,7 +14,7 @@
 //! - `cassette`, with the feature of that name, records exchanges with a model and replays them.
 //! - `upstream`, with the feature of that name, is a scripted model provider, over HTTP.
 //! - `agent`, with the feature of that name, has agents with scripted models, tools and contexts.
-//! - `postgres`, with the feature of that name, starts and stops servers.
+//! - `postgres` and `s3`, with the features of these names, start and stop servers.
 //!
 //! It is a dev-dependency only: nothing here is for use outside tests, and bad input ends the test with
 //! a panic that says what was wrong.
@@ -49,6 +49,8 @@ pub mod mutation;
 #[cfg(all(unix, feature = "postgres"))]
 pub mod postgres;
 mod random;
+#[cfg(feature = "s3")]
+pub mod s3;
 pub mod script;
 #[cfg(feature = "upstream")]
 pub mod upstream;

@@ -18,14 +18,18 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
+
+/// An object store that takes uploads in parts, which can be ended by their id.
+pub(crate) trait Store: ObjectStore + MultipartStore {}
+
+impl<S: ObjectStore + MultipartStore> Store for S {}
 
 /// An object store, and where in it payloads are kept.
 #[derive(Clone)]
 pub(crate) struct Service {
-    pub(crate) store: Arc<dyn ObjectStore>,
-    /// The same store, if it takes uploads in parts that can be ended by their id.
-    pub(crate) parts: Option<Arc<dyn MultipartStore>>,
+    pub(crate) store: Arc<dyn Store>,
     /// The part of every object's name before the store's id; it may be empty.
     pub(crate) prefix: String,
     /// How the bucket is shown to people: `s3://bucket`.
@@ -39,6 +43,8 @@ pub(super) struct Client {
     base: String,
     requests: RequestThread,
     outage: Outage,
+    /// Whether the service was found to know no condition for a put.
+    pub(super) knows_no_condition: AtomicBool,
 }
 
 impl Client {
@@ -47,7 +53,8 @@ impl Client {
         let base = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
         let requests = RequestThread::start();
         let requests = requests.map_err(|error| Error::io("reach", &service.shown, error))?;
-        Ok(Self { service, base, requests, outage: Outage::default() })
+        let (outage, knows_no_condition) = (Outage::default(), AtomicBool::default());
+        Ok(Self { service, base, requests, outage, knows_no_condition })
     }
 
     /// Returns the prefix of a todo.
@@ -69,37 +76,9 @@ impl Client {
         PathBuf::from(format!("{}/{path}", self.service.shown))
     }
 
-    /// Returns the store's port for uploads in parts.
-    pub(super) fn parts(&self) -> Option<&Arc<dyn MultipartStore>> {
-        self.service.parts.as_ref()
-    }
-
-    /// Writes an object under a name that only this writer knows. Returns what the service calls its bytes.
-    pub(super) fn put_new(&self, path: &Path, bytes: PutPayload) -> Result<Option<String>, Error> {
-        let size = bytes.content_length() as u64;
-        let put = self.wait("write", path, self.put(path, bytes.clone(), PutMode::Create))?;
-        match put {
-            Ok(put) => Ok(put.e_tag),
-            // A repeated request of ours came second: the answer to the first one was lost.
-            Err(StoreError::AlreadyExists { .. }) => match self.head(path)? {
-                Some(found) if found.size == size => Ok(found.e_tag),
-                _ => {
-                    let what = "there is another object, or one is being written";
-                    Err(self.failed(
-                        "write",
-                        path,
-                        io::Error::new(io::ErrorKind::AlreadyExists, what),
-                    ))
-                }
-            },
-            // Nobody else knows the name, so the condition can be left out where it is not understood.
-            Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {
-                let put = self.wait("write", path, self.put(path, bytes, PutMode::Overwrite))?;
-                put.map(|put| put.e_tag)
-                    .map_err(|error| self.failed("write", path, self.told(&error)))
-            }
-            Err(error) => Err(self.failed("write", path, self.told(&error))),
-        }
+    /// Returns the store.
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        self.service.store.clone()
     }
 
     /// Writes an object, whether there is one or not.
@@ -108,45 +87,45 @@ impl Client {
         self.finish("write", path, put).map(drop)
     }
 
-    fn put(
+    pub(super) fn put(
         &self,
         path: &Path,
         bytes: PutPayload,
         mode: PutMode,
     ) -> Sent<Result<PutResult, StoreError>> {
-        let (store, path) = (self.service.store.clone(), path.clone());
+        let (store, path) = (self.store(), path.clone());
         self.send(async move { store.put_opts(&path, bytes, mode.into()).await })
     }
 
     /// Returns what is known of an object, if there is one.
     pub(super) fn head(&self, path: &Path) -> Result<Option<ObjectMeta>, Error> {
-        let (store, at) = (self.service.store.clone(), path.clone());
+        let (store, at) = (self.store(), path.clone());
         self.found("look at", path, self.send(async move { store.head(&at).await }))
     }
 
     /// Returns a range of an object's bytes, if there is one.
     pub(super) fn part(&self, path: &Path, range: Range<u64>) -> Result<Option<Bytes>, Error> {
-        let (store, at) = (self.service.store.clone(), path.clone());
+        let (store, at) = (self.store(), path.clone());
         self.found("read", path, self.send(async move { store.get_range(&at, range).await }))
     }
 
     /// Returns a range of the bytes of an object that was there.
     pub(super) fn range(&self, path: &Path, range: Range<u64>) -> io::Result<Bytes> {
-        let (store, path) = (self.service.store.clone(), path.clone());
+        let (store, path) = (self.store(), path.clone());
         let found = self.send(async move { store.get_range(&path, range).await }).wait()?;
         found.map_err(|error| self.told(&error))
     }
 
     /// Returns all bytes of a small object, if there is one.
     pub(super) fn whole(&self, path: &Path) -> Result<Option<Bytes>, Error> {
-        let (store, at) = (self.service.store.clone(), path.clone());
+        let (store, at) = (self.store(), path.clone());
         let sent = self.send(async move { store.get(&at).await?.bytes().await });
         self.found("read", path, sent)
     }
 
     /// Returns the objects of a todo.
     pub(super) fn list(&self, todo: u32) -> Result<Vec<ObjectMeta>, Error> {
-        let (store, prefix) = (self.service.store.clone(), self.todo(todo));
+        let (store, prefix) = (self.store(), self.todo(todo));
         let at = prefix.clone();
         let sent = self.send(async move { store.list(Some(&at)).try_collect().await });
         Ok(self.found("list", &prefix, sent)?.unwrap_or_default())
@@ -154,7 +133,7 @@ impl Client {
 
     /// Returns the numbers of the todos that have objects, ascending.
     pub(super) fn todos(&self) -> Result<Vec<u32>, Error> {
-        let (store, base) = (self.service.store.clone(), Path::from(self.base.as_str()));
+        let (store, base) = (self.store(), Path::from(self.base.as_str()));
         let at = base.clone();
         let sent = self.send(async move { store.list_with_delimiter(Some(&at)).await });
         let found = self.found("list", &base, sent)?;
@@ -171,7 +150,7 @@ impl Client {
     /// Removes objects. One that is gone already is no error.
     pub(super) fn delete(&self, paths: Vec<Path>) -> Result<(), Error> {
         let Some(first) = paths.first().cloned() else { return Ok(()) };
-        let store = self.service.store.clone();
+        let store = self.store();
         let sent = self.send(async move {
             let mut gone = store.delete_stream(stream::iter(paths.into_iter().map(Ok)).boxed());
             while let Some(one) = gone.next().await {

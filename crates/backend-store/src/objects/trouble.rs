@@ -19,22 +19,46 @@ pub(super) fn trouble(error: &StoreError) -> Error {
         StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => {
             (ErrorKind::Unsupported, "the object store cannot do that")
         }
-        _ if is_unreached(error) => (ErrorKind::NotConnected, "the object store is out of reach"),
-        _ => (ErrorKind::Other, "the object store did not do it"),
+        _ => match http_error(error) {
+            Some(HttpErrorKind::Connect) => {
+                (ErrorKind::NotConnected, "the object store is out of reach")
+            }
+            Some(HttpErrorKind::Timeout) => {
+                (ErrorKind::NotConnected, "the object store did not answer in time")
+            }
+            _ => (ErrorKind::Other, "the object store did not do it"),
+        },
     };
     Error::new(kind, format!("{what} ({})", printable(&error.to_string())))
 }
 
-/// Whether no connection could be made.
-fn is_unreached(error: &StoreError) -> bool {
+/// Whether the connection failed so late that the object store may have done what it was asked.
+pub(super) fn is_uncertain(error: &StoreError) -> bool {
+    http_error(error)
+        .is_some_and(|kind| !matches!(kind, HttpErrorKind::Connect | HttpErrorKind::Request))
+}
+
+/// Whether the object store knows no condition for a put.
+pub(super) fn knows_no_condition(error: &StoreError) -> bool {
+    match error {
+        // What the settings in the environment say.
+        StoreError::NotImplemented { .. } | StoreError::NotSupported { .. } => true,
+        // What a server answers to a header that it does not know; its status is in the text alone.
+        StoreError::Generic { .. } => error.to_string().contains("status code: 501 "),
+        _ => false,
+    }
+}
+
+/// Returns how the connection failed, if it did.
+fn http_error(error: &StoreError) -> Option<HttpErrorKind> {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<HttpError>() {
-            return error.kind() == HttpErrorKind::Connect;
+            return Some(error.kind());
         }
         cause = error.source();
     }
-    false
+    None
 }
 
 /// What may be shown of an error: not the queries of addresses, which may be signed, nor the body of an answer, which may

@@ -7,14 +7,13 @@ use super::object_name::{note_name, random};
 use super::request_thread::Sent;
 use crate::Error;
 use crate::payload_files::FileName;
-use object_store::multipart::{MultipartStore, PartId};
+use object_store::multipart::PartId;
 use object_store::path::Path;
 use object_store::{Error as StoreError, PutPayload};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::sync::Arc;
 use std::time::Instant;
 
 /// How many parts are under way at once. Each is held in memory.
@@ -41,28 +40,21 @@ impl Client {
         size: u64,
     ) -> Result<Option<String>, Error> {
         let path = self.path(name);
-        let Some(parts) = self.parts().cloned() else {
-            let mut bytes = Vec::new();
-            let read = file.take(size).read_to_end(&mut bytes);
-            read.map_err(|error| self.failed("read what goes to", &path, error))?;
-            return self.put_new(&path, PutPayload::from(bytes));
-        };
         let begun = Instant::now();
-        let (store, at) = (parts.clone(), path.clone());
+        let (store, at) = (self.store(), path.clone());
         let begin = self.send(async move { store.create_multipart(&at).await });
         let id = self.finish("begin an upload to", &path, begin)?;
         let note = match self.note(name.todo, &path, &id) {
             Ok(note) => note,
             Err(error) => {
                 // It has no part yet.
-                drop(self.abort(&parts, &path, &id));
+                drop(self.abort(&path, &id));
                 return Err(error);
             }
         };
-        let done =
-            Upload { client: self, store: &parts, path: &path, id: &id, begun }.put(file, size);
+        let done = Upload { client: self, path: &path, id: &id, begun }.put(file, size);
         // Where ending it fails, too, the note stays, and a sweep ends the upload.
-        if done.is_ok() || matches!(self.abort(&parts, &path, &id), Ok(Ok(()))) {
+        if done.is_ok() || matches!(self.abort(&path, &id), Ok(Ok(()))) {
             drop(self.delete(vec![note]));
         }
         done
@@ -86,10 +78,10 @@ impl Client {
             return Ok(());
         };
         let path = Path::from(object);
-        let Some(parts) = self.parts().filter(|_| path.prefix_matches(&self.todo(todo))) else {
+        if !path.prefix_matches(&self.todo(todo)) {
             return Ok(());
-        };
-        match self.abort(parts, &path, &upload)? {
+        }
+        match self.abort(&path, &upload)? {
             Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
             Err(error) => match self.head(&path)? {
                 // It is complete, and its parts are no longer parts.
@@ -99,14 +91,9 @@ impl Client {
         }
     }
 
-    fn abort(
-        &self,
-        parts: &Arc<dyn MultipartStore>,
-        path: &Path,
-        id: &str,
-    ) -> Result<Result<(), StoreError>, Error> {
-        let (parts, at, id) = (parts.clone(), path.clone(), id.to_owned());
-        let sent = self.send(async move { parts.abort_multipart(&at, &id).await });
+    fn abort(&self, path: &Path, id: &str) -> Result<Result<(), StoreError>, Error> {
+        let (store, at, id) = (self.store(), path.clone(), id.to_owned());
+        let sent = self.send(async move { store.abort_multipart(&at, &id).await });
         self.wait("end the upload to", path, sent)
     }
 }
@@ -116,7 +103,6 @@ type SentPart = Sent<Result<PartId, StoreError>>;
 /// An upload that is under way.
 struct Upload<'a> {
     client: &'a Client,
-    store: &'a Arc<dyn MultipartStore>,
     path: &'a Path,
     id: &'a String,
     begun: Instant,
@@ -133,10 +119,17 @@ impl Upload<'_> {
                 return Err(error);
             }
         };
-        let (store, path, id) = (self.store.clone(), self.path.clone(), self.id.clone());
+        let (store, path, id) = (self.client.store(), self.path.clone(), self.id.clone());
         let sent =
             self.client.send(async move { store.complete_multipart(&path, &id, done).await });
-        Ok(self.client.finish("complete the upload to", self.path, sent)?.e_tag)
+        match self.client.finish("complete the upload to", self.path, sent) {
+            Ok(put) => Ok(put.e_tag),
+            // It may be complete all the same: then the answer was lost.
+            Err(error) => match self.client.own(self.path, size) {
+                Ok(Some(tag)) => Ok(tag),
+                _ => Err(error),
+            },
+        }
     }
 
     fn put_parts(
@@ -167,7 +160,7 @@ impl Upload<'_> {
     }
 
     fn send_part(&self, number: usize, bytes: Vec<u8>) -> SentPart {
-        let (store, path, id) = (self.store.clone(), self.path.clone(), self.id.clone());
+        let (store, path, id) = (self.client.store(), self.path.clone(), self.id.clone());
         let bytes = PutPayload::from(bytes);
         self.client.send(async move { store.put_part(&path, &id, number, bytes).await })
     }

@@ -149,6 +149,8 @@ impl Wrap {
         if let Some(recall) = recall {
             recall.end().await;
         }
+        // The Ctrl-C that ended the program does not end what is recorded of it.
+        let mut signals = Signals::open();
         // The program's own result takes precedence over the gateway's.
         if let Err(error) = hosted.end(&mut signals, LAST_ANSWERS).await {
             out.note(error);

@@ -119,6 +119,9 @@ impl Providers {
 /// How long answers in progress may take when the gateway ends, unless another time is set.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
+/// How long recording may take once a signal has ended the wait.
+const LAST_RECORDS: Duration = Duration::from_secs(1);
+
 /// The runtime of a gateway.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -191,8 +194,8 @@ impl Hosted {
         joined((&mut self.served).await)
     }
 
-    /// Finishes answers in progress, as long as that takes no longer than `patience` and no signal comes; records what
-    /// was said, and ends.
+    /// Finishes answers in progress, as long as that takes no longer than `patience`; records what was said, and ends.
+    /// A signal ends both, but for [`LAST_RECORDS`].
     pub(crate) async fn end(
         self,
         signals: &mut Signals,
@@ -208,15 +211,32 @@ impl Hosted {
             }
             joined((&mut served).await)
         };
+        let mut is_urgent = false;
         let ended = tokio::select! {
             ended = finished => ended,
             () = tokio::time::sleep(patience) => Ok(()),
-            _ = signals.next() => Ok(()),
+            _ = signals.next() => {
+                is_urgent = true;
+                Ok(())
+            }
         };
         served.abort();
-        recorder.finish().await;
-        if let Some(traffic) = traffic {
-            traffic.finish().await;
+        let recorded = async {
+            recorder.finish().await;
+            if let Some(traffic) = traffic {
+                traffic.finish().await;
+            }
+        };
+        let hurried = async {
+            if !is_urgent {
+                signals.next().await;
+            }
+            tokio::time::sleep(LAST_RECORDS).await;
+        };
+        tokio::select! {
+            () = recorded => {}
+            // What is not recorded comes with the next request of its conversation.
+            () = hurried => {}
         }
         ended
     }

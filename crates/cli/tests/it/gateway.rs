@@ -96,6 +96,11 @@ impl Gateway {
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end, and returns its exit code.
     pub(crate) fn code(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()

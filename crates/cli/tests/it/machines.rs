@@ -1,9 +1,9 @@
 //! Two machines that share a database and an object store, each with a folder of its own.
 
 use crate::payloads::{conversation, reference, text};
-use crate::s3_server::{PLACE, S3Server, SECRET};
 use crate::shell::{Ran, Shell};
 use foldback_testkit::postgres::Server;
+use foldback_testkit::s3::{PLACE, S3Server, SECRET};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::thread::sleep;

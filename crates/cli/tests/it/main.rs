@@ -10,8 +10,6 @@
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod provider;
-#[cfg(feature = "objects-s3")]
-mod s3_server;
 mod shell;
 mod slowly;
 

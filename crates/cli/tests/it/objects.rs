@@ -1,8 +1,8 @@
 //! Large payloads on a server that speaks S3.
 
 use crate::payloads::{conversation, reference, text};
-use crate::s3_server::{PLACE, S3Server, SECRET};
 use crate::shell::{Ran, Shell};
+use foldback_testkit::s3::{PLACE, S3Server, SECRET};
 use std::path::PathBuf;
 
 /// A shell whose commands keep large payloads on a server.

@@ -3,6 +3,8 @@
 use crate::gateway::{Gateway, has_curl, provider, until};
 use crate::shell::{Ran, Shell, line, quay};
 use foldback_testkit::postgres::Server;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// Runs a command on a machine, which has a folder of its own.
@@ -84,6 +86,34 @@ fn pg4_no_output_shows_a_password() {
     .unwrap();
     let refused = shell.run(&["todos"]);
     assert!(refused.code != 0 && !refused.stderr.contains("hunter2"), "{}", refused.stderr);
+}
+
+/// GW12: while the database is away, a gateway that is asked to end waits for it, and a second signal ends that.
+#[test]
+fn gw12_a_second_signal_ends_the_wait_for_a_database() {
+    let name = "gw12_a_second_signal_ends_the_wait_for_a_database";
+    let Some(mut server) = Server::start(name) else { return };
+    if !has_curl() {
+        return;
+    }
+    let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
+    let provider = provider(&runtime);
+    let address = server.database();
+    ok(&shell, &address, &["init"]);
+    let mut command = shell.command();
+    command.env("FOLDBACK_POSTGRES_URL", &address).arg("--store").arg(shell.store());
+    command.args(["--engine", "postgres"]);
+    let mut gateway = Gateway::start(&mut command, &["--anthropic-url", &provider.url]);
+    server.stop();
+    let answer = gateway.ask("Which berth?").wait_with_output().unwrap().stdout;
+    assert!(String::from_utf8(answer).unwrap().contains("berth 七"));
+    gateway.terminate();
+    sleep(Duration::from_secs(3));
+    assert!(!gateway.has_ended(), "it did not wait");
+    let begin = Instant::now();
+    gateway.terminate();
+    assert_eq!(gateway.code(), Some(0));
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }
 
 /// GW12: a gateway whose database is away passes requests on, and records once the database is there; a database that

@@ -13,7 +13,9 @@
 //! and under anything stricter that a server may use instead. Rows are written in the order of their keys, and the
 //! counter comes last: it is shared by the todos of a slot, and held for the shortest time.
 
-use super::pool::Asked;
+use super::address::Address;
+use super::connect::connect;
+use super::pool::{Asked, Found};
 use super::rows::{self, Place, Range, Rows};
 use super::{head, slot, token};
 use crate::witness::Link;
@@ -32,6 +34,8 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// How many bytes are sent in a second at least, and how long they may take at most.
 const BYTES_A_SECOND: u64 = 256 << 10;
 const MOST_SECONDS: u64 = 10 * 60;
+/// How many numbers a deletion spans whose time nobody knows.
+const MANY: i64 = 1_000;
 
 /// A batch, ready to be sent as often as needed.
 pub(super) struct Draft {
@@ -97,10 +101,31 @@ impl Draft {
         Ok(Self { token, slot, begin, held, deletes, puts, known, digest, limit })
     }
 
-    /// Returns how long the server may take for it. After that, the commit is sent again: the server may be hanging,
-    /// and another one may know what came of it.
+    /// Returns how long the server may take for it. After that, unless it [is being made](Self::is_being_made), the commit
+    /// is sent again: the server may be hanging, and another one may know what came of it.
     pub(super) fn limit(&self) -> Duration {
         self.limit
+    }
+
+    /// Returns whether the server is still making an earlier try: asked on another connection, only that try can have
+    /// the lock of its token. A commit that deletes little is taken for lost instead, because a server that has not been
+    /// sent the whole of it has the lock, too.
+    pub(super) fn is_being_made(self: &Arc<Self>, address: Arc<Address>) -> Found {
+        let draft = self.clone();
+        Box::pin(async move {
+            if draft.deletes.iter().all(|range| range.last - range.first < MANY) {
+                return false;
+            }
+            let Ok(session) = connect(&address, || {}).await else { return false };
+            let Self { slot, token, .. } = &*draft;
+            let sql = format!(
+                "BEGIN; SET LOCAL lock_timeout = '1s'; \
+                 INSERT INTO foldback_commit (slot, token) VALUES ({slot}, '{token}'); ROLLBACK"
+            );
+            let tried = session.client.batch_execute(&sql);
+            let tried = tokio::time::timeout(address.limit, tried).await;
+            matches!(tried, Ok(Err(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
+        })
     }
 
     pub(super) fn slot(&self) -> i16 {

@@ -54,7 +54,7 @@ where
                 address.prefer(at);
                 return Ok(session);
             }
-            // If any server may suit later, it is worth to try again.
+            // If any server may suit later, another try is worth making.
             Ok(Err(fault)) if failed.is_some() && fault.kind() == Kind::Lasting => {}
             Ok(Err(fault)) => failed = Some(fault),
             Err(_) => failed = Some(Fault::Unconnected(None)),
@@ -114,7 +114,7 @@ async fn check(address: &Address, client: &Client) -> Result<(), Fault> {
     let fault = |error| Fault::Unconnected(Some(error));
     let rows = client.query_typed(&sql, &[]).await.map_err(fault)?;
     let Some(row) = rows.first() else { return Err(Fault::Unconnected(None)) };
-    let (is_standby, is_careless) =
+    let (is_standby, may_lose_commits) =
         (row.try_get(0).map_err(fault)?, row.try_get(1).map_err(fault)?);
     let (found, version) = (row.try_get(2).map_err(fault)?, row.try_get(3).map_err(fault)?);
     let (found, version): (Option<String>, Option<i32>) = (found, version);
@@ -126,7 +126,7 @@ async fn check(address: &Address, client: &Client) -> Result<(), Fault> {
         if is_standby {
             return Err(Fault::Standby);
         }
-        if is_careless {
+        if may_lose_commits {
             let detail = "its setting synchronous_commit is off, so it would lose acknowledged writes in a crash; set \
                           it to on, for example with ALTER ROLE ... SET synchronous_commit = on";
             return unfit(detail.to_owned());

@@ -7,6 +7,7 @@
 use super::address::Address;
 use super::connect::{Session, connect};
 use super::pool::Pool;
+use super::token;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,7 @@ pub(super) struct Notices {
     is_due: Arc<AtomicBool>,
     /// Whether the server knows none.
     are_unknown: Arc<AtomicBool>,
-    /// The connection that tells, apart from those on which transactions are made.
+    /// The connection that tells, apart from those on which transactions are made. It forgets old tokens, too.
     teller: Arc<tokio::sync::Mutex<Option<Session>>>,
     heard: Arc<Heard>,
     is_listening: AtomicBool,
@@ -62,10 +63,7 @@ impl Notices {
             let mut teller = teller.lock().await;
             // Not before the last one is sent, so that no more than one waits.
             is_due.store(false, Ordering::Release);
-            if teller.as_ref().is_none_or(|session| session.client.is_closed()) {
-                *teller = connect(&address, || {}).await.ok();
-            }
-            let Some(session) = teller.as_ref() else { return };
+            let Some(session) = connected(&mut teller, &address).await else { return };
             // Nobody waits until this is on a disk.
             let sql = format!(
                 "BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('{CHANNEL}', ''); COMMIT"
@@ -79,6 +77,24 @@ impl Notices {
                     are_unknown.store(!is_known, Ordering::Release);
                 }
                 Err(_) => *teller = None,
+            }
+        });
+    }
+
+    /// Removes the tokens of a slot's old commits soon, so that no commit waits for it.
+    pub(super) fn forget_tokens(&self, pool: &Pool, slot: i16) {
+        let (teller, address) = (self.teller.clone(), pool.address.clone());
+        // A process that ends now waits for it a moment.
+        let counted = pool.io.count();
+        pool.io.begin(async move {
+            let _counted = counted;
+            let mut teller = teller.lock().await;
+            let Some(session) = connected(&mut teller, &address).await else { return };
+            let forgotten = token::forget_old(session.client.clone(), slot..=slot);
+            let forgotten = tokio::time::timeout(address.limit, forgotten).await;
+            if !matches!(forgotten, Ok(Ok(()))) {
+                // Its transaction may be open. What stays is removed another time.
+                *teller = None;
             }
         });
     }
@@ -129,6 +145,14 @@ impl Notices {
             }
         });
     }
+}
+
+/// Returns the connection that tells, which is made if there is none.
+async fn connected<'t>(teller: &'t mut Option<Session>, address: &Address) -> Option<&'t Session> {
+    if teller.as_ref().is_none_or(|session| session.client.is_closed()) {
+        *teller = connect(address, || {}).await.ok();
+    }
+    teller.as_ref()
 }
 
 /// Listens until the connection ends, or none can be made.

@@ -14,6 +14,8 @@ use tokio_postgres::Client;
 
 /// How long the server may take for the answer to a question, which may be long.
 const ANSWER: Duration = Duration::from_secs(60);
+/// How long a server may work on one commit.
+const LONGEST: Duration = Duration::from_secs(10 * 60);
 /// How long a store goes on trying after a first try has failed, while the server is away or others are in the way.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// The pauses between two tries.
@@ -42,6 +44,9 @@ pub(super) struct Lease<'p> {
 
 /// Something that is asked on a connection.
 pub(super) type Asked<T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send>>;
+
+/// The answer to a question that has no error.
+pub(super) type Found = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Pool {
     pub(super) fn new(address: Address, io: Io) -> Self {
@@ -79,16 +84,18 @@ impl Pool {
         &self,
         what: impl FnOnce(Arc<Client>) -> Asked<T>,
     ) -> Result<T, Fault> {
-        self.once_within(ANSWER, what)
+        self.once_while(ANSWER, is_taken_for_lost, what)
     }
 
-    /// Asks once, with a limit for the answer.
-    pub(super) fn once_within<T: Send + 'static>(
+    /// Asks once. Where the limit is over without an answer, it is waited for once more as long as `is_at_it` says that
+    /// the server is still working on it, up to [`LONGEST`].
+    pub(super) fn once_while<T: Send + 'static>(
         &self,
         limit: Duration,
+        is_at_it: impl Fn() -> Found + Send + 'static,
         what: impl FnOnce(Arc<Client>) -> Asked<T>,
     ) -> Result<T, Fault> {
-        self.lease()?.ask_within(limit, what)
+        self.lease()?.ask_while(limit, is_at_it, what)
     }
 
     fn drop_idle(&self) {
@@ -143,20 +150,26 @@ impl Lease<'_> {
         &mut self,
         what: impl FnOnce(Arc<Client>) -> Asked<T>,
     ) -> Result<T, Fault> {
-        self.ask_within(ANSWER, what)
+        self.ask_while(ANSWER, is_taken_for_lost, what)
     }
 
-    fn ask_within<T: Send + 'static>(
+    fn ask_while<T: Send + 'static>(
         &mut self,
         limit: Duration,
+        is_at_it: impl Fn() -> Found + Send + 'static,
         what: impl FnOnce(Arc<Client>) -> Asked<T>,
     ) -> Result<T, Fault> {
         let Some(session) = &self.session else { return Err(Fault::Unconnected(None)) };
-        let asked = what(session.client.clone());
+        let mut asked = what(session.client.clone());
         let answer = self.pool.io.ask(async move {
-            match tokio::time::timeout(limit, asked).await {
-                Ok(answer) => answer.map_err(Fault::Client),
-                Err(_) => Err(Fault::Silence),
+            let begin = Instant::now();
+            loop {
+                if let Ok(answer) = tokio::time::timeout(limit, &mut asked).await {
+                    return answer.map_err(Fault::Client);
+                }
+                if begin.elapsed() > LONGEST || !is_at_it().await {
+                    return Err(Fault::Silence);
+                }
             }
         });
         let answer = answer.unwrap_or(Err(Fault::Silence));
@@ -195,6 +208,11 @@ impl Drop for Lease<'_> {
         }
         self.pool.returned.notify_one();
     }
+}
+
+/// What is taken for lost when its limit is over.
+fn is_taken_for_lost() -> Found {
+    Box::pin(async { false })
 }
 
 /// Pauses that grow, and end with patience, which begins with the first of them. No two processes make the same ones.

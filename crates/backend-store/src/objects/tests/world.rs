@@ -17,7 +17,11 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
-        let (memory, kv) = (Arc::new(InMemory::new()), foldback_kv::memory());
+        Self::on(foldback_kv::memory())
+    }
+
+    pub(super) fn on(kv: Arc<dyn Kv>) -> Self {
+        let memory = Arc::new(InMemory::new());
         let store = store_on(&memory, &kv);
         let todo = create(&kv, "todo001");
         Self { memory, kv, store, todo }
@@ -92,12 +96,7 @@ impl World {
 }
 
 pub(super) fn service(memory: &Arc<InMemory>) -> Service {
-    Service {
-        store: memory.clone(),
-        parts: Some(memory.clone()),
-        prefix: String::new(),
-        shown: "memory://".to_owned(),
-    }
+    Service { store: memory.clone(), prefix: String::new(), shown: "memory://".to_owned() }
 }
 
 pub(super) fn objects_in(memory: &Arc<InMemory>) -> Objects {

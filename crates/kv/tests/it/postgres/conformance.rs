@@ -84,6 +84,24 @@ fn pg1_old_tokens_are_removed() {
     assert_eq!(old(), 0);
 }
 
+/// PG1: no commit waits while the tokens of old ones are removed.
+#[test]
+fn pg1_no_commit_waits_for_old_tokens() {
+    let Some(server) = Server::start("pg1_no_commit_waits_for_old_tokens") else { return };
+    let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
+    let kv = writing(dir.path(), &address);
+    kv.commit(batch(1, 0, b"")).unwrap();
+    server.sql("test_0", "UPDATE foldback_commit SET made = now() - INTERVAL '2 hours'");
+    let held = server.hold(&address, "UPDATE foldback_commit SET made = made");
+    // One commit in 64 removes tokens.
+    for head in 1..600 {
+        let begin = std::time::Instant::now();
+        kv.commit(batch(1, head, b"")).unwrap();
+        assert!(begin.elapsed().as_secs() < 5, "commit {head}: {:?}", begin.elapsed());
+    }
+    drop(held);
+}
+
 /// PG1: values of any size, and batches of any number of records.
 #[test]
 fn pg1_large_batches_are_whole() {

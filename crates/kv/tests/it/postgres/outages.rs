@@ -2,7 +2,10 @@
 
 use super::proxy::Proxy;
 use super::{append, batch, values, writing};
-use foldback_kv::{Batch, Error, Key, Mode, Server as Address, Space, open};
+use foldback_core::TodoId;
+use foldback_kv::{
+    Batch, Delete, Error, FORGOTTEN_HEAD, Key, Mode, Registry, Server as Address, Space, open,
+};
 use foldback_testkit::postgres::Server;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -145,6 +148,47 @@ fn pg3_a_commit_that_hangs_is_sent_again() {
     proxy.hang();
     kv.commit(batch(1, 1, b"hanging")).unwrap();
     assert_eq!(values(kv.as_ref(), 1), [b"before".to_vec(), b"hanging".to_vec()]);
+}
+
+/// PG3: a todo is forgotten whose deletion takes longer than a commit may: it is waited for while the server works on it.
+#[test]
+fn pg3_a_deletion_that_takes_long_is_waited_for() {
+    let name = "pg3_a_deletion_that_takes_long_is_waited_for";
+    let Some(server) = Server::start(name) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let kv = writing(dir.path(), &server.database());
+    let registry = Registry::new(kv.clone());
+    let todo = registry.create(&TodoId::new("large").unwrap(), b"").unwrap();
+    kv.commit(batch(todo.no(), 0, b"one of many")).unwrap();
+    let slow = format!(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN PERFORM pg_sleep(20); RETURN OLD; END $$; \
+         CREATE TRIGGER slow BEFORE DELETE ON foldback_record FOR EACH ROW \
+         WHEN (OLD.todo = {}) EXECUTE FUNCTION slow()",
+        todo.no()
+    );
+    server.sql("test_0", &slow);
+    let begin = Instant::now();
+    registry.remove(&todo, vec![Delete::todo(Space::Message, todo.no())]).unwrap();
+    assert!((20..35).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
+    assert_eq!(kv.head(todo.no()).unwrap(), FORGOTTEN_HEAD);
+    assert_eq!(kv.last(Space::Message, todo.no()).unwrap(), None);
+    assert_eq!(kv.check().unwrap(), []);
+}
+
+/// PG3: a deletion whose answer never comes is sent again, like any other commit.
+#[test]
+fn pg3_a_deletion_that_hangs_is_sent_again() {
+    let Some(server) = Server::start("pg3_a_deletion_that_hangs_is_sent_again") else { return };
+    let (dir, proxy) = (tempfile::tempdir().unwrap(), Proxy::start(server.port()));
+    let kv = writing(dir.path(), &proxy.redirect(&server.database()));
+    kv.commit(batch(1, 0, b"before")).unwrap();
+    proxy.hang();
+    let begin = Instant::now();
+    let delete = vec![Delete::todo(Space::Message, 1)];
+    kv.commit(Batch { delete, ..Batch::default() }).unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+    assert_eq!(kv.last(Space::Message, 1).unwrap(), None);
 }
 
 /// PG3: a server that accepts connections and says nothing does not keep the others from being asked.
