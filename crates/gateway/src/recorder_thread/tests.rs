@@ -3,7 +3,7 @@
 use super::Keeper;
 use crate::branches::Branches;
 use crate::config::Reach;
-use crate::exchange::{Asked, Exchange};
+use crate::exchange::{Asked, Course, Exchange};
 use crate::model_answer::message_of;
 use crate::{Api, Ledger, Log};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -195,7 +195,8 @@ impl Client {
         });
         let (billed, check) = (Vec::new(), None);
         let headers = HeaderMap::new();
-        let exchange = Exchange { asked, instead: None, billed, check, headers, answer };
+        let exchange =
+            Exchange { asked, course: Course::default(), billed, check, headers, answer };
         assert!(keepers[0].keep(&exchange).is_ok());
     }
 
