@@ -68,6 +68,26 @@ test("a run of the agent shows its todo list, its steps and its sub-agents", asy
   await close();
 });
 
+test("the list marks sub-agents, and shows no time where none is known", async () => {
+  const { server } = await agents();
+  const { page, close } = await visit(server, "/");
+  await listShown(page);
+  const { sessions } = await server.api("sessions");
+  const children = sessions.filter(({ parent }) => parent != null);
+  const { todo_list: items } = await server.api("sessions/tide/runs");
+  const listed = sessions.filter(({ id }) => items.some((item) => item.id === id));
+  assert.ok(children.length > 1 && children.every(({ parent }) => parent === "tide"));
+  assert.deepEqual(children.map(({ id }) => id), listed.map(({ id }) => id));
+  const marked = page.locator("#sessions .id .tag", { hasText: "sub-agent of tide" });
+  assert.equal(await marked.count(), children.length);
+  assert.equal(await page.getByText("1970").count(), 0);
+  await marked.first().getByRole("link", { name: "tide" }).click();
+  await sessionShown(page);
+  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "tide");
+  assert.equal(await page.locator("#runs").getByText("1970").count(), 0);
+  await close();
+});
+
 test("a session that is too long to be replayed is read where one looks", async () => {
   const { server } = await agents();
   const { page, close } = await visit(server, "/sessions/long?message=5000");
