@@ -43,6 +43,7 @@
 //! ```
 
 mod memory;
+mod notes;
 mod owner;
 mod session;
 mod tools;
@@ -107,6 +108,7 @@ pub use foldback_transcript::{Conversation, Envelope};
 pub use grants::{Grant, Grants};
 pub use maintenance::{Checkup, Maintenance};
 pub use memory::Memory;
+pub use notes::NoteName;
 pub use offload::OffloadPolicy;
 pub use options::{KNOWN_SECRET, Options};
 pub use owner::Owner;

@@ -1,6 +1,7 @@
 //! Texts that a program keeps beside a todo's messages and finds again by name.
 
 use crate::error::Failure;
+use crate::notes::NOTES;
 use crate::{Error, Memory};
 use foldback_core::TodoId;
 use foldback_kv::{Batch, Expect, Key, Space, retry};
@@ -61,7 +62,8 @@ impl Memory {
     pub fn has_parked(&self, todo: &TodoId) -> Result<bool, Error> {
         let no = self.find(todo)?.no();
         let is_unstored = self.unstored().keys().any(|(todo, _)| *todo == no);
-        Ok(is_unstored || self.shared.kv.last(Space::Parked, no)?.is_some())
+        let is_stored = !self.shared.kv.scan(Space::Parked, no, 0..NOTES.start, 1)?.is_empty();
+        Ok(is_unstored || is_stored)
     }
 
     /// Returns what was parked beside a todo under each of these names.
@@ -92,8 +94,8 @@ impl Memory {
         // number.
         let cipher = self.shared.kv.cipher(todo)?;
         let [a, b, c, d, ..] = cipher.map_or(*name, |cipher| cipher.digest(name));
-        let mut key =
-            Key { space: Space::Parked, todo, n: u64::from(u32::from_le_bytes([a, b, c, d])) };
+        let n = u64::from(u32::from_le_bytes([a, b, c, d])) % NOTES.start;
+        let mut key = Key { space: Space::Parked, todo, n };
         while let Some(bytes) = self.shared.kv.get(key)? {
             let corrupt =
                 |detail: String| -> Error { foldback_kv::Error::Corrupt { key, detail }.into() };
@@ -103,7 +105,7 @@ impl Memory {
                 let text = String::from_utf8(record.text);
                 return Ok((key, Some(text.map_err(|error| corrupt(error.to_string()))?)));
             }
-            key.n = (key.n + 1) % Key::N_END;
+            key.n = (key.n + 1) % NOTES.start;
         }
         Ok((key, None))
     }

@@ -3,13 +3,16 @@
 use crate::body::unpacked;
 use crate::check::Check;
 use crate::class::HINTS;
+use crate::contents::Laid;
 use crate::conversation::Conversation;
+use crate::fold::Rewritten;
 use crate::identity::{AGENT, SESSION, Sender, TODO};
 use crate::turn::Billed;
 use crate::usage::Usage;
-use crate::{Api, Recorder};
+use crate::{Api, Recorder, WhyWhole};
 use axum::http::{HeaderMap, HeaderName};
 use bytes::{Bytes, BytesMut};
+use foldback::ParkedName;
 use foldback_core::Timestamp;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -89,19 +92,39 @@ impl Asked {
 }
 
 /// What was sent in place of a client's body.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Instead {
     /// How many bytes.
     pub(crate) bytes: usize,
     /// What the model was shown, as a number.
     pub(crate) shown: u64,
+    /// What was sent of each message.
+    pub(crate) laid: Arc<[Laid]>,
+}
+
+impl From<&Rewritten> for Instead {
+    fn from(sent: &Rewritten) -> Self {
+        Self { bytes: sent.body.len(), shown: sent.shown, laid: Arc::clone(&sent.laid) }
+    }
+}
+
+/// How a request went to its provider.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    /// What was sent in place of the client's body; `None` if that was sent.
+    pub(crate) instead: Option<Instead>,
+    /// Why nothing was left out, if that is not because there was nothing to leave out.
+    pub(crate) whole: Option<WhyWhole>,
+    /// Whether tools of the gateway were declared.
+    pub(crate) has_tools: bool,
+    /// The places among the client's messages at which look-ups were put back, with their names.
+    pub(crate) put_back: Vec<(usize, ParkedName)>,
 }
 
 /// A request that was answered.
 pub(crate) struct Exchange {
     pub(crate) asked: Asked,
-    /// What was sent in place of the client's body; `None` if that was sent.
-    pub(crate) instead: Option<Instead>,
+    pub(crate) course: Course,
     /// What each request of its turn was billed, if the gateway has played that turn.
     pub(crate) billed: Vec<Usage>,
     /// The count that its provider is asked for in addition to its answer.
@@ -129,7 +152,7 @@ impl Exchange {
 /// An answer that is being given. What was asked is recorded even if the answer breaks off.
 pub(crate) struct Answering {
     asked: Option<Asked>,
-    instead: Option<Instead>,
+    course: Course,
     billed: Billed,
     check: Option<Arc<Check>>,
     headers: HeaderMap,
@@ -140,14 +163,14 @@ pub(crate) struct Answering {
 impl Answering {
     pub(crate) fn new(
         asked: Asked,
-        instead: Option<Instead>,
+        course: Course,
         billed: Billed,
         check: Option<Arc<Check>>,
         headers: HeaderMap,
         recorder: Recorder,
     ) -> Self {
         let (asked, copy) = (Some(asked), Some(BytesMut::new()));
-        Self { asked, instead, billed, check, headers, copy, recorder }
+        Self { asked, course, billed, check, headers, copy, recorder }
     }
 
     /// Copies a piece.
@@ -169,9 +192,10 @@ impl Drop for Answering {
         let Some(asked) = self.asked.take() else { return };
         let headers = std::mem::take(&mut self.headers);
         let answer = self.copy.take().map(BytesMut::freeze);
-        let (instead, billed) = (self.instead, std::mem::take(&mut *self.billed.lock()));
+        let course = std::mem::take(&mut self.course);
+        let billed = std::mem::take(&mut *self.billed.lock());
         let check = self.check.take();
         let took = asked.began.elapsed();
-        self.recorder.take(Exchange { asked, instead, billed, check, headers, took, answer });
+        self.recorder.take(Exchange { asked, course, billed, check, headers, took, answer });
     }
 }

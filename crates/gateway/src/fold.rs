@@ -3,6 +3,7 @@
 use crate::Api;
 use crate::branches::Standing;
 use crate::client_message::ClientMessage;
+use crate::contents::Laid;
 use crate::conversation::{Conversation, Thinking};
 use crate::recorder_thread::SHORTEST;
 use crate::replayed::replayed;
@@ -32,6 +33,8 @@ pub(crate) struct Rewritten {
     pub(crate) places: Vec<Option<usize>>,
     /// What the model is shown, as a number.
     pub(crate) shown: u64,
+    /// The same as `places`, with what is sent of each message.
+    pub(crate) laid: Arc<[Laid]>,
 }
 
 /// The places of messages that are shown, with the recorded ones of each, and their replacements.
@@ -59,7 +62,7 @@ impl Fold<'_> {
                     if let Piece::Written(message) = piece {
                         let text = message.text();
                         trail = trail.then(text.as_bytes());
-                        sent.push(None, &written(api, &text));
+                        sent.push(None, &written(api, &text), Laid::Added(text.into_owned()));
                     }
                 }
             }
@@ -85,11 +88,30 @@ impl Fold<'_> {
             let json = before.as_ref().map_or(Cow::Borrowed(&*message.json), |before| {
                 replayed(api, before, &message.json)
             });
-            if let Some(json) = rewriting.apply(api, &json) {
-                sent.push(Some(place), &json);
+            if let Some(changed) = rewriting.apply(api, &json) {
+                let is_same = *changed == *json;
+                let laid =
+                    if is_same { Laid::Kept(place) } else { self.laid(place, &rewriting, &shown) };
+                sent.push(Some(place), &changed, laid);
             }
         }
         Some(sent.finish(trail))
+    }
+
+    /// Returns what is sent of a message that changes.
+    fn laid(&self, place: usize, rewriting: &Rewriting, shown: &Shown<'_>) -> Laid {
+        let (Some(parts), Some(standing)) = (shown.get(&place), self.standing.get(place)) else {
+            return Laid::WithoutThoughts(place);
+        };
+        if rewriting.instead.is_empty() && rewriting.stays.is_none() {
+            return Laid::WithoutThoughts(place);
+        }
+        let of = |seq: u64| parts.iter().find(|(shown, _)| shown.0 == seq);
+        let seqs = standing.recorded.clone();
+        let sent = seqs.filter(|seq| rewriting.stays.is_none() || of(*seq).is_some());
+        let instead =
+            |seq| of(seq).and_then(|(_, instead)| Some(instead.as_ref()?.json().to_owned()));
+        Laid::Parts(place, sent.map(|seq| (seq, instead(seq))).collect())
     }
 
     /// Returns what is sent if nothing is left out; `None` if that is the client's own body. Thinking that followed
@@ -167,6 +189,7 @@ struct Sending<'b> {
     /// What follows the messages.
     after: &'b str,
     places: Vec<Option<usize>>,
+    laid: Vec<Laid>,
     api: Api,
 }
 
@@ -177,24 +200,26 @@ impl<'b> Sending<'b> {
         let mut sending = String::with_capacity(body.len());
         sending.push_str(before);
         sending.push('[');
-        Some(Self { body: sending, after, places: Vec::new(), api: conversation.api })
+        let (places, laid) = (Vec::new(), Vec::new());
+        Some(Self { body: sending, after, places, laid, api: conversation.api })
     }
 
     /// Adds a message that the client has sent at this place; of several items, each.
-    fn push(&mut self, place: Option<usize>, json: &str) {
+    fn push(&mut self, place: Option<usize>, json: &str, laid: Laid) {
         if !self.places.is_empty() {
             self.body.push(',');
         }
         let inner = json.strip_prefix('[').and_then(|json| json.strip_suffix(']'));
         self.body.push_str(inner.filter(|_| self.api == Api::Responses).unwrap_or(json));
         self.places.push(place);
+        self.laid.push(laid);
     }
 
     /// Returns the body, which shows the model what this number identifies.
     fn finish(mut self, shown: Trail) -> Rewritten {
         self.body.push(']');
         self.body.push_str(self.after);
-        Rewritten { body: self.body, places: self.places, shown: shown.0 }
+        Rewritten { body: self.body, places: self.places, shown: shown.0, laid: self.laid.into() }
     }
 }
 
@@ -277,7 +302,9 @@ impl Conversation {
         for (place, message) in self.asked().iter().enumerate() {
             if let Some(json) = self.thoughts(message, leave(place)).apply(self.api, &message.json)
             {
-                sent.push(Some(place), &json);
+                let is_same = *json == *message.json;
+                let laid = if is_same { Laid::Kept(place) } else { Laid::WithoutThoughts(place) };
+                sent.push(Some(place), &json, laid);
             }
         }
         Some(sent)

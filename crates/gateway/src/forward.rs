@@ -2,14 +2,14 @@
 
 use crate::body::unpacked;
 use crate::check::Check;
-use crate::exchange::{Answering, Asked, Instead};
+use crate::exchange::{Answering, Asked, Course, Instead};
 use crate::fold::Rewritten;
 use crate::headers::passed;
 use crate::recorder_thread::{Folded, Recalling, SHORTEST};
 use crate::refusal::refusal;
 use crate::traffic::taped;
-use crate::turn::{Ask, Billed, Place, Recall, as_it_is, play, prepare};
-use crate::{Api, Gateway, GatewayConfig, GatewayError, Keeping, RecallBy, Upstream};
+use crate::turn::{Ask, Billed, Place, Prepared, as_it_is, play, prepare};
+use crate::{Api, Gateway, GatewayConfig, GatewayError, Keeping, RecallBy, Upstream, WhyWhole};
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::request::Parts;
@@ -53,7 +53,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     };
     let has_body = head.headers.contains_key("content-length")
         || head.headers.contains_key("transfer-encoding");
-    let (mut asked, mut instead, mut tape) = (None, None, None);
+    let (mut asked, mut course, mut tape) = (None, Course::default(), None);
     let (billed, mut check) = (Billed::default(), None);
     let answer = match has_body {
         false => way.send(None).await,
@@ -63,7 +63,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                 asked = recorder.asked(api, path, &head.headers, &bytes);
                 let traffic = gateway.traffic.as_ref();
                 tape = traffic.map(|traffic| traffic.asked(api, path, &head.headers, &bytes));
-                let becoming = (&mut instead, &mut check);
+                let becoming = (&mut course, &mut check);
                 way.converse(api, bytes, asked.as_ref(), becoming, &billed).await
             }
             Read::Begun(..) if gateway.config.fail_closed => {
@@ -83,7 +83,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
             Read::Whole(bytes) => {
                 let (path, recorder) = (head.uri.path(), &gateway.recorder);
                 asked = recorder.asked(Api::Messages, path, &head.headers, &bytes);
-                way.count(bytes, asked.as_ref(), &mut instead).await
+                way.count(bytes, asked.as_ref(), &mut course).await
             }
             Read::Begun(begun, rest) => way.send(Some(continued(begun, rest))).await,
         },
@@ -100,7 +100,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         }
     };
     say(&mut response, NOTICE, trouble.as_deref());
-    let less = instead.zip(asked.as_ref());
+    let less = course.instead.as_ref().zip(asked.as_ref());
     let less = less.map(|(sent, asked)| format!("{} of {} bytes", sent.bytes, asked.bytes()));
     say(&mut response, SENT, less.as_deref());
     if api.has_conversation() && !response.status().is_success() {
@@ -109,7 +109,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     let is_said = api.has_conversation() && response.status().is_success();
     let answering = asked.filter(|_| is_said).map(|asked| {
         let headers = response.headers().clone();
-        Answering::new(asked, instead, billed, check, headers, gateway.recorder.clone())
+        Answering::new(asked, course, billed, check, headers, gateway.recorder.clone())
     });
     let answered = tape.map(|tape| tape.answered(response.status(), response.headers()));
     response.map(|body| {
@@ -153,7 +153,7 @@ impl<'g> Way<'g> {
         api: Api,
         bytes: Bytes,
         asked: Option<&Asked>,
-        (instead, check): (&mut Option<Instead>, &mut Option<Arc<Check>>),
+        (course, check): (&mut Course, &mut Option<Arc<Check>>),
         billed: &Billed,
     ) -> Result<Response<Body>, reqwest::Error> {
         let (config, recorder) = (&self.gateway.config, &self.gateway.recorder);
@@ -167,14 +167,15 @@ impl<'g> Way<'g> {
         let Some(asked) = asked.filter(|_| may_fold) else {
             return self.send(Some(bytes.into())).await;
         };
-        let Folded { part, whole, recall } = recorder.folded(asked).await;
+        let Folded { part, whole, recall, why } = recorder.folded(asked).await;
         // A turn that was billed is not played again.
         let is_begun = || !billed.lock().is_empty();
         let mut refused = None;
         if let Some(part) = part {
-            *instead = Some(noted(&part));
+            course.instead = Some((&part).into());
             *check = self.check(api, asked, &bytes);
-            let answer = self.send_written(api, &bytes, Some(part), recall.clone(), billed).await?;
+            let sent = (Some(part), &mut *course);
+            let answer = self.send_written(api, &bytes, sent, recall.clone(), billed).await?;
             let status = answer.status().as_u16();
             if !matches!(status, 400 | 413 | 422) || is_begun() {
                 return Ok(answer);
@@ -182,8 +183,10 @@ impl<'g> Way<'g> {
             recorder.ledger().refused();
             refused = Some(status);
         }
-        *instead = whole.as_ref().map(noted);
-        let answer = self.send_written(api, &bytes, whole, recall.clone(), billed).await?;
+        course.instead = whole.as_ref().map(Instead::from);
+        course.whole = refused.map(|_| WhyWhole::Refused).or(why);
+        let sent = (whole, &mut *course);
+        let answer = self.send_written(api, &bytes, sent, recall.clone(), billed).await?;
         if answer.status().is_success() {
             if let Some(status) = refused {
                 recorder.leave_alone(asked, status);
@@ -200,11 +203,12 @@ impl<'g> Way<'g> {
             false => None,
         };
         let Some(unthought) = unthought else { return Ok(answer) };
-        let sent = noted(&unthought);
-        match self.send_written(api, &bytes, Some(unthought), recall, billed).await {
-            Ok(again) if again.status().is_success() => {
-                *instead = Some(sent);
-                Ok(again)
+        let mut again = Course { instead: Some((&unthought).into()), ..Course::default() };
+        let sent = (Some(unthought), &mut again);
+        match self.send_written(api, &bytes, sent, recall, billed).await {
+            Ok(answer) if answer.status().is_success() => {
+                *course = again;
+                Ok(answer)
             }
             _ => Ok(answer),
         }
@@ -239,15 +243,15 @@ impl<'g> Way<'g> {
         &self,
         bytes: Bytes,
         asked: Option<&Asked>,
-        instead: &mut Option<Instead>,
+        course: &mut Course,
     ) -> Result<Response<Body>, reqwest::Error> {
         let Some(asked) = asked else { return self.send(Some(bytes.into())).await };
-        let Folded { part, whole, recall } = self.gateway.recorder.foreseen(asked).await;
+        let Folded { part, whole, recall, .. } = self.gateway.recorder.foreseen(asked).await;
         let sent = part.or(whole).map(Arc::new);
-        *instead = sent.as_deref().map(noted);
+        course.instead = sent.as_deref().map(Instead::from);
         let declared = self.prepared(Api::Messages, sent.clone(), recall, &Billed::default()).await;
         let written = || sent.map(|sent| Arc::unwrap_or_clone(sent).body);
-        match declared.map(|(body, _)| body).or_else(written) {
+        match declared.map(|prepared| prepared.body).or_else(written) {
             Some(body) => self.asker(false)(body.into()).await.map(as_it_is),
             None => self.send(Some(bytes.into())).await,
         }
@@ -260,7 +264,7 @@ impl<'g> Way<'g> {
         sent: Option<Arc<Rewritten>>,
         recall: Option<Arc<Recalling>>,
         billed: &Billed,
-    ) -> Option<(String, Recall)> {
+    ) -> Option<Prepared> {
         let GatewayConfig { keeping, log, .. } = &self.gateway.config;
         let (Keeping::On(memory), Some(recalling)) = (keeping, recall) else { return None };
         let (memory, billed, log) = (memory.clone(), Arc::clone(billed), log.clone());
@@ -269,18 +273,21 @@ impl<'g> Way<'g> {
         tokio::task::spawn_blocking(prepared).await.ok().flatten()
     }
 
-    /// Sends a conversation as the client has written it, or what is `sent` in its place. If its model may look
-    /// things up, the turn is played.
+    /// Sends a conversation as the client has written it, or what is `sent` in its place, and notes how. If its model
+    /// may look things up, the turn is played.
     async fn send_written(
         &self,
         api: Api,
         bytes: &Bytes,
-        sent: Option<Rewritten>,
+        (sent, course): (Option<Rewritten>, &mut Course),
         recall: Option<Arc<Recalling>>,
         billed: &Billed,
     ) -> Result<Response<Body>, reqwest::Error> {
         let written = sent.map(Arc::new);
-        if let Some((body, recall)) = self.prepared(api, written.clone(), recall, billed).await {
+        let prepared = self.prepared(api, written.clone(), recall, billed).await;
+        course.has_tools = prepared.is_some();
+        if let Some(Prepared { body, recall, put_back }) = prepared {
+            course.put_back = put_back;
             return play(self.asker(true), api, body, recall).await;
         }
         match written {
@@ -322,10 +329,6 @@ async fn speaks_of_thoughts(answer: Response<Body>) -> (Response<Body>, bool) {
             (Response::from_parts(head, Body::from_stream(body)), false)
         }
     }
-}
-
-fn noted(sent: &Rewritten) -> Instead {
-    Instead { bytes: sent.body.len(), shown: sent.shown }
 }
 
 /// Adds a header of the gateway's own to an answer.

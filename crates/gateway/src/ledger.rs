@@ -1,7 +1,7 @@
 //! What was sent, and what it cost.
 
 use crate::operations::Operations;
-use crate::{Log, Tokens};
+use crate::{Contents, Log, Tokens};
 use foldback_core::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,9 @@ pub struct Entry {
     /// The tokens of what the client asked for, if the provider was asked to count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
+    /// Which messages were sent; `None` if it could not be recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<Contents>,
 }
 
 /// The cost of a request.

@@ -10,7 +10,7 @@
 //!   out of its request.
 //! - [`self_test()`] and [`Check`] test whether all that works here, and [`Running`] describes a gateway that runs
 //!   elsewhere.
-//! - [`Ledger`] records what each request cost, and what it would have cost whole.
+//! - [`Ledger`] records what each request cost, what it would have cost whole, and its [`Contents`].
 //! - [`Traffic`] keeps each exchange as it passed, if that is enabled.
 //! - [`Taped`] is an exchange that was kept, and [`Replay`] computes what a gateway would have sent of it;
 //!   [`ProxyTrial`] does so for another proxy.
@@ -28,6 +28,7 @@ mod checkup;
 mod class;
 mod client_message;
 mod config;
+mod contents;
 mod conversation;
 mod error;
 mod exchange;
@@ -61,6 +62,7 @@ mod session_todos;
 mod spent;
 mod sse;
 mod taped;
+mod text_name;
 mod traffic;
 mod trail;
 mod turn;
@@ -71,6 +73,7 @@ pub use api::Api;
 pub use branches::Branches;
 pub use checkup::{Check, Running};
 pub use config::{GatewayConfig, Keeping, Log, RecallBy};
+pub use contents::{Contents, SentPart, WhyWhole};
 pub use error::GatewayError;
 pub use gateway::Gateway;
 pub use guard::{TOKEN, is_this_machine};
@@ -82,6 +85,7 @@ pub use replay::Replay;
 pub use self_test::self_test;
 pub use session_todos::SessionTodos;
 pub use taped::Taped;
+pub use text_name::TextName;
 pub use traffic::Traffic;
 pub use upstream::Upstream;
 pub use usage::Tokens;

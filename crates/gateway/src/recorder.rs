@@ -4,7 +4,7 @@ use crate::config::Reach;
 use crate::exchange::{Asked, Exchange};
 use crate::fold::Rewritten;
 use crate::recorder_thread::{Folded, Keeper, Unkept};
-use crate::{Api, GatewayError, Ledger, Log, SessionTodos};
+use crate::{Api, GatewayError, Ledger, Log, SessionTodos, WhyWhole};
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use foldback::Memory;
@@ -55,7 +55,7 @@ struct Shared {
 
 /// A job for a thread.
 enum Job {
-    Keep(Exchange),
+    Keep(Box<Exchange>),
     /// Responds with what is sent.
     Fold(Asked, oneshot::Sender<Folded>),
     /// Responds with what would be sent.
@@ -78,8 +78,8 @@ impl Job {
 
     fn asked(&self) -> &Asked {
         match self {
-            Self::Keep(Exchange { asked, .. })
-            | Self::Fold(asked, _)
+            Self::Keep(exchange) => &exchange.asked,
+            Self::Fold(asked, _)
             | Self::Foresee(asked, _)
             | Self::Unthink(asked, _)
             | Self::LeaveAlone(asked) => asked,
@@ -203,7 +203,7 @@ impl Recorder {
 
     /// Takes an exchange, and returns at once.
     pub(crate) fn take(&self, exchange: Exchange) {
-        self.give(Job::Keep(exchange));
+        self.give(Job::Keep(Box::new(exchange)));
     }
 
     /// Records what is asked, and returns what is sent in its place: the client's own body, if determining it takes
@@ -225,7 +225,7 @@ impl Recorder {
     async fn said(&self, job: impl FnOnce(oneshot::Sender<Folded>) -> Job) -> Folded {
         self.answered(job).await.unwrap_or_else(|_| {
             self.log("the store is slow: a request is sent unchanged");
-            Folded::default()
+            Folded { why: Some(WhyWhole::SlowStore), ..Folded::default() }
         })
     }
 

@@ -4,20 +4,21 @@ use crate::branches::Standing;
 use crate::client_message::Facts;
 use crate::config::Reach;
 use crate::conversation::Conversation;
-use crate::exchange::{Asked, Exchange};
+use crate::exchange::{Asked, Course, Exchange};
 use crate::family::Family;
 use crate::fold::{Fold, Rewritten};
 use crate::member::Member;
 use crate::reader::Reader;
 use crate::spent::{Held, Spent};
 use crate::usage::Usage;
-use crate::{Ledger, RecallBy, SessionTodos};
-use foldback::{Arrangement, Error, ErrorKind, Memory, Origin};
+use crate::{Contents, Ledger, RecallBy, SessionTodos, WhyWhole};
+use foldback::{Arrangement, Error, ErrorKind, Memory, NoteName, Origin};
 use foldback_core::TodoId;
 use foldback_providers::CacheTerms;
 use lru::LruCache;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A shorter conversation, in bytes, is sent unchanged.
@@ -57,6 +58,8 @@ pub(crate) struct Folded {
     pub(crate) whole: Option<Rewritten>,
     /// Set if the model looks things up unseen by the client.
     pub(crate) recall: Option<Arc<Recalling>>,
+    /// Why nothing is left out, if that is not because there is nothing to leave out.
+    pub(crate) why: Option<WhyWhole>,
 }
 
 /// A conversation in which the model looks things up unseen by the client.
@@ -127,7 +130,8 @@ impl Keeper {
             self.reader.hear(&mut conversation, answer).map_err(Unkept::Unreadable)?;
         }
         let whole = conversation.body.len();
-        conversation.shown = exchange.instead.map(|instead| instead.shown);
+        let course = &exchange.course;
+        conversation.shown = course.instead.as_ref().map(|instead| instead.shown);
         let usage = match exchange.billed.is_empty() {
             true => answer.and_then(|answer| Usage::of(asked.api, &answer)).into_iter().collect(),
             false => exchange.billed.clone(),
@@ -140,19 +144,24 @@ impl Keeper {
         self.ledger.operations().done(asked.api, model, exchange.took, billed);
         let spent = Spent {
             at: asked.at,
-            sent: exchange.instead.map_or(whole, |instead| instead.bytes) as u64,
+            sent: course.instead.as_ref().map_or(whole, |instead| instead.bytes) as u64,
             whole: whole as u64,
             usage,
         };
         let recorded = match conversation.asked {
             0 => Ok(None),
             _ => self.tried(&conversation, |keeper, name, conversation| {
+                let (memory, secret) = (keeper.memory.clone(), keeper.secret);
                 let recorded = keeper.recorded(name, conversation)?;
-                Ok(recorded.map(|(member, _)| {
+                Ok(recorded.map(|(member, tip)| {
                     member.was_asked(asked.at, conversation);
                     let todo = member.session.todo().to_string();
-                    let entry = spent.entry(conversation, todo, &mut member.held);
+                    let mut entry = spent.entry(conversation, todo, &mut member.held);
                     member.was_billed(&entry, conversation);
+                    let mut recorded = member.branches.recorded(tip);
+                    recorded.truncate(conversation.asked);
+                    let note = |text: &str| noted(&memory, member.session.todo(), &secret, text);
+                    entry.contents = described(course, &recorded, note);
                     entry
                 }))
             }),
@@ -362,10 +371,30 @@ fn laid_out(
     let mut fold = Fold { conversation, standing, before };
     let whole = fold.whole();
     let part = arrangement.and_then(|arrangement| fold.part(&arrangement));
+    let why = (part.is_some() && member.is_left_alone).then_some(WhyWhole::RefusedBefore);
     let part = part.filter(|_| !member.is_left_alone);
     let todo = declares.then(|| member.session.todo().clone());
     let recall = todo.map(|todo| Recalling::new(todo, conversation));
-    Folded { part, whole, recall }
+    Folded { part, whole, recall, why }
+}
+
+/// Returns the contents of a request whose messages have these numbers. `note` keeps a text.
+fn described(
+    course: &Course,
+    recorded: &[Range<u64>],
+    note: impl FnMut(&str) -> NoteName,
+) -> Option<Contents> {
+    let laid = course.instead.as_ref().map(|instead| &*instead.laid);
+    let contents = Contents::new(recorded, laid, &course.put_back, note)?;
+    Some(Contents { has_tools: course.has_tools, whole: course.whole, ..contents })
+}
+
+/// Keeps a text that was sent, and returns its name. If the store does not take it, the name is all there is.
+fn noted(memory: &Memory, todo: &TodoId, secret: &[u8; 32], text: &str) -> NoteName {
+    let [a, b, c, d, e, f, g, h, ..] = *blake3::keyed_hash(secret, text.as_bytes()).as_bytes();
+    let name = [a, b, c, d, e, f, g, h];
+    drop(memory.note(todo, &name, text));
+    name
 }
 
 mod foresight;

@@ -1,7 +1,7 @@
 //! Replays recorded exchanges into a store, as a gateway records them.
 
 use crate::config::Reach;
-use crate::exchange::{Asked, Exchange, Instead};
+use crate::exchange::{Asked, Course, Exchange};
 use crate::recorder_thread::{Keeper, Unkept};
 use crate::usage::Usage;
 use crate::{GatewayError, Keeping, Ledger, Log, RecallBy, Taped, Tokens};
@@ -66,15 +66,14 @@ impl Replay {
         let asked = Asked::new(at, exchange.api, &exchange.path, &headers, &body, &KNOWN_SECRET);
         let folded = passed(self.keeper.fold(&asked))?.unwrap_or_default();
         let sent = folded.part.or(folded.whole);
-        let instead =
-            sent.as_ref().map(|sent| Instead { bytes: sent.body.len(), shown: sent.shown });
+        let course = Course { instead: sent.as_ref().map(Into::into), ..Course::default() };
         let billed = bill(sent.as_ref().map(|sent| sent.body.as_str()));
         let billed = billed.map(|input| Usage { input, output: 0 }).into_iter().collect();
         if (200..300).contains(&exchange.status) {
             let answer = Some(Bytes::copy_from_slice(exchange.answer.as_bytes()));
             passed(self.keeper.keep(&Exchange {
                 asked,
-                instead,
+                course,
                 billed,
                 check: None,
                 headers: HeaderMap::new(),

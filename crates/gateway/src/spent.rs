@@ -101,6 +101,7 @@ impl Spent {
             },
             is_estimate: first.is_none(),
             counted: None,
+            contents: None,
         }
     }
 

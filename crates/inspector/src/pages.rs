@@ -18,8 +18,9 @@ const STYLE: &str = include_str!("page/inspector.css");
 /// The scripts of the first page; what both need comes first, in one scope with the drawing's.
 const SHARED: [&str; 2] = [include_str!("page/ask.js"), include_str!("page/hits.js")];
 const FIRST: [&str; 1] = [include_str!("page/index.js")];
-const OF_SESSION: [&str; 7] = [
+const OF_SESSION: [&str; 8] = [
     include_str!("page/requests.js"),
+    include_str!("page/sent.js"),
     include_str!("page/runs.js"),
     include_str!("page/branches.js"),
     include_str!("page/record.js"),

@@ -1,6 +1,7 @@
 //! `foldback serve`, asked as a browser, a program and a hostile page ask it.
 
 mod answers;
+mod sent;
 
 use crate::shell::{Shell, line, names};
 use foldback_core::Message;

@@ -3,7 +3,7 @@
 use super::Keeper;
 use crate::branches::Branches;
 use crate::config::Reach;
-use crate::exchange::{Asked, Exchange};
+use crate::exchange::{Asked, Course, Exchange};
 use crate::model_answer::message_of;
 use crate::{Api, Ledger, Log};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -196,8 +196,8 @@ impl Client {
         });
         let (billed, check) = (Vec::new(), None);
         let headers = HeaderMap::new();
-        let took = Duration::from_secs(2);
-        let exchange = Exchange { asked, instead: None, billed, check, headers, took, answer };
+        let (course, took) = (Course::default(), Duration::from_secs(2));
+        let exchange = Exchange { asked, course, billed, check, headers, took, answer };
         assert!(keepers[0].keep(&exchange).is_ok());
     }
 

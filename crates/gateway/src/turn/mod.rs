@@ -31,7 +31,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Response, header};
 use bytes::Bytes;
 use calls::declare;
-use foldback::{Memory, MemoryTool};
+use foldback::{Memory, MemoryTool, ParkedName};
 use foldback_core::TodoId;
 use futures::future::BoxFuture;
 use parked::{parked_for, put_back};
@@ -96,6 +96,14 @@ pub(crate) struct Place {
     pub(crate) log: Log,
 }
 
+/// A request whose model may look things up.
+pub(crate) struct Prepared {
+    pub(crate) body: String,
+    pub(crate) recall: Recall,
+    /// The places among the client's messages at which look-ups were put back, with their names.
+    pub(crate) put_back: Vec<(usize, ParkedName)>,
+}
+
 /// Returns the body with our tools declared and with what the client does not see put back; `None` if the request is
 /// sent unchanged. It reads the store. `part`, if given, replaces the client's body.
 pub(crate) fn prepare(
@@ -103,7 +111,7 @@ pub(crate) fn prepare(
     recalling: &Recalling,
     part: Option<&Rewritten>,
     place: Place,
-) -> Option<(String, Recall)> {
+) -> Option<Prepared> {
     let Place { memory, billed, log } = place;
     let Recalling { todo, body, said } = recalling;
     let parked = parked_for(said, &memory, todo);
@@ -115,10 +123,11 @@ pub(crate) fn prepare(
         Some(part) => (part.body.as_str(), Some(part.places.as_slice())),
     };
     let whole;
+    let mut at = Vec::new();
     let body = match parked.ok()?? {
         parked if parked.is_empty() => body,
         parked => {
-            whole = put_back(api, body, places, parked)?;
+            (whole, at) = put_back(api, body, places, parked)?;
             &whole
         }
     };
@@ -126,7 +135,8 @@ pub(crate) fn prepare(
         MemoryTool::all().into_iter().filter(|tool| TOOLS.contains(&tool.name)).collect();
     let (body, tools) = declare(api, body, &tools)?;
     let (todo, said) = (todo.clone(), said.clone());
-    Some((body, Recall { memory, todo, tools, said, billed, log }))
+    let recall = Recall { memory, todo, tools, said, billed, log };
+    Some(Prepared { body, recall, put_back: at })
 }
 
 /// Returns an answer of the provider unchanged.

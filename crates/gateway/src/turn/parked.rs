@@ -56,7 +56,11 @@ pub(super) enum Stands {
     Begun(Begun),
 }
 
-/// Returns what is parked for messages of a conversation, by their places; `None` if that cannot be read.
+/// What replaces messages, by their places, each with its name.
+pub(super) type AtPlaces = BTreeMap<usize, (ParkedName, Stands)>;
+
+/// Returns what is parked for messages of a conversation, by their places and with its names; `None` if that cannot be
+/// read.
 ///
 /// # Errors
 /// When the store fails.
@@ -64,56 +68,61 @@ pub(super) fn parked_for(
     said: &[Facts],
     memory: &Memory,
     todo: &TodoId,
-) -> Result<Option<BTreeMap<usize, Stands>>, Error> {
+) -> Result<Option<AtPlaces>, Error> {
     if !memory.has_parked(todo)? {
         return Ok(Some(BTreeMap::new()));
     }
     let models = || said.iter().enumerate().filter(|(_, said)| said.is_given).map(|(n, _)| n);
     let read = |names: Vec<ParkedName>, before: usize| {
         let name = |n: usize| names.get(n.wrapping_sub(before)).copied().unwrap_or_default();
-        memory.parked(todo, &models().map(name).collect::<Vec<_>>())
+        let names: Vec<_> = models().map(name).collect();
+        let texts = memory.parked(todo, &names)?;
+        Ok::<_, Error>(names.into_iter().zip(texts))
     };
     // A message that is not the whole answer may still be its beginning; the turn is found by what it answers.
     let (own, begun) = (read(names(said), 0)?, read(begun::names(said), 1)?);
     let mut stands = BTreeMap::new();
-    for (n, both) in models().zip(own.into_iter().zip(begun)) {
-        let one = match both {
-            (Some(parked), _) => Parked::from_json(&parked).map(Stands::Parked),
-            (None, Some(begun)) => Begun::from_json(&begun).map(Stands::Begun),
-            (None, None) => continue,
+    for (n, both) in models().zip(own.zip(begun)) {
+        let (name, one) = match both {
+            ((name, Some(parked)), _) => (name, Parked::from_json(&parked).map(Stands::Parked)),
+            (_, (name, Some(begun))) => (name, Begun::from_json(&begun).map(Stands::Begun)),
+            _ => continue,
         };
         let Some(one) = one else { return Ok(None) };
-        stands.insert(n, one);
+        stands.insert(n, (name, one));
     }
     Ok(Some(stands))
 }
 
 /// Returns the body with everything that is parked for its messages in place; `None` if it cannot be read. `places`
 /// has for each of its messages the place among all that the client sent, or none if the gateway has written it;
-/// without `places` the body is the client's own.
+/// without `places` the body is the client's own. With the body it returns the places where something was put, and its
+/// names.
 pub(super) fn put_back(
     api: Api,
     body: &str,
     places: Option<&[Option<usize>]>,
-    mut parked: BTreeMap<usize, Stands>,
-) -> Option<String> {
+    mut parked: AtPlaces,
+) -> Option<(String, Vec<(usize, ParkedName)>)> {
     let request = members(body)?;
     let list =
         elements(request.get(if api == Api::Responses { "input" } else { "messages" })?.get())?;
-    let mut edits = Edits::new(body);
+    let (mut edits, mut changed) = (Edits::new(body), Vec::new());
     for (n, range) in ranges(api, &list).into_iter().enumerate() {
-        let place = places.map_or(Some(n), |places| *places.get(n)?);
-        let parked = match place.and_then(|place| parked.remove(&place)) {
-            Some(Stands::Parked(parked)) => parked,
-            Some(Stands::Begun(begun)) => match begun.around(api, list.get(range.clone())?) {
+        let Some(place) = places.map_or(Some(n), |places| *places.get(n)?) else { continue };
+        let Some((name, stands)) = parked.remove(&place) else { continue };
+        let parked = match stands {
+            Stands::Parked(parked) => parked,
+            Stands::Begun(begun) => match begun.around(api, list.get(range.clone())?) {
                 Some(messages) => Parked::new(&messages, Vec::new()),
                 None => continue,
             },
-            None => continue,
         };
-        parked.put_into(api, &mut edits, &list, &range)?;
+        if parked.put_into(api, &mut edits, &list, &range)? {
+            changed.push((place, name));
+        }
     }
-    Some(edits.finish())
+    Some((edits.finish(), changed))
 }
 
 impl Parked {
@@ -130,13 +139,15 @@ impl Parked {
         serde_json::from_str(json).ok()
     }
 
+    /// Puts it in the place of these elements; returns whether the client has answered its calls, without which it
+    /// cannot be there.
     fn put_into(
         &self,
         api: Api,
         edits: &mut Edits<'_>,
         list: &[&RawValue],
         range: &Range<usize>,
-    ) -> Option<()> {
+    ) -> Option<bool> {
         let own = list.get(range.clone())?;
         let (first, mut last) = (own.first()?, own.last()?);
         let behind = list.get(range.end..)?;
@@ -145,7 +156,7 @@ impl Parked {
             Api::Messages if !self.answers.is_empty() => {
                 // Without the client's own answers the request would be invalid.
                 let Some(content) = behind.first().and_then(|next| content_of_user(next)) else {
-                    return Some(());
+                    return Some(false);
                 };
                 edits.replace(content.get(), self.with_answers_of(content)?);
             }
@@ -158,7 +169,7 @@ impl Parked {
             }
         }
         edits.replace_all(first.get(), last.get(), messages.join(","));
-        Some(())
+        Some(true)
     }
 
     /// Returns the messages, with the cache mark if the client has set it and without thinking if the client drops

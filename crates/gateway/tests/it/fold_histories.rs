@@ -2,16 +2,24 @@
 //! compactions, retries, pauses, other models, and restarts of the gateway.
 
 use crate::agent::{Agent, Speaks, calling};
+use crate::contents::{assert_told, entries};
 use crate::world::{World, todos};
 use foldback_core::Timestamp;
-use foldback_gateway::RecallBy;
+use foldback_gateway::{Ledger, RecallBy};
 use foldback_testkit::upstream::ProviderCache;
 use serde_json::Value;
 
 async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> (f64, usize) {
     let mut agent = Agent::new(speaks, recall, seed);
     let model = calling(seed, agent.thinking.is_some());
-    let mut world = World::with(model, |config| config.recall = recall).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(Ledger::FILE);
+    let mut world = World::with(model, |config| {
+        config.recall = recall;
+        config.ledger = Some(path.clone());
+    })
+    .await;
+    let mut asked = Vec::new();
     let mut direct = ProviderCache::default();
     let (mut model, mut now, mut folded) = ("claude-x", 0, 0);
     for step in 0..steps {
@@ -36,6 +44,8 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> (f
             .collect();
         let body = agent.body(model);
         for _ in 0..1 + usize::from(agent.random.below(15) == 0) {
+            // The later requests of a turn look things up.
+            asked.push(world.upstream.seen().len());
             let answer = world.ask(speaks.path(), &body).await;
             assert!(!answer.to_string().contains("foldback_load"), "{answer}");
             direct.take(&body, Timestamp(1_000 * now), &mut |text| text.len() as u64 / 4);
@@ -66,7 +76,12 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> (f
     let log = world.log.lock().clone();
     assert!(log.is_empty(), "{speaks:?} {seed}: {log:?}");
     let words = std::mem::take(&mut agent.words);
-    let (memory, _) = world.end().await;
+    let (memory, seen) = world.end().await;
+    let entries = entries(&path);
+    assert_eq!(entries.len(), asked.len());
+    for (entry, n) in entries.iter().zip(asked) {
+        assert_told(speaks, &memory, entry, &seen[n].json());
+    }
     let all: String = todos(&memory)
         .iter()
         .flat_map(|todo| memory.conversations().export(todo).unwrap().messages)
@@ -88,7 +103,7 @@ fn without_thoughts(mut body: Value) -> Value {
 
 /// `FOLDBACK_HISTORIES` sets how many, for each API.
 #[tokio::test(flavor = "multi_thread")]
-async fn gw7_every_folded_request_is_valid_and_loses_nothing() {
+async fn gw7_gw20_every_folded_request_is_valid_loses_nothing_and_is_told() {
     let count = std::env::var("FOLDBACK_HISTORIES").map_or(3, |count| count.parse().unwrap());
     for recall in [RecallBy::Mcp, RecallBy::Stream] {
         for speaks in [Speaks::Messages, Speaks::Chat, Speaks::Responses] {

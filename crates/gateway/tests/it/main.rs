@@ -5,6 +5,7 @@
 mod agent;
 mod checkup;
 mod classes;
+mod contents;
 mod failing_stores;
 mod fold_histories;
 mod folds;

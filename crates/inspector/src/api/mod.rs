@@ -3,6 +3,7 @@
 mod answer;
 mod blocks;
 mod branches;
+mod contents;
 mod events;
 mod hits;
 mod messages;
@@ -24,12 +25,13 @@ use axum::routing::{MethodRouter, get};
 use std::sync::Arc;
 
 /// Every route, with what answers it.
-fn all() -> [(&'static str, MethodRouter<Arc<Shared>>); 14] {
+fn all() -> [(&'static str, MethodRouter<Arc<Shared>>); 15] {
     [
         ("/api/v1/sessions", get(sessions::list)),
         ("/api/v1/sessions/{id}", get(sessions::one)),
         ("/api/v1/sessions/{id}/replay", get(replays::replay)),
         ("/api/v1/sessions/{id}/requests", get(requests::requests)),
+        ("/api/v1/sessions/{id}/requests/{number}", get(contents::contents)),
         ("/api/v1/sessions/{id}/branches", get(branches::branches)),
         ("/api/v1/sessions/{id}/runs", get(runs::runs)),
         ("/api/v1/sessions/{id}/blocks", get(blocks::blocks)),

@@ -2,7 +2,8 @@
 
 use super::answer::{ApiError, Json};
 use super::{
-    blocks, branches, events, messages, payloads, replays, requests, runs, search, sessions,
+    blocks, branches, contents, events, messages, payloads, replays, requests, runs, search,
+    sessions,
 };
 use utoipa::OpenApi;
 
@@ -18,6 +19,7 @@ use utoipa::OpenApi;
         sessions::one,
         replays::replay,
         requests::requests,
+        contents::contents,
         branches::branches,
         runs::runs,
         blocks::blocks,

@@ -20,6 +20,8 @@ pub(crate) struct RequestList {
 /// A request, what it cost, and what it would have cost in full.
 #[derive(Serialize, ToSchema)]
 struct Request {
+    /// Its number among all of the session, from 1.
+    number: usize,
     /// When it was made, in RFC 3339.
     at: String,
     model: String,
@@ -35,6 +37,8 @@ struct Request {
     recalls_cost: f64,
     /// Whether its tokens are estimated.
     is_estimate: bool,
+    /// How many messages were recorded when it was made; null if it is not recorded which messages it had.
+    after: Option<u64>,
 }
 
 /// Tokens and cost. Costs are in tokens at the plain price and cover the input.
@@ -49,7 +53,7 @@ struct RequestBill {
 }
 
 /// How many requests are listed.
-const MOST: usize = 10_000;
+pub(super) const MOST: usize = 10_000;
 
 /// Lists what the gateway sent in a session.
 #[utoipa::path(
@@ -66,17 +70,19 @@ pub(crate) async fn requests(
     let list = reading(shared, move |shared| {
         shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
-        let entries = shared.sessions.ledgers.last(todo.as_str(), MOST);
-        let (total, last) =
-            entries.map_err(|error| ApiError::failed(format!("the ledger: {error}")))?;
-        Ok(RequestList { total, requests: last.iter().map(Request::from).collect() })
+        let (total, last) = &*shared.sessions.ledgers.last(todo.as_str(), MOST)?;
+        let before = total - last.len();
+        let requests = (before + 1..).zip(last).map(|(number, entry)| Request::new(number, entry));
+        Ok(RequestList { total: *total, requests: requests.collect() })
     });
     Ok(Json(list.await?))
 }
 
-impl From<&Entry> for Request {
-    fn from(entry: &Entry) -> Self {
+impl Request {
+    fn new(number: usize, entry: &Entry) -> Self {
+        let asked = entry.contents.as_ref().map(|contents| &contents.asked);
         Self {
+            number,
             at: entry.at.to_rfc3339(),
             model: entry.model.clone(),
             class: entry.class.clone(),
@@ -86,6 +92,7 @@ impl From<&Entry> for Request {
             recalls: entry.recalls.requests,
             recalls_cost: entry.recalls.cost,
             is_estimate: entry.is_estimate,
+            after: asked.and_then(|asked| asked.iter().map(|(_, end)| *end).max()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the gateway saved: sums over its ledger, read again when the file has changed.
 
+use super::answer::ApiError;
 use foldback_gateway::{Bill, Entry, Ledger, Sums};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -84,7 +85,12 @@ fn rounded(cost: f64) -> f64 {
 pub(crate) struct Ledgers {
     path: PathBuf,
     read: Mutex<Option<(Version, Arc<ByTodo>)>>,
+    /// The todo of which entries were asked for last.
+    last: Mutex<Option<(Version, String, Arc<LastEntries>)>>,
 }
+
+/// How many entries a todo has, and the last of them, in the order of the file.
+pub(crate) type LastEntries = (usize, VecDeque<Entry>);
 
 /// The sums of each todo, and of all.
 #[derive(Default)]
@@ -98,22 +104,27 @@ type Version = (u64, Option<SystemTime>);
 
 impl Ledgers {
     pub(crate) fn new(folder: &Path) -> Self {
-        Self { path: folder.join(Ledger::FILE), read: Mutex::default() }
+        let (read, last) = (Mutex::default(), Mutex::default());
+        Self { path: folder.join(Ledger::FILE), read, last }
     }
 
-    /// How many entries a todo has, and the last of them, at most `most`, in the order of the file. Without a file
-    /// there are none.
+    /// The entries of a todo, at most `most`. Without a file there are none.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn last(&self, todo: &str, most: usize) -> io::Result<(usize, VecDeque<Entry>)> {
+    pub(crate) fn last(&self, todo: &str, most: usize) -> Result<Arc<LastEntries>, ApiError> {
+        self.last_read(todo, most).map_err(|error| ApiError::failed(format!("the ledger: {error}")))
+    }
+
+    fn last_read(&self, todo: &str, most: usize) -> io::Result<Arc<LastEntries>> {
+        let Some(version) = self.version()? else { return Ok(Arc::default()) };
+        let mut read = self.last.lock();
+        let known = read.as_ref().filter(|(of, whose, _)| *of == version && whose == todo);
+        if let Some((_, _, last)) = known {
+            return Ok(Arc::clone(last));
+        }
         let (mut total, mut last) = (0, VecDeque::new());
-        let entries = match Ledger::read(&self.path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((total, last)),
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
+        for entry in Ledger::read(&self.path)? {
             let entry = entry?;
             if entry.session == todo {
                 total += 1;
@@ -123,7 +134,18 @@ impl Ledgers {
                 }
             }
         }
-        Ok((total, last))
+        let last = Arc::new((total, last));
+        *read = Some((version, todo.to_owned(), Arc::clone(&last)));
+        Ok(last)
+    }
+
+    /// The version of the file; `None` if there is none.
+    fn version(&self) -> io::Result<Option<Version>> {
+        match std::fs::metadata(&self.path) {
+            Ok(meta) => Ok(Some((meta.len(), meta.modified().ok()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The sums as of now. Without a file there are none.
@@ -132,12 +154,7 @@ impl Ledgers {
     /// When the file cannot be read.
     pub(crate) fn now(&self) -> io::Result<Arc<ByTodo>> {
         let mut read = self.read.lock();
-        let meta = match std::fs::metadata(&self.path) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Arc::default()),
-            Err(error) => return Err(error),
-        };
-        let version = (meta.len(), meta.modified().ok());
+        let Some(version) = self.version()? else { return Ok(Arc::default()) };
         if let Some((of, sums)) = read.as_ref().filter(|(of, _)| *of == version) {
             debug_assert_eq!(*of, version);
             return Ok(Arc::clone(sums));

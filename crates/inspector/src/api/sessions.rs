@@ -43,6 +43,8 @@ pub(crate) struct Session {
     source: Option<String>,
     /// The folder in which the work was done.
     folder: Option<String>,
+    /// The session of the agent that delegated this one; null if nobody did.
+    parent: Option<String>,
     /// What the gateway saved; null if the session did not pass through it.
     savings: Option<Savings>,
     /// What cannot be read, in sentences.
@@ -212,9 +214,18 @@ fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>) -> Session 
         last: last.map(Timestamp::to_rfc3339),
         source: info.origin.source,
         folder: info.origin.folder,
+        parent: parent(memory, todo),
         savings,
         problems,
     }
+}
+
+/// The session whose todo list has this one as an item: an item is named after its list.
+fn parent(memory: &Memory, todo: &TodoId) -> Option<String> {
+    let (list, _) = todo.as_str().rsplit_once('.')?;
+    let items = memory.todo_list(&TodoId::new(list).ok()?).ok()?;
+    let is_item = items.items().iter().any(|item| item.id == *todo);
+    is_item.then(|| list.to_owned())
 }
 
 /// The first line of what the user said first.

@@ -38,7 +38,8 @@ function sessionLink(id, shown) {
 const problem = (error) => element("p", { class: "problem", role: "alert", dir: "auto" }, error.message ?? String(error));
 
 const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
-const when = (time) => (time == null ? null : element("time", { datetime: time }, DAY.format(new Date(time))));
+/** A time as an element; null for none, also for the beginning of 1970, which means that there was no clock. */
+const when = (time) => (time == null || Date.parse(time) === 0 ? null : element("time", { datetime: time }, DAY.format(new Date(time))));
 
 /** `62 % less`, `3 % more` of a saved part. */
 const savedPart = (savings) => (savings.saved == null ? "" : compared(1 - savings.saved, 1));

@@ -29,5 +29,5 @@ function drawReplayNote(session) {
   if (!session.savings || !picture) return;
   document.querySelector("#pane-view > header h3").textContent = "What a replay sends";
   document.querySelector("#pane-view > header").after(element("p", { class: "note", id: "really" },
-    "Made again from the record. The gateway may have sent more at this call."));
+    "Made again from the messages. The gateway may have sent more at this call."));
 }

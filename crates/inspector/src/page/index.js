@@ -56,7 +56,9 @@ function sessionRow(session) {
   const savings = session.savings;
   return element("li", { class: "session" },
     element("p", { class: "name" }, element("a", { href: sessionLink(session.id), dir: "auto" }, session.title ?? session.id)),
-    element("p", { class: "id mono" }, session.id),
+    element("p", { class: "id mono" }, session.id,
+      session.messages === 0 ? element("span", { class: "tag" }, "empty") : null,
+      session.parent ? element("span", { class: "tag" }, "sub-agent of ", element("a", { href: sessionLink(session.parent) }, session.parent)) : null),
     element("p", { class: "small" }, facts.flatMap((fact, at) => (at ? [" · ", fact] : [fact]))),
     session.folder ? element("p", { class: "small mono folder", dir: "auto" }, session.folder) : null,
     savings

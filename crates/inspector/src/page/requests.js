@@ -23,27 +23,23 @@ const BILLS = [
 /** How many of the most expensive requests are listed. */
 const EXPENSIVE = 5;
 
-/** Draws what was sent. Where the replay has as many calls as there were requests, each request leads to its call. */
+/** Draws what was sent. A request leads to its call in the replay, if that is known. */
 async function drawRequests(id, replayed) {
   const list = await ask(`${sessionPath(id)}/requests`);
   if (list.total === 0) return;
   document.getElementById("bill").hidden = false;
   paintRequests(list, BILLS[1]);
   await replayed.catch(() => {});
-  if (!picture || picture.calls.length !== list.total || list.requests.length !== list.total) return;
-  list.isReplayed = true;
+  if (!picture) return;
+  list.ofCall = requestsOfCalls(list);
+  list.callOf = new Map([...list.ofCall].map(([call, at]) => [at, call]));
   paintRequests(list, list.bill);
-  const tell = (_, at) => {
-    const { tokens, read } = list.requests[at].sent;
-    document.getElementById("really").textContent = `Made again from the record. There were as many requests as calls; number ${number(at + 1)} had ${count(tokens, "token")}, the client's own tools included${read ? `, and ${number(read)} of them from the cache` : ""}.`;
-  };
-  onCall(tell);
-  tell(picture.calls[chosen.call], chosen.call);
+  showSent(id, list);
 }
 
-/** Shows what a replay sends in the place of a request. */
-function goToRequest(at) {
-  chooseCall(at);
+/** Shows the call of a request. */
+function goToCall(call) {
+  chooseCall(call);
   document.getElementById("views").scrollIntoView();
 }
 
@@ -75,7 +71,7 @@ function paintRequests(list, bill) {
   };
   const curve = curveOf({
     noun: "request", before, what: bill.noun, lines, tip,
-    choose: list.isReplayed ? goToRequest : null,
+    choose: list.callOf ? (at) => list.callOf.has(at) && goToCall(list.callOf.get(at)) : null,
     columns: [
       ["time", (at) => requests[at].at.slice(0, 19).replace("T", " ")], ["model", (at) => requests[at].model],
       ["read from the cache", (at) => requests[at].sent.read], ["written to it", (at) => requests[at].sent.written],
@@ -106,9 +102,10 @@ function paintRequests(list, bill) {
 
 function nameOf(list, before, at) {
   const name = `request ${number(before + at + 1)}`;
-  return list.isReplayed
-    ? element("button", { type: "button", class: "link", onclick: () => goToRequest(at), title: "what a replay sends at this call" }, name)
-    : element("b", null, name);
+  const call = list.callOf?.get(at);
+  return call == null
+    ? element("b", null, name)
+    : element("button", { type: "button", class: "link", onclick: () => goToCall(call), title: "what the model got" }, name);
 }
 
 /** Why a request cost what it cost, as far as the one before it shows. */

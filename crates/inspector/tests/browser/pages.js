@@ -68,6 +68,26 @@ test("a run of the agent shows its todo list, its steps and its sub-agents", asy
   await close();
 });
 
+test("the list marks sub-agents, and shows no time where none is known", async () => {
+  const { server } = await agents();
+  const { page, close } = await visit(server, "/");
+  await listShown(page);
+  const { sessions } = await server.api("sessions");
+  const children = sessions.filter(({ parent }) => parent != null);
+  const { todo_list: items } = await server.api("sessions/tide/runs");
+  const listed = sessions.filter(({ id }) => items.some((item) => item.id === id));
+  assert.ok(children.length > 1 && children.every(({ parent }) => parent === "tide"));
+  assert.deepEqual(children.map(({ id }) => id), listed.map(({ id }) => id));
+  const marked = page.locator("#sessions .id .tag", { hasText: "sub-agent of tide" });
+  assert.equal(await marked.count(), children.length);
+  assert.equal(await page.getByText("1970").count(), 0);
+  await marked.first().getByRole("link", { name: "tide" }).click();
+  await sessionShown(page);
+  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "tide");
+  assert.equal(await page.locator("#runs").getByText("1970").count(), 0);
+  await close();
+});
+
 test("a session that is too long to be replayed is read where one looks", async () => {
   const { server } = await agents();
   const { page, close } = await visit(server, "/sessions/long?message=5000");
@@ -98,6 +118,42 @@ test("a session of the gateway says what was really sent", async () => {
   // The bound is that of the policy, which keeps more messages than the strict one.
   const [, held, bound] = /In the window(\d+) messages?of block and tail at most; the bound is ([\d,]+)/.exec(head).map((n) => Number(n.replace(",", "")));
   assert.ok(held > 12 && held <= bound, `${held} of ${bound}`);
+  await close();
+});
+
+test("a session of the gateway shows at a call what was sent", async () => {
+  const { server } = await examples();
+  const { page, close } = await visit(server, "/sessions/through-the-gateway");
+  await sessionShown(page);
+  const list = await server.api("sessions/through-the-gateway/requests");
+  assert.ok(list.requests.every((one) => one.after != null), "each request is recorded");
+  const view = page.locator("#pane-view");
+  const shown = async (number) => {
+    await page.locator("#really", { hasText: `Request ${number}, as the gateway recorded it.` }).waitFor();
+    const sent = await server.api(`sessions/through-the-gateway/requests/${number}`);
+    const seqs = sent.sent.flatMap(({ from, to, messages }) => (messages ? messages.map(() => from) : Array.from({ length: to - from }, (_, at) => from + at)));
+    await page.waitForFunction((count) => document.querySelectorAll("#pane-view .said").length === count, seqs.length);
+    const drawn = await view.locator(".said").evaluateAll((all) => all.map((one) => one.querySelector("button.link")?.textContent ?? null));
+    assert.deepEqual(drawn.map((seq) => (seq?.startsWith("#") ? Number(seq.slice(1)) : null)), seqs, `request ${number}`);
+    const gone = await page.locator("#pane-all .said.folded").count();
+    assert.equal(gone, sent.left_out.reduce((sum, [from, to]) => sum + to - from, 0), `request ${number}`);
+    const tokens = list.requests[number - 1].sent.tokens.toLocaleString("en-GB");
+    assert.ok((await page.locator("#views .told").textContent()).includes(`The model got ${tokens} tokens`), tokens);
+    return sent;
+  };
+  const last = await shown(list.total);
+  assert.ok(last.left_out.length > 0, "something was left out");
+  assert.match(await view.locator("h3").textContent(), /^What was sent$/);
+  const [from, to] = last.left_out[0];
+  assert.ok((await view.locator(".left-out").first().textContent()).includes(`#${from}–#${to - 1}`));
+  // What the gateway wrote is there word for word.
+  const added = last.sent.find(({ kind }) => kind === "added").messages[0].content;
+  await view.locator(".said.made button.more").first().click().catch(() => {});
+  assert.ok((await view.locator(".said.made .text").first().textContent()).startsWith(added.slice(0, 200)));
+  await page.locator("#call").fill("1");
+  const first = await shown(1);
+  assert.ok(first.is_as_asked);
+  assert.match(await view.textContent(), /nothing was left out/);
   await close();
 });
 

@@ -8,6 +8,7 @@ const STATES = {
   pinned: "pinned, in view",
   folded: "folded",
   absent: "nothing to send",
+  elsewhere: "on another branch",
   future: "",
 };
 const PARTS = {
@@ -21,6 +22,8 @@ const PARTS = {
 let rows = [];
 /** Scrolls the transcript to the place of the call. */
 let toCall = () => {};
+/** What was really sent at the n-th call, on a page that knows it: a promise of what the view shows instead; or null. */
+let sentAt = () => null;
 
 function drawViews() {
   const calls = picture.calls;
@@ -63,17 +66,23 @@ function drawViews() {
     slider.setAttribute("aria-valuetext", `call ${at + 1} of ${calls.length}`);
     output.textContent = `call ${number(at + 1)} of ${number(calls.length)}`;
     const so_far = picture.sums[call.at];
-    told.replaceChildren("The model gets ", element("b", null, `${number(call.k)} tokens`),
-      `, the recall tools included; ${number(so_far)} were said so far`);
     leftHead.textContent = `${count(call.at, "message")} so far · ${number(so_far)} tokens`;
-    rightHead.textContent = `${count(call.v.length, "message")} · ${number(call.k)} tokens with tools`;
-    mark(call);
+    const show = (sent) => {
+      if (picture?.calls[chosen.call] !== call) return;
+      told.replaceChildren(...(sent?.told ?? ["The model gets ", element("b", null, `${number(call.k)} tokens`), ", the recall tools included"]),
+        `; ${number(so_far)} were said so far`);
+      rightHead.textContent = sent?.head ?? `${count(call.v.length, "message")} · ${number(call.k)} tokens with tools`;
+      mark(sent?.states ?? states(call));
+      right.replaceChildren(...(sent?.nodes ?? view(call)));
+      right.scrollTop = 0;
+    };
+    const sent = sentAt(at);
+    if (sent) sent.then(show, () => show(null));
+    else show(null);
     here.textContent = `call ${number(at + 1)}`;
     const next = rows[call.at];
     if (next) (next.seam ?? next.node).before(here);
     else left.append(here);
-    right.replaceChildren(...view(call));
-    right.scrollTop = 0;
     toCall();
   });
 }
@@ -142,12 +151,12 @@ function transcript(place) {
   return drawn;
 }
 
-function mark(call) {
-  states(call).forEach((now, seq) => {
+function mark(all) {
+  all.forEach((now, seq) => {
     const row = rows[seq];
     if (row.now === now) return;
     row.now = now;
-    row.node.classList.remove("whole", "light", "pinned", "folded", "absent", "future");
+    row.node.classList.remove("whole", "light", "pinned", "folded", "absent", "elsewhere", "future");
     row.node.classList.add(now);
     row.state.textContent = STATES[now];
   });

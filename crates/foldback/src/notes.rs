@@ -1,0 +1,135 @@
+//! Short texts that a program keeps beside a todo's messages, each once.
+
+use crate::error::Failure;
+use crate::{Error, Memory};
+use foldback_core::TodoId;
+use foldback_kv::{Batch, Expect, Key, Space, retry};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// The name of a note: a digest of its text.
+pub type NoteName = [u8; 8];
+
+/// Notes are the last records of the space of parked texts.
+pub(crate) const NOTES: Range<u64> = Key::N_END - 16_384..Key::N_END;
+
+/// How many places are tried for a note. Where all are taken, it is not kept.
+const TRIES: u64 = 32;
+
+/// A record of the space.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    #[serde(with = "serde_bytes")]
+    name: Vec<u8>,
+    #[serde(with = "serde_bytes")]
+    text: Vec<u8>,
+}
+
+impl Memory {
+    /// A longer note, in bytes, is not kept.
+    pub const LONGEST_NOTE: usize = 16 << 10;
+
+    /// Stores a text durably beside the messages of a todo, unless there is a note of this name already. It is deleted
+    /// with the todo. Returns whether it is there: a text that is too long, or in which something would be
+    /// [redacted](crate::Redaction), is not kept, and a todo has at most 16,384 notes.
+    ///
+    /// # Errors
+    /// When there is no such todo, or the store fails.
+    pub fn note(&self, todo: &TodoId, name: &NoteName, text: &str) -> Result<bool, Error> {
+        if text.len() > Self::LONGEST_NOTE || self.redacts(text) {
+            return Ok(false);
+        }
+        let record = Record { name: name.to_vec(), text: text.as_bytes().to_vec() };
+        let record =
+            rmp_serde::to_vec(&record).map_err(|_| Failure::Internal("a note cannot be packed"))?;
+        retry(|| {
+            let no = self.find(todo)?.no();
+            // If the todo is forgotten meanwhile, nothing is written.
+            let head = self.shared.kv.head(no)?;
+            let key = match self.note_slot(no, name)? {
+                (_, Some(_)) => return Ok(true),
+                (None, None) => return Ok(false),
+                (Some(key), None) => key,
+            };
+            let expect = Some(Expect { todo: no, head, next: head });
+            let put = vec![(key, record.clone())];
+            self.shared.kv.commit(Batch { expect, put, ..Batch::default() })?;
+            Ok(true)
+        })
+    }
+
+    /// Returns the notes of these names.
+    ///
+    /// # Errors
+    /// When there is no such todo, or a record is damaged.
+    pub fn notes(&self, todo: &TodoId, names: &[NoteName]) -> Result<Vec<Option<String>>, Error> {
+        let no = self.find(todo)?.no();
+        names.iter().map(|name| Ok(self.note_slot(no, name)?.1)).collect()
+    }
+
+    /// Returns the free place for a note of this name, if there is one, or the note.
+    fn note_slot(
+        &self,
+        todo: u32,
+        name: &NoteName,
+    ) -> Result<(Option<Key>, Option<String>), Error> {
+        // In an encrypted store, no part of a digest may be a record's number.
+        let cipher = self.shared.kv.cipher(todo)?;
+        let [a, b, ..] = cipher.map_or(*name, |cipher| first_bytes(&cipher.digest(name)));
+        let (count, first) = (NOTES.end - NOTES.start, u64::from(u16::from_le_bytes([a, b])));
+        for step in 0..TRIES {
+            let n = NOTES.start + (first + step) % count;
+            let key = Key { space: Space::Parked, todo, n };
+            let Some(bytes) = self.shared.kv.get(key)? else { return Ok((Some(key), None)) };
+            let corrupt =
+                |detail: String| -> Error { foldback_kv::Error::Corrupt { key, detail }.into() };
+            let record: Record =
+                rmp_serde::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+            if record.name == name {
+                let text = String::from_utf8(record.text);
+                return Ok((None, Some(text.map_err(|error| corrupt(error.to_string()))?)));
+            }
+        }
+        Ok((None, None))
+    }
+}
+
+/// Returns the beginning of a digest.
+fn first_bytes(digest: &[u8; 32]) -> NoteName {
+    let [a, b, c, d, e, f, g, h, ..] = *digest;
+    [a, b, c, d, e, f, g, h]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TRIES;
+    use crate::{Memory, Options};
+    use foldback_core::{Message, TodoId};
+
+    /// GW20: a note is there once, is no parked text, and is deleted with its todo.
+    #[test]
+    fn gw20_notes_are_kept_up_to_a_bound_and_are_no_parked_texts() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let todo = TodoId::new("trip").unwrap();
+        let hello = || memory.session(&todo).unwrap().record(Message::user("hello")).unwrap();
+        hello();
+        // Names that begin alike.
+        let name = |n: u64| (n << 16).to_le_bytes();
+        for n in 0..TRIES {
+            assert!(memory.note(&todo, &name(n), &format!("港 {n}")).unwrap(), "{n}");
+        }
+        assert!(memory.note(&todo, &name(1), "another text").unwrap(), "it is there already");
+        assert!(!memory.note(&todo, &name(TRIES), "one too many").unwrap());
+        assert!(!memory.has_parked(&todo).unwrap());
+        let found = memory.notes(&todo, &[name(1), name(TRIES), name(TRIES - 1)]).unwrap();
+        assert_eq!(found, [Some("港 1".to_owned()), None, Some("港 31".to_owned())]);
+        // A name of a parked text that would be in the place of a note is elsewhere.
+        memory.park(&todo, &[0xff; 32], "a").unwrap();
+        assert_eq!(memory.parked(&todo, &[[0xff; 32]]).unwrap(), [Some("a".to_owned())]);
+        assert!(memory.has_parked(&todo).unwrap());
+        memory.maintenance().forget(&todo).unwrap();
+        hello();
+        assert_eq!(memory.notes(&todo, &[name(1)]).unwrap(), [None]);
+        assert!(!memory.note(&todo, &name(1), &"x".repeat(Memory::LONGEST_NOTE + 1)).unwrap());
+    }
+}
