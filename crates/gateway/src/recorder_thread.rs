@@ -136,12 +136,8 @@ impl Keeper {
             true => answer.and_then(|answer| Usage::of(asked.api, &answer)).into_iter().collect(),
             false => exchange.billed.clone(),
         };
-        let billed = usage.iter().copied().reduce(|mut sum, one| {
-            sum += one;
-            sum
-        });
         let model = &conversation.terms.model;
-        self.ledger.operations().done(asked.api, model, exchange.took, billed);
+        self.ledger.operations().done(asked.api, model, exchange.took, Usage::sum(&usage));
         let spent = Spent {
             at: asked.at,
             sent: course.instead.as_ref().map_or(whole, |instead| instead.bytes) as u64,

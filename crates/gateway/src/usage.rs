@@ -38,6 +38,13 @@ impl Usage {
         Some(usage).filter(|usage| usage.input.total() > 0)
     }
 
+    /// Returns the sum; `None` of none.
+    pub(crate) fn sum(usages: &[Self]) -> Option<Self> {
+        let mut sum = *usages.first()?;
+        usages.iter().skip(1).for_each(|usage| sum += *usage);
+        Some(sum)
+    }
+
     /// Updates it from an answer, or an event of one. Missing counts stay as they were.
     pub(crate) fn take(&mut self, api: Api, said: &Value) {
         let places = ["/usage", "/message/usage", "/response/usage"];
