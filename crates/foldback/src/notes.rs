@@ -31,7 +31,7 @@ impl Memory {
 
     /// Stores a text durably beside the messages of a todo, unless there is a note of this name already. It is deleted
     /// with the todo. Returns whether it is there: a text that is too long, or in which something would be
-    /// [redacted](crate::Redaction), is not kept, and a todo has at most 16,384 notes.
+    /// [redacted](crate::Redaction), is not kept, and a todo has at most 16,384 notes, or fewer where names collide.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.

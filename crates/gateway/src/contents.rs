@@ -37,7 +37,7 @@ pub enum SentPart {
     Instead(u64, TextName<8>),
     /// A message of the gateway's own, which is a note.
     Added(TextName<8>),
-    /// Recorded messages, around which look-ups of the model stand that the client does not know: a parked text.
+    /// Recorded messages with look-ups around them that the client does not know: a parked text.
     LookedUp(u64, u64, TextName<32>),
 }
 
@@ -62,15 +62,16 @@ const MOST: usize = 256;
 pub(crate) enum Laid {
     Kept(usize),
     WithoutThoughts(usize),
-    /// Those of a message's recorded ones that are sent, with the JSON of what replaces each.
-    Parts(usize, Vec<(u64, Option<String>)>),
+    /// Those of a message's recorded ones that are sent, with the JSON of what replaces each, and whether they lose the
+    /// model's thinking.
+    Parts(usize, Vec<(u64, Option<String>)>, bool),
     Added(String),
 }
 
 impl Laid {
     fn place(&self) -> Option<usize> {
         match self {
-            Self::Kept(place) | Self::WithoutThoughts(place) | Self::Parts(place, _) => {
+            Self::Kept(place) | Self::WithoutThoughts(place) | Self::Parts(place, ..) => {
                 Some(*place)
             }
             Self::Added(_) => None,
@@ -101,6 +102,15 @@ impl Contents {
                 &whole
             }
         };
+        // Before any text is kept.
+        let texts = |part: &Laid| match part {
+            Laid::Parts(_, parts, _) => parts.iter().filter(|(_, text)| text.is_some()).count(),
+            Laid::Added(_) => 1,
+            Laid::Kept(_) | Laid::WithoutThoughts(_) => 0,
+        };
+        if laid.iter().map(texts).sum::<usize>() > MOST {
+            return None;
+        }
         for part in laid {
             let looked_up = put_back.iter().find(|(place, _)| part.place() == Some(*place));
             if let Some((place, parked)) = looked_up {
@@ -115,20 +125,16 @@ impl Contents {
                 }
                 Laid::WithoutThoughts(place) => {
                     let range = recorded.get(*place)?;
-                    match contents.sent.last_mut() {
-                        Some(SentPart::WithoutThoughts(_, end)) if *end == range.start => {
-                            *end = range.end;
-                        }
-                        _ => {
-                            contents.sent.push(SentPart::WithoutThoughts(range.start, range.end));
-                        }
-                    }
+                    contents.keep_without_thoughts(range.start, range.end);
                 }
                 Laid::Added(text) => contents.sent.push(SentPart::Added(TextName(name(text)))),
-                Laid::Parts(_, parts) => {
+                Laid::Parts(_, parts, drops_thoughts) => {
                     for (seq, instead) in parts {
                         match instead.as_deref().map(|json| TextName(name(json))) {
                             Some(short) => contents.sent.push(SentPart::Instead(*seq, short)),
+                            None if *drops_thoughts => {
+                                contents.keep_without_thoughts(*seq, seq + 1);
+                            }
                             None => contents.keep(*seq, seq + 1),
                         }
                     }
@@ -136,6 +142,13 @@ impl Contents {
             }
         }
         (contents.asked.len() + contents.sent.len() <= MOST).then_some(contents)
+    }
+
+    fn keep_without_thoughts(&mut self, start: u64, end: u64) {
+        match self.sent.last_mut() {
+            Some(SentPart::WithoutThoughts(_, last)) if *last == start => *last = end,
+            _ => self.sent.push(SentPart::WithoutThoughts(start, end)),
+        }
     }
 
     fn keep(&mut self, start: u64, end: u64) {
@@ -170,12 +183,13 @@ mod tests {
         assert_eq!((contents.asked, contents.sent), (vec![(0, 18)], vec![]));
         let mut laid = kept(&[0, 1]);
         laid.push(Laid::Added("[memory]".to_owned()));
-        laid.push(Laid::Parts(5, vec![(11, Some("[stored]".to_owned()))]));
+        laid.push(Laid::Parts(5, vec![(10, None), (11, Some("[stored]".to_owned()))], true));
         laid.extend([Laid::WithoutThoughts(6), Laid::WithoutThoughts(7), Laid::Kept(8)]);
         let contents = Contents::new(&recorded(9), Some(&laid), &[(8, [7; 32])], name).unwrap();
         let expected = [
             SentPart::Kept(0, 4),
             SentPart::Added(TextName([8; 8])),
+            SentPart::WithoutThoughts(10, 11),
             SentPart::Instead(11, TextName([8; 8])),
             SentPart::WithoutThoughts(12, 16),
             SentPart::LookedUp(16, 18, TextName([7; 32])),
@@ -185,10 +199,15 @@ mod tests {
         let contents = Contents::new(&recorded(3), None, &[(1, [7; 32])], name).unwrap();
         let looked_up = SentPart::LookedUp(2, 4, TextName([7; 32]));
         assert_eq!(contents.sent, [SentPart::Kept(0, 2), looked_up, SentPart::Kept(4, 6)]);
-        for (runs, is_told) in [(MOST - 1, true), (MOST, false)] {
+        // Too many short forms are not described either, and none of them is kept.
+        let short = |n| Laid::Parts(n, vec![(2 * n as u64, Some("[stored]".to_owned()))], false);
+        let many: Vec<_> = (0..=MOST).map(short).collect();
+        let refuse = |text: &str| -> NoteName { panic!("{text} was kept") };
+        assert_eq!(Contents::new(&recorded(1_000), Some(&many), &[], refuse), None);
+        for (runs, is_described) in [(MOST - 1, true), (MOST, false)] {
             let apart = kept(&(0..runs).map(|n| 2 * n).collect::<Vec<_>>());
             let contents = Contents::new(&recorded(1_000), Some(&apart), &[], name);
-            assert_eq!(contents.is_some(), is_told, "{runs}");
+            assert_eq!(contents.is_some(), is_described, "{runs}");
         }
     }
 }

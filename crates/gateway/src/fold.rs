@@ -111,7 +111,9 @@ impl Fold<'_> {
         let sent = seqs.filter(|seq| rewriting.stays.is_none() || of(*seq).is_some());
         let instead =
             |seq| of(seq).and_then(|(_, instead)| Some(instead.as_ref()?.json().to_owned()));
-        Laid::Parts(place, sent.map(|seq| (seq, instead(seq))).collect())
+        let message = self.conversation.asked().get(place);
+        let drops = message.is_some_and(|message| rewriting.drops_thoughts_of(&message.json));
+        Laid::Parts(place, sent.map(|seq| (seq, instead(seq))).collect(), drops)
     }
 
     /// Returns what is sent if nothing is left out; `None` if that is the client's own body. Thinking that followed

@@ -203,7 +203,8 @@ impl<'g> Way<'g> {
             false => None,
         };
         let Some(unthought) = unthought else { return Ok(answer) };
-        let mut again = Course { instead: Some((&unthought).into()), ..Course::default() };
+        let (instead, whole) = (Some((&unthought).into()), course.whole);
+        let mut again = Course { instead, whole, ..Course::default() };
         let sent = (Some(unthought), &mut again);
         match self.send_written(api, &bytes, sent, recall, billed).await {
             Ok(answer) if answer.status().is_success() => {
@@ -286,6 +287,7 @@ impl<'g> Way<'g> {
         let written = sent.map(Arc::new);
         let prepared = self.prepared(api, written.clone(), recall, billed).await;
         course.has_tools = prepared.is_some();
+        course.put_back.clear();
         if let Some(Prepared { body, recall, put_back }) = prepared {
             course.put_back = put_back;
             return play(self.asker(true), api, body, recall).await;

@@ -6,9 +6,11 @@ use crate::caching;
 use crate::conversation::Conversation;
 use crate::ledger::Entry;
 use crate::spent::Held;
-use foldback::{Arrangement, Billed, Error, Memory, NewSent, ParkedName, SentAgain, Session};
+use foldback::{
+    Arrangement, Billed, Error, Memory, NewSent, NoteName, ParkedName, SentAgain, Session,
+};
 use foldback_core::{Message, SeqNo, Timestamp, TodoId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// How many messages of a client are read at once.
@@ -33,13 +35,44 @@ pub(crate) struct Member {
     sent: HashMap<u32, Arc<str>>,
     /// The total bytes of these.
     sent_bytes: usize,
+    /// Texts of the gateway's own that the store has, by name: the recent ones.
+    noted: HashSet<NoteName>,
     /// How many of its first messages are pinned.
     pinned: usize,
     /// Whether its requests stay unchanged.
     pub(crate) is_left_alone: bool,
 }
 
+/// How many names of notes are remembered of a conversation.
+const MOST_NAMES: usize = 4_096;
+
 impl Member {
+    /// Keeps texts that were sent as notes, and returns the names of those that the store has now or had before. After
+    /// the first that fails, no other is tried: the store may be away.
+    pub(crate) fn noting<'a>(
+        &'a mut self,
+        memory: &'a Memory,
+        secret: &'a [u8; 32],
+    ) -> impl FnMut(&str) -> NoteName + 'a {
+        if self.noted.len() > MOST_NAMES {
+            self.noted.clear();
+        }
+        let mut has_failed = false;
+        move |text| {
+            let digest = blake3::keyed_hash(secret, text.as_bytes());
+            let [a, b, c, d, e, f, g, h, ..] = *digest.as_bytes();
+            let name = [a, b, c, d, e, f, g, h];
+            if !has_failed && !self.noted.contains(&name) {
+                match memory.note(self.session.todo(), &name, text) {
+                    // Also one that is not kept, because it is too long or holds a secret.
+                    Ok(_) => drop(self.noted.insert(name)),
+                    Err(_) => has_failed = true,
+                }
+            }
+            name
+        }
+    }
+
     /// Reads from the store what it holds of a todo, which is created if it does not exist.
     pub(crate) fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Error> {
         let (session, mut branches) = (memory.session(todo)?, Branches::default());
@@ -58,6 +91,7 @@ impl Member {
                     held,
                     sent: HashMap::new(),
                     sent_bytes: 0,
+                    noted: HashSet::new(),
                     pinned: 0,
                     is_left_alone,
                 });

@@ -156,7 +156,7 @@ impl Keeper {
                     member.was_billed(&entry, conversation);
                     let mut recorded = member.branches.recorded(tip);
                     recorded.truncate(conversation.asked);
-                    let note = |text: &str| noted(&memory, member.session.todo(), &secret, text);
+                    let note = member.noting(&memory, &secret);
                     entry.contents = described(course, &recorded, note);
                     entry
                 }))
@@ -383,14 +383,6 @@ fn described(
     let laid = course.instead.as_ref().map(|instead| &*instead.laid);
     let contents = Contents::new(recorded, laid, &course.put_back, note)?;
     Some(Contents { has_tools: course.has_tools, whole: course.whole, ..contents })
-}
-
-/// Keeps a text that was sent, and returns its name. If the store does not take it, the name is all there is.
-fn noted(memory: &Memory, todo: &TodoId, secret: &[u8; 32], text: &str) -> NoteName {
-    let [a, b, c, d, e, f, g, h, ..] = *blake3::keyed_hash(secret, text.as_bytes()).as_bytes();
-    let name = [a, b, c, d, e, f, g, h];
-    drop(memory.note(todo, &name, text));
-    name
 }
 
 mod foresight;

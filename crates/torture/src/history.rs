@@ -38,8 +38,8 @@ enum Event {
     Looked { writer: u32, weed: u64, is_there: bool },
 }
 
-/// Runs writers and readers on a new store for a time, and checks what they saw. While they work, `disturb` breaks what
-/// they stand on; it gets the ids of their processes, the writers' first.
+/// Runs writers and readers on a new store for a time, and checks what they saw. While they work, `disturb` breaks the
+/// server or the writers; it gets the ids of their processes, the writers' first.
 ///
 /// # Errors
 /// When a child cannot be started, or ends with an error.

@@ -1,7 +1,7 @@
 //! Puts an object under a name that only this writer knows.
 //!
-//! Such a name is written once. So a request of which nobody knows what came of it may be sent again: the object that
-//! it then finds is its own.
+//! Such a name is written once. A request whose outcome is unknown may therefore be sent again: the object that it then
+//! finds is its own.
 
 use super::client::Client;
 use super::trouble::{is_uncertain, knows_no_condition};
@@ -13,10 +13,13 @@ use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How often a request is sent of which nobody knows what came of it, how long after the first one, and how long after
-/// the one before.
+/// How often a put is sent whose outcome is unknown.
 const TRIES: u32 = 3;
+
+/// No try begins later than this after the first.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause before the second try. It grows with each.
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Client {

@@ -9,11 +9,12 @@ use object_store::client::{
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a service may say nothing, before its answer and within it, beside the time for the bytes that it is sent.
+/// How long a service may say nothing before its answer, beside the time for the bytes that it is sent, and within its
+/// answer to a request without a body.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// How many bytes of a request are sent in a second at least.
-const BYTES_A_SECOND: u64 = 64 << 10;
+/// How many bytes of a request are sent in a second at least. Two parts of an upload are sent at once.
+const BYTES_A_SECOND: u64 = 32 << 10;
 
 /// Makes clients whose requests have limits of time.
 #[derive(Clone, Copy, Debug)]
@@ -96,8 +97,8 @@ mod tests {
         };
         assert_eq!(limit("GET", "http://host/bucket/name", 0), Some(15));
         assert_eq!(limit("PUT", "http://host/bucket/name?partNumber=1&uploadId=1", 0), Some(15));
-        assert_eq!(limit("PUT", "http://host/bucket/name", 8 << 20), Some(15 + 128));
-        assert_eq!(limit("POST", "http://host/bucket?delete", 64 << 10), Some(16));
+        assert_eq!(limit("PUT", "http://host/bucket/name", 8 << 20), Some(15 + 256));
+        assert_eq!(limit("POST", "http://host/bucket?delete", 64 << 10), Some(17));
         assert_eq!(limit("POST", "http://host/bucket/name?uploadId=1", 100), None);
     }
 }

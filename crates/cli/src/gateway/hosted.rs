@@ -222,10 +222,13 @@ impl Hosted {
         };
         served.abort();
         let recorded = async {
-            recorder.finish().await;
-            if let Some(traffic) = traffic {
-                traffic.finish().await;
-            }
+            let copied = async {
+                if let Some(traffic) = traffic {
+                    traffic.finish().await;
+                }
+            };
+            // Together: a database that is away does not keep the copies of the traffic from their files.
+            tokio::join!(recorder.finish(), copied);
         };
         let hurried = async {
             if !is_urgent {

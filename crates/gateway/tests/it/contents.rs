@@ -211,7 +211,7 @@ async fn gw20_the_ledger_says_which_messages_were_sent() {
 
 /// GW20: what the provider refused was not sent, and the ledger says why the rest was.
 #[tokio::test(flavor = "multi_thread")]
-async fn gw20_a_refused_request_is_told_as_it_was_accepted() {
+async fn gw20_a_refused_request_is_recorded_as_it_was_accepted() {
     let (memory, both, entries) = played(30, usize::MAX, |seen| {
         let is_part = String::from_utf8_lossy(&seen.body).contains("[memory]");
         let refusal = Raw { status: 400, headers: Vec::new(), pieces: Vec::new() };

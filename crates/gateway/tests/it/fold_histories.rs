@@ -103,7 +103,7 @@ fn without_thoughts(mut body: Value) -> Value {
 
 /// `FOLDBACK_HISTORIES` sets how many, for each API.
 #[tokio::test(flavor = "multi_thread")]
-async fn gw7_gw20_every_folded_request_is_valid_loses_nothing_and_is_told() {
+async fn gw7_gw20_every_folded_request_is_valid_loses_nothing_and_is_recorded() {
     let count = std::env::var("FOLDBACK_HISTORIES").map_or(3, |count| count.parse().unwrap());
     for recall in [RecallBy::Mcp, RecallBy::Stream] {
         for speaks in [Speaks::Messages, Speaks::Chat, Speaks::Responses] {

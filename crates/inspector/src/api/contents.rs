@@ -68,7 +68,7 @@ pub(crate) async fn contents(
         shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
         let (total, last) = &*shared.sessions.ledgers.last(todo.as_str(), MOST)?;
-        let at = (number + last.len()).checked_sub(total + 1);
+        let at = number.checked_sub((total + 1).saturating_sub(last.len()));
         let entry = at.and_then(|at| last.get(at));
         let entry = entry.ok_or_else(|| {
             ApiError::not_found(format!("there is no request {number} of this session"))

@@ -108,7 +108,7 @@ function leftOut([from, to]) {
 
 /** The messages in a message of any API: results that a message holds are messages of their own. */
 function readMessages(message) {
-  const parts = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content ?? [message];
+  const parts = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content ?? (message.type ? [message] : []);
   const textOf = (content) => (typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? `[${part.type}]`).join("\n"));
   const own = { r: message.role ?? "tool", n: message.name, t: "", c: [], k: 0 };
   const results = [];

@@ -27,7 +27,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error as ClientError};
+use tokio_postgres::{Client, Error as ClientError, SimpleQueryMessage};
 
 /// How long a commit may take, beside the time for its bytes. Each of its statements may wait for a lock meanwhile.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -66,6 +66,12 @@ pub(super) enum Outcome {
     /// Nothing was made, because the row of its token is not there.
     NotCounted,
 }
+
+/// Selects a row if the server has been working on a commit for a while.
+const BUSY: &str = "ROLLBACK; SELECT 1 FROM pg_stat_activity AS of JOIN pg_locks AS held ON held.pid = of.pid \
+     WHERE of.state = 'active' AND of.pid <> pg_backend_pid() AND held.granted \
+     AND held.relation = 'foldback_commit'::regclass AND held.mode = 'RowExclusiveLock' \
+     AND of.xact_start < clock_timestamp() - INTERVAL '5 seconds' LIMIT 1";
 
 impl Draft {
     /// Builds the statements of a batch, which was checked and is not empty. `known` is asked for the slot's last
@@ -122,9 +128,16 @@ impl Draft {
                 "BEGIN; SET LOCAL lock_timeout = '1s'; \
                  INSERT INTO foldback_commit (slot, token) VALUES ({slot}, '{token}'); ROLLBACK"
             );
-            let tried = session.client.batch_execute(&sql);
-            let tried = tokio::time::timeout(address.limit, tried).await;
-            matches!(tried, Ok(Err(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
+            let is_busy = async {
+                let held = session.client.batch_execute(&sql).await.err()?;
+                if held.code() != Some(&SqlState::LOCK_NOT_AVAILABLE) {
+                    return None;
+                }
+                // A server that was not sent the rest has the lock, too, and waits for its client.
+                let rows = session.client.simple_query(BUSY).await.ok()?;
+                rows.iter().any(|row| matches!(row, SimpleQueryMessage::Row(_))).then_some(())
+            };
+            matches!(tokio::time::timeout(address.limit, is_busy).await, Ok(Some(())))
         })
     }
 

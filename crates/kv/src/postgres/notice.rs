@@ -29,7 +29,9 @@ pub(super) struct Notices {
     is_due: Arc<AtomicBool>,
     /// Whether the server knows none.
     are_unknown: Arc<AtomicBool>,
-    /// The connection that tells, apart from those on which transactions are made. It forgets old tokens, too.
+    /// Whether old tokens are being removed.
+    is_forgetting: Arc<AtomicBool>,
+    /// The connection that tells, apart from those on which transactions are made.
     teller: Arc<tokio::sync::Mutex<Option<Session>>>,
     heard: Arc<Heard>,
     is_listening: AtomicBool,
@@ -81,21 +83,23 @@ impl Notices {
         });
     }
 
-    /// Removes the tokens of a slot's old commits soon, so that no commit waits for it.
+    /// Removes the tokens of a slot's old commits soon, so that no commit and no notice waits for it. While it is being
+    /// done, nothing else is begun: what stays is removed another time.
     pub(super) fn forget_tokens(&self, pool: &Pool, slot: i16) {
-        let (teller, address) = (self.teller.clone(), pool.address.clone());
+        if self.is_forgetting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (is_forgetting, address) = (self.is_forgetting.clone(), pool.address.clone());
         // A process that ends now waits for it a moment.
         let counted = pool.io.count();
         pool.io.begin(async move {
             let _counted = counted;
-            let mut teller = teller.lock().await;
-            let Some(session) = connected(&mut teller, &address).await else { return };
-            let forgotten = token::forget_old(session.client.clone(), slot..=slot);
-            let forgotten = tokio::time::timeout(address.limit, forgotten).await;
-            if !matches!(forgotten, Ok(Ok(()))) {
-                // Its transaction may be open. What stays is removed another time.
-                *teller = None;
+            // A connection of its own, which ends with it, and with its transaction.
+            if let Some(session) = connected(&mut None, &address).await {
+                let forgotten = token::forget_old(session.client.clone(), slot..=slot);
+                let _ = tokio::time::timeout(address.limit, forgotten).await;
             }
+            is_forgetting.store(false, Ordering::Release);
         });
     }
 

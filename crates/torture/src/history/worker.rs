@@ -65,10 +65,14 @@ impl Worker<'_> {
             let id = todo(&weed_name(writer, weed));
             let make = || memory.session(&id)?.record(Message::user("soon forgotten")).map(drop);
             say(out, Event::Made { writer, weed }, || self.until_done(make))?;
-            let forget = || match memory.maintenance().forget(&id) {
-                // A try before this one did it, and could not say so.
-                Err(error) if error.kind() == ErrorKind::NotFound && self.may_fail() => Ok(()),
-                done => done.map(drop),
+            let mut tries = 0;
+            let forget = || {
+                tries += 1;
+                match memory.maintenance().forget(&id) {
+                    // A try before this one did it, and could not say so.
+                    Err(error) if error.kind() == ErrorKind::NotFound && tries > 1 => Ok(()),
+                    done => done.map(drop),
+                }
             };
             say(out, Event::Forgot { writer, weed }, || self.until_done(forget))?;
             weed += 1;
@@ -88,7 +92,9 @@ impl Worker<'_> {
         let mut newest = vec![(0, 0); self.writers as usize];
         while now() < end {
             match look(&memory, &mut newest, &mut dice, out) {
-                Err(Error::Memory(error)) if self.may_fail() && error.kind() == ErrorKind::Io => {
+                Err(Error::Memory(error))
+                    if self.is_on_server() && error.kind() == ErrorKind::Io =>
+                {
                     sleep(PAUSE);
                 }
                 looked => looked?,
@@ -99,12 +105,12 @@ impl Worker<'_> {
 
     /// Returns the options. The clocks of two machines are an hour apart.
     fn options(self) -> Result<Options, foldback::Error> {
-        let hour = if self.may_fail() { i64::from(self.number % 2) * 3_600_000 } else { 0 };
+        let hour = if self.is_on_server() { i64::from(self.number % 2) * 3_600_000 } else { 0 };
         Ok(self.setup.options()?.with_clock(move || Timestamp(NOW + hour)))
     }
 
-    /// Returns whether the store is on a server, which may be away for a while.
-    fn may_fail(self) -> bool {
+    /// Returns whether the store is on a server, which may be away for a while, and on several machines.
+    fn is_on_server(self) -> bool {
         self.setup.database.is_some()
     }
 
@@ -115,7 +121,7 @@ impl Worker<'_> {
     ) -> Result<(), Error> {
         loop {
             match what() {
-                Err(error) if self.may_fail() && error.kind() == ErrorKind::Io => sleep(PAUSE),
+                Err(error) if self.is_on_server() && error.kind() == ErrorKind::Io => sleep(PAUSE),
                 done => return Ok(done?),
             }
         }

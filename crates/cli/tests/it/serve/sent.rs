@@ -79,7 +79,7 @@ fn words(message: &Value) -> Value {
 }
 
 #[test]
-fn gw20_what_is_told_of_a_request_is_what_the_provider_got() {
+fn gw20_what_is_recorded_of_a_request_is_what_the_provider_got() {
     let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
     let provider = provider(&runtime);
     played(&shell, &provider);

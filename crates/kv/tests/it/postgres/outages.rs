@@ -170,7 +170,7 @@ fn pg3_a_deletion_that_takes_long_is_waited_for() {
     server.sql("test_0", &slow);
     let begin = Instant::now();
     registry.remove(&todo, vec![Delete::todo(Space::Message, todo.no())]).unwrap();
-    assert!((20..35).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() >= Duration::from_secs(20), "{:?}", begin.elapsed());
     assert_eq!(kv.head(todo.no()).unwrap(), FORGOTTEN_HEAD);
     assert_eq!(kv.last(Space::Message, todo.no()).unwrap(), None);
     assert_eq!(kv.check().unwrap(), []);
