@@ -286,8 +286,7 @@ impl<'g> Way<'g> {
     ) -> Result<Response<Body>, reqwest::Error> {
         let written = sent.map(Arc::new);
         let prepared = self.prepared(api, written.clone(), recall, billed).await;
-        course.has_tools = prepared.is_some();
-        course.put_back.clear();
+        (course.has_tools, course.put_back) = (prepared.is_some(), Vec::new());
         if let Some(Prepared { body, recall, put_back }) = prepared {
             course.put_back = put_back;
             return play(self.asker(true), api, body, recall).await;
