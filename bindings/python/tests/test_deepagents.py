@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -425,20 +425,18 @@ def test_py2_several_processes_and_branches_of_one_thread_do_not_mix(tmp_path: P
         return said
 
     # Two objects are as two processes: each has a session of its own.
-    memories, wrong = [BlockMemory(tmp_path, policy="strict") for _ in range(2)], list[str]()
+    memories = [BlockMemory(tmp_path, policy="strict") for _ in range(2)]
 
-    def run(who: int) -> None:
-        messages = talk(who)
+    def run(who: int) -> list[str]:
+        messages, wrong = talk(who), list[str]()
         for at in range(1, len(messages) + 1, 2):
             text = "\n".join(str(m.content) for m in memories[who % 2].view(messages[:at], "t").messages)
             wrong.extend(re.findall(rf"of (?!{who}:)\d: \d+ and", text))
+        return wrong
 
-    threads = [threading.Thread(target=run, args=(who,)) for who in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert wrong == []
+    with ThreadPoolExecutor(4) as pool:
+        # A thread that ends with an error raises it here.
+        assert list(pool.map(run, range(4))) == [[]] * 4
 
 
 def test_py2_a_forgotten_conversation_begins_anew() -> None:

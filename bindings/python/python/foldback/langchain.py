@@ -14,7 +14,9 @@ import asyncio
 import hashlib
 import json
 import logging
+import random
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -50,8 +52,11 @@ SLOT = "SummarizationMiddleware"
 MOST_SESSIONS = 64
 """How many conversations stay at hand; another is read from the store, which takes milliseconds."""
 
-MOST_ATTEMPTS = 8
+MOST_ATTEMPTS = 16
 """How often a conversation is recorded anew because another process has written to it."""
+
+FIRST_PAUSE = 0.002
+"""The longest pause before the second attempt, in seconds. It doubles up to a quarter of a second."""
 
 PART_OF_WINDOW = 0.85
 """The part of a model's window that a request may fill, as in DeepAgents; the rest is for the answer."""
@@ -410,7 +415,8 @@ class _Conversation:
     def _recover(self, error: _foldback.FoldbackError, attempt: int) -> None:
         """Makes another attempt possible, or raises the error."""
         if attempt + 1 < MOST_ATTEMPTS and error.kind == "conflict":
-            # Another process has written to the conversation.
+            # Another process has written to the conversation. It may do so again: the pause lets one of them be first.
+            time.sleep(random.uniform(0, min(FIRST_PAUSE * 2**attempt, 0.25)))
             self.session.refresh()
         elif attempt + 1 < MOST_ATTEMPTS and error.kind == "not_found":
             # It was forgotten meanwhile, and begins anew.
