@@ -54,6 +54,7 @@ mod disk;
 mod holes;
 mod live;
 mod message_vectors;
+mod named_text;
 mod offload;
 mod parked;
 mod passages;

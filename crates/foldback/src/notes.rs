@@ -1,10 +1,9 @@
 //! Short texts that a program keeps beside a todo's messages, each once.
 
-use crate::error::Failure;
+use crate::named_text::Slot;
 use crate::{Error, Memory};
 use foldback_core::TodoId;
-use foldback_kv::{Batch, Expect, Key, Space, retry};
-use serde::{Deserialize, Serialize};
+use foldback_kv::Key;
 use std::ops::Range;
 
 /// The name of a note: a digest of its text.
@@ -15,15 +14,6 @@ pub(crate) const NOTES: Range<u64> = Key::N_END - 16_384..Key::N_END;
 
 /// How many places are tried for a note. Where all are taken, it is not kept.
 const TRIES: u64 = 32;
-
-/// A record of the space.
-#[derive(Serialize, Deserialize)]
-struct Record {
-    #[serde(with = "serde_bytes")]
-    name: Vec<u8>,
-    #[serde(with = "serde_bytes")]
-    text: Vec<u8>,
-}
 
 impl Memory {
     /// A longer note, in bytes, is not kept.
@@ -39,23 +29,7 @@ impl Memory {
         if text.len() > Self::LONGEST_NOTE || self.redacts(text) {
             return Ok(false);
         }
-        let record = Record { name: name.to_vec(), text: text.as_bytes().to_vec() };
-        let record =
-            rmp_serde::to_vec(&record).map_err(|_| Failure::Internal("a note cannot be packed"))?;
-        retry(|| {
-            let no = self.find(todo)?.no();
-            // If the todo is forgotten meanwhile, nothing is written.
-            let head = self.shared.kv.head(no)?;
-            let key = match self.note_slot(no, name)? {
-                (_, Some(_)) => return Ok(true),
-                (None, None) => return Ok(false),
-                (Some(key), None) => key,
-            };
-            let expect = Some(Expect { todo: no, head, next: head });
-            let put = vec![(key, record.clone())];
-            self.shared.kv.commit(Batch { expect, put, ..Batch::default() })?;
-            Ok(true)
-        })
+        self.put_text(todo, (name, text), false, |no| self.note_slot(no, name))
     }
 
     /// Returns the notes of these names.
@@ -64,33 +38,15 @@ impl Memory {
     /// When there is no such todo, or a record is damaged.
     pub fn notes(&self, todo: &TodoId, names: &[NoteName]) -> Result<Vec<Option<String>>, Error> {
         let no = self.find(todo)?.no();
-        names.iter().map(|name| Ok(self.note_slot(no, name)?.1)).collect()
+        names.iter().map(|name| Ok(self.note_slot(no, name)?.text())).collect()
     }
 
-    /// Returns the free place for a note of this name, if there is one, or the note.
-    fn note_slot(
-        &self,
-        todo: u32,
-        name: &NoteName,
-    ) -> Result<(Option<Key>, Option<String>), Error> {
+    fn note_slot(&self, todo: u32, name: &NoteName) -> Result<Slot, Error> {
         // In an encrypted store, no part of a digest may be a record's number.
         let cipher = self.shared.kv.cipher(todo)?;
         let [a, b, ..] = cipher.map_or(*name, |cipher| first_bytes(&cipher.digest(name)));
         let (count, first) = (NOTES.end - NOTES.start, u64::from(u16::from_le_bytes([a, b])));
-        for step in 0..TRIES {
-            let n = NOTES.start + (first + step) % count;
-            let key = Key { space: Space::Parked, todo, n };
-            let Some(bytes) = self.shared.kv.get(key)? else { return Ok((Some(key), None)) };
-            let corrupt =
-                |detail: String| -> Error { foldback_kv::Error::Corrupt { key, detail }.into() };
-            let record: Record =
-                rmp_serde::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
-            if record.name == name {
-                let text = String::from_utf8(record.text);
-                return Ok((None, Some(text.map_err(|error| corrupt(error.to_string()))?)));
-            }
-        }
-        Ok((None, None))
+        self.text_slot(todo, name, (0..TRIES).map(|step| NOTES.start + (first + step) % count))
     }
 }
 

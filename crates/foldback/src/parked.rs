@@ -1,11 +1,10 @@
 //! Texts that a program keeps beside a todo's messages and finds again by name.
 
-use crate::error::Failure;
+use crate::named_text::Slot;
 use crate::notes::NOTES;
 use crate::{Error, Memory};
 use foldback_core::TodoId;
-use foldback_kv::{Batch, Expect, Key, Space, retry};
-use serde::{Deserialize, Serialize};
+use foldback_kv::Space;
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -14,15 +13,6 @@ pub type ParkedName = [u8; 32];
 
 /// How many texts that may not be stored are held in memory; beyond that, earlier ones are lost.
 const MOST_UNSTORED: usize = 1_000;
-
-/// A record of the space.
-#[derive(Serialize, Deserialize)]
-struct Record {
-    #[serde(with = "serde_bytes")]
-    name: Vec<u8>,
-    #[serde(with = "serde_bytes")]
-    text: Vec<u8>,
-}
 
 impl Memory {
     /// Stores a text durably beside the messages of a todo, in place of what was parked under this name. It is deleted
@@ -41,18 +31,7 @@ impl Memory {
             unstored.insert(key, text.to_owned());
             return Ok(());
         }
-        let record = Record { name: name.to_vec(), text: text.as_bytes().to_vec() };
-        let record = rmp_serde::to_vec(&record)
-            .map_err(|_| Failure::Internal("a parked text cannot be packed"))?;
-        retry(|| {
-            let no = self.find(todo)?.no();
-            // If the todo is forgotten meanwhile, nothing is written.
-            let head = self.shared.kv.head(no)?;
-            let (key, _) = self.slot(no, name)?;
-            let expect = Some(Expect { todo: no, head, next: head });
-            let put = vec![(key, record.clone())];
-            Ok::<(), Error>(self.shared.kv.commit(Batch { expect, put, ..Batch::default() })?)
-        })
+        self.put_text(todo, (name, text), true, |no| self.slot(no, name)).map(drop)
     }
 
     /// Returns whether anything is parked beside a todo.
@@ -78,7 +57,7 @@ impl Memory {
         let no = self.find(todo)?.no();
         let one = |name: &ParkedName| match self.unstored().get(&(no, *name)) {
             Some(text) => Ok(Some(text.clone())),
-            None => Ok(self.slot(no, name)?.1),
+            None => Ok(self.slot(no, name)?.text()),
         };
         names.iter().map(one).collect()
     }
@@ -87,27 +66,13 @@ impl Memory {
         self.shared.unstored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns where a name's record is or would be, and what it holds. If names begin alike, the later ones are in
-    /// the slots that follow.
-    fn slot(&self, todo: u32, name: &ParkedName) -> Result<(Key, Option<String>), Error> {
+    fn slot(&self, todo: u32, name: &ParkedName) -> Result<Slot, Error> {
         // The name is a digest of what a client said: in an encrypted store, not even a part of it may be a record's
         // number.
         let cipher = self.shared.kv.cipher(todo)?;
         let [a, b, c, d, ..] = cipher.map_or(*name, |cipher| cipher.digest(name));
-        let n = u64::from(u32::from_le_bytes([a, b, c, d])) % NOTES.start;
-        let mut key = Key { space: Space::Parked, todo, n };
-        while let Some(bytes) = self.shared.kv.get(key)? {
-            let corrupt =
-                |detail: String| -> Error { foldback_kv::Error::Corrupt { key, detail }.into() };
-            let record: Record =
-                rmp_serde::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
-            if record.name == name {
-                let text = String::from_utf8(record.text);
-                return Ok((key, Some(text.map_err(|error| corrupt(error.to_string()))?)));
-            }
-            key.n = (key.n + 1) % NOTES.start;
-        }
-        Ok((key, None))
+        let (count, first) = (NOTES.start, u64::from(u32::from_le_bytes([a, b, c, d])));
+        self.text_slot(todo, name, (0..count).map(|step| (first + step) % count))
     }
 }
 

@@ -143,7 +143,8 @@ impl Drop for S3Server {
 }
 
 /// Returns the files below a folder, sorted. What is removed meanwhile is left out.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+#[must_use]
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if path.is_dir() {

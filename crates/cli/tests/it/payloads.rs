@@ -5,6 +5,8 @@ use crate::shell::{Shell, line};
 use foldback_core::{Check, PayloadRef};
 use foldback_core::{Message, ToolCall, ToolCallId};
 #[cfg(feature = "objects")]
+use foldback_testkit::s3::files_below;
+#[cfg(feature = "objects")]
 use std::path::{Path, PathBuf};
 
 /// A conversation with one result of this text.
@@ -39,22 +41,6 @@ pub(crate) fn text(size: usize, seed: u64) -> String {
 #[cfg(feature = "objects")]
 pub(crate) fn reference(text: &str) -> String {
     PayloadRef::local(1, Check::of(text.as_bytes())).to_string()
-}
-
-/// The files below a folder.
-#[cfg(feature = "objects")]
-pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(files_below(&path));
-        } else {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
 }
 
 #[cfg(not(feature = "objects-gcs"))]

@@ -290,6 +290,20 @@ async fn gw15_a_sample_is_counted_whole_by_the_provider() {
     assert_eq!((read.requests, read.checked), (60, checked));
 }
 
+/// What Prometheus reads once this many requests are counted: the recorder counts later.
+async fn metrics(world: &World, requests: u64) -> String {
+    let url = format!("{}/foldback/metrics", world.url);
+    let mut metrics = String::new();
+    for _ in 0..500 {
+        metrics = world.client.get(&url).send().await.unwrap().text().await.unwrap();
+        if metrics.contains(&format!("foldback_requests_total {requests}\n")) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    metrics
+}
+
 /// A provider that reports no tokens, one that refuses, and what Prometheus reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw15_estimates_and_refusals_are_counted_apart() {
@@ -302,16 +316,7 @@ async fn gw15_estimates_and_refusals_are_counted_apart() {
     body["messages"][1]["role"] = json!("tool");
     assert_eq!(world.chat(&body).send().await.unwrap().status(), 400);
     agent.ask(&world.client, &world.url, 1).await;
-    let url = format!("{}/foldback/metrics", world.url);
-    let mut metrics = String::new();
-    // The recorder counts later.
-    for _ in 0..500 {
-        metrics = world.client.get(&url).send().await.unwrap().text().await.unwrap();
-        if metrics.contains("foldback_requests_total 2") {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    let metrics = metrics(&world, 2).await;
     let (sums, billed) = (world.ledger.sums(), world.upstream.billed());
     assert_eq!((sums.requests, sums.estimated, world.ledger.refusals()), (2, 1, 1));
     assert!(sums.sent.tokens.total() >= bytes / 4 + billed.plain / 2, "{sums:?}");
@@ -340,15 +345,7 @@ async fn gw21_operations_are_counted_by_the_conventions() {
     refused["model"] = json!("other");
     refused["messages"][1]["role"] = json!("tool");
     assert_eq!(world.chat(&refused).send().await.unwrap().status(), 400);
-    let url = format!("{}/foldback/metrics", world.url);
-    let mut metrics = String::new();
-    for _ in 0..500 {
-        metrics = world.client.get(&url).send().await.unwrap().text().await.unwrap();
-        if metrics.contains("foldback_requests_total 3") {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let metrics = metrics(&world, 3).await;
     let value = |name: &str, labels: &[&str]| {
         let line = metrics
             .lines()

@@ -1,0 +1,89 @@
+//! Texts beside a todo's messages, each a record of its own that holds its name.
+//!
+//! A name's digest gives the record's number. Where another name has that one, the next is taken.
+
+use crate::error::Failure;
+use crate::{Error, Memory};
+use foldback_core::TodoId;
+use foldback_kv::{Batch, Expect, Key, Space, retry};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    #[serde(with = "serde_bytes")]
+    name: Vec<u8>,
+    #[serde(with = "serde_bytes")]
+    text: Vec<u8>,
+}
+
+/// Where a named text is, or would be.
+pub(crate) enum Slot {
+    /// It is here.
+    Taken(Key, String),
+    /// It would be here.
+    Free(Key),
+    /// Other names have all places.
+    Full,
+}
+
+impl Memory {
+    /// Returns where the text of a name is among these places, which are tried in order.
+    pub(crate) fn text_slot(
+        &self,
+        todo: u32,
+        name: &[u8],
+        places: impl Iterator<Item = u64>,
+    ) -> Result<Slot, Error> {
+        for n in places {
+            let key = Key { space: Space::Parked, todo, n };
+            let Some(bytes) = self.shared.kv.get(key)? else { return Ok(Slot::Free(key)) };
+            let corrupt =
+                |detail: String| -> Error { foldback_kv::Error::Corrupt { key, detail }.into() };
+            let record: Record =
+                rmp_serde::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+            if record.name == name {
+                let text = String::from_utf8(record.text);
+                return Ok(Slot::Taken(key, text.map_err(|error| corrupt(error.to_string()))?));
+            }
+        }
+        Ok(Slot::Full)
+    }
+
+    /// Stores a text in the slot that `slot` finds, given the todo's number. A text that is there already is replaced
+    /// only if `replaces`. Returns whether there is one now; otherwise other names have all places.
+    pub(crate) fn put_text(
+        &self,
+        todo: &TodoId,
+        (name, text): (&[u8], &str),
+        replaces: bool,
+        slot: impl Fn(u32) -> Result<Slot, Error>,
+    ) -> Result<bool, Error> {
+        let record = Record { name: name.to_vec(), text: text.as_bytes().to_vec() };
+        let record =
+            rmp_serde::to_vec(&record).map_err(|_| Failure::Internal("a text cannot be packed"))?;
+        retry(|| {
+            let no = self.find(todo)?.no();
+            // If the todo is forgotten meanwhile, nothing is written.
+            let head = self.shared.kv.head(no)?;
+            let key = match slot(no)? {
+                Slot::Full => return Ok(false),
+                Slot::Taken(..) if !replaces => return Ok(true),
+                Slot::Taken(key, _) | Slot::Free(key) => key,
+            };
+            let expect = Some(Expect { todo: no, head, next: head });
+            let put = vec![(key, record.clone())];
+            self.shared.kv.commit(Batch { expect, put, ..Batch::default() })?;
+            Ok(true)
+        })
+    }
+}
+
+impl Slot {
+    /// Returns the text, if it is there.
+    pub(crate) fn text(self) -> Option<String> {
+        match self {
+            Self::Taken(_, text) => Some(text),
+            Self::Free(_) | Self::Full => None,
+        }
+    }
+}
