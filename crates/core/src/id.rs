@@ -70,6 +70,44 @@ fn is_todo_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-')
 }
 
+/// The name of a tenant, whose todos are in a store of their own: 1 to 32 characters of `a-z`, `0-9` and `-`, the first
+/// and the last of which are no `-`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TenantId(Arc<str>);
+
+impl TenantId {
+    /// The greatest length in characters.
+    pub const MAX_LEN: usize = 32;
+
+    /// Checks `id` and takes it unchanged.
+    ///
+    /// # Errors
+    /// When it is empty, too long, has any other character, or begins or ends with `-`.
+    pub fn new(id: &str) -> Result<Self, IdError> {
+        let wrong = |why| Err(IdError { what: "tenant", id: shorten(id), why });
+        if id.is_empty() {
+            return wrong("it is empty");
+        }
+        if id.len() > Self::MAX_LEN {
+            return wrong("it is longer than 32 characters");
+        }
+        if !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+            return wrong("it may contain only a-z, 0-9 and -");
+        }
+        if id.starts_with('-') || id.ends_with('-') {
+            return wrong("it begins or ends with -");
+        }
+        Ok(Self(id.into()))
+    }
+
+    /// Returns the id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// The name of one closed block, `b_<todo>_<nnn>`: the todo, and the block's number in it,
 /// counted from 1 and written with at least three digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -170,15 +208,20 @@ macro_rules! id_as_text {
         }
     )*};
 }
-id_as_text!(TodoId, ToolCallId);
+id_as_text!(TodoId, TenantId, ToolCallId);
 
-impl FromStr for TodoId {
-    type Err = IdError;
+macro_rules! id_from_text {
+    ($($id:ident),*) => {$(
+        impl FromStr for $id {
+            type Err = IdError;
 
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        Self::new(text)
-    }
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+    )*};
 }
+id_from_text!(TodoId, TenantId);
 
 macro_rules! id_through_string {
     ($($id:ident),*) => {$(
@@ -197,7 +240,7 @@ macro_rules! id_through_string {
         }
     )*};
 }
-id_through_string!(TodoId, BlockId);
+id_through_string!(TodoId, TenantId, BlockId);
 
 #[cfg(test)]
 mod tests {
@@ -222,6 +265,17 @@ mod tests {
         }
         assert!(TodoId::new(&"x".repeat(129)).is_err());
         assert!(TodoId::new("conv-26:session.1_a").is_ok());
+    }
+
+    /// PG9: the name of a tenant is a folder, a word of SQL and a setting, and none of these means anything else by it.
+    #[test]
+    fn pg9_tenants_have_plain_names() {
+        for bad in ["", ".", "..", "a/b", "Acme", "a_b", "a'b", "a b", "-a", "a-", "租户", "a\n"]
+        {
+            assert!(TenantId::new(bad).is_err(), "{bad:?}");
+        }
+        assert!(TenantId::new(&"x".repeat(33)).is_err());
+        assert!(TenantId::new("acme-2").is_ok());
     }
 
     #[test]

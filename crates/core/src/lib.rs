@@ -68,7 +68,7 @@ pub use context_layer::ContextLayer;
 pub use embedder::{EmbedError, Embedder, Scale, Vectors};
 pub use excerpt::{abbreviated, beginning, first_chars, last_chars};
 pub use hand_over::{HandOver, HandOverError};
-pub use id::{BlockId, IdError, TodoId, ToolCallId};
+pub use id::{BlockId, IdError, TenantId, TodoId, ToolCallId};
 pub use line::one_line;
 pub use literal::{Escape, decode_literal, escape_into, quoted};
 pub use message::{CallOutcome, Message, MessageError};

@@ -194,6 +194,23 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// The store holds as many todos as it may.
+    #[error("the store holds {most} todos, which is its limit; forget one, or raise the limit")]
+    TooManyTodos {
+        /// How many it may hold.
+        most: u32,
+    },
+    /// A database holds no tenant of this name.
+    #[error(
+        "there is no tenant {name}{}",
+        if *was_forgotten { ": it was forgotten, and its name is not given again" } else { "" }
+    )]
+    NoTenant {
+        /// The name.
+        name: String,
+        /// Whether there was one.
+        was_forgotten: bool,
+    },
     /// The store's format is unknown to this program.
     #[error(
         "the store at {} has format version {found}, but this program reads versions 1 to {expected}",

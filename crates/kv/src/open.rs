@@ -134,7 +134,7 @@ pub(crate) fn open_engine(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<
 
 /// Says that an engine was left out of this build.
 #[cfg(not(all(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres")))]
-const fn left_out(engine: Engine) -> &'static str {
+pub(crate) const fn left_out(engine: Engine) -> &'static str {
     match engine {
         Engine::Postgres => "was left out of this build; build it with the feature postgres",
         _ => "was left out of this build",

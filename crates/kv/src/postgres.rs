@@ -24,11 +24,13 @@ mod head;
 mod io;
 mod known;
 mod notice;
+mod params;
 mod passfile;
 mod pool;
 mod rows;
 mod schema;
 mod slot;
+pub(crate) mod tenant;
 mod tls;
 mod token;
 mod walk;
@@ -39,8 +41,10 @@ use self::fault::{Fault, Kind};
 use self::io::Io;
 use self::known::Known;
 use self::notice::Notices;
+use self::params::{Param, Params, number};
 use self::pool::{Asked, PATIENCE, Pauses, Pool};
 use self::rows::Place;
+use self::slot::Slots;
 use crate::witness::Link;
 use crate::{
     Batch, DAMAGED_HEAD, Error, FORGOTTEN_HEAD, Finding, Key, Kv, Lost, Mode, Server, Space,
@@ -56,6 +60,8 @@ use tokio_postgres::types::{ToSql, Type};
 pub(crate) struct Postgres {
     pool: Pool,
     mode: Mode,
+    /// Where its rows are.
+    slots: Slots,
     known: Known,
     notices: Notices,
     /// Whether the database was found to have lost commits.
@@ -69,11 +75,11 @@ impl Postgres {
         let started = Io::start();
         let io = started.map_err(crate::error::reading("start a thread for", &address.name))?;
         let pool = Pool::new(address, io);
-        let id = schema::open(&pool, mode)?;
+        let (id, slots) = schema::open(&pool, mode)?;
         let is_tied = folder::tie(dir, &id, mode)?;
         let known = Known::open(is_tied.then_some(dir), mode == Mode::ReadWrite)?;
         let (notices, is_behind) = (Notices::default(), AtomicBool::new(false));
-        let store = Self { pool, mode, known, notices, is_behind };
+        let store = Self { pool, mode, slots, known, notices, is_behind };
         let is_behind = store.lost()?.is_some();
         store.is_behind.store(is_behind, Ordering::Release);
         Ok(store)
@@ -103,12 +109,14 @@ impl Postgres {
             self.refuse_loss()?;
         }
         let (expect, key) = (batch.expect, held.as_ref().map(|(key, _)| *key));
-        let draft = Arc::new(Draft::of(&batch, held, |slot| self.known.of(slot))?);
+        let position = |slot| self.slots.position(slot);
+        let draft = Draft::of(self.slots, &batch, held, |slot| self.known.of(position(slot)))?;
+        let draft = Arc::new(draft);
         drop(batch);
         match self.send(&draft)? {
             Outcome::Made(link) => {
                 foldback_core::failpoint!("kv.commit.durable");
-                self.known.note(draft.slot(), link);
+                self.known.note(position(draft.slot()), link);
                 self.notices.tell(&self.pool);
                 foldback_core::failpoint!("kv.commit.witnessed");
                 if token::is_time() {
@@ -152,7 +160,7 @@ impl Postgres {
         }
     }
 
-    fn forget_tokens(&self, slots: RangeInclusive<i16>) -> Result<(), Error> {
+    fn forget_tokens(&self, slots: RangeInclusive<i32>) -> Result<(), Error> {
         let fault = |fault: Fault| fault.into_error(&self.pool.address.name);
         let mut lease = self.pool.lease().map_err(fault)?;
         let forgotten = lease.ask(|client| token::forget_old(client, slots));
@@ -207,7 +215,7 @@ impl Postgres {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut params = place(space, todo);
+        let mut params = self.place(space, todo);
         params.extend([(range.0, Type::INT8), (range.1, Type::INT8), (limit, Type::INT8)]);
         let rows = self.rows(sql, params, |row| {
             Ok((row.try_get::<_, i64>(0)?, row.try_get::<_, Vec<u8>>(1)?))
@@ -221,12 +229,30 @@ impl Postgres {
     }
 
     /// Returns the last commit of each slot.
-    fn links(&self) -> Result<Vec<(i16, Link)>, Error> {
-        let sql = "SELECT slot, number, digest FROM foldback_slot";
-        self.rows(sql, Vec::new(), |row| {
+    fn links(&self) -> Result<Vec<(usize, Link)>, Error> {
+        let sql = "SELECT CAST(slot AS INTEGER), number, digest FROM foldback_slot WHERE slot BETWEEN $1 AND $2";
+        let links = self.rows(sql, self.span(), |row| {
             let (number, digest): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
-            Ok((row.try_get(0)?, Link::new(number as u64, digest as u64)))
-        })
+            Ok((row.try_get::<_, i32>(0)?, number, Link::new(number as u64, digest as u64)))
+        })?;
+        if let Some(tenant) = &self.pool.address.tenant
+            && links.iter().any(|(_, number, _)| *number == tenant::FORGOTTEN)
+        {
+            return Err(Error::NoTenant { name: tenant.to_string(), was_forgotten: true });
+        }
+        Ok(links.into_iter().map(|(slot, _, link)| (self.slots.position(slot), link)).collect())
+    }
+
+    /// Returns where the records of a todo are.
+    fn place(&self, space: Space, todo: u32) -> Params {
+        let Place { slot, todo, space, .. } = Place::of(self.slots, Key { space, todo, n: 0 });
+        vec![(slot.into(), Type::INT4), (todo.into(), Type::INT4), (space.into(), Type::INT2)]
+    }
+
+    /// Returns the first and the last slot.
+    fn span(&self) -> Params {
+        let (first, last) = self.slots.range().into_inner();
+        vec![(first.into(), Type::INT4), (last.into(), Type::INT4)]
     }
 
     /// Returns whether the server only follows another one, and may be behind it.
@@ -235,25 +261,6 @@ impl Postgres {
         let found = self.rows(sql, Vec::new(), |row| row.try_get::<_, bool>(0))?;
         Ok(found.first() == Some(&true))
     }
-}
-
-/// Numbers for a statement, each with the type of its column.
-type Params = Vec<(i64, Type)>;
-type Param = (Box<dyn ToSql + Sync + Send>, Type);
-
-/// Returns a number as its column has it.
-fn number(value: i64, of: &Type) -> Box<dyn ToSql + Sync + Send> {
-    match *of {
-        Type::INT2 => Box::new(value as i16),
-        Type::INT4 => Box::new(value as i32),
-        _ => Box::new(value),
-    }
-}
-
-/// Returns where the records of a todo are.
-fn place(space: Space, todo: u32) -> Params {
-    let Place { slot, todo, space, .. } = Place::of(Key { space, todo, n: 0 });
-    vec![(slot.into(), Type::INT2), (todo.into(), Type::INT4), (space.into(), Type::INT2)]
 }
 
 impl Kv for Postgres {
@@ -271,7 +278,7 @@ impl Kv for Postgres {
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
         Key { space: Space::Todo, todo, n: 0 }.check()?;
-        let head = self.pool.ask(|client| head::read(client, todo))?;
+        let head = self.pool.ask(|client| head::read(client, self.slots, todo))?;
         head.map_err(|detail| Error::CorruptHead { todo, detail })
     }
 
@@ -281,12 +288,13 @@ impl Kv for Postgres {
             return Ok(Vec::new());
         }
         let sql = "SELECT todo, head, checksum FROM foldback_head \
-                   WHERE todo BETWEEN $1 AND $2 AND head NOT IN (0, $3) ORDER BY todo";
-        let params = vec![
+                   WHERE slot BETWEEN $1 AND $2 AND todo BETWEEN $3 AND $4 AND head NOT IN (0, $5) ORDER BY todo";
+        let mut params = self.span();
+        params.extend([
             (first.into(), Type::INT4),
             ((end - 1).into(), Type::INT4),
             (FORGOTTEN_HEAD as i64, Type::INT8),
-        ];
+        ]);
         let rows = self.rows(sql, params, |row| {
             Ok((row.try_get::<_, i32>(0)?, row.try_get(1)?, row.try_get(2)?))
         })?;
@@ -301,7 +309,7 @@ impl Kv for Postgres {
         key.check()?;
         let sql = "SELECT record FROM foldback_record \
                    WHERE slot = $1 AND todo = $2 AND space = $3 AND n = $4";
-        let mut params = place(key.space, key.todo);
+        let mut params = self.place(key.space, key.todo);
         params.push((key.n as i64, Type::INT8));
         let found = self.rows(sql, params, |row| row.try_get::<_, Vec<u8>>(0))?.pop();
         let value = found.map(|stored| record::open(key, &stored)).transpose();
@@ -333,8 +341,8 @@ impl Kv for Postgres {
     fn changed(&self) -> Result<u64, Error> {
         // A database that has lost commits may have as many again later: the digests differ.
         let sql = "SELECT COALESCE(CAST(SUM(number) AS BIGINT), 0), \
-                   COALESCE(CAST(SUM(digest >> 32) AS BIGINT), 0) FROM foldback_slot";
-        let found = self.rows(sql, Vec::new(), |row| {
+                   COALESCE(CAST(SUM(digest >> 32) AS BIGINT), 0) FROM foldback_slot WHERE slot BETWEEN $1 AND $2";
+        let found = self.rows(sql, self.span(), |row| {
             let (number, digests): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
             Ok((number as u64) << 24 | (digests as u64 & 0xff_ffff))
         })?;
@@ -365,7 +373,7 @@ impl Kv for Postgres {
             return Err(Error::ReadOnly { path: self.pool.address.name.clone() });
         }
         self.refuse_loss()?;
-        self.forget_tokens(0..=slot::LAST)
+        self.forget_tokens(self.slots.range())
     }
 
     fn backup(&self, dir: &Path) -> Result<(), Error> {

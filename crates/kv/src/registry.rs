@@ -34,6 +34,8 @@ impl Todo {
 #[derive(Clone)]
 pub struct Registry {
     kv: Arc<dyn Kv>,
+    /// How many todos there may be.
+    most: Option<u32>,
 }
 
 /// The registry's own records are keyed by this number; its head counts the todos ever created.
@@ -46,7 +48,14 @@ impl Registry {
     /// Returns the registry of this store.
     #[must_use]
     pub fn new(kv: Arc<dyn Kv>) -> Self {
-        Self { kv }
+        Self { kv, most: None }
+    }
+
+    /// Sets how many todos there may be; `None`, the default, for any number. Those that were forgotten do not count.
+    #[must_use]
+    pub fn with_most(mut self, most: Option<u32>) -> Self {
+        self.most = most;
+        self
     }
 
     /// Returns the todo with this id, if there is one.
@@ -62,7 +71,8 @@ impl Registry {
     /// todo; an existing one keeps its own. Several processes may call this at once.
     ///
     /// # Errors
-    /// When the store fails or is full.
+    /// When the store fails or is full, and [`Error::TooManyTodos`] when there are [as many](Self::with_most) as there
+    /// may be.
     pub fn create(&self, id: &TodoId, info: &[u8]) -> Result<Todo, Error> {
         self.create_with(id, info, |_| Vec::new())
     }
@@ -83,6 +93,12 @@ impl Registry {
             let head = self.kv.head(REGISTRY)?;
             if let Some(todo) = self.find(id)? {
                 return Ok(todo);
+            }
+            if let Some(most) = self.most
+                && head >= u64::from(most)
+                && self.list(0, most as usize)?.len() >= most as usize
+            {
+                return Err(Error::TooManyTodos { most });
             }
             // The greatest number that fits a key limits the todos of a store.
             let no = u32::try_from(head + 1).unwrap_or(u32::MAX);
@@ -304,81 +320,4 @@ fn corrupt(key: Key) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Engine, Mode};
-
-    fn registry() -> Registry {
-        let dir = tempfile::tempdir().unwrap();
-        Registry::new(crate::open(dir.path(), Engine::Memory, Mode::ReadWrite).unwrap())
-    }
-
-    #[test]
-    fn a_todo_is_made_once_and_found_by_its_id() {
-        let registry = registry();
-        let id = TodoId::new("a").unwrap();
-        assert_eq!(registry.find(&id).unwrap(), None);
-        let todo = registry.create(&id, b"first").unwrap();
-        assert_eq!(registry.create(&id, b"second").unwrap(), todo);
-        assert_eq!(registry.find(&id).unwrap(), Some(todo.clone()));
-        assert_eq!(registry.info(&todo).unwrap(), b"first");
-        registry.set(&todo, 0, b"third", b"").unwrap();
-        assert_eq!(registry.info(&todo).unwrap(), b"third");
-        assert_eq!(registry.list(0, 2).unwrap(), [todo]);
-    }
-
-    #[test]
-    fn what_is_attached_is_kept_in_pieces_and_goes_with_its_todo() {
-        let registry = registry();
-        let [a, b] = ["a", "b"].map(|id| registry.create(&TodoId::new(id).unwrap(), b"").unwrap());
-        let large: Vec<u8> = (0..2 * PIECE + 7).map(|i| (i % 251) as u8).collect();
-        assert_eq!(registry.attached(&a).unwrap(), b"");
-        registry.set(&a, 0, b"info", &large).unwrap();
-        registry.set(&b, 0, b"", b"of b").unwrap();
-        assert_eq!(registry.attached(&a).unwrap(), large);
-        let pieces = |todo: &Todo| registry.kv.scan(Space::Todo, todo.no(), 0..9, 9).unwrap().len();
-        assert_eq!(pieces(&a), 3);
-        // A writer that has not seen the latest write changes nothing.
-        let late = registry.set(&a, 7, b"late", b"late");
-        assert!(matches!(late, Err(Error::Conflict { .. })), "{late:?}");
-        assert_eq!((registry.info(&a).unwrap(), pieces(&a)), (b"info".to_vec(), 3));
-        // A shorter value leaves nothing of a longer one.
-        registry.set(&a, 0, b"info", &large[..PIECE]).unwrap();
-        assert_eq!((registry.attached(&a).unwrap(), pieces(&a)), (large[..PIECE].to_vec(), 1));
-        registry.remove(&a, Vec::new()).unwrap();
-        assert_eq!(pieces(&a), 0);
-        assert!(registry.set(&a, 0, b"", b"again").is_err(), "it is forgotten");
-        assert_eq!(registry.attached(&b).unwrap(), b"of b");
-        assert_eq!(registry.list(0, 10).unwrap(), [b]);
-    }
-
-    #[test]
-    fn a_number_is_never_given_out_again() {
-        let registry = registry();
-        let (a, b) = (TodoId::new("a").unwrap(), TodoId::new("b").unwrap());
-        let first = registry.create(&a, b"").unwrap();
-        registry.remove(&first, Vec::new()).unwrap();
-        assert_eq!(registry.find(&a).unwrap(), None);
-        // Whether a writer saw it empty, with something in it, or as it is now.
-        for (head, next) in [(0, 1), (0, 0), (7, 8)] {
-            let stale = Some(Expect { todo: first.no(), head, next });
-            let late = registry.kv.commit(Batch { expect: stale, ..Batch::default() });
-            assert!(matches!(late, Err(Error::Conflict { .. })), "a forgotten todo takes no more");
-        }
-        assert_eq!(registry.kv.head(first.no()).unwrap(), FORGOTTEN_HEAD);
-        assert_eq!(registry.kv.heads(0..9).unwrap(), [(REGISTRY, 1)], "and leaves nothing");
-        registry.remove(&first, Vec::new()).unwrap();
-        let again = registry.create(&a, b"").unwrap();
-        let other = registry.create(&b, b"").unwrap();
-        assert_ne!(first.no(), again.no());
-        let expect = Some(Expect { todo: other.no(), head: 0, next: 7 });
-        registry.kv.commit(Batch { expect, ..Batch::default() }).unwrap();
-        assert_eq!(
-            registry.heads().unwrap(),
-            [(other.no(), 7)],
-            "neither forgotten nor empty ones"
-        );
-        assert_eq!(registry.list(0, 10).unwrap(), [again.clone(), other]);
-        assert_eq!(registry.list(again.no(), 10).unwrap().len(), 1);
-    }
-}
+mod tests;

@@ -1,5 +1,9 @@
 //! The address of a database on a server.
 
+#[cfg(not(feature = "postgres"))]
+use crate::Engine;
+use crate::Error;
+use foldback_core::TenantId;
 use std::fmt;
 
 /// The address of a PostgreSQL database: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, as given. It may hold a
@@ -10,13 +14,27 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Server {
     url: String,
+    tenant: Option<TenantId>,
 }
 
 impl Server {
     /// Takes an address as it is.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into() }
+        Self { url: url.into(), tenant: None }
+    }
+
+    /// Returns the address of a tenant's store in the same database, in place of the store that is no tenant's.
+    #[must_use]
+    pub fn with_tenant(mut self, tenant: impl Into<Option<TenantId>>) -> Self {
+        self.tenant = tenant.into();
+        self
+    }
+
+    /// Returns whose store it leads to, if it is a tenant's.
+    #[must_use]
+    pub fn tenant(&self) -> Option<&TenantId> {
+        self.tenant.as_ref()
     }
 
     /// Returns the address with everything that is secret in it.
@@ -24,6 +42,64 @@ impl Server {
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
+
+    /// Adds a tenant to the database. One that is there stays as it is. The tables are made if there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTenant`] when a tenant of this name was forgotten; as [`open`](crate::open()) when the database cannot be
+    /// reached, or the role of the address may not add tenants.
+    pub fn add_tenant(&self, tenant: &TenantId) -> Result<(), Error> {
+        #[cfg(feature = "postgres")]
+        return crate::postgres::tenant::add(self, tenant);
+        #[cfg(not(feature = "postgres"))]
+        left_out(tenant)
+    }
+
+    /// Deletes everything that the database holds of a tenant. Its name is not given again. Nothing is written for it from
+    /// then on, by whatever process has it open.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTenant`] when there is none; as [`open`](crate::open()) when the database cannot be reached.
+    pub fn forget_tenant(&self, tenant: &TenantId) -> Result<(), Error> {
+        #[cfg(feature = "postgres")]
+        return crate::postgres::tenant::forget(self, tenant);
+        #[cfg(not(feature = "postgres"))]
+        left_out(tenant)
+    }
+
+    /// Has the server show and take rows of each tenant for that tenant's connections alone (`ROW LEVEL SECURITY`), the
+    /// owner of the tables included. The role of the address must own them.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](crate::open()), and [`Error::Refused`] when the role does not own the tables.
+    pub fn secure_rows(&self) -> Result<(), Error> {
+        #[cfg(feature = "postgres")]
+        return crate::postgres::tenant::secure_rows(self);
+        #[cfg(not(feature = "postgres"))]
+        left_out(self)
+    }
+
+    /// Returns whether the server judges the rows of tenants itself when the role of the address asks: superusers and roles
+    /// with `BYPASSRLS` are exempt. See [`secure_rows`](Self::secure_rows).
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](crate::open()).
+    pub fn has_secure_rows(&self) -> Result<bool, Error> {
+        #[cfg(feature = "postgres")]
+        return crate::postgres::tenant::has_secure_rows(self);
+        #[cfg(not(feature = "postgres"))]
+        left_out(self)
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+fn left_out<T, U>(_: &U) -> Result<T, Error> {
+    let engine = Engine::Postgres;
+    Err(Error::Unsupported { engine: engine.name(), what: crate::open::left_out(engine) })
 }
 
 impl fmt::Display for Server {

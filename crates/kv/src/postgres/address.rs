@@ -1,8 +1,10 @@
 //! What an address says: the servers, the database, who asks, and how.
 
 use super::passfile::{self, Wanted};
+use super::tenant::SETTING;
 use super::tls::Tls;
 use crate::{Error, Mode, Server};
+use foldback_core::TenantId;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -37,6 +39,8 @@ pub(super) struct Address {
     pub(super) connections: usize,
     /// The servers and the database, without user and password: the name in errors.
     pub(super) name: PathBuf,
+    /// Whose rows are read and written.
+    pub(super) tenant: Option<TenantId>,
 }
 
 impl Address {
@@ -73,6 +77,10 @@ impl Address {
             config.target_session_attrs(TargetSessionAttrs::Any);
         }
         config.application_name("foldback");
+        if let Some(tenant) = server.tenant() {
+            let given = config.get_options().map(|given| format!("{given} "));
+            config.options(format!("{}-c {SETTING}={tenant}", given.unwrap_or_default()));
+        }
         let limit = config.get_connect_timeout().copied();
         config.connect_timeout(limit.unwrap_or(ACCEPT));
         config.keepalives_idle(IDLE).keepalives_interval(INTERVAL).keepalives_retries(RETRIES);
@@ -92,6 +100,7 @@ impl Address {
             tls,
             connections: own.connections,
             name,
+            tenant: server.tenant().cloned(),
         })
     }
 

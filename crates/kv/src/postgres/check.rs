@@ -1,15 +1,17 @@
 //! Checks every row. The server checks its own pages, if it was set up with checksums.
 
-use super::{Postgres, head, slot, walk};
+use super::slot::Slots;
+use super::{Postgres, head, walk};
 use crate::{Error, Finding, Key, Kv as _, Space, record};
 
 impl Postgres {
     pub(super) fn find_damage(&self) -> Result<Vec<Finding>, Error> {
         let mut findings: Vec<Finding> = self.lost()?.map(Finding::Lost).into_iter().collect();
         walk::records(
+            self.slots,
             |step| self.pool.ask(step),
             |(place, stored)| {
-                findings.extend(match key_of(place) {
+                findings.extend(match key_of(self.slots, place) {
                     Some(key) => record::check(key, &stored)
                         .err()
                         .map(|detail| Finding::Record { key, detail }),
@@ -19,10 +21,11 @@ impl Postgres {
             },
         )?;
         walk::heads(
+            self.slots,
             |step| self.pool.ask(step),
             |[of_slot, todo, value, checksum]| {
                 let of_todo = u32::try_from(todo).ok();
-                let of_todo = of_todo.filter(|todo| i64::from(slot::of(*todo)) == of_slot);
+                let of_todo = of_todo.filter(|todo| i64::from(self.slots.of(*todo)) == of_slot);
                 findings.extend(match of_todo {
                     Some(todo) => head::open(todo, value, checksum)
                         .err()
@@ -39,10 +42,10 @@ impl Postgres {
 }
 
 /// Returns the key of a row, if it is where it belongs.
-pub(super) fn key_of([of_slot, todo, space, n]: [i64; 4]) -> Option<Key> {
+pub(super) fn key_of(slots: Slots, [of_slot, todo, space, n]: [i64; 4]) -> Option<Key> {
     let space = u8::try_from(space).ok().and_then(Space::from_number)?;
     let key = Key { space, todo: u32::try_from(todo).ok()?, n: u64::try_from(n).ok()? };
-    let is_in_place = key.check().is_ok() && i64::from(slot::of(key.todo)) == of_slot;
+    let is_in_place = key.check().is_ok() && i64::from(slots.of(key.todo)) == of_slot;
     is_in_place.then_some(key)
 }
 

@@ -17,7 +17,8 @@ use super::address::Address;
 use super::connect::connect;
 use super::pool::{Asked, Found};
 use super::rows::{self, Place, Range, Rows};
-use super::{head, slot, token};
+use super::slot::Slots;
+use super::{head, token};
 use crate::witness::Link;
 use crate::{Batch, Error, Expect, FORGOTTEN_HEAD, Key, record};
 use std::future::{self, Future};
@@ -40,10 +41,10 @@ const MANY: i64 = 1_000;
 /// A batch, ready to be sent as often as needed.
 pub(super) struct Draft {
     token: String,
-    slot: i16,
+    slot: i32,
     begin: String,
     /// A record that must still have the value that the batch was built on.
-    held: Option<(Key, Vec<u8>)>,
+    held: Option<(Place, Vec<u8>)>,
     deletes: Vec<Range>,
     puts: Vec<Rows>,
     /// The last commit of the slot that this store knows was acknowledged.
@@ -77,14 +78,15 @@ impl Draft {
     /// Builds the statements of a batch, which was checked and is not empty. `known` is asked for the slot's last
     /// acknowledged commit.
     pub(super) fn of(
+        slots: Slots,
         batch: &Batch,
         held: Option<(Key, Vec<u8>)>,
-        known: impl FnOnce(i16) -> Link,
+        known: impl FnOnce(i32) -> Link,
     ) -> Result<Self, Error> {
         let first = batch.expect.map(|expect| expect.todo);
         let first = first.or_else(|| batch.put.first().map(|(key, _)| key.todo));
         let first = first.or_else(|| batch.delete.first().map(|delete| delete.todo));
-        let slot = slot::of(first.unwrap_or_default());
+        let slot = slots.of(first.unwrap_or_default());
         let token = token::random_id();
         // Half of the token is a digest that no other commit has.
         let digest = u64::from_str_radix(&token.replace('-', "")[..16], 16).unwrap_or_default();
@@ -93,17 +95,18 @@ impl Draft {
              INSERT INTO foldback_commit (slot, token) VALUES ({slot}, '{token}')"
         );
         if let Some(expect) = batch.expect {
-            expect_head(&mut begin, expect, &token);
+            expect_head(&mut begin, slots, expect, &token);
         }
         let mut deletes = batch
             .delete
             .iter()
-            .filter_map(|d| rows::range(d).transpose())
+            .filter_map(|d| rows::range(slots, d).transpose())
             .collect::<Result<Vec<_>, _>>()?;
         deletes.sort_by_key(|range| (range.slot, range.todo, range.space, range.first));
         let bytes: u64 = batch.put.iter().map(|(_, value)| value.len() as u64).sum();
         let limit = LIMIT + Duration::from_secs((bytes / BYTES_A_SECOND).min(MOST_SECONDS));
-        let (puts, known) = (rows::rows(&batch.put), known(slot));
+        let (puts, known) = (rows::rows(slots, &batch.put), known(slot));
+        let held = held.map(|(key, value)| (Place::of(slots, key), record::seal(key, &value)));
         Ok(Self { token, slot, begin, held, deletes, puts, known, digest, limit })
     }
 
@@ -141,7 +144,7 @@ impl Draft {
         })
     }
 
-    pub(super) fn slot(&self) -> i16 {
+    pub(super) fn slot(&self) -> i32 {
         self.slot
     }
 
@@ -160,8 +163,8 @@ impl Draft {
     /// Sends all statements, and returns the answer to each.
     async fn statements(&self, client: &Client) -> Vec<(Step, Result<Option<i64>, ClientError>)> {
         let mut steps: Vec<(Step, Sent<'_>)> = vec![(Step::Begin, simple(client, &self.begin))];
-        if let Some((key, value)) = &self.held {
-            steps.push((Step::Held, Box::pin(held(client, *key, value))));
+        if let Some((place, record)) = &self.held {
+            steps.push((Step::Held, Box::pin(held(client, place, record))));
         }
         for range in &self.deletes {
             steps.push((Step::Write, Box::pin(self.delete(client, range))));
@@ -217,7 +220,7 @@ impl Draft {
             "SELECT number, digest FROM foldback_slot WHERE slot = $1"
         );
         let params: [(&(dyn ToSql + Sync), Type); 2] =
-            [(&self.slot, Type::INT2), (&self.token, Type::TEXT)];
+            [(&self.slot, Type::INT4), (&self.token, Type::TEXT)];
         let rows = client.query_typed(sql, &params).await?;
         let Some(row) = rows.first() else { return Ok(Outcome::NotCounted) };
         let (number, digest): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
@@ -232,12 +235,12 @@ impl Draft {
         );
         let Range { slot, todo, space, first, last } = range;
         let params: [(&(dyn ToSql + Sync), Type); 7] = [
-            (slot, Type::INT2),
+            (slot, Type::INT4),
             (todo, Type::INT4),
             (space, Type::INT2),
             (first, Type::INT8),
             (last, Type::INT8),
-            (&self.slot, Type::INT2),
+            (&self.slot, Type::INT4),
             (&self.token, Type::TEXT),
         ];
         client.execute_typed(sql, &params).await.map(|_| None)
@@ -247,19 +250,19 @@ impl Draft {
         let sql = concat!(
             "INSERT INTO foldback_record (slot, todo, space, n, record) ",
             "SELECT p.slot, p.todo, p.space, p.n, p.record ",
-            "FROM unnest($1::smallint[], $2::integer[], $3::smallint[], $4::bigint[], $5::bytea[]) ",
+            "FROM unnest($1::integer[], $2::integer[], $3::smallint[], $4::bigint[], $5::bytea[]) ",
             "AS p (slot, todo, space, n, record) ",
             "WHERE EXISTS (SELECT 1 FROM foldback_commit AS c WHERE c.slot = $6 AND c.token = $7::text::uuid ",
             "AND c.made = now()) ",
             "ON CONFLICT (slot, todo, space, n) DO UPDATE SET record = excluded.record"
         );
         let params: [(&(dyn ToSql + Sync), Type); 7] = [
-            (&rows.slots, Type::INT2_ARRAY),
+            (&rows.slots, Type::INT4_ARRAY),
             (&rows.todos, Type::INT4_ARRAY),
             (&rows.spaces, Type::INT2_ARRAY),
             (&rows.numbers, Type::INT8_ARRAY),
             (&rows.records, Type::BYTEA_ARRAY),
-            (&self.slot, Type::INT2),
+            (&self.slot, Type::INT4),
             (&self.token, Type::TEXT),
         ];
         client.execute_typed(sql, &params).await.map(|_| None)
@@ -284,7 +287,7 @@ impl Draft {
             (known.number as i64, known.digest() as i64)
         };
         let params: [(&(dyn ToSql + Sync), Type); 5] = [
-            (&self.slot, Type::INT2),
+            (&self.slot, Type::INT4),
             (&digest, Type::INT8),
             (&self.token, Type::TEXT),
             (&number, Type::INT8),
@@ -313,19 +316,21 @@ fn simple<'a>(client: &'a Client, sql: &'a str) -> Sent<'a> {
 }
 
 /// Locks a record, and fails unless it has this value.
-async fn held(client: &Client, key: Key, value: &[u8]) -> Result<Option<i64>, ClientError> {
+async fn held(
+    client: &Client,
+    place: &Place,
+    record: &Vec<u8>,
+) -> Result<Option<i64>, ClientError> {
     let sql = concat!(
         "SELECT 1 / count(*) FROM (SELECT 1 FROM foldback_record WHERE slot = $1 AND todo = $2 AND space = $3 ",
         "AND n = $4 AND record = $5 FOR UPDATE) AS held"
     );
-    let Place { slot, todo, space, n } = Place::of(key);
-    let record = record::seal(key, value);
     let params: [(&(dyn ToSql + Sync), Type); 5] = [
-        (&slot, Type::INT2),
-        (&todo, Type::INT4),
-        (&space, Type::INT2),
-        (&n, Type::INT8),
-        (&record, Type::BYTEA),
+        (&place.slot, Type::INT4),
+        (&place.todo, Type::INT4),
+        (&place.space, Type::INT2),
+        (&place.n, Type::INT8),
+        (record, Type::BYTEA),
     ];
     client.query_typed(sql, &params).await.map(|_| None)
 }
@@ -354,10 +359,10 @@ async fn in_order<T>(steps: Vec<(Step, Begun<'_, T>)>) -> Vec<(Step, T)> {
 
 /// Adds the comparison of a head with the expected one, and its change. A head that is removed keeps its row, as 0 or as
 /// forgotten: a writer that comes second must find the row that the first one locked.
-fn expect_head(sql: &mut String, expect: Expect, token: &str) {
+fn expect_head(sql: &mut String, slots: Slots, expect: Expect, token: &str) {
     use std::fmt::Write as _;
     let Expect { todo, head, next } = expect;
-    let (slot, forgotten) = (slot::of(todo), FORGOTTEN_HEAD as i64);
+    let (slot, forgotten) = (slots.of(todo), FORGOTTEN_HEAD as i64);
     let (now, checksum) = (next as i64, head::checksum(todo, next));
     let was = match head {
         0 => "(0)".to_owned(),
@@ -384,8 +389,10 @@ fn expect_head(sql: &mut String, expect: Expect, token: &str) {
         "; SELECT 1 / count(*) FROM foldback_head WHERE slot = {slot} AND todo = {todo} AND token = '{token}'"
     );
     let _ = match head {
-        0 if todo != 0 => write!(sql, " AND {}", head::is_not_forgotten(todo)),
-        FORGOTTEN_HEAD if todo != 0 => write!(sql, " AND NOT {}", head::is_not_forgotten(todo)),
+        0 if todo != 0 => write!(sql, " AND {}", head::is_not_forgotten(slots, todo)),
+        FORGOTTEN_HEAD if todo != 0 => {
+            write!(sql, " AND NOT {}", head::is_not_forgotten(slots, todo))
+        }
         // The registry itself is never forgotten.
         FORGOTTEN_HEAD => write!(sql, " AND FALSE"),
         _ => Ok(()),

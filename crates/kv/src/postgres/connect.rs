@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::fault::{Fault, Kind};
 use super::schema;
+use super::tenant::SETTING;
 use crate::{Error, Mode};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -100,16 +101,20 @@ async fn check(address: &Address, client: &Client) -> Result<(), Fault> {
     if id.is_none() && address.mode == Mode::ReadOnly {
         return Ok(());
     }
+    let row = match &address.tenant {
+        Some(tenant) => format!("foldback_tenant WHERE name = '{tenant}' AND NOT is_forgotten"),
+        None => "foldback_store WHERE one = 1".to_owned(),
+    };
     let of_store = match id {
-        Some(_) => {
-            "(SELECT CAST(id AS TEXT) FROM foldback_store WHERE one = 1), \
-             (SELECT max(version) FROM foldback_migration)"
-        }
-        None => "CAST(NULL AS TEXT), CAST(NULL AS INTEGER)",
+        Some(_) => format!(
+            "(SELECT CAST(id AS TEXT) FROM {row}), (SELECT max(version) FROM foldback_migration)"
+        ),
+        None => "CAST(NULL AS TEXT), CAST(NULL AS INTEGER)".to_owned(),
     };
     let sql = format!(
         "SELECT current_setting('transaction_read_only') = 'on', \
-         COALESCE(current_setting('synchronous_commit', true) = 'off', FALSE), {of_store}"
+         COALESCE(current_setting('synchronous_commit', true) = 'off', FALSE), {of_store}, \
+         COALESCE(current_setting('{SETTING}', true), '')"
     );
     let fault = |error| Fault::Unconnected(Some(error));
     let rows = client.query_typed(&sql, &[]).await.map_err(fault)?;
@@ -118,10 +123,23 @@ async fn check(address: &Address, client: &Client) -> Result<(), Fault> {
         (row.try_get(0).map_err(fault)?, row.try_get(1).map_err(fault)?);
     let (found, version) = (row.try_get(2).map_err(fault)?, row.try_get(3).map_err(fault)?);
     let (found, version): (Option<String>, Option<i32>) = (found, version);
+    let said: String = row.try_get(4).map_err(fault)?;
     let unfit = |detail| {
         let path = address.name.clone();
         Err(Fault::Unfit(Box::new(Error::Unfit { path, detail })))
     };
+    if let Some(tenant) = &address.tenant {
+        if said != tenant.as_str() {
+            return unfit(format!(
+                "the setting {SETTING} of a connection for the tenant {tenant} is {said:?}; a pooler must pass the \
+                 parameter options on, or the role must have the setting"
+            ));
+        }
+        if id.is_some() && found.is_none() {
+            let gone = Error::NoTenant { name: tenant.to_string(), was_forgotten: true };
+            return Err(Fault::Unfit(Box::new(gone)));
+        }
+    }
     if address.mode == Mode::ReadWrite {
         if is_standby {
             return Err(Fault::Standby);

@@ -51,10 +51,11 @@ impl Postgres {
         let name = &self.pool.address.name;
         let (mut put, mut bytes): (Vec<(Key, Vec<u8>)>, _) = (Vec::new(), 0);
         walk::records(
+            self.slots,
             |step| lease.ask(step).map_err(|fault| fault.into_error(name)),
             |(place, stored)| {
                 // What is no record is a finding of a check, and stays behind.
-                let Some(key) = key_of(place) else { return Ok(()) };
+                let Some(key) = key_of(self.slots, place) else { return Ok(()) };
                 let value = crate::record::open(key, &stored);
                 let value = value.map_err(|detail| Error::Corrupt { key, detail })?;
                 bytes += value.len();
@@ -69,6 +70,7 @@ impl Postgres {
         copy.commit(Batch { put, ..Batch::default() })?;
         let mut heads = Vec::new();
         walk::heads(
+            self.slots,
             |step| lease.ask(step).map_err(|fault| fault.into_error(name)),
             |[_, todo, value, checksum]| {
                 let todo = u32::try_from(todo).unwrap_or(u32::MAX);

@@ -1,7 +1,7 @@
 //! Heads, as the database has them.
 
 use super::pool::Asked;
-use super::slot;
+use super::slot::{self, Slots};
 use crate::registry::{REGISTRY, own_key};
 use crate::{FORGOTTEN_HEAD, Key, record};
 use std::fmt;
@@ -26,15 +26,15 @@ pub(super) fn open(todo: u32, head: i64, stored: i64) -> Result<u64, String> {
 }
 
 /// Reads the head of a todo, with what tells a new todo from a forgotten one.
-pub(super) fn read(client: Arc<Client>, todo: u32) -> Asked<Result<u64, String>> {
+pub(super) fn read(client: Arc<Client>, slots: Slots, todo: u32) -> Asked<Result<u64, String>> {
     Box::pin(async move {
-        let (slot, number) = (slot::of(todo), slot::number(todo));
+        let (slot, number) = (slots.of(todo), slot::number(todo));
         let sql = format!(
             "SELECT h.head, h.checksum, {} FROM (SELECT 1) AS one \
              LEFT JOIN foldback_head AS h ON h.slot = $1 AND h.todo = $2",
-            is_not_forgotten(todo)
+            is_not_forgotten(slots, todo)
         );
-        let rows = client.query_typed(&sql, &[(&slot, Type::INT2), (&number, Type::INT4)]).await?;
+        let rows = client.query_typed(&sql, &[(&slot, Type::INT4), (&number, Type::INT4)]).await?;
         let Some(row) = rows.first() else { return Ok(Ok(0)) };
         let (head, stored): (Option<i64>, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
         let found = match (head, stored) {
@@ -48,9 +48,9 @@ pub(super) fn read(client: Arc<Client>, todo: u32) -> Asked<Result<u64, String>>
 
 /// Returns the condition under which a todo without a head is new: its number was not given out, or it is registered.
 /// See [`missing_head`](crate::missing_head()).
-pub(super) fn is_not_forgotten(todo: u32) -> impl fmt::Display {
+pub(super) fn is_not_forgotten(slots: Slots, todo: u32) -> impl fmt::Display {
     let Key { todo: of, n, space } = own_key(todo);
-    let (slot, space) = (slot::of(of), space.number());
+    let (slot, space) = (slots.of(of), space.number());
     debug_assert_eq!(of, REGISTRY);
     format!(
         "({todo} > COALESCE((SELECT r.head FROM foldback_head AS r WHERE r.slot = {slot} AND r.todo = {of}), 0) \

@@ -34,24 +34,22 @@ impl Known {
     }
 
     /// Returns the last acknowledged commit of a slot.
-    pub(super) fn of(&self, slot: i16) -> Link {
-        let slots = &self.state.lock().slots;
-        usize::try_from(slot).ok().and_then(|at| slots.get(at)).copied().unwrap_or_default()
+    pub(super) fn of(&self, slot: usize) -> Link {
+        self.state.lock().slots.get(slot).copied().unwrap_or_default()
     }
 
     /// Remembers a commit that is about to be acknowledged.
-    pub(super) fn note(&self, slot: i16, link: Link) {
-        let Ok(at) = usize::try_from(slot) else { return };
+    pub(super) fn note(&self, slot: usize, link: Link) {
         let mut state = self.state.lock();
-        if state.slots.len() <= at {
-            state.slots.resize(at + 1, Link::default());
+        if state.slots.len() <= slot {
+            state.slots.resize(slot + 1, Link::default());
         }
-        let is_newer = state.slots.get(at).is_none_or(|known| known.number < link.number);
+        let is_newer = state.slots.get(slot).is_none_or(|known| known.number < link.number);
         if is_newer {
-            state.slots[at] = link;
+            state.slots[slot] = link;
             // The commit is durable even if this fails; what is not written says less.
             if let Some(witness) = &state.witness {
-                let _ = witness.write_at(at as u64, link);
+                let _ = witness.write_at(slot as u64, link);
             }
         }
     }
@@ -60,7 +58,7 @@ impl Known {
     /// the folder, so that a commit made meanwhile is in its answer.
     pub(super) fn loss(
         &self,
-        held: impl FnOnce() -> Result<Vec<(i16, Link)>, Error>,
+        held: impl FnOnce() -> Result<Vec<(usize, Link)>, Error>,
     ) -> Result<Option<Lost>, Error> {
         // Other processes may have written into the folder.
         let of_folder = self.dir.as_deref().map(witness::slots).transpose()?;
@@ -79,7 +77,7 @@ impl Known {
             let of = |known: &[Link]| known.get(at).copied().unwrap_or_default();
             let known =
                 if of(&of_folder).number > of(&own).number { of(&of_folder) } else { of(&own) };
-            let found = held.iter().find(|(slot, _)| usize::try_from(*slot) == Ok(at));
+            let found = held.iter().find(|(slot, _)| *slot == at);
             let found = found.map_or(Link::default(), |(_, link)| *link);
             let is_lost = known.lost_by(found).is_some();
             lost |= is_lost;
@@ -90,13 +88,13 @@ impl Known {
     }
 
     /// Forgets all commits but those that the database holds.
-    pub(super) fn accept(&self, held: &[(i16, Link)]) -> Result<(), Error> {
+    pub(super) fn accept(&self, held: &[(usize, Link)]) -> Result<(), Error> {
         let mut state = self.state.lock();
         state.slots.clear();
         let Some(witness) = &state.witness else { return Ok(()) };
         witness.accept(Link::default())?;
         for (slot, link) in held {
-            witness.write_at(u64::try_from(*slot).unwrap_or_default(), *link)?;
+            witness.write_at(*slot as u64, *link)?;
         }
         // Others must find what this process forgot.
         let Some(dir) = &self.dir else { return Ok(()) };
@@ -119,7 +117,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let known = Known::open(Some(dir.path()), true).unwrap();
         let held = |number, digest| {
-            move || Ok(vec![(3_i16, Link::new(number, digest)), (9, Link::new(2, 0))])
+            move || Ok(vec![(3_usize, Link::new(number, digest)), (9, Link::new(2, 0))])
         };
         assert_eq!(known.loss(held(0, 0)).unwrap(), None, "nothing was acknowledged here");
         known.note(3, Link::new(7, 70));

@@ -85,7 +85,7 @@ impl Notices {
 
     /// Removes the tokens of a slot's old commits soon, so that no commit and no notice waits for it. While it is being
     /// done, nothing else is begun: what stays is removed another time.
-    pub(super) fn forget_tokens(&self, pool: &Pool, slot: i16) {
+    pub(super) fn forget_tokens(&self, pool: &Pool, slot: i32) {
         if self.is_forgetting.swap(true, Ordering::AcqRel) {
             return;
         }

@@ -87,6 +87,14 @@ impl Pool {
         self.once_while(ANSWER, is_taken_for_lost, what)
     }
 
+    /// Asks once for what may take the server long.
+    pub(super) fn once_at_length<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(Arc<Client>) -> Asked<T>,
+    ) -> Result<T, Fault> {
+        self.once_while(LONGEST, is_taken_for_lost, what)
+    }
+
     /// Asks once. Where the limit is over without an answer, it is waited for once more as long as `is_at_it` says that
     /// the server is still working on it, up to [`LONGEST`].
     pub(super) fn once_while<T: Send + 'static>(

@@ -1,6 +1,6 @@
 //! Records as rows of their table.
 
-use super::slot;
+use super::slot::{self, Slots};
 use crate::{Delete, Error, Key, record};
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ const MOST_BYTES: usize = 8 << 20;
 
 /// The rows of a deletion, both ends included.
 pub(super) struct Range {
-    pub(super) slot: i16,
+    pub(super) slot: i32,
     pub(super) todo: i32,
     pub(super) space: i16,
     pub(super) first: i64,
@@ -20,7 +20,7 @@ pub(super) struct Range {
 /// The rows that one statement writes, by columns.
 #[derive(Default)]
 pub(super) struct Rows {
-    pub(super) slots: Vec<i16>,
+    pub(super) slots: Vec<i32>,
     pub(super) todos: Vec<i32>,
     pub(super) spaces: Vec<i16>,
     pub(super) numbers: Vec<i64>,
@@ -30,7 +30,7 @@ pub(super) struct Rows {
 
 /// A key as the columns of its row.
 pub(super) struct Place {
-    pub(super) slot: i16,
+    pub(super) slot: i32,
     pub(super) todo: i32,
     pub(super) space: i16,
     pub(super) n: i64,
@@ -38,9 +38,9 @@ pub(super) struct Place {
 
 impl Place {
     /// Returns the place of a key, which was checked.
-    pub(super) fn of(key: Key) -> Self {
+    pub(super) fn of(slots: Slots, key: Key) -> Self {
         Self {
-            slot: slot::of(key.todo),
+            slot: slots.of(key.todo),
             todo: slot::number(key.todo),
             space: i16::from(key.space.number()),
             n: key.n as i64,
@@ -49,18 +49,18 @@ impl Place {
 }
 
 /// Returns the rows that a deletion names, if any.
-pub(super) fn range(delete: &Delete) -> Result<Option<Range>, Error> {
+pub(super) fn range(slots: Slots, delete: &Delete) -> Result<Option<Range>, Error> {
     let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { return Ok(None) };
     let Place { slot, todo, space, .. } =
-        Place::of(Key { space: delete.space, todo: delete.todo, n: 0 });
+        Place::of(slots, Key { space: delete.space, todo: delete.todo, n: 0 });
     let (first, last) = (i64::from(*span.start()), i64::from(*span.end()));
     Ok(Some(Range { slot, todo, space, first, last }))
 }
 
 /// Returns the rows of puts, each key once, in the order in which all transactions lock them.
-pub(super) fn rows(put: &[(Key, Vec<u8>)]) -> Vec<Rows> {
+pub(super) fn rows(slots: Slots, put: &[(Key, Vec<u8>)]) -> Vec<Rows> {
     let placed =
-        put.iter().map(|one @ (key, _)| ((slot::of(key.todo), key.todo, key.space, key.n), one));
+        put.iter().map(|one @ (key, _)| ((slots.of(key.todo), key.todo, key.space, key.n), one));
     let last: BTreeMap<_, _> = placed.collect();
     let mut all: Vec<Rows> = Vec::new();
     for (key, value) in last.into_values() {
@@ -75,7 +75,7 @@ pub(super) fn rows(put: &[(Key, Vec<u8>)]) -> Vec<Rows> {
                 rows
             }
         };
-        let Place { slot, todo, space, n } = Place::of(*key);
+        let Place { slot, todo, space, n } = Place::of(slots, *key);
         rows.slots.push(slot);
         rows.todos.push(todo);
         rows.spaces.push(space);

@@ -7,11 +7,14 @@
 //! | `foldback_slot` | how many commits a slot has seen, and a digest of the last one |
 //! | `foldback_commit` | a commit of the last hour, so that one whose answer was lost is not made twice |
 //! | `foldback_store` | the one row with the store's id |
+//! | `foldback_tenant` | a tenant: its number, its name, the id of its store, and whether it was forgotten |
 //! | `foldback_migration` | a version of these tables, and when the database got it |
 //!
 //! The tables are found by the `search_path` of the role that asks, so a database holds one store in each schema.
 
 use super::pool::{Asked, Pool};
+use super::slot::Slots;
+use super::tenant;
 use crate::{Error, Mode};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +24,7 @@ use tokio_postgres::error::SqlState;
 
 /// What each version of the tables adds to the one before. A version is made in one transaction, and stays as it is
 /// once it has been released.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE foldback_store (
         one SMALLINT PRIMARY KEY CHECK (one = 1),
@@ -57,6 +60,20 @@ const MIGRATIONS: [&str; 2] = [
     ",
     // Old tokens are found without reading the others.
     "CREATE INDEX foldback_commit_made ON foldback_commit (slot, made);",
+    // Each tenant has slots of its own. The tables are locked in the order in which writers lock them.
+    "
+    LOCK TABLE foldback_commit, foldback_head, foldback_record, foldback_slot IN ACCESS EXCLUSIVE MODE;
+    ALTER TABLE foldback_head ALTER COLUMN slot TYPE INTEGER;
+    ALTER TABLE foldback_record ALTER COLUMN slot TYPE INTEGER;
+    ALTER TABLE foldback_slot ALTER COLUMN slot TYPE INTEGER;
+    ALTER TABLE foldback_commit ALTER COLUMN slot TYPE INTEGER;
+    CREATE TABLE foldback_tenant (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        id UUID NOT NULL,
+        is_forgotten BOOLEAN NOT NULL DEFAULT FALSE
+    );
+    ",
 ];
 
 const LEDGER: &str = "
@@ -74,9 +91,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How often the tables are looked for while others make them.
 const ATTEMPTS: usize = 10;
 
-/// Returns the id of the store in the database. For writing, the tables are made if there are none, and brought up to
-/// the present version.
-pub(super) fn open(pool: &Pool, mode: Mode) -> Result<String, Error> {
+/// Returns the id of the store in the database, and its slots. For writing, the tables are made if there are none, and
+/// brought up to the present version.
+pub(super) fn open(pool: &Pool, mode: Mode) -> Result<(String, Slots), Error> {
     for attempt in 1.. {
         let found = pool.ask_for(PATIENCE, version)?;
         match found {
@@ -89,7 +106,7 @@ pub(super) fn open(pool: &Pool, mode: Mode) -> Result<String, Error> {
                 return Err(Error::NotFound { path: pool.address.name.clone() });
             }
             found => {
-                let made = pool.once(|client| migrate(client, found.unwrap_or(0)));
+                let made = pool.once_at_length(|client| migrate(client, found.unwrap_or(0)));
                 match made {
                     Ok(()) => {}
                     // Another process made them at the same time, or is about to.
@@ -101,6 +118,16 @@ pub(super) fn open(pool: &Pool, mode: Mode) -> Result<String, Error> {
             }
         }
     }
+    let (id, slots) = match &pool.address.tenant {
+        Some(tenant) => tenant::find(pool, tenant)?,
+        None => (own_id(pool)?, Slots::of_tenant(0)),
+    };
+    // Each connection that is made from now on must lead to this store.
+    Ok((pool.address.id.get_or_init(|| id).clone(), slots))
+}
+
+/// Returns the id of the store that is no tenant's.
+fn own_id(pool: &Pool) -> Result<String, Error> {
     let id = pool.ask(|client| -> Asked<Option<String>> {
         Box::pin(async move {
             let sql = "SELECT id::text FROM foldback_store WHERE one = 1";
@@ -109,9 +136,7 @@ pub(super) fn open(pool: &Pool, mode: Mode) -> Result<String, Error> {
         })
     })?;
     let detail = "its table foldback_store has no row".to_owned();
-    let id = id.ok_or_else(|| Error::Format { path: pool.address.name.clone(), detail })?;
-    // Each connection that is made from now on must lead to this store.
-    Ok(pool.address.id.get_or_init(|| id).clone())
+    id.ok_or_else(|| Error::Format { path: pool.address.name.clone(), detail })
 }
 
 /// Returns an error if a version of the tables is later than those that this program knows. `name` is the database's.

@@ -12,7 +12,7 @@ pub(super) fn is_time() -> bool {
 
 /// Deletes the tokens of commits that nobody sends again, in some slots: by the server's clock they are older than the
 /// largest commit can be when it is given up. Nobody waits until that is on a disk.
-pub(super) fn forget_old(client: Arc<Client>, slots: RangeInclusive<i16>) -> Asked<()> {
+pub(super) fn forget_old(client: Arc<Client>, slots: RangeInclusive<i32>) -> Asked<()> {
     Box::pin(async move {
         let sql = format!(
             "BEGIN; SET LOCAL synchronous_commit = off; DELETE FROM foldback_commit WHERE slot BETWEEN {} AND {} \

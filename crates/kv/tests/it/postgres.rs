@@ -9,6 +9,7 @@ mod outages;
 mod proxy;
 mod rights;
 mod standby;
+mod tenants;
 mod tls;
 mod writers;
 

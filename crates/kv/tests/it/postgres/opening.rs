@@ -23,7 +23,7 @@ fn pg1_processes_make_one_store_at_once() {
         });
         assert_eq!(writing(&dir.join("last"), &address).head(1).unwrap(), 8, "round {round}");
         let versions = "SELECT version FROM foldback_migration ORDER BY version";
-        assert_eq!(server.sql(&format!("test_{round}"), versions).trim(), "1\n2");
+        assert_eq!(server.sql(&format!("test_{round}"), versions).trim(), "1\n2\n3");
     }
 }
 
@@ -75,9 +75,9 @@ fn r9_a_later_database_is_refused() {
     let Some(server) = Server::start("r9_a_later_database_is_refused") else { return };
     let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
     drop(writing(&dir.path().join("1"), &address));
-    server.sql("test_0", "INSERT INTO foldback_migration (version) VALUES (3)");
+    server.sql("test_0", "INSERT INTO foldback_migration (version) VALUES (4)");
     let later = open(&dir.path().join("1"), Address::new(&address), Mode::ReadOnly).err().unwrap();
-    assert!(matches!(later, Error::FormatVersion { found: 3, expected: 2, .. }), "{later}");
+    assert!(matches!(later, Error::FormatVersion { found: 4, expected: 3, .. }), "{later}");
 }
 
 /// R9: tables of the first version are read as they are, and brought up to date by the first writer.
@@ -87,7 +87,12 @@ fn r9_an_earlier_database_is_brought_up_to_date() {
     let Some(server) = Server::start(name) else { return };
     let (dir, address) = (tempfile::tempdir().unwrap(), server.database());
     writing(dir.path(), &address).commit(batch(1, 0, b"hello")).unwrap();
-    let first = "DROP INDEX foldback_commit_made; DELETE FROM foldback_migration WHERE version = 2";
+    let first = "DROP INDEX foldback_commit_made; DROP TABLE foldback_tenant; \
+                 DELETE FROM foldback_migration WHERE version > 1; \
+                 ALTER TABLE foldback_head ALTER COLUMN slot TYPE SMALLINT; \
+                 ALTER TABLE foldback_record ALTER COLUMN slot TYPE SMALLINT; \
+                 ALTER TABLE foldback_slot ALTER COLUMN slot TYPE SMALLINT; \
+                 ALTER TABLE foldback_commit ALTER COLUMN slot TYPE SMALLINT";
     server.sql("test_0", first);
     let versions = || {
         let sql =
@@ -96,8 +101,9 @@ fn r9_an_earlier_database_is_brought_up_to_date() {
     };
     let reader = open(dir.path(), Address::new(&address), Mode::ReadOnly).unwrap();
     assert_eq!((reader.head(1).unwrap(), versions().as_str()), (1, "1|"));
+    assert_eq!((reader.check().unwrap(), reader.lost().unwrap()), (vec![], None));
     writing(dir.path(), &address).commit(batch(1, 1, b"hello")).unwrap();
-    assert_eq!(versions(), "2|foldback_commit_made");
+    assert_eq!(versions(), "3|foldback_commit_made");
 }
 
 /// PG4: an address that leads to another database while a store is open gives it no writes of the store.

@@ -128,6 +128,8 @@ fn pg3_a_commit_without_its_beginning_changes_nothing() {
         let lost = scope.spawn(|| set(kv.as_ref(), 1));
         assert!(other.wait_for_change(seen, Duration::from_secs(20)).unwrap());
         set(other.as_ref(), 2).unwrap();
+        // The server may have answered late.
+        proxy.wait_for_swallowed();
         proxy.mangle(true);
         proxy.swallow(false);
         let unknown = lost.join().unwrap().unwrap_err();

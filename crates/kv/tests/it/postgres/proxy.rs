@@ -22,6 +22,8 @@ struct State {
     turns: AtomicU64,
     /// Whether answers of the server are swallowed, and their connections cut after them.
     swallows: AtomicBool,
+    /// Whether any was.
+    has_swallowed: AtomicBool,
     /// Whether the server is made to refuse the beginning of a transaction.
     mangles: AtomicBool,
     /// How many bytes the server has said since a client spoke last, and how many at most.
@@ -67,6 +69,13 @@ impl Proxy {
     /// From now on, the server gets what it is sent, and its answer is never seen: the connection is cut instead.
     pub(super) fn swallow(&self, swallows: bool) {
         self.state.swallows.store(swallows, Ordering::SeqCst);
+    }
+
+    /// Waits until an answer was swallowed.
+    pub(super) fn wait_for_swallowed(&self) {
+        while !self.state.has_swallowed.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Returns how many bytes the longest answer had.
@@ -148,6 +157,7 @@ impl State {
                 continue;
             }
             has_swallowed |= self.swallows.load(Ordering::SeqCst);
+            self.has_swallowed.fetch_or(has_swallowed, Ordering::SeqCst);
             if has_swallowed {
                 server.set_read_timeout(Some(SILENCE)).unwrap();
             } else if client.write_all(&words[..count]).is_err() && !self.hangs(number) {
