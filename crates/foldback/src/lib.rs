@@ -66,6 +66,7 @@ mod secret;
 mod sent;
 mod sent_tree;
 mod sketch;
+mod tenants;
 mod texts;
 
 mod grants;
@@ -122,5 +123,6 @@ pub use sent::{NewSent, Sent, SentAgain};
 pub use sent_tree::SentTree;
 pub use session::Session;
 pub use sketch::Sketch;
+pub use tenants::{Tenant, Tenants};
 pub use todo_list::{Outcome, Returned};
 pub use tools::MemoryTool;

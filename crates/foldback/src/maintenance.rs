@@ -10,7 +10,7 @@ use crate::audit::{AuditFilter, AuditLog};
 use crate::embedding::Embedding;
 use crate::memory::Shared;
 use crate::secret::write_again;
-use crate::{Error, ErrorKind, Memory, disk};
+use crate::{Error, ErrorKind, Memory, Quota, disk, quota};
 use foldback_blockstore::CaughtUp;
 use foldback_kv::{Batch, Error as KvError, Lost, Todo, is_sound};
 use rayon::prelude::*;
@@ -305,6 +305,23 @@ impl Maintenance<'_> {
     /// Removes the copies of the store that killed backups have left, which may hold what has been forgotten since.
     fn remove_left_copies(self) -> Result<(), Error> {
         self.memory.dir.as_deref().map_or(Ok(()), partial_copy::remove_left_of)
+    }
+
+    /// Gives the store limits of its own. They hold for each memory that is opened from now on, together with its
+    /// [options'](crate::Options::quota): the stricter ones count.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn set_quota(self, quota: &Quota) -> Result<(), Error> {
+        quota::set_of_store(self.memory.kv.as_ref(), quota)
+    }
+
+    /// Returns the limits that the store [has itself](Self::set_quota).
+    ///
+    /// # Errors
+    /// When the store fails, or the record of them is damaged.
+    pub fn quota(self) -> Result<Quota, Error> {
+        quota::of_store(self.memory.kv.as_ref())
     }
 
     /// Writes what is already there. Whether the store accepts that shows whether it would accept anything.

@@ -6,6 +6,7 @@ use crate::error::Failure;
 use crate::indexer::Indexer;
 use crate::owner::NotedOrigins;
 use crate::passages::StoredTexts;
+use crate::quota;
 use crate::secret::{Secret, is_kept, secret_of};
 use crate::{Error, OffloadPolicy, Options, ParkedName, Quota, Redaction, Session, disk, texts};
 use foldback_backend_store::{BackendConfig, BackendStore};
@@ -149,25 +150,12 @@ impl Memory {
             let made = std::fs::create_dir_all(path);
             made.map_err(|source| Failure::Io { path: path.clone(), source })?;
         }
-        let folder = |name: &str| dir.as_ref().map(|dir| dir.join(name));
-        let config = match options.engine {
-            // What is in a record is found from every machine; a file is only on one.
-            Engine::Postgres => {
-                BackendConfig::default().with_inline_max(BackendConfig::INLINE_LIMIT)
-            }
-            _ => BackendConfig::default(),
-        };
-        let payloads = match folder("payloads") {
-            Some(folder) => {
-                let place = options.payloads.as_ref();
-                BackendStore::open_at(kv.clone(), folder, place, options.mode, config)?
-            }
-            None => BackendStore::open(kv.clone(), None, config)?,
-        };
+        let payloads = payloads_of(&kv, dir.as_deref(), &options)?;
         let payloads = Arc::new(payloads);
         let texts = Arc::new(StoredTexts(payloads.clone()));
-        let index = folder("index");
-        let registry = Registry::new(kv.clone());
+        let index = dir.as_ref().map(|dir| dir.join("index"));
+        let quota = options.quota.and(&quota::of_store(kv.as_ref())?);
+        let registry = Registry::new(kv.clone()).with_most(quota.todos);
         let origins = Arc::new(NotedOrigins(registry.clone()));
         let config = options.index.clone();
         let all_todos = AllTodos::open(kv.clone(), texts.clone(), origins, index.clone(), config);
@@ -207,7 +195,7 @@ impl Memory {
             chunker,
             view: options.view,
             redaction: options.redaction,
-            quota: options.quota,
+            quota,
             audit,
             secret,
             has_kept_secret,
@@ -349,4 +337,24 @@ impl Memory {
     pub fn find(&self, todo: &TodoId) -> Result<Todo, Error> {
         self.shared.find(todo)
     }
+}
+
+/// Opens the payloads of a store.
+fn payloads_of(
+    kv: &Arc<dyn Kv>,
+    dir: Option<&Path>,
+    options: &Options,
+) -> Result<BackendStore, Error> {
+    let config = match options.engine {
+        // What is in a record is found from every machine; a file is only on one.
+        Engine::Postgres => BackendConfig::default().with_inline_max(BackendConfig::INLINE_LIMIT),
+        _ => BackendConfig::default(),
+    };
+    Ok(match dir.map(|dir| dir.join("payloads")) {
+        Some(folder) => {
+            let place = options.payloads.as_ref();
+            BackendStore::open_at(kv.clone(), folder, place, options.mode, config)?
+        }
+        None => BackendStore::open(kv.clone(), None, config)?,
+    })
 }

@@ -1,4 +1,4 @@
-//! Limits on what one todo may hold.
+//! Limits on what a store and one todo may hold.
 
 use crate::error::Failure;
 use crate::live::Live;
@@ -6,11 +6,11 @@ use crate::memory::Shared;
 use crate::record::Draft;
 use crate::{Error, ErrorKind, Session};
 use foldback_core::{Piece, StoredMessage, TodoId};
-use foldback_kv::{Batch, Expect, Key, Space, Todo, retry};
+use foldback_kv::{Batch, Error as KvError, Expect, Key, Kv, Space, Todo, retry};
 use serde::{Deserialize, Serialize};
 
-/// Limits on what one todo may hold; `None`, the default, for as much as fits on the disk. What would exceed a limit is
-/// refused ([`Quota`](crate::ErrorKind::Quota)), and everything before stays.
+/// Limits on what a store and one todo may hold; `None`, the default, for as much as fits on the disk. What would exceed a
+/// limit is refused ([`Quota`](crate::ErrorKind::Quota)), and everything before stays.
 ///
 /// ```
 /// use foldback::core::{Message, TodoId};
@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(session.len(), 1);
 /// # Ok::<(), foldback::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Quota {
     /// Messages.
@@ -35,6 +36,8 @@ pub struct Quota {
     pub bytes: Option<u64>,
     /// Bytes of one part that is stored outside its message.
     pub payload_bytes: Option<u64>,
+    /// Todos of the store. With a limit of bytes, this is one of the store as a whole.
+    pub todos: Option<u32>,
 }
 
 impl Quota {
@@ -66,6 +69,28 @@ impl Quota {
         self
     }
 
+    /// Sets the limit of todos of the store.
+    #[must_use]
+    pub fn with_todos(mut self, most: impl Into<Option<u32>>) -> Self {
+        self.todos = most.into();
+        self
+    }
+
+    /// Returns the stricter of two limits, each.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        fn least<T: Ord + Copy>(a: Option<T>, b: Option<T>) -> Option<T> {
+            a.into_iter().chain(b).min()
+        }
+        Self {
+            messages: least(self.messages, other.messages),
+            blocks: least(self.blocks, other.blocks),
+            bytes: least(self.bytes, other.bytes),
+            payload_bytes: least(self.payload_bytes, other.payload_bytes),
+            todos: least(self.todos, other.todos),
+        }
+    }
+
     /// Checks that a part of this many bytes may be stored.
     pub(crate) fn check_payload(&self, todo: &TodoId, bytes: u64) -> Result<(), Error> {
         check(todo, bytes, self.payload_bytes, "bytes in one payload", "memory.max_payload_bytes")
@@ -91,6 +116,24 @@ fn check(
         Some(most) => Err(Failure::Quota { todo: todo.clone(), what, most, setting }.into()),
         None => Ok(()),
     }
+}
+
+/// The limits that a store has itself, whatever options it is opened with.
+const OF_STORE: Key = Key { space: Space::Meta, todo: 0, n: 9 };
+
+/// Returns the limits that a store has itself.
+pub(crate) fn of_store(kv: &dyn Kv) -> Result<Quota, Error> {
+    let Some(bytes) = kv.get(OF_STORE)? else { return Ok(Quota::default()) };
+    let detail = |error: rmp_serde::decode::Error| error.to_string();
+    let read = rmp_serde::from_slice(&bytes).map_err(detail);
+    Ok(read.map_err(|detail| KvError::Corrupt { key: OF_STORE, detail })?)
+}
+
+/// Gives a store limits of its own.
+pub(crate) fn set_of_store(kv: &dyn Kv, quota: &Quota) -> Result<(), Error> {
+    let bytes = rmp_serde::to_vec_named(quota)
+        .map_err(|_| Error::from(Failure::Internal("the limits have no bytes")))?;
+    Ok(kv.commit(Batch { put: vec![(OF_STORE, bytes)], ..Batch::default() })?)
 }
 
 /// Returns how many bytes a message counts for.

@@ -1,6 +1,8 @@
 //! The causes of errors in detail, from which the sentences of an [`Error`](crate::Error) are made.
 
-use foldback_core::{EmbedError, IdError, MessageError, Reference, SeqNo, TodoId, TodoListError};
+use foldback_core::{
+    EmbedError, IdError, MessageError, Reference, SeqNo, TenantId, TodoId, TodoListError,
+};
 
 /// The cause of an error. It may change from version to version, unlike its [kind](super::ErrorKind).
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +105,12 @@ pub(crate) enum Failure {
         /// The setting of the limit.
         setting: &'static str,
     },
+    /// The store knows a tenant of this name.
+    #[error("there is a tenant {0} already, or it is being forgotten")]
+    KnownTenant(TenantId),
+    /// The store lets no tenant of this name in.
+    #[error("there is no tenant {0}")]
+    NoTenant(TenantId),
     /// A todo has a limit in bytes, and its bytes cannot be counted.
     #[error(
         "todo {0} has a limit in bytes (memory.max_bytes), but its bytes cannot be counted because a message is damaged; \

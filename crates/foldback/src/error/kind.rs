@@ -43,7 +43,7 @@ pub enum ErrorKind {
     InvalidInput,
     /// A todo was asked to grant or return what is not its own, or a key opens nothing.
     NotPermitted,
-    /// A todo has reached its limit; everything recorded before is there.
+    /// A todo or the store has reached its limit; everything recorded before is there.
     Quota,
     /// The embedder failed.
     Embedder,
@@ -65,10 +65,11 @@ impl ErrorKind {
                 RecallError::Payloads(error) => of_payloads(error),
                 _ => Self::InvalidInput,
             },
-            Failure::NoTodo(_) | Failure::NoMessage { .. } | Failure::NoReference { .. } => {
-                Self::NotFound
-            }
-            Failure::NotEmpty { .. } => Self::AlreadyExists,
+            Failure::NoTodo(_)
+            | Failure::NoTenant(_)
+            | Failure::NoMessage { .. }
+            | Failure::NoReference { .. } => Self::NotFound,
+            Failure::NotEmpty { .. } | Failure::KnownTenant(_) => Self::AlreadyExists,
             Failure::MovedOn { .. } => Self::Conflict,
             Failure::Damaged { .. }
             | Failure::State { .. }
@@ -140,10 +141,11 @@ fn of_kv(error: &KvError) -> ErrorKind {
         | KvError::UnknownEngine { .. } => ErrorKind::InvalidInput,
         KvError::Locked { .. } | KvError::Busy { .. } => ErrorKind::Locked,
         KvError::Full { .. } | KvError::NoRoom { .. } => ErrorKind::Full,
+        KvError::TooManyTodos { .. } => ErrorKind::Quota,
         KvError::Lost { .. } => ErrorKind::Lost,
         KvError::Unknown { .. } => ErrorKind::Unknown,
         KvError::ReadOnly { .. } | KvError::PendingLog { .. } => ErrorKind::ReadOnly,
-        KvError::NotFound { .. } => ErrorKind::NotFound,
+        KvError::NotFound { .. } | KvError::NoTenant { .. } => ErrorKind::NotFound,
         KvError::NoKey { .. } | KvError::WrongKey { .. } | KvError::NotEncrypted { .. } => {
             ErrorKind::Key
         }
