@@ -9,6 +9,7 @@ use crate::truth_parser::{self, TruthParser};
 use clap::builder::Styles;
 use clap::{Args, Parser};
 use foldback::PayloadPlace;
+use foldback::core::TenantId;
 use foldback::embedder::Choice;
 use foldback_kv::{Engine, Truth};
 use std::convert::Infallible;
@@ -60,6 +61,10 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) payloads: Option<String>,
 
+    /// Work in the store of this tenant, which `foldback tenant add` makes [env: FOLDBACK_TENANT]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) tenant: Option<TenantId>,
+
     /// The embedder, for a new store or in place of the store's own: builtin, none (words alone),
     /// or a model's folder or name [default: the store's own]
     #[arg(long, global = true, value_name = "EMBEDDER", value_parser = embedder)]
@@ -72,6 +77,14 @@ pub(crate) struct Globals {
     /// Print results only: no progress, no notes
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
+
+    /// The tenant that the environment names.
+    #[arg(skip)]
+    pub(crate) tenant_of_environment: Option<TenantId>,
+
+    /// Whether the tenant's store may be made.
+    #[arg(skip)]
+    pub(crate) adds_tenant: bool,
 
     /// The settings from files and the environment.
     #[arg(skip)]
@@ -110,7 +123,10 @@ impl Globals {
             (None, Some(name)) => chosen = embedder(name).ok(),
             (None, None) => {}
         }
-        Ok(Self { settings, embedder: chosen, ..self })
+        let named = std::env::var(TENANT).ok().filter(|name| !name.is_empty());
+        let tenant = named.map(|name| name.parse::<TenantId>()).transpose();
+        let tenant = tenant.map_err(|error| CliError::Usage(format!("{TENANT}: {error}")))?;
+        Ok(Self { settings, embedder: chosen, tenant_of_environment: tenant, ..self })
     }
 
     /// Uses the settings that a run has kept.
@@ -134,7 +150,22 @@ impl Globals {
 
     /// The place of the records: the flag's or that of the settings, with the address from the environment.
     pub(crate) fn truth(&self) -> Result<Truth, CliError> {
-        truth_parser::complete(self.engine.clone().unwrap_or_else(|| self.engine().into()))
+        let named = self.engine.clone().unwrap_or_else(|| self.engine().into());
+        Ok(match truth_parser::complete(named)? {
+            Truth::Server(server) => Truth::Server(server.with_tenant(self.tenant().cloned())),
+            folder => folder,
+        })
+    }
+
+    /// The tenant in whose store a command works: the flag's, or else that of the environment.
+    pub(crate) fn tenant(&self) -> Option<&TenantId> {
+        self.tenant.as_ref().or(self.tenant_of_environment.as_ref())
+    }
+
+    /// The same options for the store of this tenant, or with `None` for the store that is no tenant's.
+    pub(crate) fn of_tenant(&self, tenant: Option<TenantId>) -> Self {
+        let loss = Loss::default();
+        Self { tenant, tenant_of_environment: None, loss, ..self.clone() }
     }
 }
 
@@ -152,6 +183,9 @@ pub(crate) fn embedder(text: &str) -> Result<Choice, String> {
         choice => choice,
     })
 }
+
+/// The variable that names a tenant.
+const TENANT: &str = "FOLDBACK_TENANT";
 
 const EXAMPLES: &str = "\
 Examples:

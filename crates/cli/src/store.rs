@@ -1,40 +1,27 @@
 //! Choosing and opening the store that a command works on.
 
+mod folder;
+
+pub(crate) use folder::{folder, tenants};
+
 use crate::cli::Globals;
 use crate::encryption_key::{self, encryption_key};
 use crate::error::CliError;
 use crate::output::{self, Output};
 use crate::run::Outfit;
-use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
 use foldback::{
     Audit, ErrorKind, KNOWN_SECRET, Lost, Memory, Options, Redaction, RedactionKey, ViewConfig,
 };
 use foldback_kv::{Engine, Mode, Truth};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
 /// The variable that holds the key for sealing removed secrets.
 const REDACTION_KEY: &str = "FOLDBACK_REDACTION_KEY";
-
-/// The store's folder: `--store`, or else the settings', or else the user's data folder.
-pub(crate) fn folder(globals: &Globals) -> Result<PathBuf, CliError> {
-    let named = globals.store.clone().or_else(|| globals.settings.memory.store.clone());
-    if let Some(dir) = named {
-        if dir.as_os_str().is_empty() {
-            return Err(CliError::Usage("the name of the store's folder is empty".to_owned()));
-        }
-        return Ok(dir);
-    }
-    let project = ProjectDirs::from("", "", "foldback").ok_or_else(|| {
-        let what = "the user's data folder is unknown; name a folder with --store DIR";
-        CliError::Usage(what.to_owned())
-    })?;
-    Ok(project.data_dir().to_owned())
-}
 
 /// Opens the store for writing, creating it if there is none.
 pub(crate) fn open_for_writing(globals: &Globals, out: &Output) -> Result<Memory, CliError> {
@@ -191,6 +178,9 @@ fn open_so(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     let server = options.server.clone();
     match open(globals, options) {
         Err(CliError::Memory(error)) if server.is_some() => match error.kind() {
+            ErrorKind::NotFound if globals.tenant().is_some() => {
+                Err(CliError::NotFound(error.to_string()))
+            }
             ErrorKind::NotFound => Err(CliError::NotFound(format!(
                 "{error}; `foldback import` and `foldback record` make one"
             ))),

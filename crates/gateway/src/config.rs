@@ -1,6 +1,6 @@
 //! The settings of a gateway.
 
-use crate::{GatewayError, Upstream};
+use crate::{GatewayError, Tenants, Upstream};
 use foldback::{CacheAware, FoldPolicy, Memory, ViewConfig};
 use foldback_core::TodoId;
 use std::path::PathBuf;
@@ -33,6 +33,9 @@ pub struct GatewayConfig {
     pub fail_closed: bool,
     /// The token that clients must send as `x-foldback-token`. Required if other machines can reach the address.
     pub token: Option<String>,
+    /// The tenants that may send requests, with tokens of their own. What they say is recorded in their stores alone.
+    /// Without [`token`](Self::token), only tenants are answered.
+    pub tenants: Option<Arc<dyn Tenants>>,
     /// The todo that a conversation is recorded in if its client names none. Sub-agents have todos of their own.
     pub todo: Option<TodoId>,
     /// The folder that clients work in, if there is one: `foldback mcp` and searches find a conversation by it.
@@ -61,6 +64,7 @@ impl GatewayConfig {
             check_every: 0,
             fail_closed: false,
             token: None,
+            tenants: None,
             todo: None,
             folder: None,
             log: Arc::new(|_| {}),

@@ -2,20 +2,21 @@
 
 use crate::config::Reach;
 use crate::forward::forward;
-use crate::guard::Guard;
+use crate::guard::{Guard, TOKEN};
 use crate::identity::TODO;
 use crate::metrics::metrics;
 use crate::refusal::refusal;
-use crate::{Api, GatewayConfig, GatewayError, Keeping, Ledger, Recorder, Traffic};
+use crate::tenants::{Refused, Rooms};
+use crate::{Api, Finisher, GatewayConfig, GatewayError, Keeping, Ledger, Recorder, Traffic};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use axum::serve::ListenerExt as _;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 /// How long a provider may take to accept a connection.
@@ -29,6 +30,9 @@ pub struct Gateway {
     pub(crate) traffic: Option<Traffic>,
     /// From how many requests something was left out.
     pub(crate) folded: AtomicU64,
+    pub(crate) begun: Instant,
+    /// `None` if it has no tenants.
+    pub(crate) rooms: Option<Arc<Rooms>>,
     /// For remote providers, through the proxy that the environment names.
     far: reqwest::Client,
     /// For servers on this machine.
@@ -37,7 +41,7 @@ pub struct Gateway {
 
 /// A gateway and its access control.
 struct Door {
-    gateway: Gateway,
+    gateway: Arc<Gateway>,
     guard: Guard,
 }
 
@@ -72,7 +76,9 @@ impl Gateway {
         let traffic = dir.map(|dir| Traffic::new(dir, *recorder.secret(), &config.log));
         let (far, near) = (built(builder())?, built(builder().no_proxy())?);
         let folded = AtomicU64::new(0);
-        Ok(Self { far, near, recorder, traffic, folded, config })
+        let rooms = config.tenants.clone().map(|tenants| Arc::new(Rooms::new(tenants)));
+        let begun = Instant::now();
+        Ok(Self { far, near, recorder, traffic, folded, begun, rooms, config })
     }
 
     /// Returns the recorder of its conversations.
@@ -81,10 +87,10 @@ impl Gateway {
         &self.recorder
     }
 
-    /// Returns what keeps its exchanges, if that is enabled.
+    /// Returns what records the rest when it ends, if [`serve`](Self::serve) may not do so.
     #[must_use]
-    pub fn traffic(&self) -> Option<&Traffic> {
-        self.traffic.as_ref()
+    pub fn finisher(&self) -> Finisher {
+        Finisher::of(self)
     }
 
     /// Answers clients until `stop` completes; then it waits for answers in progress, and records what was
@@ -98,20 +104,18 @@ impl Gateway {
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), GatewayError> {
         let address = listener.local_addr()?;
-        if !address.ip().is_loopback() && self.config.token.is_none() {
+        let needs_token = self.config.token.is_some() || self.config.tenants.is_some();
+        if !address.ip().is_loopback() && !needs_token {
             return Err(GatewayError::Exposed(address));
         }
-        let (recorder, traffic) = (self.recorder.clone(), self.traffic.clone());
+        let finisher = self.finisher();
         let guard = Guard::new(address, self.config.token.as_deref());
-        let door = Arc::new(Door { gateway: self, guard });
+        let door = Arc::new(Door { gateway: Arc::new(self), guard });
         let router = Router::new().fallback(answer).with_state(door);
         // A piece of an answer is sent before the previous one is acknowledged.
         let listener = listener.tap_io(|client| drop(client.set_nodelay(true)));
         axum::serve(listener, router).with_graceful_shutdown(stop).await?;
-        recorder.finish().await;
-        if let Some(traffic) = traffic {
-            traffic.finish().await;
-        }
+        finisher.finish().await;
         Ok(())
     }
 
@@ -121,11 +125,21 @@ impl Gateway {
     }
 }
 
-async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response<Body> {
-    let todo = door.gateway.config.todo.as_ref();
-    if let Some(todo) = todo.and_then(|todo| HeaderValue::from_str(todo.as_str()).ok()) {
-        request.headers_mut().entry(TODO).or_insert(todo);
+impl Door {
+    /// Returns the gateway that a request is for, by its token.
+    async fn gateway(&self, headers: &HeaderMap) -> Result<Arc<Gateway>, Refused> {
+        match (self.guard.has_token(headers), &self.gateway.rooms) {
+            (Some(true), _) | (None, None) => Ok(self.gateway.clone()),
+            (_, Some(rooms)) => rooms.of(headers).await,
+            (Some(false), None) => {
+                let why = format!("the gateway's token was expected in the header {TOKEN}");
+                Err((StatusCode::FORBIDDEN, why))
+            }
+        }
     }
+}
+
+async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response<Body> {
     let (uri, headers) = (request.uri(), request.headers());
     // A supervisor's probe sends no token, and finds out nothing but this.
     match uri.path() {
@@ -137,12 +151,16 @@ async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response
     if let Some(why) = door.guard.refuses(uri, headers) {
         return refusal(api, StatusCode::FORBIDDEN, &why);
     }
+    let gateway = match door.gateway(headers).await {
+        Ok(gateway) => gateway,
+        Err((status, why)) => return refusal(api, status, &why),
+    };
     if uri.path() == HEALTH {
         let writes = uri.query().is_some_and(|query| query == "write");
-        return health(&door.gateway, writes).await;
+        return health(&gateway, writes).await;
     }
     if uri.path() == METRICS {
-        return metrics(door.gateway.recorder.ledger());
+        return metrics(gateway.recorder.ledger());
     }
     // Clients that prefer a WebSocket fall back to requests if there is none.
     let upgrade = headers.get(header::UPGRADE).map(|to| to.as_bytes().to_ascii_lowercase());
@@ -152,7 +170,11 @@ async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response
         answer.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
         return answer;
     }
-    forward(&door.gateway, api, request).await
+    let todo = gateway.config.todo.as_ref();
+    if let Some(todo) = todo.and_then(|todo| HeaderValue::from_str(todo.as_str()).ok()) {
+        request.headers_mut().entry(TODO).or_insert(todo);
+    }
+    forward(&gateway, api, request).await
 }
 
 /// The path at which a gateway identifies itself.

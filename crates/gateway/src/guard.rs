@@ -20,15 +20,16 @@ impl Guard {
         Self { is_local: address.ip().is_loopback(), token }
     }
 
-    /// Returns why a request is refused; `None` if it is allowed.
+    /// Returns whether a request has the token; `None` if it needs none.
+    pub(crate) fn has_token(&self, headers: &HeaderMap) -> Option<bool> {
+        let token = self.token.as_ref()?;
+        let given = headers.get(TOKEN).map(|given| blake3::hash(given.as_bytes()));
+        // Digests are compared in constant time.
+        Some(given.as_ref() == Some(token))
+    }
+
+    /// Returns why a request is refused that has the token it needs; `None` if it is allowed.
     pub(crate) fn refuses(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
-        if let Some(token) = &self.token {
-            let given = headers.get(TOKEN).map(|given| blake3::hash(given.as_bytes()));
-            // Digests are compared in constant time.
-            if given.as_ref() != Some(token) {
-                return Some(format!("the gateway's token was expected in the header {TOKEN}"));
-            }
-        }
         let host = uri.host().map(Cow::Borrowed).or_else(|| value(headers, "host"));
         let is_here = host.as_deref().is_some_and(|host| is_local_name(host_of(host)));
         if self.is_local && !is_here {

@@ -1,27 +1,31 @@
 //! `foldback forget`.
 
-use super::TodoArg;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::output::{Output, style, text};
+use crate::output::{self, Output, style, text};
 use crate::run::Runs;
 use crate::store;
 use clap::Args;
-use foldback::release_reserve;
-use foldback_core::TodoId;
+use foldback::core::{TenantId, TodoId};
+use foldback::{ErrorKind as Kind, Memory, Truth, release_reserve};
+use foldback_kv::Error as KvError;
 use serde::Serialize;
+use std::io::ErrorKind;
 
 /// Delete a todo for good: its messages, blocks, payloads, vectors and indexes, and the runs that worked in it
+///
+/// Without `--todo`, `--tenant NAME` deletes the tenant: its token, all its todos, and its store.
 ///
 /// From then on, no search finds anything of it. `compact` removes its bytes from the files. What was typed in
 /// `foldback chat` stays in the store's `chat_history`, which is shared by all conversations. The command works on a
 /// full disk, too: the store keeps 1 MiB in reserve for that.
 ///
-/// JSON: {"todo_id", "messages", "runs"}
+/// JSON: {"todo_id", "messages", "runs"}; of a tenant {"tenant", "todos"}
 #[derive(Args)]
 pub(crate) struct Forget {
-    #[command(flatten)]
-    todo: TodoArg,
+    /// The todo; `foldback todos` lists them
+    #[arg(long, value_name = "ID", required_unless_present = "tenant")]
+    todo: Option<TodoId>,
 }
 
 #[derive(Serialize)]
@@ -31,16 +35,21 @@ struct ForgetJson {
     runs: u64,
 }
 
+#[derive(Serialize)]
+struct TenantJson {
+    tenant: TenantId,
+    todos: usize,
+}
+
 impl Forget {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let memory = match store::open_existing(globals) {
-            // A disk may be too full to open the store at all.
-            Err(error) if error.is_full() && release_reserve(&store::folder(globals)?)? => {
-                store::open_existing(globals)?
-            }
-            opened => opened?,
+        // A tenant is deleted if the command line names it, not the environment.
+        let todo_id = match (self.todo, &globals.tenant) {
+            (Some(todo), _) => todo,
+            (None, Some(tenant)) => return forget_tenant(tenant, globals, out),
+            (None, None) => return Err(CliError::Usage("--todo ID was expected".to_owned())),
         };
-        let todo_id = self.todo.todo;
+        let memory = open(globals)?;
         memory.find(&todo_id)?;
         // A damaged todo must be forgettable, too.
         let messages = memory.len(&todo_id).unwrap_or(0);
@@ -59,5 +68,81 @@ impl Forget {
             out.line(format!("forgotten: {todo}, {messages}{runs}"))?;
         }
         Ok(Outcome::Done)
+    }
+}
+
+fn open(globals: &Globals) -> Result<Memory, CliError> {
+    match store::open_existing(globals) {
+        // A disk may be too full to open the store at all.
+        Err(error) if error.is_full() && release_reserve(&store::folder(globals)?)? => {
+            store::open_existing(globals)
+        }
+        opened => opened,
+    }
+}
+
+/// Deletes a tenant. If this is interrupted, it can be repeated, and on each machine that has a folder of it.
+fn forget_tenant(tenant: &TenantId, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+    let all = globals.of_tenant(None);
+    let keeper = open(&all)?;
+    let mut is_there = keeper.tenants().list()?.iter().any(|known| known.id == *tenant);
+    // First of all nobody is let in any more. Its name stays until everything is gone.
+    keeper.tenants().shut_out(tenant)?;
+    let dir = store::tenants(&all)?.join(tenant.as_str());
+    is_there |= dir.exists();
+    // What is left of a folder may be no store.
+    let todos = match open(&Globals { adds_tenant: true, ..globals.clone() }) {
+        Ok(own) => forget_todos(&own, globals)?,
+        Err(CliError::NotFound(_)) => 0,
+        Err(CliError::Memory(error)) if error.kind() == Kind::NotFound => 0,
+        Err(error) => return Err(error),
+    };
+    if let Truth::Server(server) = all.truth()? {
+        match server.forget_tenant(tenant) {
+            Ok(()) => is_there = true,
+            Err(KvError::NoTenant { was_forgotten, .. }) => is_there |= was_forgotten,
+            Err(error) => return Err(foldback::Error::from(error).into()),
+        }
+    }
+    if !is_there {
+        return Err(CliError::NotFound(format!("there is no tenant {tenant}")));
+    }
+    // Runs, the ledger, indexes and files of payloads, and the records, if they are not in a database.
+    match std::fs::remove_dir_all(&dir) {
+        Err(source) if source.kind() != ErrorKind::NotFound => {
+            let what = format!("the folder {} could not be deleted", dir.display());
+            return Err(CliError::Io { what, source });
+        }
+        _ => {}
+    }
+    keeper.tenants().remove(tenant)?;
+    let tenant = tenant.clone();
+    if out.is_json() {
+        out.json(&TenantJson { tenant, todos })?;
+    } else {
+        let name = style::paint(style::NAME, tenant);
+        out.line(format!("forgotten: {name}, {}", text::count(todos as u64, "todo")))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Deletes all todos of a store, also those that are added meanwhile. One that cannot be deleted is warned of: its records
+/// go with the store, but what it has in an object store stays.
+fn forget_todos(own: &Memory, globals: &Globals) -> Result<usize, CliError> {
+    let (mut forgotten, mut after) = (0, None);
+    loop {
+        let todos = own.todos(after.as_ref(), 512)?;
+        if todos.is_empty() {
+            return Ok(forgotten);
+        }
+        for todo in todos {
+            match own.maintenance().forget(&todo) {
+                Ok(()) => forgotten += 1,
+                Err(error) => {
+                    output::warn(globals, format_args!("{todo}: {error}"));
+                    after = Some(todo);
+                }
+            }
+        }
     }
 }

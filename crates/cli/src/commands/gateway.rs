@@ -2,13 +2,14 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::{Hosted, LAST_ANSWERS, Providers, RecallArg, notes, runtime};
+use crate::gateway::{Hosted, KnownTenants, LAST_ANSWERS, Providers, RecallArg, notes, runtime};
 use crate::output::Output;
 use crate::run::{Signals, Time};
 use clap::Args;
 use foldback_gateway::{GatewayConfig, Keeping};
-use foldback_kv::Engine;
+use foldback_kv::{Engine, Truth};
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Run a gateway between any agent and its model provider that records the conversations
@@ -19,7 +20,7 @@ use std::time::Duration;
 /// todos`, `search`, `load` and `export` read.
 ///
 /// It serves only programs on this machine, until Ctrl-C or SIGTERM; a second one does not wait for answers in progress.
-/// Any other address needs a token, which clients send as `x-foldback-token`. A conversation that cannot be recorded is
+/// Any other address needs a token, which clients send as `x-foldback-token`, or `--tenants`. A conversation that cannot be recorded is
 /// passed on all the same; a note and the header `x-foldback-notice` say so. A database that is away when the gateway
 /// begins is tried again, until it is there.
 ///
@@ -37,6 +38,11 @@ pub(crate) struct Gateway {
     /// The token that clients must send as x-foldback-token [env: FOLDBACK_GATEWAY_TOKEN]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
+
+    /// Answer the tenants of the store, each by its own token, and record what they say in their own stores. Only they
+    /// and those with the gateway's token, if it has one, are answered. `foldback tenant` adds them
+    #[arg(long, conflicts_with = "no_record")]
+    tenants: bool,
 
     /// How long answers in progress may take when the gateway is asked to end: 90s, 10m, 2h [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = Time::read)]
@@ -61,6 +67,10 @@ impl Gateway {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         if self.providers.recall == Some(RecallArg::Mcp) {
             let why = "--recall mcp is for `foldback wrap`, which gives a program the tools; expected stream or off";
+            return Err(CliError::Usage(why.to_owned()));
+        }
+        if self.tenants && globals.tenant().is_some() {
+            let why = "a gateway answers one tenant, or with --tenants all of them; choose one of the two";
             return Err(CliError::Usage(why.to_owned()));
         }
         let config = self.config(globals, out)?;
@@ -103,6 +113,23 @@ impl Gateway {
         let from_environment = || std::env::var("FOLDBACK_GATEWAY_TOKEN").ok();
         let token = self.token.clone().or_else(from_environment);
         config.token = token.filter(|token| !token.is_empty());
+        if self.tenants {
+            if let (Keeping::On(memory), Some(token)) = (&config.keeping, &config.token)
+                && memory.tenants().list()?.iter().any(|known| known.has_token(token.as_bytes()))
+            {
+                let why = "the gateway's own token is that of a tenant; give it another, or none";
+                return Err(CliError::Usage(why.to_owned()));
+            }
+            let truth = globals.truth()?;
+            if matches!(truth, Truth::Server(_)) && globals.payloads().is_none() {
+                out.note(
+                    "a tenant's payloads over 1 MiB stay on this machine; --payloads keeps them where all machines \
+                     reach them",
+                );
+            }
+            let known = KnownTenants::new(&config.keeping, &self.providers, globals, out);
+            config.tenants = Some(Arc::new(known));
+        }
         Ok(config)
     }
 

@@ -27,6 +27,7 @@ mod run;
 mod search;
 mod serve;
 mod sessions;
+mod tenant;
 mod todos;
 mod trajectories;
 mod verify;
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     Audit(audit::Audit),
     Grant(grant::Grant),
     Forget(forget::Forget),
+    Tenant(tenant::Tenant),
     Embedder(embedder::Embedder),
     Encryption(encryption::Encryption),
     #[command(subcommand)]
@@ -122,6 +124,7 @@ pub(crate) fn run(
         Command::Backup(backup) => backup.run(globals, out),
         Command::Grant(grant) => grant.run(globals, out),
         Command::Forget(forget) => forget.run(globals, out),
+        Command::Tenant(tenant) => tenant.run(globals, out),
         Command::Embedder(embedder) => embedder.run(globals, out),
         Command::Encryption(encryption) => encryption.run(globals, out),
         Command::Model(model) => model.run(globals, out),

@@ -7,7 +7,7 @@ use crate::run::Signals;
 use crate::store;
 use clap::{Args, ValueEnum};
 use foldback_gateway::{
-    Gateway, GatewayConfig, GatewayError, Keeping, Ledger, Log, RecallBy, Recorder, Traffic,
+    Finisher, Gateway, GatewayConfig, GatewayError, Keeping, Ledger, Log, RecallBy, Recorder,
     Upstream,
 };
 use foldback_kv::Engine;
@@ -132,7 +132,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 pub(crate) struct Hosted {
     pub(crate) address: SocketAddr,
     recorder: Recorder,
-    traffic: Option<Traffic>,
+    finisher: Finisher,
     /// The same socket as the gateway's, for one that takes its place.
     listener: std::net::TcpListener,
     stop: oneshot::Sender<()>,
@@ -163,13 +163,13 @@ impl Hosted {
         let accepting = listener.try_clone().and_then(TcpListener::from_std).map_err(listening)?;
         let (stop, stopped) = oneshot::channel();
         let gateway = Gateway::new(config)?;
-        let (recorder, traffic) = (gateway.recorder().clone(), gateway.traffic().cloned());
+        let (recorder, finisher) = (gateway.recorder().clone(), gateway.finisher());
         let stopped = async {
             // A dropped sender means the same.
             let _ = stopped.await;
         };
         let served = tokio::spawn(gateway.serve(accepting, stopped));
-        Ok(Self { address, recorder, traffic, listener, stop, served, before: None })
+        Ok(Self { address, recorder, finisher, listener, stop, served, before: None })
     }
 
     /// Serves with another configuration from now on, at the same address. Answers in progress are finished.
@@ -201,7 +201,7 @@ impl Hosted {
         signals: &mut Signals,
         patience: Duration,
     ) -> Result<(), CliError> {
-        let Self { recorder, traffic, listener, stop, mut served, before, .. } = self;
+        let Self { finisher, listener, stop, mut served, before, .. } = self;
         drop(stop);
         // No connection is accepted from now on.
         drop(listener);
@@ -221,15 +221,6 @@ impl Hosted {
             }
         };
         served.abort();
-        let recorded = async {
-            let copied = async {
-                if let Some(traffic) = traffic {
-                    traffic.finish().await;
-                }
-            };
-            // Together: a database that is away does not keep the copies of the traffic from their files.
-            tokio::join!(recorder.finish(), copied);
-        };
         let hurried = async {
             if !is_urgent {
                 signals.next().await;
@@ -237,7 +228,7 @@ impl Hosted {
             tokio::time::sleep(LAST_RECORDS).await;
         };
         tokio::select! {
-            () = recorded => {}
+            () = finisher.finish() => {}
             // What is not recorded comes with the next request of its conversation.
             () = hurried => {}
         }

@@ -30,6 +30,8 @@ pub(crate) struct MemorySettings {
     pub(crate) encryption_key_command: Option<String>,
     /// Whether each load, search and tool call is logged.
     pub(crate) audit: bool,
+    /// The most todos of the store.
+    pub(crate) max_todos: Option<u32>,
     /// The most messages of a todo.
     pub(crate) max_messages: Option<u64>,
     /// The most closed blocks of a todo.
@@ -78,6 +80,7 @@ impl Default for MemorySettings {
             encryption_key_file: None,
             encryption_key_command: None,
             audit: false,
+            max_todos: None,
             max_messages: None,
             max_blocks: None,
             max_bytes: None,
@@ -127,6 +130,7 @@ impl MemorySettings {
             .with_hnsw_after_vectors(self.graph_after_vectors)
             .with_cache_bytes(self.search_cache_mib << 20);
         let quota = Quota::default()
+            .with_todos(self.max_todos)
             .with_messages(self.max_messages)
             .with_blocks(self.max_blocks)
             .with_bytes(self.max_bytes)

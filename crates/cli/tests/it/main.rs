@@ -84,6 +84,7 @@ mod serve;
 mod settings;
 mod settings_model;
 mod settings_roles;
+mod tenants;
 #[cfg(target_os = "linux")]
 mod terminal;
 mod upkeep;

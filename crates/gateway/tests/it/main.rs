@@ -19,5 +19,6 @@ mod played_client;
 mod quota;
 mod recording;
 mod redaction;
+mod tenants;
 mod traffic;
 mod world;

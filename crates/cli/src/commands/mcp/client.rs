@@ -138,6 +138,9 @@ impl Start {
             // An address may hold a password, which is not for a file of settings: it comes from the environment.
             arguments.extend(["--engine".to_owned(), truth.engine().name().to_owned()]);
         }
+        if let Some(tenant) = globals.tenant() {
+            arguments.extend(["--tenant".to_owned(), tenant.to_string()]);
+        }
         if let Some(payloads) = &globals.payloads {
             arguments.extend(["--payloads".to_owned(), payloads.clone()]);
         }
