@@ -120,6 +120,8 @@ pub use crate::lost::Lost;
 pub use crate::memory::memory;
 pub use crate::missing_head::{FORGOTTEN_HEAD, missing_head};
 pub use crate::open::{FORMAT_VERSION, open, open_with, rekey};
+#[cfg(feature = "postgres")]
+pub use crate::postgres::Console;
 pub use crate::registry::{Registry, Todo};
 pub use crate::retry::{Contended, retry};
 pub use crate::sealed::{change_key, seal};

@@ -17,6 +17,7 @@ mod address;
 mod check;
 mod commit;
 mod connect;
+mod console;
 #[cfg(feature = "sqlite")]
 mod copy;
 mod fault;
@@ -34,6 +35,8 @@ pub(crate) mod tenant;
 mod tls;
 mod token;
 mod walk;
+
+pub use self::console::Console;
 
 use self::address::Address;
 use self::commit::{Draft, Outcome};

@@ -37,9 +37,17 @@ impl Server {
         self.tenant.as_ref()
     }
 
-    /// Returns the address with everything that is secret in it.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn url(&self) -> &str {
+    /// Returns the address of one schema of the same database, which may hold a store of its own. A schema that the
+    /// address names already is replaced.
+    #[must_use]
+    pub fn in_schema(&self, schema: &str) -> Self {
+        let separator = if self.url.contains('?') { '&' } else { '?' };
+        Self { url: format!("{}{separator}options=-c%20search_path%3D{schema}", self.url) }
+    }
+
+    /// Returns the address with everything that is secret in it, for another process that opens the same store.
+    #[must_use]
+    pub fn url(&self) -> &str {
         &self.url
     }
 

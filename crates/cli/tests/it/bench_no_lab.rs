@@ -6,9 +6,17 @@ use crate::shell::Shell;
 fn what_is_left_out_names_the_command_that_has_it() {
     let shell = Shell::new();
     let help = shell.run_bare(&["bench", "--help"]);
-    for name in
-        ["savings", "gateway", "retrieval", "segmentation", "plans", "agent", "recall", "index"]
-    {
+    for name in [
+        "savings",
+        "gateway",
+        "retrieval",
+        "segmentation",
+        "plans",
+        "agent",
+        "recall",
+        "index",
+        "scale",
+    ] {
         assert!(help.text().contains(&format!("\n  {name} ")), "{name}: {}", help.text());
     }
     for arguments in [

@@ -2,6 +2,7 @@
 
 use super::part::{MARKS, Part};
 use foldback_bench::BenchError;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::process::{Command, Output};
 pub struct Again {
     program: PathBuf,
     arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
 }
 
 /// The system calls that make something durable, and the one by which marks are recognised.
@@ -25,13 +27,21 @@ impl Again {
         arguments: impl IntoIterator<Item = A>,
     ) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Self { program: program.into(), arguments }
+        Self { program: program.into(), arguments, environment: Vec::new() }
+    }
+
+    /// Sets a variable for the command: what must not be read in the list of processes.
+    #[must_use]
+    pub fn with_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
     }
 
     /// Runs a part and reads its result.
-    pub(super) fn run<T: DeserializeOwned>(&self, part: &Part) -> Result<T, BenchError> {
+    pub(super) fn run<T: DeserializeOwned>(&self, part: &impl Serialize) -> Result<T, BenchError> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(json(part)?);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let output = command.output().map_err(|source| BenchError::Io {
             what: format!("{} could not be started", self.program.display()),
             source,
@@ -74,7 +84,7 @@ fn count_syncs(log: &str) -> Option<u64> {
     None
 }
 
-fn json(part: &Part) -> Result<String, BenchError> {
+fn json(part: &impl Serialize) -> Result<String, BenchError> {
     serde_json::to_string(part).map_err(|error| {
         BenchError::Input(format!(
             "a part of the measurement cannot be sent to another process: {error}"

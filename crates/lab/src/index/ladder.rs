@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// The number of blocks in a todo if there are many todos.
-const FEW: u32 = 3;
+pub(super) const FEW: u32 = 3;
 /// The approximate number of messages in a block, and the number after the last one.
 const BLOCK: u32 = 4;
 const TAIL: u32 = 4;
@@ -239,7 +239,7 @@ pub(super) fn todo(n: u32) -> Result<TodoId, BenchError> {
 }
 
 /// Visits the todos in leaps, so that neighbours in the store do not follow each other.
-fn some_todo(rung: Rung, at: u64) -> Result<TodoId, BenchError> {
+pub(super) fn some_todo(rung: Rung, at: u64) -> Result<TodoId, BenchError> {
     let n = at * 7_919 % u64::from(rung.todos.max(1));
     todo(u32::try_from(n).unwrap_or_default())
 }

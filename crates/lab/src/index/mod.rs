@@ -7,6 +7,8 @@
 //! - [`Load`] measures it under load: todos that come and go, readers beside writers, single adds, a
 //!   killed writer, large payloads, the search over all todos.
 //!
+//! - `Scale`, with the feature `postgres`, measures stores in a database: as they grow, and with several nodes.
+//!
 //! Memory and cold starts have to be measured in separate processes, so all measurements are given the
 //! command that runs a [`Part`] ([`Again`]). Counts are the same each time; times are not.
 
@@ -15,6 +17,8 @@ mod contestant;
 mod growth;
 mod ladder;
 mod load;
+#[cfg(feature = "postgres")]
+mod scale;
 mod workload;
 
 mod again;
@@ -36,5 +40,7 @@ pub use ladder::{
 pub use load::{Load, Measured};
 pub use page::{contest_page, ladder_page};
 pub use part::Part;
+#[cfg(feature = "postgres")]
+pub use scale::{Scale, Task};
 pub(crate) use words::Random;
 pub use workload::Workload;

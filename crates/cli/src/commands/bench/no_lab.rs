@@ -21,6 +21,9 @@ pub(crate) enum Lab {
     /// Measure how quick the store is (needs a build with the feature lab)
     #[command(disable_help_flag = true)]
     Index(Arguments),
+    /// Measure stores in a database (needs a build with the features lab and postgres)
+    #[command(disable_help_flag = true)]
+    Scale(Arguments),
 }
 
 /// The arguments of the command, passed on as they are on the command line.
@@ -32,11 +35,12 @@ pub(crate) struct Arguments {
 
 impl Lab {
     pub(crate) fn run(self, _: &Globals, _: &Output) -> Result<Outcome, CliError> {
-        let name = match self {
-            Self::Plans(_) => "plans",
-            Self::Agent(_) => "agent",
-            Self::Recall(_) => "recall",
-            Self::Index(_) => "index",
+        let (name, features) = match self {
+            Self::Plans(_) => ("plans", "lab"),
+            Self::Agent(_) => ("agent", "lab"),
+            Self::Recall(_) => ("recall", "lab"),
+            Self::Index(_) => ("index", "lab"),
+            Self::Scale(_) => ("scale", "lab,postgres"),
         };
         let arguments: Vec<String> = std::env::args_os()
             .skip(1)
@@ -44,7 +48,7 @@ impl Lab {
             .collect();
         Err(CliError::Usage(format!(
             "`foldback bench {name}` measures foldback itself and is left out of this build; in a \
-             checkout of foldback, run `cargo run --release -p foldback-cli --features lab -- {}`",
+             checkout of foldback, run `cargo run --release -p foldback-cli --features {features} -- {}`",
             arguments.join(" ")
         )))
     }

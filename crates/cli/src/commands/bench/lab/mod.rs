@@ -4,6 +4,8 @@ mod agent;
 mod index;
 mod plans;
 mod recall;
+#[cfg(feature = "postgres")]
+mod scale;
 
 use super::LEAST_CACHED;
 use crate::cli::Globals;
@@ -20,6 +22,8 @@ pub(crate) enum Lab {
     Agent(agent::AgentTask),
     Recall(recall::Recall),
     Index(index::Index),
+    #[cfg(feature = "postgres")]
+    Scale(scale::Scale),
 }
 
 impl Lab {
@@ -29,6 +33,8 @@ impl Lab {
             Self::Agent(agent) => agent.run(globals, out),
             Self::Recall(recall) => recall.run(globals, out),
             Self::Index(index) => index.run(globals, out),
+            #[cfg(feature = "postgres")]
+            Self::Scale(scale) => scale.run(globals, out),
         }
     }
 }

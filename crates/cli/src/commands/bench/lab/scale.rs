@@ -1,0 +1,79 @@
+//! `foldback bench scale`: what stores in a database cost as they grow, and what a second node adds.
+
+use crate::cli::Globals;
+use crate::commands::bench::{Outputs, print};
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use clap::Args;
+use foldback_kv::{Engine, Truth};
+use foldback_lab::index::{Again, Scale as Measurement, Task};
+
+/// Measure stores in a database: as they grow, and with two nodes
+///
+/// Needs --engine postgres, and a role that may create schemas: each store is in a schema of its own, foldback_bench_...,
+/// which is removed at the end. Climbs two ladders, of blocks in one todo and of todos of three blocks, and reports at
+/// each step the times of an append, beside a commit of the server's own, and of a search; opening and the first search
+/// of a node with an empty folder; the bytes of each table; files and connections of a node. Below are the slopes of
+/// what grows.
+///
+/// With --nodes, measures one process beside two on the same server, with 1, 2, 4 ... threads each: appends and searches
+/// per second, the cores in use, and what the server waits for.
+#[derive(Args)]
+pub(crate) struct Scale {
+    /// Measure one node beside two, with up to this many threads each
+    #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=64),
+          conflicts_with_all = ["blocks", "todos"])]
+    nodes: Option<u32>,
+
+    /// The number of blocks of one todo in the last step of the first ladder; 0 for no such ladder
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    blocks: u32,
+
+    /// The number of todos in the last step of the second ladder; 0 for no such ladder
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    todos: u32,
+
+    /// What one node does, in a process of its own
+    #[arg(long, value_name = "JSON", hide = true)]
+    part: Option<String>,
+
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+impl Scale {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        if globals.store.is_some() || globals.engine() != Engine::Postgres {
+            let what = "bench scale measures stores of its own in a database: give --engine postgres, and no --store";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        let Truth::Server(server) = globals.truth()? else { return Ok(Outcome::Done) };
+        if let Some(part) = &self.part {
+            let task: Task = serde_json::from_str(part)
+                .map_err(|error| CliError::Usage(format!("--part {part}: {error}")))?;
+            out.json(&task.run(&server)?)?;
+            return Ok(Outcome::Done);
+        }
+        let program = std::env::current_exe().map_err(|source| CliError::Io {
+            what: "the path of this program could not be determined".to_owned(),
+            source,
+        })?;
+        let again = Again::new(program, ["--engine", "postgres", "bench", "scale", "--part"])
+            .with_env("FOLDBACK_POSTGRES_URL", server.url());
+        let measurement = match self.nodes {
+            Some(writers) => Measurement::Nodes { writers },
+            None => Measurement::Growth { blocks: self.blocks, todos: self.todos },
+        };
+        let measured = measurement.measure(&server, &again, |line| out.note(line))?;
+        measured.sheets.first().map_or(Ok(()), |sheet| self.outputs.write_csv(sheet))?;
+        self.outputs.write_page(|| Ok(measured.page()))?;
+        if out.is_json() {
+            out.json(&measured.json)?;
+            return Ok(Outcome::Done);
+        }
+        measured.sheets.iter().try_for_each(|sheet| print(sheet, out))?;
+        out.line("")?;
+        out.line(&measured.note)?;
+        Ok(Outcome::Done)
+    }
+}
