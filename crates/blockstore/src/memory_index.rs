@@ -7,7 +7,7 @@ use crate::carried::Carried;
 use crate::disk::DiskIndex;
 use crate::dot::dot;
 use crate::omission::Omission;
-use crate::records::{Records, pages};
+use crate::records::Records;
 use foldback_core::Block;
 use foldback_kv::Todo;
 use parking_lot::RwLock;
@@ -108,8 +108,8 @@ impl MemoryIndex {
         blocks: RangeInclusive<u32>,
     ) -> Result<bool, Error> {
         let mut new = Vec::new();
-        for page in pages(blocks) {
-            for doc in records.block_docs(todo, page)? {
+        records.each_block_docs(todo, blocks, |docs| {
+            for doc in docs {
                 let mut memory = memory.write();
                 let is_new =
                     |n| !memory.carried.holds(n) && !disk.is_some_and(|disk| disk.carried.holds(n));
@@ -117,7 +117,7 @@ impl MemoryIndex {
                 new.extend(payloads.map(|payload| (doc.n, *payload)));
                 memory.push_block(doc);
             }
-        }
+        })?;
         new.reverse();
         let mut has_room = true;
         let omissions = records.passage_docs(todo, &new, |doc| {

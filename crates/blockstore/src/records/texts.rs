@@ -14,9 +14,39 @@ use foldback_kv::{Space, Todo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 use std::panic::resume_unwind;
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
 impl Records {
+    /// Passes on the blocks of a range as [`block_docs`](Self::block_docs) returns them, page after page. While one page
+    /// is analysed and taken, the next is read: on a server, reading takes about as long.
+    pub(crate) fn each_block_docs(
+        &self,
+        todo: &Todo,
+        blocks: RangeInclusive<u32>,
+        mut take: impl FnMut(Vec<BlockDoc>),
+    ) -> Result<(), Error> {
+        let pages: Vec<_> = pages(blocks).collect();
+        if let [page] = &*pages {
+            take(self.block_docs(todo, page.clone())?);
+            return Ok(());
+        }
+        let (send, read) = sync_channel(READ_AHEAD);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for page in pages {
+                    let page = self.page(todo, page);
+                    let is_last = page.is_err();
+                    // Nobody receives it after an error.
+                    if send.send(page).is_err() || is_last {
+                        break;
+                    }
+                }
+            });
+            read.into_iter().try_for_each(|page| page.map(|page| take(page.docs())))
+        })
+    }
+
     /// Returns the blocks of a range in the form that the indexes take, in order and without a gap, each with the parts
     /// that cannot be read. The range is one of [`pages`].
     pub(crate) fn block_docs(
@@ -24,22 +54,13 @@ impl Records {
         todo: &Todo,
         page: RangeInclusive<u32>,
     ) -> Result<Vec<BlockDoc>, Error> {
-        let Stored { blocks, damaged, seqs, messages } = self.stored(todo, page.clone())?;
-        let vectors = self.scanned(todo, Space::Vector, seqs)?;
-        let doc = |analyzer: &mut Analyzer, n: u32| match blocks.get(&u64::from(n)) {
-            Some(block) => block_doc(n, block, &messages, &vectors, analyzer),
-            None => {
-                let is_damaged = damaged.contains(&u64::from(n));
-                let why = if is_damaged { WhyUnsearched::Damaged } else { WhyUnsearched::Missing };
-                let omissions = vec![Omission { block: n, part: OmissionPart::Block, why }];
-                BlockDoc { omissions, ..BlockDoc::unreadable(n) }
-            }
-        };
-        let numbers: Vec<u32> = page.collect();
-        Ok(in_parallel(&numbers, |part| {
-            let mut analyzer = Analyzer::new();
-            part.iter().map(|n| doc(&mut analyzer, *n)).collect()
-        }))
+        Ok(self.page(todo, page)?.docs())
+    }
+
+    fn page(&self, todo: &Todo, numbers: RangeInclusive<u32>) -> Result<Page, Error> {
+        let stored = self.stored(todo, numbers.clone())?;
+        let vectors = self.scanned(todo, Space::Vector, stored.seqs.clone())?;
+        Ok(Page { numbers, stored, vectors })
     }
 
     /// Returns a block that is not closed, in the form that the indexes take.
@@ -186,6 +207,33 @@ pub(super) struct Stored {
     messages: Scanned,
 }
 
+/// The records of a page of blocks, with the vectors of their messages.
+struct Page {
+    numbers: RangeInclusive<u32>,
+    stored: Stored,
+    vectors: Scanned,
+}
+
+impl Page {
+    fn docs(self) -> Vec<BlockDoc> {
+        let Self { numbers, stored: Stored { blocks, damaged, messages, .. }, vectors } = self;
+        let doc = |analyzer: &mut Analyzer, n: u32| match blocks.get(&u64::from(n)) {
+            Some(block) => block_doc(n, block, &messages, &vectors, analyzer),
+            None => {
+                let is_damaged = damaged.contains(&u64::from(n));
+                let why = if is_damaged { WhyUnsearched::Damaged } else { WhyUnsearched::Missing };
+                let omissions = vec![Omission { block: n, part: OmissionPart::Block, why }];
+                BlockDoc { omissions, ..BlockDoc::unreadable(n) }
+            }
+        };
+        let numbers: Vec<u32> = numbers.collect();
+        in_parallel(&numbers, |part| {
+            let mut analyzer = Analyzer::new();
+            part.iter().map(|n| doc(&mut analyzer, *n)).collect()
+        })
+    }
+}
+
 /// Returns a block in the form that the indexes take, with the parts that cannot be read.
 fn block_doc(
     n: u32,
@@ -202,6 +250,9 @@ fn block_doc(
 
 /// This many blocks are read at once when an index is built.
 const PAGE: u32 = 256;
+
+/// This many pages wait to be analysed, beside the one that is being read.
+const READ_AHEAD: usize = 2;
 
 /// This many passages are analysed at once.
 const PASSAGES: usize = 1_024;
