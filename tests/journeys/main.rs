@@ -4,6 +4,7 @@
 
 mod story;
 
+mod affinity;
 mod agent_failures;
 mod agent_flow;
 mod agent_injections;

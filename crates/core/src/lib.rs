@@ -22,6 +22,7 @@
 //! # Ok::<(), foldback_core::MessageError>(())
 //! ```
 
+mod affinity;
 mod background_work;
 mod block;
 mod content;
@@ -57,6 +58,7 @@ mod trust;
 #[cfg(feature = "failpoints")]
 pub use fail;
 
+pub use affinity::nodes_by_affinity;
 pub use background_work::{BackgroundJob, BackgroundJobDone, BackgroundWork};
 pub use block::{Block, BlockHeader, BlockType, CloseReason};
 pub use content::{Content, Part};

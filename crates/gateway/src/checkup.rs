@@ -1,6 +1,6 @@
 //! Whether a gateway works, and whether clients find it.
 
-use crate::gateway::HEALTH;
+use crate::gateway::{HEALTH, READY};
 use crate::guard::TOKEN;
 use reqwest::{Client, Url};
 use serde::Serialize;
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may take where another gateway can be asked instead.
+const READY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The variables by which clients find a provider, or a gateway in its place.
 const BASE_URLS: [&str; 3] = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"];
@@ -124,6 +126,14 @@ pub struct Running {
 }
 
 impl Running {
+    /// Returns whether a gateway at an address takes requests: it answers within two seconds that it has opened its store.
+    pub async fn is_ready(url: &str) -> bool {
+        let Ok(client) = client() else { return false };
+        let asked =
+            client.get(format!("{}{READY}", bare(url))).timeout(READY_PATIENCE).send().await;
+        asked.is_ok_and(|answer| answer.status().is_success())
+    }
+
     /// Finds the gateway at an address.
     ///
     /// # Errors

@@ -187,7 +187,7 @@ const METRICS: &str = "/foldback/metrics";
 const LIVE: &str = "/foldback/live";
 
 /// The path at which it answers 200 once it has opened its store, or if it needs none.
-const READY: &str = "/foldback/ready";
+pub(crate) const READY: &str = "/foldback/ready";
 
 /// How long a health check waits for the store. Those who ask wait ten seconds for the answer.
 const WRITING: Duration = Duration::from_secs(7);

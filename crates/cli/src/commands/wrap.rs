@@ -9,7 +9,7 @@ use crate::output::{Output, text};
 use crate::run::{Heard, Signals};
 use crate::store;
 use clap::Args;
-use foldback_core::TodoId;
+use foldback_core::{TodoId, nodes_by_affinity};
 use foldback_gateway::{GatewayConfig, Keeping, Log, Running, TODO, TOKEN};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
@@ -29,7 +29,8 @@ use tokio::signal::unix::{SignalKind, signal};
 /// set, the gateway passes requests on to their addresses.
 ///
 /// With --gateway it uses a running gateway, which has its own store, providers and way of recalling; a note says if
-/// that store is not the one that other commands use.
+/// that store is not the one that other commands use. Of several gateways over one store it uses the one that the
+/// conversation belongs to, by its todo or by the folder that the program is started in, or the next one that is ready.
 ///
 /// foldback's options come before the program's name; everything after it belongs to the program.
 #[derive(Args)]
@@ -38,17 +39,19 @@ use tokio::signal::unix::{SignalKind, signal};
   foldback wrap codex exec \"what does this repository do?\"
   foldback wrap --todo release-7 claude
   foldback wrap --gateway http://127.0.0.1:8377 claude
+  foldback wrap --gateway http://node-1:8377,http://node-2:8377 claude
   foldback wrap --openai-url http://127.0.0.1:8080/v1 aider --model openai/qwen3
   foldback wrap python my_agent.py")]
 pub(crate) struct Wrap {
     #[command(flatten)]
     providers: Providers,
 
-    /// Use the gateway that runs at this URL [token: FOLDBACK_GATEWAY_TOKEN]
-    #[arg(long, value_name = "URL", conflicts_with_all = [
+    /// Use the gateway that runs at this URL, or one of several with the same store, separated by commas [token:
+    /// FOLDBACK_GATEWAY_TOKEN]
+    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with_all = [
         "anthropic_url", "openai_url", "no_record", "record", "recall", "fail_closed",
     ])]
-    gateway: Option<String>,
+    gateway: Vec<String>,
 
     /// The todo that the conversation is recorded in, instead of one that is named after the program; sub-agents have
     /// todos of their own
@@ -67,8 +70,8 @@ pub(crate) struct Wrap {
 
 impl Wrap {
     pub(crate) fn run(mut self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        if let Some(url) = self.gateway.take() {
-            return self.beside(&url, globals, out);
+        if !self.gateway.is_empty() {
+            return self.beside(globals, out);
         }
         let lines = Arc::new(Mutex::new(Vec::<(String, u64)>::new()));
         let taken = Arc::clone(&lines);
@@ -170,12 +173,12 @@ impl Wrap {
     }
 
     /// Runs the program with a gateway that is already running.
-    fn beside(self, url: &str, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+    fn beside(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let token = std::env::var("FOLDBACK_GATEWAY_TOKEN").ok().filter(|token| !token.is_empty());
         let name = PathBuf::from(self.program.first().cloned().unwrap_or_default());
         runtime()?.block_on(async {
             let mut signals = Signals::open();
-            let found = Running::at(url, token.as_deref()).await;
+            let found = Running::at(&self.node(out).await, token.as_deref()).await;
             let gateway = found.map_err(CliError::NotFound)?;
             tell_of_store(&gateway, globals, out)?;
             let todo = self.todo.as_ref().map(|todo| (TODO, todo.to_string()));
@@ -185,6 +188,24 @@ impl Wrap {
             let status = self.ended(&name, Client::of(&name), &pointer, &mut signals).await?;
             Ok(Outcome::Program(code_of(status)))
         })
+    }
+
+    /// Returns the gateway that the conversation belongs to: the first by affinity that is ready, or the first if none is.
+    async fn node(&self, out: &Output) -> String {
+        let nodes: Vec<&str> = self.gateway.iter().map(String::as_str).collect();
+        let folder = || std::env::current_dir().unwrap_or_default().display().to_string();
+        let key = self.todo.as_ref().map_or_else(folder, TodoId::to_string);
+        let order = nodes_by_affinity(&nodes, &key);
+        let first = order.first().copied().unwrap_or_default();
+        if let [_, _, ..] = *order {
+            for node in &order {
+                if Running::is_ready(node).await {
+                    return (*node).to_owned();
+                }
+                out.note(format_args!("the gateway at {node} is not ready"));
+            }
+        }
+        first.to_owned()
     }
 
     /// Starts the program, and waits for it to end.

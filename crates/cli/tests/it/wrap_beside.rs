@@ -77,6 +77,36 @@ fn gw17_a_gateway_that_runs_is_used() {
     assert!(ran.code == 0 && ran.stderr.contains("records nothing"), "{ran:?}");
 }
 
+/// C9: of several gateways the conversation's own is asked, whatever their order; the next one if that is away.
+#[test]
+fn c9_a_conversation_stays_at_its_gateway() {
+    if !has_curl() {
+        return;
+    }
+    let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
+    let provider = provider(&runtime);
+    let mut gateways: Vec<_> = (0..3).map(|_| Running::begin(&shell, &provider, &[])).collect();
+    let listed: Vec<String> = gateways.iter().map(|gateway| gateway.url.clone()).collect();
+    let nodes = |urls: &[String]| urls.join(",");
+    let used = |urls: &[String]| beside(&shell, &nodes(urls), &[], "echo $ANTHROPIC_BASE_URL");
+    let ran = used(&listed);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let own = ran.text().trim().to_owned();
+    let reversed: Vec<String> = listed.iter().rev().cloned().collect();
+    assert_eq!(used(&reversed).text().trim(), own);
+    let others: Vec<String> = listed.iter().filter(|url| **url != own).cloned().collect();
+    let next = used(&others).text().trim().to_owned();
+    let at = gateways.iter().position(|gateway| gateway.url == own).unwrap();
+    gateways.remove(at).end();
+    let ran = used(&listed);
+    assert_eq!((ran.code, ran.text().trim()), (0, &*next), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("the gateway at {own} is not ready")), "{ran:?}");
+    gateways.into_iter().for_each(Running::end);
+    let ran = used(&listed);
+    assert!(ran.code == 1 && ran.stderr.contains("nothing answers at"), "{ran:?}");
+    assert!(ran.stdout.is_empty(), "{ran:?}");
+}
+
 /// GW17: impossible combinations are refused before the program starts.
 #[test]
 fn gw17_what_a_running_gateway_cannot_be_given_is_refused() {

@@ -3,3 +3,5 @@
 mod index;
 mod plans;
 mod recall;
+#[cfg(feature = "postgres")]
+mod scale;
