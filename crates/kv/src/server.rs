@@ -42,7 +42,8 @@ impl Server {
     #[must_use]
     pub fn in_schema(&self, schema: &str) -> Self {
         let separator = if self.url.contains('?') { '&' } else { '?' };
-        Self { url: format!("{}{separator}options=-c%20search_path%3D{schema}", self.url) }
+        let url = format!("{}{separator}options=-c%20search_path%3D{schema}", self.url);
+        Self { url, tenant: self.tenant.clone() }
     }
 
     /// Returns the address with everything that is secret in it, for another process that opens the same store.
