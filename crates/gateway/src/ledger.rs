@@ -1,12 +1,12 @@
 //! What was sent, and what it cost.
 
 use crate::operations::Operations;
-use crate::{Contents, Log, Tokens};
+use crate::{Contents, Entries, Log, Tokens};
 use foldback_core::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -147,17 +147,20 @@ impl Ledger {
         self.shared.refusals.load(Ordering::Relaxed)
     }
 
-    /// Reads the entries of a file, in the order in which they were written. Invalid lines are skipped: a process
-    /// that was killed may have left part of one.
+    /// Reads the entries of a file, in the order in which they were written.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn read(path: &Path) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
-        let lines = BufReader::new(File::open(path)?).split(b'\n');
-        Ok(lines.filter_map(|line| match line {
-            Ok(line) => serde_json::from_slice(&line).ok().map(Ok),
-            Err(error) => Some(Err(error)),
-        }))
+    pub fn read(path: &Path) -> io::Result<Entries> {
+        Self::read_from(path, 0)
+    }
+
+    /// Reads the entries of a file from this byte on, at which a line begins.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_from(path: &Path, byte: u64) -> io::Result<Entries> {
+        Entries::open(path, byte)
     }
 
     /// Returns the operations since it began.

@@ -1,7 +1,6 @@
 //! The contents of a request that passed through the gateway: which messages were sent.
 
 use super::answer::{ApiError, Json, Named, noted, raw, reading, session_id};
-use super::requests::MOST;
 use crate::server::Shared;
 use axum::extract::State;
 use foldback::Memory;
@@ -55,7 +54,7 @@ struct SentMessages {
     path = "/api/v1/sessions/{id}/requests/{number}",
     params(
         ("id" = String, Path, description = "The session"),
-        ("number" = usize, Path, description = "The number of the request, from 1; one of the last 10,000"),
+        ("number" = usize, Path, description = "The number of the request, from 1"),
     ),
     responses((status = 200, body = RequestContents), (status = "4XX", body = ApiError))
 )]
@@ -67,10 +66,9 @@ pub(crate) async fn contents(
     let contents = reading(shared, move |shared| {
         shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
-        let (total, last) = &*shared.sessions.ledgers.last(todo.as_str(), MOST)?;
-        let at = number.checked_sub((total + 1).saturating_sub(last.len()));
-        let entry = at.and_then(|at| last.get(at));
-        let entry = entry.ok_or_else(|| {
+        let one = |_| number.saturating_sub(1)..number;
+        let (_, found) = shared.sessions.ledgers.entries(todo.as_str(), one)?;
+        let entry = found.first().ok_or_else(|| {
             ApiError::not_found(format!("there is no request {number} of this session"))
         })?;
         described(&shared.memory, &todo, number, entry)

@@ -53,7 +53,7 @@ struct RequestBill {
 }
 
 /// How many requests are listed.
-pub(super) const MOST: usize = 10_000;
+const MOST: usize = 10_000;
 
 /// Lists what the gateway sent in a session.
 #[utoipa::path(
@@ -70,10 +70,11 @@ pub(crate) async fn requests(
     let list = reading(shared, move |shared| {
         shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
-        let (total, last) = &*shared.sessions.ledgers.last(todo.as_str(), MOST)?;
+        let last = |total: usize| total.saturating_sub(MOST)..total;
+        let (total, last) = shared.sessions.ledgers.entries(todo.as_str(), last)?;
         let before = total - last.len();
-        let requests = (before + 1..).zip(last).map(|(number, entry)| Request::new(number, entry));
-        Ok(RequestList { total: *total, requests: requests.collect() })
+        let requests = (before + 1..).zip(&last).map(|(number, entry)| Request::new(number, entry));
+        Ok(RequestList { total, requests: requests.collect() })
     });
     Ok(Json(list.await?))
 }

@@ -1,13 +1,13 @@
-//! What the gateway saved: sums over its ledger, read again when the file has changed.
+//! What the gateway saved: sums over its ledger, which is read on as it grows.
 
 use super::answer::ApiError;
 use foldback_gateway::{Bill, Entry, Ledger, Sums};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 use utoipa::ToSchema;
 
@@ -81,104 +81,124 @@ fn rounded(cost: f64) -> f64 {
     (cost * 10.0).round() / 10.0
 }
 
-/// The sums of the ledger in a store's folder.
+/// The ledger in a store's folder, of which each line is read once.
 pub(crate) struct Ledgers {
     path: PathBuf,
-    read: Mutex<Option<(Version, Arc<ByTodo>)>>,
-    /// The todo of which entries were asked for last.
-    last: Mutex<Option<(Version, String, Arc<LastEntries>)>>,
+    read: Mutex<Read>,
 }
 
-/// How many entries a todo has, and the last of them, in the order of the file.
-pub(crate) type LastEntries = (usize, VecDeque<Entry>);
-
-/// The sums of each todo, and of all.
+/// What was read of the file so far.
 #[derive(Default)]
-pub(crate) struct ByTodo {
-    each: HashMap<String, Sums>,
+pub(crate) struct Read {
+    version: Option<Version>,
+    /// The last entry, and the byte at which its line begins.
+    last: Option<(u64, Entry)>,
+    each: HashMap<String, OfSession>,
     all: Sums,
 }
 
 /// The length of the file, and when it was written.
 type Version = (u64, Option<SystemTime>);
 
+/// The requests of a session.
+#[derive(Default)]
+struct OfSession {
+    sums: Sums,
+    /// The bytes at which their lines begin.
+    starts: Vec<u64>,
+}
+
 impl Ledgers {
     pub(crate) fn new(folder: &Path) -> Self {
-        let (read, last) = (Mutex::default(), Mutex::default());
-        Self { path: folder.join(Ledger::FILE), read, last }
+        Self { path: folder.join(Ledger::FILE), read: Mutex::default() }
     }
 
-    /// The entries of a todo, at most `most`. Without a file there are none.
+    /// The file as of now. What was read before is read again only if the file was replaced. Without a file there are
+    /// no requests.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn last(&self, todo: &str, most: usize) -> Result<Arc<LastEntries>, ApiError> {
-        self.last_read(todo, most).map_err(|error| ApiError::failed(format!("the ledger: {error}")))
-    }
-
-    fn last_read(&self, todo: &str, most: usize) -> io::Result<Arc<LastEntries>> {
-        let Some(version) = self.version()? else { return Ok(Arc::default()) };
-        let mut read = self.last.lock();
-        let known = read.as_ref().filter(|(of, whose, _)| *of == version && whose == todo);
-        if let Some((_, _, last)) = known {
-            return Ok(Arc::clone(last));
-        }
-        let (mut total, mut last) = (0, VecDeque::new());
-        for entry in Ledger::read(&self.path)? {
-            let entry = entry?;
-            if entry.session == todo {
-                total += 1;
-                last.push_back(entry);
-                if last.len() > most {
-                    last.pop_front();
-                }
-            }
-        }
-        let last = Arc::new((total, last));
-        *read = Some((version, todo.to_owned(), Arc::clone(&last)));
-        Ok(last)
-    }
-
-    /// The version of the file; `None` if there is none.
-    fn version(&self) -> io::Result<Option<Version>> {
-        match std::fs::metadata(&self.path) {
-            Ok(meta) => Ok(Some((meta.len(), meta.modified().ok()))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The sums as of now. Without a file there are none.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub(crate) fn now(&self) -> io::Result<Arc<ByTodo>> {
+    pub(crate) fn now(&self) -> Result<MutexGuard<'_, Read>, ApiError> {
         let mut read = self.read.lock();
-        let Some(version) = self.version()? else { return Ok(Arc::default()) };
-        if let Some((of, sums)) = read.as_ref().filter(|(of, _)| *of == version) {
-            debug_assert_eq!(*of, version);
-            return Ok(Arc::clone(sums));
-        }
-        let mut sums = ByTodo::default();
-        for entry in Ledger::read(&self.path)? {
-            let entry = entry?;
-            sums.all.add(&entry);
-            sums.each.entry(entry.session.clone()).or_default().add(&entry);
-        }
-        let sums = Arc::new(sums);
-        *read = Some((version, Arc::clone(&sums)));
-        Ok(sums)
+        read.go_on(&self.path).map_err(failed)?;
+        Ok(read)
+    }
+
+    /// How many requests a session has, and those that `which` chooses among so many, in the order of the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn entries(
+        &self,
+        session: &str,
+        which: impl FnOnce(usize) -> Range<usize>,
+    ) -> Result<(usize, Vec<Entry>), ApiError> {
+        let read = self.now()?;
+        let Some(OfSession { starts, .. }) = read.each.get(session) else {
+            return Ok((0, Vec::new()));
+        };
+        let total = starts.len();
+        let starts = starts.get(which(total)).unwrap_or_default().to_vec();
+        drop(read);
+        let replaced = || io::Error::other("it was replaced while it was read; ask again");
+        let mut entries = Ledger::read(&self.path).map_err(failed)?;
+        let found = starts.into_iter().map(|start| {
+            entries.go_to(start)?;
+            let entry = entries.next().transpose()?;
+            entry.filter(|entry| entry.session == session).ok_or_else(replaced)
+        });
+        Ok((total, found.collect::<io::Result<_>>().map_err(failed)?))
     }
 }
 
-impl ByTodo {
-    pub(crate) fn of(&self, todo: &str) -> Option<Savings> {
-        self.each.get(todo).map(Savings::from)
+fn failed(error: io::Error) -> ApiError {
+    ApiError::failed(format!("the ledger: {error}"))
+}
+
+impl Read {
+    pub(crate) fn of(&self, session: &str) -> Option<Savings> {
+        self.each.get(session).map(|of| Savings::from(&of.sums))
     }
 
     /// The sums of everything; `None` without any request.
     pub(crate) fn all(&self) -> Option<Savings> {
         (self.all.requests > 0).then(|| Savings::from(&self.all))
+    }
+
+    fn go_on(&mut self, path: &Path) -> io::Result<()> {
+        let version = match std::fs::metadata(path) {
+            Ok(meta) => (meta.len(), meta.modified().ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                *self = Self::default();
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if self.version == Some(version) {
+            return Ok(());
+        }
+        let last = self.last.as_ref();
+        let mut entries = Ledger::read_from(path, last.map_or(0, |(start, _)| *start))?;
+        if let Some((start, last)) = last {
+            let again = entries.next().transpose()?;
+            if entries.start() != *start || again.as_ref() != Some(last) {
+                *self = Self::default();
+                entries = Ledger::read(path)?;
+            }
+        }
+        while let Some(entry) = entries.next().transpose()? {
+            self.add(entries.start(), entry);
+        }
+        self.version = Some(version);
+        Ok(())
+    }
+
+    fn add(&mut self, start: u64, entry: Entry) {
+        self.all.add(&entry);
+        let of = self.each.entry(entry.session.clone()).or_default();
+        of.sums.add(&entry);
+        of.starts.push(start);
+        self.last = Some((start, entry));
     }
 }
 
@@ -199,13 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn in1_savings_are_summed_for_each_session_and_read_again_when_the_ledger_grows() {
+    fn in1_savings_are_summed_for_each_session_and_read_on_when_the_ledger_grows() {
         let dir = tempfile::tempdir().unwrap();
         let ledgers = Ledgers::new(dir.path());
         assert!(ledgers.now().unwrap().all().is_none(), "there is no ledger");
         let path = dir.path().join(Ledger::FILE);
-        let mut text =
-            entry("a", 100, 400, false) + &entry("a", 100, 600, true) + &entry("b", 50, 50, false);
+        let mut text = entry("a", 100, 400, false)
+            + &entry("a", 100, 600, true)
+            + &entry("泊位", 50, 50, false);
         std::fs::write(&path, &text).unwrap();
         let sums = ledgers.now().unwrap();
         let a = sums.of("a").unwrap();
@@ -213,8 +234,43 @@ mod tests {
         assert_eq!((a.sent.tokens, a.whole.tokens, a.saved), (200, 1000, Some(0.8)), "{a:?}");
         assert_eq!(sums.all().unwrap().requests, 3);
         assert!(sums.of("c").is_none());
+        drop(sums);
         text += &entry("c", 1, 1, false);
         std::fs::write(&path, &text).unwrap();
         assert!(ledgers.now().unwrap().of("c").is_some());
+    }
+
+    #[test]
+    fn in8_what_was_read_of_a_ledger_is_not_read_again_unless_it_was_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledgers = Ledgers::new(dir.path());
+        let path = dir.path().join(Ledger::FILE);
+        let tokens = |session: &str, which: Range<usize>| {
+            let (total, found) = ledgers.entries(session, |_| which).unwrap();
+            (total, found.iter().map(|entry| entry.sent.tokens.total()).collect::<Vec<_>>())
+        };
+        assert_eq!(tokens("a", 0..1), (0, Vec::new()));
+        let first = entry("a", 1, 9, false) + "{\"torn\n" + &entry("泊位", 2, 9, false);
+        let third = entry("a", 3, 9, false);
+        // A line that is being written is read once it is whole.
+        let (begun, rest) = third.split_at(third.len() / 2);
+        std::fs::write(&path, first.clone() + begun).unwrap();
+        assert_eq!(tokens("a", 0..1), (1, vec![1]));
+        // What was read could not be read any more, and its place is left alone.
+        let blank = " ".repeat(first.len() - entry("泊位", 2, 9, false).len());
+        let grown = blank + &entry("泊位", 2, 9, false) + begun + rest;
+        std::fs::write(&path, &grown).unwrap();
+        assert_eq!(ledgers.now().unwrap().of("a").unwrap().requests, 2);
+        assert_eq!(tokens("a", 1..2), (2, vec![3]));
+        assert_eq!(tokens("泊位", 0..1), (1, vec![2]));
+        assert_eq!(tokens("a", 2..3), (2, Vec::new()), "there is no such request");
+        // Another file of the same name is read from its beginning, be it shorter or longer.
+        for lines in [1, 9] {
+            std::fs::write(&path, entry("b", 5, 9, false).repeat(lines)).unwrap();
+            assert_eq!(tokens("b", 0..1), (lines, vec![5]));
+            assert!(ledgers.now().unwrap().of("a").is_none());
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(ledgers.now().unwrap().all().is_none());
     }
 }
