@@ -25,7 +25,10 @@ impl Head {
         self.messages << REVISION_BITS | u64::from(self.revision) & ((1 << REVISION_BITS) - 1)
     }
 
-    pub(crate) fn from_number(number: u64) -> Self {
+    /// Returns the head that a store keeps as this number, which is not that of a
+    /// [damaged](foldback_kv::DAMAGED_HEAD) one.
+    #[must_use]
+    pub fn from_number(number: u64) -> Self {
         let revision = number & ((1 << REVISION_BITS) - 1);
         Self { messages: number >> REVISION_BITS, revision: u32::try_from(revision).unwrap_or(0) }
     }

@@ -46,6 +46,7 @@ mod memory;
 mod notes;
 mod owner;
 mod session;
+mod standing;
 mod tools;
 
 mod audit;
@@ -95,8 +96,8 @@ pub use embedding::{
 pub use error::{Error, ErrorKind};
 pub use foldback_backend_store::{BackendStore, PayloadPlace};
 pub use foldback_blockstore::{
-    AllTodosAnswer, AllTodosRequest, CaughtUp, Hit, IndexConfig, NotSearched, Origin, SearchAnswer,
-    SearchRequest, Unsearched, UnsearchedPart, WhyUnsearched,
+    AllTodosAnswer, AllTodosRequest, CaughtUp, Head, Hit, IndexConfig, NotSearched, Origin,
+    SearchAnswer, SearchRequest, Unsearched, UnsearchedPart, WhyUnsearched,
 };
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
@@ -123,6 +124,7 @@ pub use sent::{NewSent, Sent, SentAgain};
 pub use sent_tree::SentTree;
 pub use session::Session;
 pub use sketch::Sketch;
+pub use standing::Standing;
 pub use tenants::{Tenant, Tenants};
 pub use todo_list::{Outcome, Returned};
 pub use tools::MemoryTool;

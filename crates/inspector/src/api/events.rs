@@ -1,13 +1,13 @@
 //! Changes as they happen: server-sent events.
 
 use super::answer::{ApiError, reading};
-use super::sessions::todos;
+use super::roster::{Listed, Roster};
 use crate::server::Shared;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::Stream;
 use serde::Serialize;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +28,8 @@ pub(crate) struct Changed {
 /// What one page has been told.
 struct Watcher {
     shared: Arc<Shared>,
-    /// The messages of each session; `None` as long as the store could not be read.
-    known: Option<HashMap<String, u64>>,
+    /// The sessions as it knows them; `None` as long as the store could not be read.
+    known: Option<Arc<Roster>>,
     due: VecDeque<Changed>,
     _room: OwnedSemaphorePermit,
 }
@@ -49,7 +49,7 @@ pub(crate) async fn events(
     let room = Arc::clone(&shared.watchers).try_acquire_owned();
     let room = room.map_err(|_| ApiError::busy("too many pages watch already; close some"))?;
     // What the page asks for after this answer is not older than what changes are compared with.
-    let known = reading(Arc::clone(&shared), lengths).await.ok();
+    let known = reading(Arc::clone(&shared), roster).await.ok();
     let watcher = Watcher { shared, known, due: VecDeque::new(), _room: room };
     let changes = futures::stream::unfold(watcher, |mut watcher| async {
         let changed = watcher.next().await;
@@ -70,7 +70,7 @@ impl Watcher {
                 tokio::time::sleep(EVERY).await;
             }
             // A store that cannot be read for a moment is asked again.
-            if let Ok(now) = reading(Arc::clone(&self.shared), lengths).await {
+            if let Ok(now) = reading(Arc::clone(&self.shared), roster).await {
                 if let Some(known) = &self.known {
                     self.due = changes(known, &now);
                 }
@@ -82,17 +82,21 @@ impl Watcher {
     }
 }
 
-fn lengths(shared: &Shared) -> Result<HashMap<String, u64>, ApiError> {
-    let all = todos(&shared.memory)?;
-    let lengths = all.iter().map(|todo| (todo.to_string(), shared.memory.len(todo).unwrap_or(0)));
-    Ok(lengths.collect())
+fn roster(shared: &Shared) -> Result<Arc<Roster>, ApiError> {
+    Ok(shared.sessions.rosters.now(&shared.memory)?)
 }
 
-fn changes(before: &HashMap<String, u64>, now: &HashMap<String, u64>) -> VecDeque<Changed> {
-    let changed = now.iter().filter(|(id, len)| before.get(*id) != Some(len));
-    let gone = before.keys().filter(|id| !now.contains_key(*id)).map(|id| (id, &0));
-    let all = changed.chain(gone).map(|(id, len)| Changed { id: id.clone(), messages: *len });
-    let mut all: Vec<Changed> = all.collect();
+fn changes(before: &Arc<Roster>, now: &Arc<Roster>) -> VecDeque<Changed> {
+    if Arc::ptr_eq(before, now) {
+        return VecDeque::new();
+    }
+    let is_new =
+        |one: &&Listed| before.get(one.id()).is_none_or(|known| known.messages() != one.messages());
+    let changed = now.newest_first().iter().filter(is_new).map(|one| (one.id(), one.messages()));
+    let gone = before.newest_first().iter().map(Listed::id).filter(|id| now.place(id).is_none());
+    let all = changed.chain(gone.map(|id| (id, 0)));
+    let mut all: Vec<_> =
+        all.map(|(id, messages)| Changed { id: id.to_string(), messages }).collect();
     all.sort_by(|a, b| a.id.cmp(&b.id));
     all.into()
 }
@@ -100,17 +104,26 @@ fn changes(before: &HashMap<String, u64>, now: &HashMap<String, u64>) -> VecDequ
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::roster::Rosters;
+    use foldback::core::{Message, TodoId};
+    use foldback::{Memory, Options};
 
     #[test]
-    fn in4_what_is_new_longer_or_gone_is_told_once() {
-        let map = |all: &[(&str, u64)]| {
-            all.iter().map(|(id, len)| ((*id).to_owned(), *len)).collect::<HashMap<_, _>>()
+    fn in4_what_is_new_longer_or_gone_is_reported_once() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let id = |id: &str| TodoId::new(id).unwrap();
+        let say = |name: &str| {
+            memory.session(&id(name)).unwrap().record(Message::user("Berth 泊位")).unwrap();
         };
-        let (before, now) =
-            (map(&[("a", 1), ("b", 2), ("c", 3)]), map(&[("a", 1), ("b", 4), ("d", 1)]));
-        let told: Vec<_> =
-            changes(&before, &now).into_iter().map(|one| (one.id, one.messages)).collect();
-        assert_eq!(told, [("b".to_owned(), 4), ("c".to_owned(), 0), ("d".to_owned(), 1)]);
-        assert!(changes(&now, &now).is_empty());
+        let rosters = Rosters::default();
+        ["a", "b", "c"].map(say);
+        let before = rosters.now(&memory).unwrap();
+        ["b", "b", "d"].map(say);
+        memory.maintenance().forget(&id("c")).unwrap();
+        let now = rosters.now(&memory).unwrap();
+        let found = changes(&before, &now).into_iter().map(|one| (one.id, one.messages));
+        let found: Vec<_> = found.collect();
+        assert_eq!(found, [("b".to_owned(), 3), ("c".to_owned(), 0), ("d".to_owned(), 1)]);
+        assert!(changes(&now, &rosters.now(&memory).unwrap()).is_empty());
     }
 }

@@ -11,6 +11,7 @@ mod openapi;
 mod payloads;
 mod replays;
 mod requests;
+mod roster;
 mod runs;
 mod savings;
 mod search;

@@ -1,14 +1,14 @@
 //! Sessions: the list, newest first, and what is known of one.
 
 use super::answer::{ApiError, Asked, Json, Named, noted, reading, session_id};
-use super::savings::{ByTodo, Ledgers, Savings};
+use super::roster::{Rosters, last};
+use super::savings::{Ledgers, Savings};
 use crate::server::Shared;
 use axum::extract::State;
 use foldback::Memory;
 use foldback::core::{Role, Timestamp, TodoId};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
@@ -67,9 +67,6 @@ pub(crate) struct ListQuery {
 const LIMIT: usize = 50;
 const LIMIT_MOST: usize = 500;
 
-/// The todos that are read at once.
-const STEP: usize = 1_000;
-
 /// The messages among which the title is looked for, and its greatest length in characters.
 const TITLE_WITHIN: u64 = 8;
 const TITLE_CHARS: usize = 140;
@@ -77,59 +74,17 @@ const TITLE_CHARS: usize = 140;
 /// What is remembered of sessions between requests.
 pub(crate) struct Sessions {
     pub(crate) ledgers: Ledgers,
-    /// The number of messages of a todo, and when the last of them was recorded.
-    times: Mutex<HashMap<TodoId, (u64, Option<Timestamp>)>>,
+    pub(super) rosters: Rosters,
 }
 
 impl Sessions {
     pub(crate) fn new(folder: &Path) -> Self {
-        Self { ledgers: Ledgers::new(folder), times: Mutex::default() }
+        Self { ledgers: Ledgers::new(folder), rosters: Rosters::default() }
     }
 
     /// What the gateway saved in a session.
     pub(super) fn savings(&self, todo: &TodoId) -> Result<Option<Savings>, ApiError> {
-        Ok(self.ledger()?.of(todo.as_str()))
-    }
-
-    /// The sums of the gateway's ledger as of now.
-    fn ledger(&self) -> Result<Arc<ByTodo>, ApiError> {
-        self.ledgers.now().map_err(|error| ApiError::failed(format!("the ledger: {error}")))
-    }
-
-    /// All todos, the one with the latest message first. One that cannot be read is last.
-    fn newest_first(&self, memory: &Memory) -> Result<Vec<TodoId>, ApiError> {
-        let mut found: Vec<(Option<Timestamp>, usize, TodoId)> = Vec::new();
-        for todo in todos(memory)? {
-            let at = memory.len(&todo).ok().and_then(|len| self.last(memory, &todo, len));
-            found.push((at, found.len(), todo));
-        }
-        found.sort_by_key(|(at, n, _)| std::cmp::Reverse((*at, *n)));
-        Ok(found.into_iter().map(|(_, _, todo)| todo).collect())
-    }
-
-    fn last(&self, memory: &Memory, todo: &TodoId, len: u64) -> Option<Timestamp> {
-        if let Some((of, at)) = self.times.lock().get(todo).filter(|(of, _)| *of == len) {
-            debug_assert_eq!(*of, len);
-            return *at;
-        }
-        // The message's own time, where it has one: an import does not make an old session new.
-        let said = len.checked_sub(1).and_then(|from| memory.messages(todo, from..len).ok());
-        let said = said.and_then(|last| last.first()?.timestamp());
-        let at = said.or_else(|| memory.conversations().last_recorded(todo).ok().flatten());
-        self.times.lock().insert(todo.clone(), (len, at));
-        at
-    }
-}
-
-/// All todos, in order of creation.
-pub(super) fn todos(memory: &Memory) -> Result<Vec<TodoId>, ApiError> {
-    let mut all: Vec<TodoId> = Vec::new();
-    loop {
-        let step = memory.todos(all.last(), STEP)?;
-        if step.is_empty() {
-            return Ok(all);
-        }
-        all.extend(step);
+        Ok(self.ledgers.now()?.of(todo.as_str()))
     }
 }
 
@@ -150,24 +105,30 @@ pub(crate) async fn list(
     }
     let after = asked.after.as_deref().map(session_id).transpose()?;
     let list = reading(shared, move |shared| {
-        let all = shared.sessions.newest_first(&shared.memory)?;
+        let roster = shared.sessions.rosters.now(&shared.memory)?;
+        let all = roster.newest_first();
         let from = match &after {
             None => 0,
             Some(after) => {
-                let at = all.iter().position(|todo| todo == after);
+                let at = roster.place(after);
                 at.ok_or_else(|| ApiError::not_found(format!("there is no session {after}")))? + 1
             }
         };
-        let ledger = shared.sessions.ledger()?;
         let page = all.get(from..).unwrap_or_default();
         let shown = page.get(..limit.min(page.len())).unwrap_or_default();
-        let next = (shown.len() < page.len()).then(|| shown.last().map(ToString::to_string));
-        let sessions = shown.iter().map(|todo| session(shared, todo, ledger.of(todo.as_str())));
+        let next = (shown.len() < page.len()).then(|| shown.last().map(|one| one.id().to_string()));
+        let ledger = shared.sessions.ledgers.now()?;
+        let savings: Vec<_> = shown.iter().map(|one| ledger.of(one.id().as_str())).collect();
+        let in_all = ledger.all();
+        drop(ledger);
+        let mut lists = Lists::default();
+        let sessions = shown.iter().zip(savings);
+        let sessions = sessions.map(|(one, saved)| session(shared, one.id(), saved, &mut lists));
         Ok(SessionList {
             sessions: sessions.collect(),
             total: all.len(),
             next: next.flatten(),
-            savings: ledger.all(),
+            savings: in_all,
         })
     });
     Ok(Json(list.await?))
@@ -190,20 +151,20 @@ pub(crate) async fn one(
         shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
         let savings = shared.sessions.savings(&todo)?;
-        Ok(session(shared, &todo, savings))
+        Ok(session(shared, &todo, savings, &mut Lists::default()))
     });
     Ok(Json(one.await?))
 }
 
 /// What is known of a session. Damage does not hide the rest.
-fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>) -> Session {
+fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>, lists: &mut Lists) -> Session {
     let memory = &shared.memory;
     let mut problems = Vec::new();
     let mut tell = |error: foldback::Error| problems.push(error.to_string());
     let messages = memory.len(todo).map_err(&mut tell).ok();
     let info = memory.conversations().info(todo).map_err(&mut tell).unwrap_or_default();
     let blocks = memory.session(todo).map(|session| session.blocks()).map_err(&mut tell).ok();
-    let last = messages.and_then(|len| shared.sessions.last(memory, todo, len));
+    let last = messages.and_then(|len| last(memory, todo, len));
     let title = messages.and_then(|len| title(memory, todo, len));
     Session {
         id: todo.to_string(),
@@ -214,18 +175,27 @@ fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>) -> Session 
         last: last.map(Timestamp::to_rfc3339),
         source: info.origin.source,
         folder: info.origin.folder,
-        parent: parent(memory, todo),
+        parent: lists.parent(memory, todo),
         savings,
         problems,
     }
 }
 
-/// The session whose todo list has this one as an item: an item is named after its list.
-fn parent(memory: &Memory, todo: &TodoId) -> Option<String> {
-    let (list, _) = todo.as_str().rsplit_once('.')?;
-    let items = memory.todo_list(&TodoId::new(list).ok()?).ok()?;
-    let is_item = items.items().iter().any(|item| item.id == *todo);
-    is_item.then(|| list.to_owned())
+/// The items of todo lists. Each list is read once, however many of its items are listed.
+#[derive(Default)]
+struct Lists(HashMap<TodoId, HashSet<TodoId>>);
+
+impl Lists {
+    /// The session whose todo list has this one as an item: an item is named after its list.
+    fn parent(&mut self, memory: &Memory, todo: &TodoId) -> Option<String> {
+        let (list, _) = todo.as_str().rsplit_once('.')?;
+        let list = TodoId::new(list).ok()?;
+        let items = self.0.entry(list.clone()).or_insert_with(|| {
+            let read = memory.todo_list(&list).unwrap_or_default();
+            read.items().iter().map(|item| item.id.clone()).collect()
+        });
+        items.contains(todo).then(|| list.to_string())
+    }
 }
 
 /// The first line of what the user said first.
