@@ -92,25 +92,56 @@ pub(crate) struct Names {
     pub(crate) references: Vec<String>,
     /// The first name in the arguments of a call.
     pub(crate) target: Option<String>,
+    /// The first call that failed.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// A call that failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The tool and the first name in the arguments; none if the block does not have the call.
+    pub(crate) tool: Option<String>,
+    pub(crate) target: Option<String>,
+    /// The error that its answer names.
+    pub(crate) error: Option<String>,
 }
 
 impl Names {
     fn of(parts: &[Described<'_>], data_ids: &[String]) -> Self {
         let mut names = Self { references: data_ids.to_vec(), ..Self::default() };
         let mut asked = Self::default();
-        for (call, is_recall) in calls(parts) {
+        let called = calls(parts);
+        let mut targets = Vec::with_capacity(called.len());
+        for Called { call, is_recall, .. } in &called {
             add(&mut names.tools, ends(&call.name).0);
             let (head, tail) = ends(&call.arguments);
             let (head, tail) = (unescaped(head), unescaped(tail));
-            let named = if is_recall { &mut asked } else { &mut names };
-            named.read_part(&head);
-            named.read_part(&tail);
-            let first = named.files.first().or(named.ids.first()).cloned();
-            if names.target.is_none() {
-                names.target = first.or_else(|| only_value(&head));
-            }
+            let mut own = Self::default();
+            own.read_part(&head);
+            own.read_part(&tail);
+            let first = own.files.first().or(own.ids.first()).cloned();
+            targets.push(first.or_else(|| only_value(&head)));
+            let named = if *is_recall { &mut asked } else { &mut names };
+            own.files.iter().for_each(|name| add(&mut named.files, name));
+            own.ids.iter().for_each(|name| add(&mut named.ids, name));
+            own.errors.iter().for_each(|name| add(&mut named.errors, name));
         }
+        names.target = targets.iter().flatten().next().cloned();
         let is_tool = |part: &&Described<'_>| *part.message.role() == Role::Tool;
+        names.failure =
+            parts.iter().filter(is_tool).find(|part| sentence::fails(part.message)).map(|part| {
+                let is_answer = |called: &Called<'_>| {
+                    called.answer.is_some_and(|answer| std::ptr::eq(answer, part.message))
+                };
+                let at = called.iter().position(is_answer);
+                let mut told = Self::default();
+                told.read(&part.message.text());
+                Failure {
+                    tool: at.and_then(|at| Some(ends(&called.get(at)?.call.name).0.to_owned())),
+                    target: at.and_then(|at| targets.get(at)?.clone()),
+                    error: told.errors.into_iter().next(),
+                }
+            });
         // Instructions speak of everything; they say nothing about what happened.
         let spoken =
             parts.iter().filter(|part| !is_tool(part) && !part.message.role().is_instruction());
@@ -137,26 +168,33 @@ impl Names {
     }
 }
 
-/// Returns the calls of a block, and whether a memory tool answered each. Ids may be reused: a result answers the first
-/// open call of its id, among those that were made last.
-fn calls<'a>(parts: &[Described<'a>]) -> Vec<(&'a ToolCall, bool)> {
-    let mut calls: Vec<(&ToolCall, bool)> = Vec::new();
+/// A call, its answer, and whether a memory tool gave that.
+struct Called<'a> {
+    call: &'a ToolCall,
+    answer: Option<&'a Message>,
+    is_recall: bool,
+}
+
+/// Returns the calls of a block. Ids may be reused: a result answers the first open call of its id, among those that
+/// were made last.
+fn calls<'a>(parts: &[Described<'a>]) -> Vec<Called<'a>> {
+    let mut calls: Vec<Called<'a>> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     for part in parts {
         let made = part.message.tool_calls();
         let comes_again = |at: &usize| {
-            calls.get(*at).is_some_and(|(old, _)| made.iter().any(|call| call.id == old.id))
+            calls.get(*at).is_some_and(|old| made.iter().any(|call| call.id == old.call.id))
         };
         open.retain(|at| !comes_again(at));
         open.extend(calls.len()..calls.len() + made.len());
-        calls.extend(made.iter().map(|call| (call, false)));
+        calls.extend(made.iter().map(|call| Called { call, answer: None, is_recall: false }));
         let Some(id) = part.message.tool_call_id() else { continue };
-        let answers = |at: &usize| calls.get(*at).is_some_and(|(call, _)| call.id == *id);
+        let answers = |at: &usize| calls.get(*at).is_some_and(|called| called.call.id == *id);
         let Some(at) = open.iter().position(answers).map(|place| open.remove(place)) else {
             continue;
         };
-        if let Some((_, is_recall)) = calls.get_mut(at) {
-            *is_recall = part.recall;
+        if let Some(called) = calls.get_mut(at) {
+            (called.answer, called.is_recall) = (Some(part.message), part.recall);
         }
     }
     calls

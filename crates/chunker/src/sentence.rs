@@ -78,18 +78,33 @@ fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> Str
             String::from(if names.tools.is_empty() { "a tool answers" } else { "calls " });
         let more = |more| format!(" and {more} more tools");
         action.push_str(&listed(&names.tools, 2, LONGEST_WORD, " and ", more));
-        if let Some(target) = &names.target {
-            action.push_str(" on ");
-            action.push_str(&word(target));
+        let failure = names.failure.as_ref();
+        let error = failure.and_then(|failure| failure.error.as_ref());
+        let reference = names.references.first().filter(|_| error.is_none());
+        // A call that failed is named where the words before it speak of another.
+        let other = failure.filter(|failure| {
+            let is_first = failure.tool.as_ref() == names.tools.first();
+            failure.tool.is_some() && !(is_first && failure.target == names.target)
+        });
+        let other = other.filter(|_| reference.is_none());
+        let target = |target: Option<&String>| {
+            target.map_or_else(String::new, |target| format!(" on {}", word(target)))
+        };
+        if let Some(other) = other {
+            let tool = other.tool.as_ref().filter(|_| names.tools.len() > 1);
+            let which =
+                tool.map_or_else(|| "which".to_owned(), |tool| format!("of which {}", word(tool)));
+            action.push_str(&format!(", {which} fails{}", target(other.target.as_ref())));
+        } else {
+            action.push_str(&target(names.target.as_ref()));
+            if let Some(reference) = reference {
+                action.push_str(&format!(", result at {}", word(reference)));
+            } else if failure.is_some() {
+                action.push_str(", which fails");
+            }
         }
-        if let Some(error) = names.errors.first().filter(|_| failed(parts)) {
-            action.push_str(", which fails with ");
-            action.push_str(&word(error));
-        } else if let Some(reference) = names.references.first() {
-            action.push_str(", result at ");
-            action.push_str(&word(reference));
-        } else if failed(parts) {
-            action.push_str(", which fails");
+        if let Some(error) = error {
+            action.push_str(&format!(" with {}", word(error)));
         }
         let room = WORDS.saturating_sub(count(&action) + 3);
         match said(room).filter(|said| !said.1.is_empty()) {
@@ -130,7 +145,7 @@ fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> Str
 fn cjk(frame: &Frame, block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> String {
     let asked = opening(parts);
     let sentence = match (block_type, asked) {
-        (BlockType::ToolCall, _) => called(frame, names, parts, asked),
+        (BlockType::ToolCall, _) => called(frame, names, asked),
         (_, Some(asked)) => talked(frame, block_type, parts, asked),
         _ => format!("{}{}", frame.instructions, instructions(parts).unwrap_or_default()),
     };
@@ -145,31 +160,35 @@ const NARROWEST: (usize, usize, usize) = (1, 4, 13);
 
 /// Returns which tools are called, on what, and with what outcome. The names give way to the
 /// outcome.
-fn called(
-    frame: &Frame,
-    names: &Names,
-    parts: &[Described<'_>],
-    asked: Option<&Message>,
-) -> String {
-    let outcome = match (names.errors.first(), names.references.first()) {
-        (Some(error), _) if failed(parts) => {
+fn called(frame: &Frame, names: &Names, asked: Option<&Message>) -> String {
+    let failure = names.failure.as_ref();
+    let outcome = match (failure.map(|failure| &failure.error), names.references.first()) {
+        (Some(Some(error)), _) => {
             frame.fails_with.replace("{}", &abbreviated(error, LONGEST_WORD / 2))
         }
         (_, Some(reference)) => frame.stored.replace("{}", &word(reference)),
-        _ if failed(parts) => frame.fails.to_owned(),
-        _ => String::new(),
+        (Some(None), None) => frame.fails.to_owned(),
+        (None, None) => String::new(),
     };
+    // The call that failed is the one that is named.
+    let failed = failure.filter(|failure| failure.tool.is_some());
+    let mut tools: Vec<String> =
+        failed.and_then(|failure| failure.tool.clone()).into_iter().collect();
+    tools.extend(
+        names.tools.iter().filter(|tool| !tools.contains(tool)).cloned().collect::<Vec<_>>(),
+    );
+    let target = failed.map_or(&names.target, |failure| &failure.target);
     let room = CHARACTERS.saturating_sub(outcome.chars().count());
-    let action = |(tools, tool, target): (usize, usize, usize)| {
-        let Some(first) = names.tools.first() else { return frame.answered.to_owned() };
-        let many = |_| frame.many.replace("{}", &names.tools.len().to_string());
-        let tools = listed(&names.tools, tools, tool, "、", many);
+    let action = |(named, tool, width): (usize, usize, usize)| {
+        let Some(first) = tools.first() else { return frame.answered.to_owned() };
+        let many = |_| frame.many.replace("{}", &tools.len().to_string());
+        let tools = listed(&tools, named, tool, "、", many);
         let asked = asked.filter(|asked| *asked.role() == Role::User);
         let fill = |frame: &str| frame.replace("{tools}", &tools);
-        match (&names.target, asked) {
+        match (target, asked) {
             (Some(found), _) => fill(frame.calls_on)
                 .replace("{verb}", frame.verb(first))
-                .replace("{target}", &name(found, target)),
+                .replace("{target}", &name(found, width)),
             (None, Some(asked)) => {
                 let action = fill(frame.calls_for);
                 let around = action.chars().count().saturating_sub("{request}".len());
@@ -329,18 +348,16 @@ const TRACEBACK: usize = 12_000;
 /// The beginnings of answers of failed tools in Chinese, Japanese and Korean.
 const FAILURES: [&str; 8] = ["错误", "錯誤", "失败", "失敗", "エラー", "오류", "에러", "실패"];
 
-/// Returns whether a tool answered with an error.
-fn failed(parts: &[Described<'_>]) -> bool {
-    parts.iter().filter(|part| *part.message.role() == Role::Tool).any(|part| {
-        let text = part.message.text();
-        let head = folded(first_chars(&text, 200).trim_start()).to_lowercase();
-        let traceback = |text: &str| text.contains("Traceback (most recent call last)");
-        head.starts_with("error")
-            || head.starts_with("traceback")
-            || FAILURES.iter().any(|failure| head.starts_with(failure))
-            || head.contains("error:")
-            || head.contains("exception")
-            || traceback(ends(&text).0)
-            || traceback(last_chars(&text, TRACEBACK))
-    })
+/// Returns whether the answer of a tool is an error.
+pub(crate) fn fails(answer: &Message) -> bool {
+    let text = answer.text();
+    let head = folded(first_chars(&text, 200).trim_start()).to_lowercase();
+    let traceback = |text: &str| text.contains("Traceback (most recent call last)");
+    head.starts_with("error")
+        || head.starts_with("traceback")
+        || FAILURES.iter().any(|failure| head.starts_with(failure))
+        || head.contains("error:")
+        || head.contains("exception")
+        || traceback(ends(&text).0)
+        || traceback(last_chars(&text, TRACEBACK))
 }

@@ -123,6 +123,51 @@ fn md2_a_sentence_says_who_did_what_with_what() {
     check(&[], BlockType::Chat, "Nothing is said.", &[]);
 }
 
+#[test]
+fn md2_of_several_calls_the_one_that_fails_is_named() {
+    let calls = |of: &[(&str, &str)]| {
+        let call = |(n, (name, path)): (usize, &(&str, &str))| {
+            ToolCall::new(&n.to_string(), name, &format!("{{\"path\": \"{path}\"}}"))
+        };
+        Message::calls("", of.iter().enumerate().map(call).collect())
+    };
+    let sentence = |asked: &str, of: &[(&str, &str)], answers: &[&str]| {
+        let mut messages = vec![Message::user(asked), calls(of)];
+        let answer = |(n, text): (usize, &&str)| result_of(&n.to_string(), text);
+        messages.extend(answers.iter().enumerate().map(answer));
+        header(&messages).core_semantic
+    };
+    let read = [("read", "a.py"), ("read", "b.py"), ("read", "c.py")];
+    let asked = "Why a ValueError?";
+    let all =
+        |first: &str, second: &str, third: &str| sentence(asked, &read, &[first, second, third]);
+    assert_eq!(
+        all("fine", "FileNotFoundError: b.py", "KeyError: 'x'"),
+        "User asks \"Why a ValueError?\"; assistant calls read, which fails on b.py with FileNotFoundError."
+    );
+    // What a person asked about is not what the call failed with.
+    assert_eq!(
+        all("error: no such file", "fine", "fine"),
+        "User asks \"Why a ValueError?\"; assistant calls read on a.py, which fails."
+    );
+    let two = [("read", "a.py"), ("grep", "b.py")];
+    assert_eq!(
+        sentence(asked, &two, &["fine", "TypeError: bad pattern"]),
+        "User asks \"Why a ValueError?\"; assistant calls read and grep, of which grep fails on b.py with \
+         TypeError."
+    );
+    assert_eq!(
+        sentence(asked, &two, &["TypeError: bad path", "fine"]),
+        "User asks \"Why a ValueError?\"; assistant calls read and grep on a.py, which fails with TypeError."
+    );
+    let about = sentence(
+        "请读取闸门的文件",
+        &[("read", "闸门.txt"), ("read", "泊位.txt")],
+        &["好", "错误：没有文件"],
+    );
+    assert!(about.contains("泊位.txt") && !about.contains("闸门.txt"), "{about}");
+}
+
 /// BL10: in Japanese and Korean, too, keywords are words and the sentence is short.
 #[test]
 fn bl10_keywords_are_words_in_japanese_and_korean() {
