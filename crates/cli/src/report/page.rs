@@ -15,8 +15,9 @@ const DATA: &str = include_str!("page/data.js");
 const START: &str = include_str!("page/start.js");
 
 /// The scripts, in this order, in one scope. The inspector's page of a session has them, too.
-pub(super) const SCRIPTS: [&str; 8] = [
+pub(super) const SCRIPTS: [&str; 9] = [
     include_str!("page/element.js"),
+    include_str!("page/terms.js"),
     include_str!("page/session.js"),
     include_str!("page/head.js"),
     include_str!("page/chart.js"),

@@ -52,7 +52,7 @@ function savingsTold(savings) {
     ` of ${short(savings.whole.tokens)} in ${count(savings.requests, "request")}, `,
   ];
   const { requests, tokens } = savings.recalls;
-  if (requests) told.push(`and ${short(tokens)} in ${count(requests, "look-up")} of the model; `);
+  if (requests) told.push(`and ${short(tokens)} in ${number(requests)} `, term("recall", requests === 1 ? "look-up" : "look-ups"), " of the model; ");
   told.push(element("b", null, savedPart(savings)),
     ` cost${requests ? " in all" : ""} (${short(savings.cost)} of ${short(savings.whole.cost)} tokens at the plain price)`);
   told.push(savings.estimated === 0

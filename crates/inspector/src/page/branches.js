@@ -8,7 +8,7 @@ async function drawBranches(id, show) {
   fill("branches",
     element("div", { class: "title" }, element("div", null,
       element("h2", { id: "branches-title" }, `${number(tips)} branches`),
-      element("p", { class: "note" }, "A branch begins where the client went back, edited a message, forked or compacted the conversation, or began another. What branches share is recorded once.",
+      element("p", { class: "note" }, "A ", term("branch", "branch"), " begins where the client went back, edited a message, forked or compacted the conversation, or began another. What branches share is recorded once.",
         total > stretches.length ? ` The first ${number(stretches.length)} of ${number(total)} parts are shown.` : ""))),
     treeOf(stretches, show));
 }

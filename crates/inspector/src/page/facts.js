@@ -3,7 +3,7 @@
 function drawFacts(session) {
   const facts = [
     session.messages == null ? null : count(session.messages, "message"),
-    session.blocks == null ? null : count(session.blocks, "block"),
+    session.blocks == null ? null : [`${number(session.blocks)} `, term("block", session.blocks === 1 ? "block" : "blocks")],
     session.source,
     when(session.last),
     session.folder,

@@ -4,23 +4,29 @@
 const PAGE = 50;
 
 let shown = PAGE;
+/** The list that is drawn, as text: what did not change is not drawn again. */
+let drawn = null;
 
 async function drawSessions() {
   let list;
   try {
     list = await ask("sessions", { limit: Math.min(shown, 500) });
   } catch (error) {
+    drawn = null;
     fill("sessions", problem(error));
     return;
   }
+  const text = JSON.stringify(list);
+  if (text === drawn) return;
+  drawn = text;
   drawSums(list);
-  const rows = element("ol", { class: "sessions" }, list.sessions.map(sessionRow));
+  const rows = element("ol", { class: "sessions" }, list.sessions.map((session, at) => sessionRow(session, at === 0)));
   const more = (after) => {
     const row = element("p", { class: "more-row" }, element("button", { type: "button", class: "plain" }, `${number(list.total - rows.children.length)} more`));
     row.firstChild.addEventListener("click", async () => {
       try {
         const next = await ask("sessions", { limit: PAGE, after });
-        const added = next.sessions.map(sessionRow);
+        const added = next.sessions.map((session) => sessionRow(session, false));
         rows.append(...added);
         shown = rows.children.length;
         if (next.next) row.replaceWith(more(next.next));
@@ -39,17 +45,18 @@ async function drawSessions() {
 }
 
 function drawSums(list) {
-  fill("sums",
+  refill("sums",
     element("h1", null, "Sessions"),
     element("p", { class: "lead" }, list.savings
       ? savingsTold(list.savings)
       : "What agents and people said here, the newest first. What passes through `foldback wrap` or `foldback gateway` also shows what it saved."));
 }
 
-function sessionRow(session) {
+/** `isFirst` is whether the words in it are explained. */
+function sessionRow(session, isFirst) {
   const facts = [
     session.messages == null ? "unreadable" : count(session.messages, "message"),
-    session.blocks == null ? null : count(session.blocks, "block"),
+    session.blocks == null ? null : isFirst ? [`${number(session.blocks)} `, term("block", session.blocks === 1 ? "block" : "blocks")] : count(session.blocks, "block"),
     session.source,
     when(session.last),
   ].filter(Boolean);

@@ -1,15 +1,15 @@
 // The record of a session without its replay: its blocks and its messages, read as far as one scrolls.
 
-/** How many blocks and messages are read at once. */
-const BLOCKS_READ = 192;
+/** How many blocks and messages are read at once: drawing them interrupts scrolling as little as possible. */
+const BLOCKS_READ = 48;
 const MESSAGES_READ = 100;
 
 /** Shows a message in the record, once it is drawn. */
 let readMessage = null;
 
-async function drawRecord(id) {
+async function drawRecord(id, session) {
   for (const place of ["blocks", "record"]) document.getElementById(place).hidden = false;
-  drawBlockList(id);
+  drawBlockList(id, session.blocks);
   const pane = element("div", { class: "reader", tabindex: 0, role: "region", "aria-label": "Messages" });
   const earlier = element("button", { type: "button", class: "plain" }, "‹ Earlier messages");
   const later = element("button", { type: "button", class: "plain" }, "Later messages ›");
@@ -76,9 +76,11 @@ function recorded({ seq, message }, isTarget) {
 }
 
 /** The list of blocks, which grows as its end comes near. */
-async function drawBlockList(id) {
-  const list = element("div", { class: "blocks", tabindex: 0, role: "region", "aria-label": "Blocks in order of time" });
+async function drawBlockList(id, size) {
+  const list = element("div", { role: "list" });
   const end = element("p", { "aria-hidden": "true" });
+  const pane = element("div", { class: "blocks", tabindex: 0, role: "region", "aria-label": "Blocks in order of time" }, list, end);
+  let shown = 0;
   let after = 0;
   let reading = false;
   const more = async () => {
@@ -86,7 +88,8 @@ async function drawBlockList(id) {
     reading = true;
     try {
       const page = await ask(`${sessionPath(id)}/blocks`, { after, limit: BLOCKS_READ });
-      end.before(...batches("ol", page.blocks.map(blockRow), CARDS_AT_ONCE));
+      list.append(...batches(page.blocks.map(blockRow), CARDS_AT_ONCE, shown, size ?? -1));
+      shown += page.blocks.length;
       after = page.next;
       if (after == null) end.remove();
     } catch (error) {
@@ -95,18 +98,17 @@ async function drawBlockList(id) {
     }
     reading = false;
   };
-  list.append(end);
   fill("blocks",
     element("div", { class: "title" }, element("div", null,
       element("h2", { id: "blocks-title" }, "Blocks"),
-      element("p", { class: "note" }, "Each closed part of the conversation, and why it closed."))),
-    list);
-  new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { root: list, rootMargin: "1200px" }).observe(end);
+      element("p", { class: "note" }, "Each ", term("block", "block"), " of the conversation, and why it closed."))),
+    pane);
+  new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { root: pane, rootMargin: "1200px" }).observe(end);
   await more();
 }
 
 function blockRow(block) {
-  return element("li", { class: "block" },
+  return element("div", { class: "block" },
     element("header", null,
       element("button", { type: "button", class: "link", onclick: () => readMessage(block.first_seq), title: block.block_id }, `b_${String(block.n).padStart(3, "0")}`),
       element("span", null, block.first_seq === block.last_seq ? `message ${block.first_seq}` : `messages ${block.first_seq}–${block.last_seq}`),

@@ -88,7 +88,7 @@ function paintRequests(list, bill) {
         element("h2", { id: "bill-title" }, "What was sent, and what it cost"),
         element("p", { class: "note" }, bill.note, before > 0 ? ` The last ${number(requests.length)} of ${number(list.total)} requests; what the earlier ones cost is not in it.` : "")),
       choice,
-      element("p", { class: "key" }, element("span", null, sample("c-ours"), "sent"), element("span", null, sample("c-rival c-0"), "in full"))),
+      element("p", { class: "key" }, element("span", null, sample("c-ours"), "sent"), element("span", null, sample("c-rival c-0"), term("whole", "in full")))),
     element("p", { class: "small" }, sumsOf(requests)),
     curve.chart, curve.table,
     requests.length > 1
@@ -132,11 +132,11 @@ function sumsOf(requests) {
   const [tokens, read, written] = [sum((one) => one.sent.tokens), sum((one) => one.sent.read), sum((one) => one.sent.written)];
   const share = tokens ? ` (${((read / tokens) * 100).toFixed(0)} %)` : "";
   return [
-    read ? `${short(read)} tokens read from the cache${share}` : "nothing read from a cache",
+    read ? [`${short(read)} tokens read from the `, term("cache", "cache"), share] : ["nothing read from a ", term("cache", "cache")],
     written ? `${short(written)} written to it` : null,
     `${short(tokens - read - written)} outside it`,
     `${short(sum((one) => one.output))} in answers`,
-  ].filter(Boolean).join(" · ");
+  ].filter(Boolean).flatMap((part, at) => (at ? [" · ", part] : [part]));
 }
 
 /** The parts of a request's tokens, by what the cache did with them. */

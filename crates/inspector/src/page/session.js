@@ -76,7 +76,7 @@ async function drawReplay(id, session) {
     return;
   }
   fill("head", problem(replay.undrawn));
-  await drawRecord(id);
+  await drawRecord(id, session);
 }
 
 /** Links to the sections that there are, in their order. */

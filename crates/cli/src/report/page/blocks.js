@@ -11,8 +11,8 @@ const REASONS = {
 
 /** The most bars of the ribbon. Where there are more blocks, each bar is several. */
 const MOST_BARS = 500;
-/** How many cards are laid out at once; they fill rows of one, two or three. */
-const CARDS_AT_ONCE = 48;
+/** How many cards are laid out at once, which takes less than a few frames; they fill rows of one, two or three. */
+const CARDS_AT_ONCE = 12;
 
 function drawBlocks() {
   const blocks = picture.blocks;
@@ -20,7 +20,7 @@ function drawBlocks() {
     element("h2", { id: "blocks-title" }, count(blocks.length, "block")),
     element("p", { class: "note" },
       blocks.length
-        ? "Each closed part of the conversation, as wide as its tokens. At the chosen call at most one of them is shown whole in the view; each of the others is represented by a line, or found by search."
+        ? ["Each ", term("block", "block"), " of the conversation, as wide as its tokens. At the chosen call at most one of them is shown ", term("whole", "whole"), " in the view; each of the others is represented by a line, or found by search."]
         : "Nothing closed: the conversation is short enough to be shown whole.")));
   if (blocks.length === 0) {
     fill("blocks", title);
@@ -29,7 +29,7 @@ function drawBlocks() {
   const bars = ribbon(blocks);
   const cards = blocks.map(card);
   const list = element("div", { class: "blocks", tabindex: 0, role: "region", "aria-label": "Blocks in order of time" },
-    batches("ol", cards, CARDS_AT_ONCE));
+    element("div", { role: "list" }, batches(cards, CARDS_AT_ONCE, 0, cards.length)));
   fill("blocks", title,
     element("div", { class: blocks.length > 60 ? "ribbon dense" : "ribbon", "aria-hidden": "true" }, bars.map((bar) => bar.node)), list);
   const state = (call, block) => (block.at > call.at ? "future" : call.b === block.n ? "shown" : "");
@@ -66,7 +66,7 @@ function rename(node, name) {
 
 function card(block) {
   const range = block.first === block.last ? `message ${block.first}` : `messages ${block.first}–${block.last}`;
-  return element("li", { class: "block" },
+  return element("div", { class: "block" },
     element("header", null,
       element("button", { type: "button", class: "link", onclick: () => goToBlock(block), title: block.id }, `b_${String(block.n).padStart(3, "0")}`),
       element("span", null, range),

@@ -28,10 +28,12 @@ const fill = (id, ...children) => {
   return place;
 };
 
-/** Elements of this name that hold these nodes in order, `most` in each. The browser lays out only those near the view. */
-function batches(name, nodes, most) {
+/** Items of one list in batches of `most`: the browser lays out only the batches near the view. `before` counts the items
+ * before these, and `size` all of the list; it is -1 as long as that is not known. */
+function batches(items, most, before, size) {
+  items.forEach((item, at) => dress(item, { role: "listitem", "aria-posinset": before + at + 1, "aria-setsize": size }, []));
   const found = [];
-  for (let at = 0; at < nodes.length; at += most) found.push(batch(element(name, null, nodes.slice(at, at + most))));
+  for (let at = 0; at < items.length; at += most) found.push(batch(element("div", null, items.slice(at, at + most))));
   return found;
 }
 

@@ -9,7 +9,7 @@ function drawOutside() {
     element("h2", { id: "outside-title" }, "Stored outside"),
     element("p", { class: "note" },
       payloads.length
-        ? "Large results and arguments leave the conversation on arrival. A model sees each once while it is fresh; then this notice replaces it, and load brings it back by its reference, whole or by lines."
+        ? ["Large results and arguments leave the conversation on arrival, each as a ", term("payload", "payload"), ". A model sees each once while it is fresh; then this notice replaces it, and load brings it back by its reference, whole or by lines."]
         : "No result or argument was large enough to be stored outside.")));
   const list = element("div", { class: "stored", tabindex: 0, role: "region", "aria-label": "Payloads" });
   const add = (from) => {
