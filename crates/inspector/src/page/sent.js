@@ -59,6 +59,13 @@ function sentView(call, request, contents) {
   const nodes = [];
   const about = WHY_WHOLE[contents.whole] ?? (contents.is_as_asked ? "It went as the client sent it: nothing was left out." : null);
   if (about) nodes.push(element("p", { class: "note" }, about));
+  const counted = { kept: 0, without_thoughts: 0, shortened: 0, looked_up: 0, added: 0 };
+  for (const { kind, from, to } of contents.sent) counted[kind] += from == null ? 1 : to - from;
+  const absent = contents.left_out.reduce((sum, [from, to]) => sum + to - from, 0);
+  nodes.push(element("p", { class: "note" }, `${count(counted.kept, "message")} `, term("kept", "kept"), [
+    [counted.without_thoughts, "without the model's thinking"], [counted.shortened, "shortened"],
+    [counted.looked_up, "with look-ups"], [absent, "left out"], [counted.added, "added by the gateway"],
+  ].filter(([n]) => n).map(([n, what]) => `, ${number(n)} ${what}`), "."));
   if (contents.has_tools) {
     nodes.push(element("p", { class: "part" }, element("b", null, "Recall tools"), element("span", null, "declared by the gateway")));
   }

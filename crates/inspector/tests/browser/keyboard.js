@@ -59,6 +59,30 @@ test("keyboard: from the list by search, session, call, hit and payload, and bac
   await keyboard.press("Home");
   assert.equal(await call(), 1);
   await keyboard.press("End");
+  // A call by its number; what is no number changes nothing.
+  await tabTo(page, "#call-number");
+  for (const [typed, expected] of [["2", 2], ["0", 2], ["99999", last]]) {
+    await keyboard.press("ControlOrMeta+a");
+    await keyboard.type(typed);
+    await keyboard.press("Enter");
+    assert.equal(await call(), expected, typed);
+    assert.equal(await page.locator("#call-number").inputValue(), String(expected), typed);
+  }
+  // The number of a message goes to the first call that has it; the arrow keys go from one to the next.
+  await tabTo(page, "#pane-all .who button.link");
+  const number = () => page.evaluate(() => Number(document.activeElement.textContent.slice(1)));
+  const from = await number();
+  await keyboard.press("ArrowUp");
+  await keyboard.press("ArrowUp");
+  await checkFocus(page);
+  assert.equal(await number(), from - 2);
+  await keyboard.press("ArrowDown");
+  assert.equal(await number(), from - 1);
+  await keyboard.press("Enter");
+  const { picture } = await server.api(`sessions/${page.url().split("/sessions/")[1].split("?")[0]}/replay`);
+  assert.equal(await call(), picture.calls.findIndex((one) => one.at > from - 1) + 1);
+  await tabTo(page, "#call", { back: true });
+  await keyboard.press("End");
   await tabTo(page, "button[aria-label='The call before']", { back: true });
   await keyboard.press("ArrowLeft");
   await keyboard.press("ArrowLeft");
@@ -124,6 +148,49 @@ test("keyboard: from the list by search, session, call, hit and payload, and bac
   await page.goBack();
   await page.locator("#find .hit").first().waitFor();
   assert.equal(await page.locator("#find input").inputValue(), "retry limit");
+  await close();
+});
+
+test("keyboard: the project's words are explained at a press, and Escape closes that", async () => {
+  const { server } = await examples();
+  const { page, close } = await visit(server, "/sessions/through-the-gateway", { width: 380 });
+  await sessionShown(page);
+  for (const name of ["block", "cache", "whole", "folded", "recall", "kept", "payload"]) {
+    const word = page.locator(`.term[popovertarget=term-${name}]`).first();
+    const text = page.locator(`#term-${name}`);
+    assert.ok(!await text.isVisible(), name);
+    await word.press("Enter");
+    await text.waitFor();
+    assert.ok((await text.textContent()).length > 40, name);
+    const box = await text.boundingBox();
+    assert.ok(box.x >= 0 && box.x + box.width <= 380, name);
+    await page.keyboard.press("Escape");
+    await text.waitFor({ state: "hidden" });
+    await checkFocus(page);
+  }
+  // By mouse as well: another press anywhere closes it.
+  await page.locator(".term").first().click();
+  await page.locator("#term-block").waitFor();
+  await page.mouse.click(5, 5);
+  await page.locator("#term-block").waitFor({ state: "hidden" });
+  await close();
+});
+
+test("keyboard: on a narrow page every section is reached by its link", async () => {
+  const { server } = await examples();
+  const { page, close } = await visit(server, "/sessions/coding-session", { width: 380, height: 800 });
+  await sessionShown(page);
+  const links = page.locator("#jumps a");
+  assert.ok(await links.count() >= 6);
+  for (const link of await links.all()) {
+    await link.focus();
+    await checkFocus(page);
+    await link.press("Enter");
+    const place = (await link.getAttribute("href")).slice(1);
+    assert.equal(await page.evaluate(() => document.activeElement.id), place);
+    const top = await page.evaluate((id) => document.getElementById(id).getBoundingClientRect().top - document.querySelector(".bar").getBoundingClientRect().bottom, place);
+    assert.ok(top >= 0 && top < 800, `${place} is ${top} below the bar`);
+  }
   await close();
 });
 

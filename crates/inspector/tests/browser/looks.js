@@ -62,6 +62,14 @@ const PAGES = {
       await page.locator("#blocks .block button").first().click();
     },
   },
+  "session-term": {
+    place: "/sessions/through-the-gateway",
+    shown: sessionShown,
+    async before(page) {
+      await page.locator(".term[popovertarget=term-cache]").click();
+      await page.locator("#term-cache").waitFor();
+    },
+  },
   "session-bill": {
     place: "/sessions/through-the-gateway",
     shown: sessionShown,

@@ -47,7 +47,7 @@ test("a session opens with its curve, blocks, transcript, view, payloads and sea
     await page.locator("#call").fill(String(call));
     const parts = picture.calls[call - 1].v.length + picture.calls[call - 1].v.filter((id) => id < 0 && picture.forms[-1 - id].pin != null).length;
     assert.equal(await page.locator("#pane-view .said").count(), parts, `call ${call}`);
-    assert.match(await page.locator(".dial output").textContent(), new RegExp(`^call ${call} of`));
+    assert.equal(await page.locator("#call-number").inputValue(), String(call));
   }
   await close();
 });
@@ -154,6 +154,59 @@ test("a session of the gateway shows at a call what was sent", async () => {
   const first = await shown(1);
   assert.ok(first.is_as_asked);
   assert.match(await view.textContent(), /nothing was left out/);
+  await close();
+});
+
+test("a call that takes long is announced, and what was shown before it is dimmed", async () => {
+  const { server } = await examples();
+  const { page, close } = await visit(server, "/sessions/through-the-gateway");
+  await sessionShown(page);
+  await page.locator("#really", { hasText: "as the gateway recorded it" }).waitFor();
+  const last = Number(await page.locator("#call").inputValue());
+  const view = page.getByRole("region", { name: "What the model gets" });
+  // What was fetched once is there at once: nothing flickers.
+  await page.locator("#call").fill("1");
+  await view.getByText("nothing was left out").waitFor();
+  await page.evaluate(() => {
+    window.busy = [];
+    new MutationObserver(() => window.busy.push(document.querySelector("#pane-view [aria-busy]") != null))
+      .observe(document.getElementById("pane-view"), { subtree: true, attributes: true, attributeFilter: ["aria-busy"] });
+  });
+  await page.locator("#call").fill(String(last));
+  await page.waitForFunction(() => document.querySelector("#pane-view .left-out"));
+  assert.deepEqual(await page.evaluate(() => window.busy), []);
+  let go = null;
+  const held = new Promise((done) => { go = done; });
+  await page.route("**/requests/2", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.locator("#call").fill("2");
+  await page.locator("#pane-view [aria-busy=true]").waitFor();
+  assert.match(await page.locator("#pane-view header").textContent(), /Loading call 2 …/);
+  assert.ok(await page.evaluate(() => {
+    const color = (selector) => getComputedStyle(document.querySelector(selector)).color;
+    return color("#pane-view .said .text") === color("#pane-all .said.future .text");
+  }), "what was shown before is paler");
+  go();
+  await page.locator("#pane-view [aria-busy=true]").waitFor({ state: "detached" });
+  assert.match(await page.locator("#pane-view header").textContent(), /tokens with tools/);
+  await close();
+});
+
+test("the blocks are one list, however many there are", async () => {
+  const { server } = await agents();
+  const { sessions } = await server.api("sessions");
+  const long = sessions.find(({ id }) => id === "long");
+  const { page, close } = await visit(server, "/sessions/long");
+  await sessionShown(page);
+  await page.locator("#blocks .block").nth(50).waitFor({ state: "attached" });
+  const [lists, places] = await page.evaluate(() => [
+    document.querySelectorAll("#blocks ol, #blocks [role=list]").length,
+    [...document.querySelectorAll("#blocks .block")].map((one) => [one.closest("[role=list]") != null, one.role, one.ariaPosInSet, one.ariaSetSize].join(" ")),
+  ]);
+  assert.equal(lists, 1);
+  assert.deepEqual(places, places.map((_, at) => `true listitem ${at + 1} ${long.blocks}`));
   await close();
 });
 

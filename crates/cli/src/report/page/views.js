@@ -19,7 +19,12 @@ const PARTS = {
   suffix: "Changes from call to call",
 };
 
+/** An answer that comes within this time, in milliseconds, is not announced. */
+const SOON_MS = 150;
+
 let rows = [];
+/** The number of a message in the transcript that the Tab key stops at. */
+let stop = null;
 /** Scrolls the transcript to the place of the call. */
 let toCall = () => {};
 /** What was really sent at the n-th call, on a page that knows it: a promise of what the view shows instead; or null. */
@@ -34,7 +39,10 @@ function drawViews() {
   const step = (by, name) => element("button", {
     type: "button", class: "plain", "aria-label": name, onclick: () => chooseCall(chosen.call + by),
   }, by < 0 ? "‹" : "›");
-  const output = element("output", { for: "call" });
+  const field = element("input", {
+    type: "number", id: "call-number", min: 1, max: slider.max, value: 1, onchange: () => chooseCall((Number.parseInt(field.value, 10) || chosen.call + 1) - 1),
+  });
+  field.style.width = `${slider.max.length + 3}ch`;
   const told = element("p", { class: "told" });
   const left = element("div", { tabindex: 0, role: "region", "aria-label": "The whole transcript" });
   const right = element("div", { tabindex: 0, role: "region", "aria-label": "What the model gets" });
@@ -47,9 +55,10 @@ function drawViews() {
       element("header", null, element("h3", null, "What the model gets"), rightHead), right));
   fill("views",
     element("h2", { id: "views-title" }, "The transcript and the model's view"),
-    element("p", { class: "note" }, "The arrow keys go from call to call. What is folded stays on the left word for word, and the recall tools bring it back."),
+    element("p", { class: "note" }, "The arrow keys go from call to call. What is ", term("folded", "folded"), " stays on the left word for word, and the ", term("recall", "recall"), " tools bring it back."),
     element("div", { class: "dial" },
-      element("div", { class: "range" }, step(-1, "The call before"), slider, step(1, "The next call"), output), told),
+      element("div", { class: "range" }, step(-1, "The call before"), slider, step(1, "The next call"),
+        element("label", null, "call ", field, ` of ${number(calls.length)}`)), told),
     tabs(panes), panes);
 
   const here = element("p", { class: "here" });
@@ -61,14 +70,17 @@ function drawViews() {
     right.append(element("p", { class: "note" }, "No model is called."));
     return;
   }
+  let due = null;
   onCall((call, at) => {
     slider.value = at + 1;
     slider.setAttribute("aria-valuetext", `call ${at + 1} of ${calls.length}`);
-    output.textContent = `call ${number(at + 1)} of ${number(calls.length)}`;
+    field.value = at + 1;
     const so_far = picture.sums[call.at];
     leftHead.textContent = `${count(call.at, "message")} so far · ${number(so_far)} tokens`;
     const show = (sent) => {
       if (picture?.calls[chosen.call] !== call) return;
+      clearTimeout(due);
+      right.removeAttribute("aria-busy");
       told.replaceChildren(...(sent?.told ?? ["The model gets ", element("b", null, `${number(call.k)} tokens`), ", the recall tools included"]),
         `; ${number(so_far)} were said so far`);
       rightHead.textContent = sent?.head ?? `${count(call.v.length, "message")} · ${number(call.k)} tokens with tools`;
@@ -77,14 +89,22 @@ function drawViews() {
       right.scrollTop = 0;
     };
     const sent = sentAt(at);
-    if (sent) sent.then(show, () => show(null));
-    else show(null);
+    clearTimeout(due);
+    if (sent) {
+      due = setTimeout(() => {
+        right.setAttribute("aria-busy", "true");
+        rightHead.textContent = `Loading call ${number(at + 1)} …`;
+      }, SOON_MS);
+      sent.then(show, () => show(null));
+    } else show(null);
     here.textContent = `call ${number(at + 1)}`;
     const next = rows[call.at];
     if (next) (next.seam ?? next.node).before(here);
     else left.append(here);
     toCall();
+    stopAt(call.at - 1);
   });
+  left.addEventListener("keydown", goAlong);
 }
 
 function legend() {
@@ -138,17 +158,36 @@ function transcript(place) {
     const node = said(message, { seq, state, offloaded: stored.has(seq) });
     node.id = `m${seq}`;
     const seen = picture.seenAt(seq);
-    if (seen >= 0) {
-      node.querySelector(".who").firstChild.replaceWith(element("button", {
-        type: "button", class: "link", tabindex: -1, onclick: () => chooseCall(seen), "aria-label": `#${seq}, first in call ${seen + 1}`,
-        title: `first in call ${number(seen + 1)}`,
-      }, `#${seq}`));
-    }
+    const link = seen < 0 ? null : element("button", {
+      type: "button", class: "link", tabindex: -1, onclick: () => chooseCall(seen), "aria-label": `#${seq}, first in call ${seen + 1}`,
+      title: `first in call ${number(seen + 1)}`, "data-seq": seq,
+    }, `#${seq}`);
+    if (link) node.querySelector(".who").firstChild.replaceWith(link);
     together.append(node);
-    return { node, seam, state, now: null };
+    return { node, seam, state, link, now: null };
   });
   end();
   return drawn;
+}
+
+/** Makes the number of a message the one that the Tab key stops at: of thousands, one is enough. */
+function stopAt(seq) {
+  const link = rows[seq]?.link;
+  if (!link) return;
+  if (stop) stop.tabIndex = -1;
+  link.tabIndex = 0;
+  stop = link;
+}
+
+/** From the number of a message the arrow keys go to that of the message above and below. */
+function goAlong(event) {
+  const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  const seq = Number(event.target.dataset.seq) + by;
+  if (!by || event.target.dataset.seq == null || !rows[seq]?.link) return;
+  event.preventDefault();
+  stopAt(seq);
+  rows[seq].link.focus({ preventScroll: true });
+  scrollPane(event.currentTarget, rows[seq].node, event.currentTarget.clientHeight / 3);
 }
 
 function mark(all) {
@@ -251,6 +290,7 @@ function showMessage(seq) {
   if (!row) return;
   document.querySelectorAll(".said.target").forEach((node) => node.classList.remove("target"));
   row.node.classList.add("target");
+  stopAt(seq);
   row.node.tabIndex = -1;
   row.node.focus({ preventScroll: true });
   const pane = row.node.closest(".pane > div");
