@@ -7,9 +7,9 @@ use std::fs;
 use std::path::Path;
 
 /// The families of ids. A word such as `utf8` is none of them, and neither is a number with a unit.
-const FAMILIES: [&str; 23] = [
-    "B", "BL", "BS", "C", "CX", "DS", "ET", "GW", "LAW", "LV", "MC", "MD", "N", "OM", "OP", "P",
-    "PG", "PY", "R", "RC", "S", "TD", "TL",
+const FAMILIES: [&str; 24] = [
+    "B", "BL", "BS", "C", "CX", "DS", "ET", "GW", "IN", "LAW", "LV", "MC", "MD", "N", "OM", "OP",
+    "P", "PG", "PY", "R", "RC", "S", "TD", "TL",
 ];
 
 const FOLDERS: [&str; 7] = ["bindings", "crates", "distill", "examples", "fuzz", "tests", "xtask"];
