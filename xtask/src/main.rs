@@ -1,16 +1,16 @@
 //! Automation of the project. `cargo run -p xtask -- tidy` checks what the compiler does not, the
 //! links of the documentation included; `cargo run -p xtask -- picture` draws the pictures of the
-//! report, `cargo run -p xtask -- screenshots` those of the inspector, and `cargo run -p xtask --
-//! recording` records the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that
+//! report, `cargo run -p xtask -- screenshots` those of the inspector, whose pages `cargo run -p xtask --
+//! speed` measures, and `cargo run -p xtask -- recording` records the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that
 //! reads external input, and `cargo run -p xtask -- torture` breaks stores on purpose; `cargo run -p
 //! xtask -- publish --dry-run` checks and packs every crate that goes to the registry.
 
 mod fuzz;
+mod inspector;
 mod links;
 mod picture;
 mod publish;
 mod recording;
-mod screenshots;
 mod sizes;
 mod tidy;
 mod torture;
@@ -29,10 +29,11 @@ fn main() -> ExitCode {
         Some("torture") => torture(&root, arguments.get(1..).unwrap_or_default()),
         Some("picture") => picture(&root),
         Some("recording") => recording(&root),
-        Some("screenshots") => screenshots(&root),
+        Some("screenshots") => inspector(&root, inspector::SCREENSHOTS),
+        Some("speed") => inspector(&root, inspector::SPEED),
         _ => {
             eprintln!(
-                "usage: cargo run -p xtask -- tidy | fuzz [--seconds N] [TARGET]... | torture [--minutes N] | publish --dry-run [--verify] | picture | recording | screenshots"
+                "usage: cargo run -p xtask -- tidy | fuzz [--seconds N] [TARGET]... | torture [--minutes N] | publish --dry-run [--verify] | picture | recording | screenshots | speed"
             );
             ExitCode::from(2)
         }
@@ -112,11 +113,11 @@ fn recording(root: &Path) -> ExitCode {
     }
 }
 
-fn screenshots(root: &Path) -> ExitCode {
-    match screenshots::make(root) {
+fn inspector(root: &Path, script: &str) -> ExitCode {
+    match inspector::run(root, script) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("the screenshots could not be made: {error}");
+            eprintln!("{script} could not be run: {error}");
             ExitCode::FAILURE
         }
     }
