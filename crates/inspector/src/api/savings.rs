@@ -124,7 +124,7 @@ impl Ledgers {
         Ok(read)
     }
 
-    /// How many requests a session has, and those that `which` chooses among so many, in the order of the file.
+    /// How many requests a session has, and those that `which` chooses by their places, in the order of the file.
     ///
     /// # Errors
     /// When the file cannot be read.
