@@ -92,6 +92,11 @@ async function drawBlockList(id, size) {
       shown += page.blocks.length;
       after = page.next;
       if (after == null) end.remove();
+      else {
+        // Observed anew, so that an end that is still near is noticed.
+        nearEnd.unobserve(end);
+        nearEnd.observe(end);
+      }
     } catch (error) {
       end.replaceWith(problem(error));
       after = null;
@@ -103,7 +108,7 @@ async function drawBlockList(id, size) {
       element("h2", { id: "blocks-title" }, "Blocks"),
       element("p", { class: "note" }, "Each ", term("block", "block"), " of the conversation, and why it closed."))),
     pane);
-  new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { root: pane, rootMargin: "1200px" }).observe(end);
+  const nearEnd = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { root: pane, rootMargin: "1200px" });
   await more();
 }
 

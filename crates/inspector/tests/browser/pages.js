@@ -200,6 +200,7 @@ test("the blocks are one list, however many there are", async () => {
   const long = sessions.find(({ id }) => id === "long");
   const { page, close } = await visit(server, "/sessions/long");
   await sessionShown(page);
+  await page.locator("#blocks .block").last().scrollIntoViewIfNeeded();
   await page.locator("#blocks .block").nth(50).waitFor({ state: "attached" });
   const [lists, places] = await page.evaluate(() => [
     document.querySelectorAll("#blocks ol, #blocks [role=list]").length,
