@@ -9,7 +9,7 @@ use std::collections::HashMap;
 pub struct Standing {
     /// The todo.
     pub todo: Todo,
-    /// Its head, which changes with every write to it; `None` if that is damaged.
+    /// Its head, which changes with every message, block and todo list; `None` if that is damaged.
     pub head: Option<Head>,
 }
 

@@ -30,7 +30,7 @@ const RANDOM: usize = 32;
 /// use foldback::{Memory, Options};
 ///
 /// let memory = Memory::in_memory(Options::default())?;
-/// let token = memory.tenants().add(&TenantId::new("acme")?)?;
+/// let token = memory.tenants().let_in(&TenantId::new("acme")?)?;
 /// let tenants = memory.tenants().list()?;
 /// assert!(tenants[0].has_token(token.as_bytes()) && !tenants[0].has_token(b"another"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -91,7 +91,7 @@ impl Tenants<'_> {
     /// # Errors
     /// With [`ErrorKind::AlreadyExists`](crate::ErrorKind::AlreadyExists) when the store knows a tenant of this name; when the
     /// store cannot be written.
-    pub fn add(self, id: &TenantId) -> Result<String, Error> {
+    pub fn let_in(self, id: &TenantId) -> Result<String, Error> {
         self.with_token(id, |known| match known {
             Some(_) => Err(Failure::KnownTenant(id.clone())),
             None => Ok(()),
@@ -184,9 +184,9 @@ mod tests {
         assert_eq!(tenants.list().unwrap(), []);
         let [acme, beta] = ["acme", "beta"].map(|name| TenantId::new(name).unwrap());
         assert_eq!(tenants.renew(&acme).unwrap_err().kind(), ErrorKind::NotFound);
-        let of_beta = tenants.add(&beta).unwrap();
-        let first = tenants.add(&acme).unwrap();
-        assert_eq!(tenants.add(&acme).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        let of_beta = tenants.let_in(&beta).unwrap();
+        let first = tenants.let_in(&acme).unwrap();
+        assert_eq!(tenants.let_in(&acme).unwrap_err().kind(), ErrorKind::AlreadyExists);
         let second = tenants.renew(&acme).unwrap();
         let owner = |token: &str| {
             let all = tenants.list().unwrap();
@@ -194,19 +194,19 @@ mod tests {
             owners.next().map(|tenant| tenant.id)
         };
         assert_eq!(owner(&second), Some(acme.clone()));
-        assert_eq!(owner(&of_beta), Some(beta.clone()));
+        assert_eq!(owner(&of_beta), Some(beta));
         assert_eq!((owner(&first), owner("")), (None, None));
         tenants.shut_out(&acme).unwrap();
         assert_eq!(owner(&second), None);
         assert_eq!(tenants.renew(&acme).unwrap_err().kind(), ErrorKind::NotFound);
-        assert_eq!(tenants.add(&acme).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(tenants.let_in(&acme).unwrap_err().kind(), ErrorKind::AlreadyExists);
         tenants.remove(&acme).unwrap();
-        tenants.add(&acme).unwrap();
+        tenants.let_in(&acme).unwrap();
         let many: Vec<TenantId> =
             (0..8).map(|at| TenantId::new(&format!("t{at}")).unwrap()).collect();
         std::thread::scope(|scope| {
             for id in &many {
-                scope.spawn(|| tenants.add(id).unwrap());
+                scope.spawn(|| tenants.let_in(id).unwrap());
             }
         });
         assert_eq!(tenants.list().unwrap().len(), 10);

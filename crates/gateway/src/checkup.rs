@@ -58,9 +58,9 @@ impl Check {
             Some(true) => Ok("the store accepts writes".to_owned()),
             _ => Err(format!("the store accepts no writes: {trouble}")),
         };
-        let own = bare(url);
+        let own = Running::bare(url);
         let behind = |name: &'static str| match text(name) {
-            provider if bare(provider) == own => {
+            provider if Running::bare(provider) == own => {
                 Err(format!("it passes requests on to itself; name the provider with --{name}-url"))
             }
             provider => Ok(format!("requests are passed on to {provider}")),
@@ -126,11 +126,21 @@ pub struct Running {
 }
 
 impl Running {
+    /// Returns the address of a gateway without what clients add to it: a slash at its end, or `/v1`.
+    #[must_use]
+    pub fn bare(url: &str) -> &str {
+        let url = url.trim_end_matches('/');
+        url.strip_suffix("/v1").unwrap_or(url)
+    }
+
     /// Returns whether a gateway at an address takes requests: it answers within two seconds that it has opened its store.
     pub async fn is_ready(url: &str) -> bool {
         let Ok(client) = client() else { return false };
-        let asked =
-            client.get(format!("{}{READY}", bare(url))).timeout(READY_PATIENCE).send().await;
+        let asked = client
+            .get(format!("{}{READY}", Running::bare(url)))
+            .timeout(READY_PATIENCE)
+            .send()
+            .await;
         asked.is_ok_and(|answer| answer.status().is_success())
     }
 
@@ -142,13 +152,13 @@ impl Running {
         let health = health(url, token).await?;
         let store = health.get("store").and_then(Value::as_str).map(str::to_owned);
         let is_recording = health.get("recording").and_then(Value::as_bool) == Some(true);
-        Ok(Self { url: bare(url).to_owned(), store: store.filter(|_| is_recording) })
+        Ok(Self { url: Running::bare(url).to_owned(), store: store.filter(|_| is_recording) })
     }
 }
 
 /// Returns what a gateway reports of itself.
 async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
-    let base = bare(url);
+    let base = Running::bare(url);
     let request = client()?.get(format!("{base}{HEALTH}?write"));
     let request = match token {
         Some(token) => request.header(TOKEN, token),
@@ -177,7 +187,7 @@ async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
 async fn answers(name: &str, url: &str) -> Result<String, String> {
     // Any answer shows that a server is there: a model server has other pages, and a gateway passes on none of its
     // own.
-    match client()?.get(format!("{}{HEALTH}", bare(url))).send().await {
+    match client()?.get(format!("{}{HEALTH}", Running::bare(url))).send().await {
         Ok(_) => Ok(format!("{name} is {url}, which answers")),
         Err(_) => Err(format!(
             "{name} is {url}, where nothing answers: the gateway there has ended; unset {name}, or start it again"
@@ -191,12 +201,6 @@ pub(crate) fn client() -> Result<Client, String> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().no_proxy().timeout(PATIENCE).build();
     client.map_err(|error| error.to_string())
-}
-
-/// Returns an address without its version.
-fn bare(url: &str) -> &str {
-    let url = url.trim_end_matches('/');
-    url.strip_suffix("/v1").unwrap_or(url)
 }
 
 fn host(url: &str) -> Option<String> {

@@ -37,13 +37,20 @@ impl Server {
         self.tenant.as_ref()
     }
 
-    /// Returns the address of one schema of the same database, which may hold a store of its own. A schema that the
-    /// address names already is replaced.
+    /// Returns the address of one schema of the same database, which may hold a store of its own. It takes the place of a
+    /// schema that the address names; other options stay. `schema` is a plain name: letters, digits and `_`.
     #[must_use]
     pub fn in_schema(&self, schema: &str) -> Self {
-        let separator = if self.url.contains('?') { '&' } else { '?' };
-        let url = format!("{}{separator}options=-c%20search_path%3D{schema}", self.url);
-        Self { url, tenant: self.tenant.clone() }
+        let (place, parameters) = self.url.split_once('?').unwrap_or((&self.url, ""));
+        let parameters = parameters.split('&').filter(|parameter| !parameter.is_empty());
+        let (options, others): (Vec<_>, Vec<_>) =
+            parameters.partition(|parameter| parameter.starts_with("options="));
+        let own = format!("-c%20search_path%3D{schema}");
+        let before = options.last().and_then(|options| options.strip_prefix("options="));
+        let options =
+            before.map_or(format!("options={own}"), |before| format!("options={before}%20{own}"));
+        let all = others.into_iter().chain([&*options]).collect::<Vec<_>>().join("&");
+        Self { url: format!("{place}?{all}"), tenant: self.tenant.clone() }
     }
 
     /// Returns the address with everything that is secret in it, for another process that opens the same store.
@@ -135,6 +142,23 @@ impl fmt::Debug for Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_schema_is_added_to_what_an_address_has() {
+        #[track_caller]
+        fn check(url: &str, expected: &str) {
+            let server = Server::new(url).with_tenant(TenantId::new("acme").ok());
+            let schema = server.in_schema("s");
+            assert_eq!(schema.url, expected);
+            assert_eq!(schema.tenant, server.tenant);
+        }
+        check("postgres://h/db", "postgres://h/db?options=-c%20search_path%3Ds");
+        check("postgres://h/db?a=b", "postgres://h/db?a=b&options=-c%20search_path%3Ds");
+        check(
+            "postgres://h/db?options=-c%20role%3Dr&a=b",
+            "postgres://h/db?a=b&options=-c%20role%3Dr%20-c%20search_path%3Ds",
+        );
+    }
 
     /// PG4: nothing that shows an address shows a password.
     #[test]

@@ -219,7 +219,7 @@ impl Add {
         }
         own.maintenance().set_quota(&self.limits.quota())?;
         // Last, so that no request comes before everything is there.
-        let token = memory.tenants().add(&self.name)?;
+        let token = memory.tenants().let_in(&self.name)?;
         print_token(self.name, token, out)?;
         Ok(Outcome::Done)
     }
@@ -337,7 +337,7 @@ fn print(tenant: &TenantJson, out: &Output) -> Result<Outcome, CliError> {
         out.json(tenant)?;
         return Ok(Outcome::Done);
     }
-    let mut line = style::paint(style::NAME, &tenant.tenant).to_string();
+    let mut line = style::paint(style::NAME, &tenant.tenant);
     if let (Some(todos), Some(messages)) = (tenant.todos, tenant.messages) {
         let held = (text::count(todos, "todo"), text::count(messages, "message"));
         line.push_str(&format!("  {}, {}", held.0, held.1));

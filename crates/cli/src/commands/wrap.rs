@@ -192,7 +192,9 @@ impl Wrap {
 
     /// Returns the gateway that the conversation belongs to: the first by affinity that is ready, or the first if none is.
     async fn node(&self, out: &Output) -> String {
-        let nodes: Vec<&str> = self.gateway.iter().map(String::as_str).collect();
+        // One gateway has one place in the order, however its address ends.
+        let nodes = self.gateway.iter().map(|url| Running::bare(url.trim()));
+        let nodes: Vec<&str> = nodes.filter(|url| !url.is_empty()).collect();
         let folder = || std::env::current_dir().unwrap_or_default().display().to_string();
         let key = self.todo.as_ref().map_or_else(folder, TodoId::to_string);
         let order = nodes_by_affinity(&nodes, &key);

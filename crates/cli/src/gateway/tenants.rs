@@ -183,7 +183,7 @@ impl Known {
                 match fs::remove_dir_all(entry.path()) {
                     Ok(()) => self.out.note(format_args!("{id} was forgotten: its folder is gone")),
                     Err(error) => {
-                        self.out.note(format_args!("the folder of {id} cannot be removed: {error}"))
+                        self.out.note(format_args!("the folder of {id} is not removed: {error}"));
                     }
                 }
             }

@@ -23,7 +23,7 @@ impl Known {
     fn new<const N: usize>(names: [&str; N], is_open: bool) -> (Arc<Self>, [String; N]) {
         let keeper = Memory::in_memory(Options::default()).unwrap();
         let ids = names.map(|name| TenantId::new(name).unwrap());
-        let tokens = ids.clone().map(|id| keeper.tenants().add(&id).unwrap());
+        let tokens = ids.clone().map(|id| keeper.tenants().let_in(&id).unwrap());
         let store = || Memory::in_memory(Options::default().with_view(Keeping::view())).unwrap();
         let stores = ids.into_iter().map(|id| (id, store())).collect();
         (

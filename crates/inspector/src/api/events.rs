@@ -116,9 +116,9 @@ mod tests {
             memory.session(&id(name)).unwrap().record(Message::user("Berth 泊位")).unwrap();
         };
         let rosters = Rosters::default();
-        ["a", "b", "c"].map(say);
+        ["a", "b", "c"].into_iter().for_each(say);
         let before = rosters.now(&memory).unwrap();
-        ["b", "b", "d"].map(say);
+        ["b", "b", "d"].into_iter().for_each(say);
         memory.maintenance().forget(&id("c")).unwrap();
         let now = rosters.now(&memory).unwrap();
         let found = changes(&before, &now).into_iter().map(|one| (one.id, one.messages));

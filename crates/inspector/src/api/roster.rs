@@ -32,13 +32,14 @@ impl Rosters {
     /// # Errors
     /// When the store cannot be read.
     pub(super) fn now(&self, memory: &Memory) -> Result<Arc<Roster>, Error> {
-        let mut kept = self.0.lock();
+        // The store may be away for a while: nobody waits for another's answer.
         let changed = memory.changed()?;
+        let kept = self.0.lock().clone();
         if let Some(roster) = kept.as_ref().filter(|roster| roster.changed == changed) {
             return Ok(Arc::clone(roster));
         }
         let roster = Arc::new(Roster::read(memory, changed, kept.as_deref())?);
-        *kept = Some(Arc::clone(&roster));
+        *self.0.lock() = Some(Arc::clone(&roster));
         Ok(roster)
     }
 }
@@ -53,7 +54,8 @@ impl Roster {
                     .and_then(|before| before.get(id))
                     .map(|known| (&known.standing, known.last));
                 let last = match (known, standing.head) {
-                    (Some((known, last)), Some(_)) if *known == standing => last,
+                    // A time that could not be read is looked for again.
+                    (Some((known, last @ Some(_))), Some(_)) if *known == standing => last,
                     (_, Some(head)) => last(memory, id, head.messages),
                     (_, None) => None,
                 };

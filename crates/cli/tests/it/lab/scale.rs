@@ -23,8 +23,8 @@ fn c1_the_ladders_of_a_database_are_climbed() {
     for step in steps {
         let of = |key: &str| step[key].as_f64().unwrap();
         assert!(of("blocks") >= of("todos") && of("messages") > of("blocks"), "{step}");
-        assert!(of("append_p50") > 0.0 && of("own_commit_p50") > of("round_trip_p50"), "{step}");
-        assert!(of("first_ms") > 0.0 && of("connections") >= 1.0, "{step}");
+        assert!(of("append_p50") > 0.0 && of("own_commit_p50") > 0.0, "{step}");
+        assert!(of("first_ms") > 0.0 && of("connections") > 1.0, "{step}");
         let (all, record) = (&step["bytes"]["all"], &step["bytes"]["record"]);
         assert!(all.as_u64().unwrap() > record.as_u64().unwrap(), "{step}");
         assert!(record.as_f64().unwrap() > of("raw_bytes"), "{step}");

@@ -27,7 +27,7 @@ pub(super) fn climb(rung: Rung, server: &Server, again: &Again) -> Result<Step, 
         what: "no folder for a node could be created".to_owned(),
         source,
     })?;
-    let schema = Schema::create(server, 0)?;
+    let schema = Schema::create(server)?;
     let (name, store) = (|| schema.name.clone(), stores.path().join("node"));
     let filled: Filled = again.run(&Task::Fill { rung, schema: name(), store: store.clone() })?;
     let bytes = schema.bytes()?;

@@ -41,7 +41,7 @@ struct Row {
     /// The cores that the nodes used, and those that everything else on the machine used.
     cores_nodes: f64,
     cores_others: Option<f64>,
-    /// What the busy connections of the server waited for, as parts of all samples; `processor` for nothing.
+    /// What the busy connections of the server waited for, as parts of all samples; `processor` where they waited for none.
     waits: BTreeMap<String, f64>,
 }
 
@@ -86,7 +86,7 @@ fn run(
         what: "no folder for a node could be created".to_owned(),
         source,
     })?;
-    let schema = Schema::create(server, 0)?;
+    let schema = Schema::create(server)?;
     // The tables exist before two nodes want to create them.
     drop(Memory::open(&stores.path().join("maker"), options(&server.in_schema(&schema.name)))?);
     let task = |node: u32| Task::Work {

@@ -4,6 +4,7 @@ use foldback::Error;
 use foldback_bench::BenchError;
 use foldback_kv::{Console, Server};
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) struct Schema {
     pub(super) console: Console,
@@ -11,9 +12,10 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// Creates an empty one. Its name is not in use: it has the number of this process, and `n` is given once.
-    pub(super) fn create(server: &Server, n: usize) -> Result<Self, BenchError> {
-        let name = format!("foldback_bench_{}_{n}", std::process::id());
+    /// Creates an empty one. Processes on several machines may do so at once.
+    pub(super) fn create(server: &Server) -> Result<Self, BenchError> {
+        let (now, process) = (SystemTime::now().duration_since(UNIX_EPOCH), std::process::id());
+        let name = format!("foldback_bench_{process}_{:x}", now.unwrap_or_default().as_nanos());
         let console = ask(Console::open(server))?;
         ask(console.ask(&format!("CREATE SCHEMA {name}")))?;
         Ok(Self { console, name })
@@ -38,8 +40,10 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        // What is left is seen by its name.
-        let _ = self.console.ask(&format!("DROP SCHEMA {} CASCADE", self.name));
+        let drop = format!("DROP SCHEMA {} CASCADE", self.name);
+        if let Err(error) = self.console.ask(&drop) {
+            eprintln!("the schema is still there: {error}; `{drop}` removes it");
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use foldback_lab::index::{Again, Scale as Measurement, Task};
 /// Measure stores in a database: as they grow, and with two nodes
 ///
 /// Needs --engine postgres, and a role that may create schemas: each store is in a schema of its own, foldback_bench_...,
-/// which is removed at the end. Climbs two ladders, of blocks in one todo and of todos of three blocks, and reports at
+/// which is removed at the end; after a killed run, drop it. Climbs two ladders, of blocks in one todo and of todos of three blocks, and reports at
 /// each step the times of an append, beside a commit of the server's own, and of a search; opening and the first search
 /// of a node with an empty folder; the bytes of each table; files and connections of a node. Below are the slopes of
 /// what grows.
@@ -45,6 +45,10 @@ impl Scale {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         if globals.store.is_some() || globals.engine() != Engine::Postgres {
             let what = "bench scale measures stores of its own in a database: give --engine postgres, and no --store";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        if globals.tenant().is_some() {
+            let what = "bench scale measures stores of no tenant: give no --tenant, and unset FOLDBACK_TENANT";
             return Err(CliError::Usage(what.to_owned()));
         }
         let Truth::Server(server) = globals.truth()? else { return Ok(Outcome::Done) };
