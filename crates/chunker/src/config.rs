@@ -172,6 +172,18 @@ pub enum Error {
 mod tests {
     use super::*;
 
+    /// The bar for merging is the inverse of the common scale, on both sides of "same topic".
+    #[test]
+    fn the_bar_for_merging_is_on_the_embedder_s_scale() {
+        let cosine = |calibrated| {
+            let config = ChunkerConfig::default().with_same_topic(0.5).unwrap();
+            config.with_merge_over(calibrated).unwrap().merge_cosine()
+        };
+        for (calibrated, expected) in [(0.36, 0.25), (0.72, 0.5), (0.86, 0.75), (0.93, 0.875)] {
+            assert!((cosine(calibrated) - expected).abs() < 1e-6, "{calibrated}");
+        }
+    }
+
     #[test]
     fn nonsense_is_refused_with_a_sentence() {
         let config = ChunkerConfig::default;

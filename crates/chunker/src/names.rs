@@ -267,6 +267,16 @@ mod tests {
     }
 
     #[test]
+    fn an_id_has_digits_and_nothing_but_letters_beside_them() {
+        for id in ["ORD-2291", "#4711", "user_1042", "A380B"] {
+            assert!(is_id(id), "{id}");
+        }
+        for other in ["Kubernetes", "ORDERS", "A3.80B", "A1", "2026-11-28", "UTF-16LE", "#ff00aa"] {
+            assert!(!is_id(other), "{other}");
+        }
+    }
+
+    #[test]
     fn extensions_are_sorted_and_short() {
         assert!(EXTENSIONS.is_sorted());
         assert!(EXTENSIONS.iter().all(|extension| extension.len() <= 10));

@@ -111,6 +111,12 @@ mod tests {
         assert_eq!(found, expected, "{text}");
     }
 
+    #[test]
+    fn a_letter_of_any_alphabet_is_part_of_a_path_and_no_chinese_one() {
+        check("see docs/café.md and src/größe.rs now", &["docs/café.md", "src/größe.rs"]);
+        check("看src/main.rs的错误", &["src/main.rs"]);
+    }
+
     /// BL10: a quoted name is whole.
     #[test]
     fn bl10_a_quoted_name_is_whole() {
