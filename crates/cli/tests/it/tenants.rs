@@ -167,7 +167,7 @@ fn tell_apart(world: &World, provider: &Upstream) {
     }
 }
 
-/// PG9: behind one gateway, tenants of one store are told apart by their tokens, and each command works in one's store.
+/// PG9: behind one gateway, the tokens of one store's tenants distinguish them, and each command works in one's store.
 #[test]
 fn pg9_tenants_of_a_folder_are_told_apart() {
     if !has_curl() {
