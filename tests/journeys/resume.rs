@@ -1,9 +1,14 @@
 //! TD3: a session resumes exactly where it was.
 
-use crate::story::{engines, exchange, in_memory_showing, open_on, open_showing, todo, views};
-use foldback::{Engine, Memory};
-use foldback_core::{Budget, Message, check_request};
+use crate::story::{
+    engines, exchange, in_memory_showing, open_on, open_showing, options, todo, views,
+};
+use foldback::{CacheAware, Engine, FoldPolicy, Memory, ViewConfig};
+use foldback_core::{Budget, Message, Timestamp, check_request};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 use tempfile::tempdir;
 
 /// TD3: on each engine, under each fold policy.
@@ -57,6 +62,42 @@ fn lv4_a_todo_continues_under_the_other_fold_policy() {
     }
     let memory = open_on(Engine::Sqlite, dir.path());
     assert_eq!(memory.conversations().export(&id).unwrap().messages, messages);
+}
+
+/// LV12: the messages carry no times, so those of their recording count, also in another process.
+#[test]
+fn lv12_a_session_that_is_resumed_after_a_long_pause_folds_at_once() {
+    let folded = |pause: i64| {
+        let clock = Arc::new(AtomicI64::new(1_700_000_000_000));
+        let life = Some(Duration::from_secs(300));
+        let policy = FoldPolicy::CacheAware(CacheAware::default().with_cache_life(life));
+        let view = ViewConfig::default().with_fold_policy(policy);
+        let dir = tempdir().unwrap();
+        let open = || {
+            let clock = Arc::clone(&clock);
+            let now = move || Timestamp(clock.load(Ordering::Relaxed));
+            Memory::open(dir.path(), options().with_view(view.clone()).with_clock(now)).unwrap()
+        };
+        let result = "一行很长的日志 line of a log\n".repeat(25);
+        let memory = open();
+        let mut session = memory.session(&todo("pause")).unwrap();
+        for n in 0..30 {
+            for message in exchange(n, &format!("part{n}"), &result) {
+                session.record(message).unwrap();
+                clock.fetch_add(2_000, Ordering::Relaxed);
+            }
+        }
+        let window = |session: &foldback::Session| session.prompt(&Budget::default()).window;
+        let before = window(&session);
+        drop((session, memory));
+        clock.fetch_add(1_000 * pause, Ordering::Relaxed);
+        let memory = open();
+        let mut session = memory.session(&todo("pause")).unwrap();
+        session.record(Message::user("And now? 现在呢？")).unwrap();
+        window(&session) < before
+    };
+    assert!(!folded(60));
+    assert!(folded(300));
 }
 
 /// Records, and returns what the model would see and which blocks closed.

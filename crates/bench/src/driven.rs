@@ -47,11 +47,12 @@ impl Driven {
         self
     }
 
-    /// Takes the next message.
+    /// Takes the next message. If it carries a time, that is the time of the next call.
     ///
     /// # Errors
     /// When the policy cannot keep it, or its work failed.
     pub fn record(&mut self, message: &Message, meter: &mut Meter) -> Result<(), ContextError> {
+        message.timestamp().into_iter().for_each(|at| meter.wait_until(at));
         self.context.record(message.clone())?;
         if let Some(policy) = self.context.background_work() {
             for done in std::mem::take(&mut self.jobs) {

@@ -1,8 +1,9 @@
 //! The cost of prompts: tokens as o200k counts them, and how many of them a provider's cache serves.
 
 use crate::{Counts, Usage};
-use foldback_core::{Message, Prices, Prompt, ToolDefinition};
+use foldback_core::{Message, Prices, Prompt, Timestamp, ToolDefinition};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The run length, in tokens, that a prefix cache keeps whole.
 const CACHE_BLOCK: u64 = 16;
@@ -14,7 +15,7 @@ const CACHE_LEAST: u64 = 1_024;
 /// The cache holds the stable part of the previous prompt (all but its volatile suffix). What the next
 /// prompt has in common with the beginning of that is read, in whole runs of 16 tokens and only from
 /// 1,024 on; the rest of the new stable part is written if it reaches that size; everything else is
-/// plain. The cache never expires.
+/// plain. The cache never expires, unless it is given a [life](Self::with_cache_life).
 ///
 /// Writing costs more than not caching at all, and pays only if later prompts begin the same. So a
 /// conversation is billed at the cheaper of two ways, as the payer would choose: every prompt with the
@@ -36,6 +37,11 @@ pub struct Meter {
     tools: Vec<ToolDefinition>,
     /// Their tokens.
     tools_tokens: u64,
+    /// How long the cache keeps what is not read, if not for ever.
+    life: Option<Duration>,
+    /// The time now, and that of the previous prompt, if known.
+    now: Option<Timestamp>,
+    called: Option<Timestamp>,
     /// The stable part of the previous prompt, each message with its tokens.
     before: Vec<(Arc<Message>, u64)>,
     begun: bool,
@@ -53,6 +59,26 @@ impl Meter {
     #[must_use]
     pub fn with_own_tools(self, tokens: u64) -> Self {
         Self { own_tools: tokens, ..self }
+    }
+
+    /// Returns a meter with a cache that loses a prefix once it was not read for this long; `None` if it never does.
+    #[must_use]
+    pub fn with_cache_life(self, life: Option<Duration>) -> Self {
+        Self { life, ..self }
+    }
+
+    /// Lets the time pass until this one.
+    pub fn wait_until(&mut self, at: Timestamp) {
+        self.now = self.now.max(Some(at));
+    }
+
+    /// Returns whether the cache has lost the previous prompt.
+    fn has_lost(&self) -> bool {
+        let silence = self.now.zip(self.called).map(|(now, called)| now.0.saturating_sub(called.0));
+        let silence = silence.and_then(|silence| u64::try_from(silence).ok());
+        self.life
+            .zip(silence.map(Duration::from_millis))
+            .is_some_and(|(life, silence)| silence >= life)
     }
 
     /// Returns the usage of the calls so far, including [those apart](Self::apart) but not
@@ -128,7 +154,8 @@ impl Meter {
                 self.before.push((Arc::clone(message), tokens));
             }
         }
-        let shared = if self.begun { shared } else { 0 };
+        let shared = if self.begun && !self.has_lost() { shared } else { 0 };
+        self.called = self.now;
         let kept = cacheable(stable);
         let cached = cacheable(shared).min(kept);
         self.usage.call(self.prices, cached, kept - cached, stable - kept + suffix);
@@ -243,6 +270,25 @@ mod tests {
         let usage = alone.usage();
         assert!((usage.cost_units - each.iter().sum::<u64>() as f64).abs() < 1e-6, "{usage:?}");
         assert_eq!((usage.calls, usage.cached_tokens, alone.moves()), (4, 0, 3));
+    }
+
+    #[test]
+    fn a_cache_loses_what_was_not_read_for_its_life() {
+        let mut counts = Counts::default();
+        let said: Vec<_> = ["one", "two", "three"].map(|word| message(word, 2_000)).into();
+        let cached = |life: Option<u64>, seconds: [i64; 3]| {
+            let mut meter = Meter::default().with_cache_life(life.map(Duration::from_secs));
+            for (n, at) in (1..).zip(seconds) {
+                meter.wait_until(Timestamp(at * 1_000));
+                meter.call(&mut counts, &prompt(&said[..n], 0));
+            }
+            (meter.usage().cached_tokens, meter.moves())
+        };
+        let mut cached = cached;
+        assert_eq!(cached(Some(300), [0, 299, 598]).0, 6_000, "each call reads and renews it");
+        assert_eq!(cached(Some(300), [0, 300, 599]).0, 4_000, "the second call finds nothing");
+        assert_eq!(cached(Some(300), [0, 300, 600]), (0, 0), "what is lost has not moved");
+        assert_eq!(cached(None, [0, 300, 9_000]).0, 6_000, "it is kept for ever");
     }
 
     #[test]

@@ -25,6 +25,7 @@
 mod affinity;
 mod background_work;
 mod block;
+mod cache_terms;
 mod content;
 mod context;
 mod context_layer;
@@ -61,6 +62,7 @@ pub use fail;
 pub use affinity::nodes_by_affinity;
 pub use background_work::{BackgroundJob, BackgroundJobDone, BackgroundWork};
 pub use block::{Block, BlockHeader, BlockType, CloseReason};
+pub use cache_terms::CacheTerms;
 pub use content::{Content, Part};
 pub use context::{
     Budget, ContextError, ContextManager, Prompt, Recorded, Shortened, Shortening, ToolAnswer,

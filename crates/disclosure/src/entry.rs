@@ -7,7 +7,8 @@ use crate::once::{Answered, Once, text_of};
 use crate::repair::{Changes, instruction, sendable};
 use crate::repetition::Line;
 use foldback_core::{
-    Content, Estimate, Message, Offload, Role, SeqNo, Shortened, TokenCounter, message_tokens,
+    Content, Estimate, Message, Offload, Role, SeqNo, Shortened, Timestamp, TokenCounter,
+    message_tokens,
 };
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -23,6 +24,8 @@ pub struct Shown {
     pub offloads: Vec<Offload>,
     /// For a memory tool's answer: the line that replaces it once it is folded.
     pub recall: Option<String>,
+    /// When it was recorded, if that is known.
+    pub recorded_at: Option<Timestamp>,
 }
 
 impl Shown {
@@ -34,7 +37,13 @@ impl Shown {
         offloads: Vec<Offload>,
         recall: Option<String>,
     ) -> Self {
-        Self { seq, message, offloads, recall }
+        Self { seq, message, offloads, recall, recorded_at: None }
+    }
+
+    /// Sets when it was recorded.
+    #[must_use]
+    pub fn with_recorded_at(self, at: Timestamp) -> Self {
+        Self { recorded_at: Some(at), ..self }
     }
 }
 

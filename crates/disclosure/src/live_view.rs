@@ -67,7 +67,7 @@ impl LiveView {
         let Self { contents, policy } = self;
         let policy = policy.get_mut();
         let Shown { seq, message, .. } = &shown;
-        policy.before_append(contents, message);
+        policy.before_append(contents, &shown);
         if contents.is_system_prompt(*seq, message) {
             contents.extend_system_prompt(*seq, message);
             return;

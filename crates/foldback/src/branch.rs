@@ -3,7 +3,7 @@
 use crate::live::Live;
 use crate::recovery::{read_open, read_pinned};
 use crate::{Close, Error, Session};
-use foldback_core::{Block, SeqNo};
+use foldback_core::{Block, SeqNo, Timestamp};
 use foldback_disclosure::{Arrangement, Billed, CacheAware, LiveView, Names, Shown, recall_note};
 use std::ops::Range;
 
@@ -114,7 +114,8 @@ impl Session {
                 }
                 holds_any = true;
                 let note = open.recall.then(|| recall_note(&open.message.text()));
-                view.append(Shown::new(open.seq, open.message, open.offloads, note));
+                let shown = Shown::new(open.seq, open.message, open.offloads, note);
+                view.append(shown.with_recorded_at(Timestamp(open.recorded_at)));
             }
         }
         if let Some(block) = block.filter(|_| holds_any) {

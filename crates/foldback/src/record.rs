@@ -12,8 +12,8 @@ use foldback_backend_store::{Pending, preview};
 use foldback_blockstore::{Commit, NewMessage};
 use foldback_chunker::{Closed, Event, Input};
 use foldback_core::{
-    Block, BlockId, EmbedError, Message, Offload, Recorded, Role, SeqNo, StoredMessage, ToolCallId,
-    Vectors,
+    Block, BlockId, EmbedError, Message, Offload, Recorded, Role, SeqNo, StoredMessage, Timestamp,
+    ToolCallId, Vectors,
 };
 use foldback_disclosure::{Fragment, Shown};
 use foldback_kv::{Key, retry};
@@ -252,7 +252,8 @@ impl Session {
         }
         let closed = live.chunker.push(Event::Message(input));
         let open = Open::new(seq, message, &stored);
-        live.view.append(Shown::new(seq, message.clone(), stored.offloads.clone(), note));
+        let shown = Shown::new(seq, message.clone(), stored.offloads.clone(), note);
+        live.view.append(shown.with_recorded_at(Timestamp(stored.recorded_at)));
         live.open.push(open);
         draft.recalled.extend(stored.recall.then(|| message.tool_call_id().cloned()).flatten());
         draft.messages.push(NewMessage { stored, vectors });

@@ -2,7 +2,7 @@
 
 use crate::Policy;
 use foldback::FoldPolicy;
-use foldback_core::Prices;
+use foldback_core::CacheTerms;
 use std::fmt;
 use std::str::FromStr;
 
@@ -34,17 +34,15 @@ impl PolicyChoice {
         }
     }
 
-    /// Returns the policy for these prices of input tokens, if prefixes of `least_cached` tokens or more are cached.
+    /// Returns the policy for these terms of a provider.
     #[must_use]
-    pub fn at(self, prices: Prices, least_cached: u64) -> Policy {
+    pub fn at(self, terms: CacheTerms) -> Policy {
         match self {
             Self::Named(policy) => policy,
-            Self::Auto => {
-                match FoldPolicy::auto(crate::policy::cache_aware(prices, least_cached)) {
-                    FoldPolicy::CacheAware(_) => Policy::CacheAware,
-                    _ => Policy::Foldback,
-                }
-            }
+            Self::Auto => match FoldPolicy::auto(crate::policy::cache_aware(terms)) {
+                FoldPolicy::CacheAware(_) => Policy::CacheAware,
+                _ => Policy::Foldback,
+            },
         }
     }
 }
@@ -81,11 +79,15 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+    use foldback_core::Prices;
 
     #[test]
     fn prices_and_the_least_cached_prefix_choose() {
         let auto: PolicyChoice = "auto".parse().unwrap();
-        let own = |read, least| auto.at(Prices { read, ..Prices::default() }, least).name();
+        let own = |read, least| {
+            let prices = Prices { read, ..Prices::default() };
+            auto.at(CacheTerms { prices, least, ..CacheTerms::default() }).name()
+        };
         assert_eq!(own(0.1, 1_024), "foldback-cache-aware");
         assert_eq!(own(1.0, 1_024), "foldback", "nothing is saved by the cache");
         assert_eq!(own(0.1, 40_000), "foldback", "no view is so large that it is cached");
@@ -95,7 +97,7 @@ mod tests {
     fn every_name_is_read_and_no_other() {
         for name in Policy::names() {
             let choice: PolicyChoice = name.parse().unwrap();
-            assert_eq!(choice.at(Prices::default(), 1_024).name(), name);
+            assert_eq!(choice.at(CacheTerms::default()).name(), name);
         }
         let error = "cheapest".parse::<PolicyChoice>().unwrap_err().to_string();
         assert!(

@@ -3,8 +3,9 @@
 use crate::kept::Kept;
 use foldback::{CacheAware, FoldPolicy, Memory, Options, ViewConfig};
 use foldback_baselines::{BASELINES, Baseline, Summaries, VARIANTS, baseline};
-use foldback_core::{ContextError, ContextManager, Estimate, Prices, TodoId};
+use foldback_core::{CacheTerms, ContextError, ContextManager, Estimate, TodoId};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A policy that decides what is sent to a model.
 #[derive(Clone, Copy, Debug)]
@@ -81,12 +82,12 @@ impl Policy {
         ViewConfig::default().with_fold_policy(fold_policy)
     }
 
-    /// Returns the same at these prices, if prefixes of `least_cached` tokens or more are cached.
+    /// Returns the same on these terms of a provider.
     #[must_use]
-    pub fn view_at(self, prices: Prices, least_cached: u64) -> ViewConfig {
+    pub fn view_at(self, terms: CacheTerms) -> ViewConfig {
         match self {
             Self::CacheAware => {
-                let settings = cache_aware(prices, least_cached);
+                let settings = cache_aware(terms);
                 ViewConfig::default().with_fold_policy(FoldPolicy::CacheAware(settings))
             }
             Self::Foldback | Self::Baseline(_) => self.view(),
@@ -139,15 +140,17 @@ impl Policy {
     }
 }
 
-/// Returns the fold policy at these prices. Invalid prices are replaced by those that it assumes by itself.
-pub(crate) fn cache_aware(prices: Prices, least_cached: u64) -> CacheAware {
-    let settings = CacheAware::default().with_least_cached(least_cached);
-    settings.with_prices(prices).unwrap_or(settings)
+/// Returns the fold policy on these terms. Invalid prices are replaced by those that it assumes by itself.
+pub(crate) fn cache_aware(terms: CacheTerms) -> CacheAware {
+    let life = Some(terms.life).filter(|life| *life < Duration::MAX);
+    let settings = CacheAware::default().with_least_cached(terms.least).with_cache_life(life);
+    settings.with_prices(terms.prices).unwrap_or(settings)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foldback_core::Prices;
 
     /// CX10: a mode is a policy with a name of its own, and not part of the list that is compared.
     #[test]
@@ -163,10 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn prices_and_the_least_cached_prefix_are_those_of_the_view() {
+    fn the_terms_are_those_of_the_view() {
         let prices = Prices { read: 0.5, write: 1.0, plain: 1.0 };
-        let view = Policy::CacheAware.view_at(prices, 2_048);
+        let terms = CacheTerms { prices, least: 2_048, life: Duration::from_secs(60) };
+        let view = Policy::CacheAware.view_at(terms);
         let settings = CacheAware::default().with_least_cached(2_048).with_prices(prices).unwrap();
+        let settings = settings.with_cache_life(Some(terms.life));
         assert_eq!(*view.fold_policy(), FoldPolicy::CacheAware(settings));
     }
 }

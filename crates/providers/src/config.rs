@@ -17,11 +17,12 @@ pub use sources::{ModelFlags, ModelSettings, ModelSources};
 pub use timeouts::Timeouts;
 
 use crate::ApiKey;
-use foldback_core::Prices;
+use foldback_core::{CacheTerms, Prices};
 use foldback_llm::{ModelError, ModelErrorKind, RetryPolicy, TokenPrices};
-use prices::{usual_least_cached, usual_prices};
+use prices::{LONG_CACHE_WRITE, usual_cache_life, usual_least_cached, usual_prices};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// How tools are declared to a server, and how calls are read from its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +83,8 @@ pub struct ModelConfig {
     pub token_prices: Option<TokenPrices>,
     /// The shortest prefix that its provider caches, in tokens.
     pub least_cached_tokens: u64,
+    /// How long its provider keeps a prefix that is not read; [`Duration::MAX`] if no time is known.
+    pub cache_life: Duration,
     /// Whether the model can continue the beginning of an answer. Many refuse that.
     pub prefill: bool,
     /// Whether `tool_choice` may name a set of tools (`allowed_tools`).
@@ -130,6 +133,7 @@ impl ModelConfig {
             prices: usual_prices(provider, name),
             token_prices: None,
             least_cached_tokens: usual_least_cached(provider, name),
+            cache_life: usual_cache_life(provider, false),
             prefill: false,
             allowed_tools: provider == Provider::OpenAi,
             cache_marks: match provider {
@@ -182,6 +186,12 @@ impl ModelConfig {
         Self { least_cached_tokens, ..self }
     }
 
+    /// Returns how its provider caches requests, and what it charges for input.
+    #[must_use]
+    pub fn cache_terms(&self) -> CacheTerms {
+        CacheTerms { prices: self.prices, least: self.least_cached_tokens, life: self.cache_life }
+    }
+
     /// Sets the prices of tokens in money; the relative prices of input follow from them.
     #[must_use]
     pub fn with_token_prices(self, prices: TokenPrices) -> Self {
@@ -206,10 +216,17 @@ impl ModelConfig {
         Self { cache_marks, ..self }
     }
 
-    /// Sets whether cached prefixes are kept for an hour instead of five minutes.
+    /// Sets whether cached prefixes are kept for an hour instead of five minutes, which Anthropic charges more for.
     #[must_use]
     pub fn with_long_cache(self, long_cache: bool) -> Self {
-        Self { long_cache, ..self }
+        let mut prices = self.prices;
+        match (self.provider, self.long_cache, long_cache) {
+            (Provider::Anthropic, false, true) => prices.write *= LONG_CACHE_WRITE,
+            (Provider::Anthropic, true, false) => prices.write /= LONG_CACHE_WRITE,
+            _ => {}
+        }
+        let cache_life = usual_cache_life(self.provider, long_cache);
+        Self { long_cache, prices, cache_life, ..self }
     }
 
     /// Sets the header that carries the session's name.
@@ -330,6 +347,7 @@ impl fmt::Debug for ModelConfig {
             .field("prices", &self.prices)
             .field("token_prices", &self.token_prices)
             .field("least_cached_tokens", &self.least_cached_tokens)
+            .field("cache_life", &self.cache_life)
             .field("prefill", &self.prefill)
             .field("allowed_tools", &self.allowed_tools)
             .field("cache_marks", &self.cache_marks)

@@ -18,7 +18,7 @@
 //! # Ok::<(), foldback_llm::ModelError>(())
 //! ```
 //!
-//! [`ProviderCache`] computes how much of a request a provider has cached, and what it bills on given [`CacheTerms`].
+//! [`ProviderCache`] computes how much of a request a provider has cached, and what it bills on given [`CacheTerms`](foldback_core::CacheTerms).
 //!
 //! This crate is not an agent loop: it runs no tool and retries nothing ([`Retrying`](foldback_llm::Retrying)
 //! does). It stores nothing, and sends a key only to the address that it was given for.
@@ -26,7 +26,6 @@
 mod anthropic_answer;
 mod anthropic_request;
 mod api_key;
-mod cache_terms;
 mod check;
 mod config;
 mod diversity;
@@ -55,7 +54,6 @@ mod tool_choice;
 mod workers;
 
 pub use api_key::ApiKey;
-pub use cache_terms::CacheTerms;
 pub use config::{
     CallIds, ChatTemplate, Family, GivenTemplate, ModelConfig, ModelFlags, ModelSettings,
     ModelSources, Provider, SystemRole, Timeouts, ToolCalls, Turns, is_same_server, public_url,

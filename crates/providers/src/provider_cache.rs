@@ -1,6 +1,6 @@
 //! A provider's cache: how much of a request it has seen before, and what that costs.
 
-use crate::CacheTerms;
+use foldback_core::CacheTerms;
 use foldback_core::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ impl Pieces<'_> {
 #[cfg(test)]
 mod tests {
     use super::ProviderCache;
-    use crate::CacheTerms;
+    use foldback_core::CacheTerms;
     use foldback_core::Timestamp;
     use serde_json::{Value, json};
     use std::time::Duration;

@@ -1,9 +1,10 @@
 //! The cost of a conversation on certain terms, with certain pauses.
 
 use crate::{BenchError, Counts};
+use foldback_core::CacheTerms;
 use foldback_core::Timestamp;
 use foldback_gateway::{Replay, Taped, Tokens};
-use foldback_providers::{Billed, CacheTerms, ProviderCache};
+use foldback_providers::{Billed, ProviderCache};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;

@@ -59,6 +59,7 @@ use foldback_policies::{Policy, Summaries};
 use rayon::prelude::*;
 use run::Subject;
 use serde::Serialize;
+use std::time::Duration;
 
 /// The highest price allowed, so that every sum is a number; only the ratios of prices matter.
 pub const PRICE_MOST: f64 = 1e9;
@@ -68,6 +69,10 @@ pub const PRICE_MOST: f64 = 1e9;
 pub struct Config {
     /// The prices of input tokens.
     pub prices: Prices,
+    /// How long the provider's cache keeps what is not read; `None` for ever.
+    pub cache_life: Option<Duration>,
+    /// The time between two calls in conversations whose messages carry no times; `None` for none.
+    pub gap: Option<Duration>,
     /// The number of tokens of tools that the recordings do not mention, declared before every prompt
     /// of every policy.
     pub agent_tools: u64,
@@ -86,6 +91,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             prices: Prices::default(),
+            cache_life: None,
+            gap: None,
             agent_tools: 0,
             policies: Policy::all(),
             options: Options::default(),

@@ -10,10 +10,12 @@ use super::{Config, Fate, Miss};
 use crate::means::{Means, call};
 use crate::{BenchError, Calls, Case, Counts, Driven, Meter, measured_context};
 use foldback_core::{
-    BlockId, Budget, Message, Role, SeqNo, Shortened, Shortening, TodoId, ToolCall,
+    BlockId, Budget, Message, Role, SeqNo, Shortened, Shortening, Timestamp, TodoId, ToolCall,
 };
 use foldback_policies::Policy;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// A conversation under measurement, with the data that its policies share.
 pub(crate) struct Subject<'a> {
@@ -68,23 +70,34 @@ impl<'a> Subject<'a> {
         let messages = &self.case.conversation.messages;
         let todo = TodoId::from_foreign(&self.case.id);
         let calls = Calls::of(messages);
-        let Config { prices, summaries, options, budget, .. } = self.config;
+        let Config { prices, cache_life, gap, summaries, options, budget, .. } = self.config;
         let own_tools = usize::try_from(self.own_tools).unwrap_or(usize::MAX);
         let left = Budget { tokens: budget.tokens.map(|most| most.saturating_sub(own_tools)) };
-        let context = measured_context(policy, todo, *prices, summaries, options)?;
+        let (terms, clock) = ((*prices, *cache_life), Arc::<AtomicI64>::default());
+        let read = Arc::clone(&clock);
+        let now = move || Timestamp(read.load(Ordering::Relaxed));
+        let context = measured_context(policy, todo, terms, summaries, options, now)?;
         let mut run = Run {
             policy,
             context: Driven::new(context).within(left).with_agent_tools(self.own_tools),
-            meter: Meter::new(*prices).with_own_tools(self.own_tools),
+            meter: Meter::new(*prices).with_own_tools(self.own_tools).with_cache_life(*cache_life),
             reach: Reach::default(),
             figures: Figures::default(),
             curve: Vec::new(),
             misses: Vec::new(),
             shortened: BTreeSet::new(),
         };
+        let is_dated = messages.iter().any(|message| message.timestamp().is_some());
+        let gap = gap.filter(|_| !is_dated).unwrap_or_default();
         for (at, message) in messages.iter().enumerate() {
             if calls.is_before(at, message) {
                 run.call(self, at)?;
+            }
+            if !is_dated {
+                let passed = gap.as_millis() * u128::from(run.meter.prompts());
+                let now = i64::try_from(passed).unwrap_or(i64::MAX);
+                clock.store(now, Ordering::Relaxed);
+                run.meter.wait_until(Timestamp(now));
             }
             run.context.record(message, &mut run.meter)?;
             if calls.is_behind(message) {

@@ -16,11 +16,12 @@ use crate::sources::{Sourced, Sources, Survey, changed};
 use crate::store::{self, Temporary};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use foldback::{KNOWN_SECRET, Memory, Options};
-use foldback_core::{Prompt, Timestamp, TodoId, thousands};
+use foldback::{KNOWN_SECRET, Memory, Options, ViewConfig};
+use foldback_core::{CacheTerms, Prompt, Timestamp, TodoId, thousands};
 use foldback_policies::Policy;
 use rayon::prelude::*;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Feed recorded conversations through a live session, and prove that nothing is lost
 ///
@@ -43,7 +44,8 @@ Cost with a prompt cache, for each call, in ordinary input tokens:
   0.1 x what the prompt shares with the beginning of the one before, in runs of 16 tokens
   + 1.25 x the rest of its stable part, which is written into the cache
   + 1.0 x what no cache holds: prefixes under 1,024 tokens, the volatile suffix
-or every token at 1.0, if that is less for the whole conversation.
+or every token at 1.0, if that is less for the whole conversation. The cache never forgets, unless --cache-life says
+so: then the times that messages carry count.
 The tools that the recording declares count in front of every prompt, and those of the memory in front of
 its own. Searches and loads that a model might have made are not among the calls; foldback bench savings
 counts them.
@@ -80,6 +82,11 @@ pub(crate) struct Replay {
     )]
     policy: Policy,
 
+    /// Let the provider's cache lose what was not read for this many seconds [default: model.cache_life_seconds, or
+    /// never]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    cache_life: Option<u64>,
+
     /// Print only the prompt of call N, counted from 1; nothing is kept
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     at: Option<u64>,
@@ -101,7 +108,8 @@ enum Place {
 }
 
 impl Replay {
-    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+    pub(crate) fn run(mut self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        self.cache_life = self.cache_life.or(globals.settings.model.cache_life_seconds);
         self.check_report(globals)?;
         let sources = Sources::new(&self.files)?.lenient(self.lenient);
         let survey = sources.survey(out)?;
@@ -123,7 +131,7 @@ impl Replay {
             Place::Kept(store::open_for_writing(globals, out)?)
         } else {
             let mut options = store::temporary_options(globals)?;
-            options = options.with_view(globals.settings.view.of(self.policy.view()));
+            options = options.with_view(globals.settings.view.of(self.view()));
             if self.report.is_some() {
                 // The same input gives the same page: a message without a time does not get the current one.
                 options = options.with_clock(|| Timestamp(0));
@@ -139,6 +147,17 @@ impl Replay {
         } else {
             self.many(&survey, &place, out)
         }
+    }
+
+    /// How long the provider's cache keeps what is not read; `None` for ever.
+    fn life(&self) -> Option<Duration> {
+        self.cache_life.map(Duration::from_secs)
+    }
+
+    /// How the memory shows a conversation.
+    fn view(&self) -> ViewConfig {
+        let life = self.life().unwrap_or(Duration::MAX);
+        self.policy.view_at(CacheTerms { life, ..CacheTerms::default() })
     }
 
     /// A page shows the memory at work from the first message on.
@@ -174,7 +193,7 @@ impl Replay {
             tell_odd(out, sourced);
         }
         if let Policy::Baseline(baseline) = self.policy {
-            let report = replay_baseline(sourced, baseline, Stop::End)?.0;
+            let report = replay_baseline(sourced, baseline, self.life(), Stop::End)?.0;
             return self.print_one(out, &report, None);
         }
         let temporary;
@@ -185,7 +204,14 @@ impl Replay {
                 (temporary.memory(), "a temporary store")
             }
         };
-        let run = Run { memory, todo, sourced, policy: self.policy, stop: Stop::End };
+        let run = Run {
+            memory,
+            todo,
+            sourced,
+            policy: self.policy,
+            cache_life: self.life(),
+            stop: Stop::End,
+        };
         let screen = match out.is_json() {
             true => None,
             false => Some(Screen::begin(out, sourced, self.policy, name)?),
@@ -283,10 +309,17 @@ impl Replay {
         paints: bool,
     ) -> Result<(Report, Option<Picture>), CliError> {
         if let Policy::Baseline(baseline) = self.policy {
-            return Ok((replay_baseline(sourced, baseline, Stop::End)?.0, None));
+            return Ok((replay_baseline(sourced, baseline, self.life(), Stop::End)?.0, None));
         }
         let todo = sourced.todo();
-        let run = Run { memory, todo, sourced, policy: self.policy, stop: Stop::End };
+        let run = Run {
+            memory,
+            todo,
+            sourced,
+            policy: self.policy,
+            cache_life: self.life(),
+            stop: Stop::End,
+        };
         painted(&run, paints, &mut |_| Ok(()))
     }
 
@@ -311,15 +344,22 @@ impl Replay {
         let mut found: Option<Prompt> = None;
         let mut calls = 0;
         if let Policy::Baseline(baseline) = self.policy {
-            let (report, prompt) = replay_baseline(&sourced, baseline, stop)?;
+            let (report, prompt) = replay_baseline(&sourced, baseline, self.life(), stop)?;
             (found, calls) = (prompt, report.calls);
         } else {
             // It only reads, so it never touches a store that stays.
             let options = store::shaped(globals).with_secret(KNOWN_SECRET);
-            let options = options.with_view(globals.settings.view.of(self.policy.view()));
+            let options = options.with_view(globals.settings.view.of(self.view()));
             let memory = Memory::in_memory(options)?;
             let (memory, todo) = (&memory, todo.clone());
-            let run = Run { memory, todo, sourced: &sourced, policy: self.policy, stop };
+            let run = Run {
+                memory,
+                todo,
+                sourced: &sourced,
+                policy: self.policy,
+                cache_life: self.life(),
+                stop,
+            };
             replay(&run, &mut |event| {
                 if let Event::Call { prompt, .. } = event {
                     calls += 1;
@@ -330,7 +370,7 @@ impl Replay {
         }
         match found {
             Some(found) => {
-                let policy = self.policy.is_foldback().then(|| self.policy.view());
+                let policy = self.policy.is_foldback().then(|| self.view());
                 let policy = policy.as_ref().map(|view| view.fold_policy());
                 prompt::print(out, &todo, &found, policy)?;
                 Ok(Outcome::Done)

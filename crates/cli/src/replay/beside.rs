@@ -12,6 +12,7 @@ use foldback_policies::Policy;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A baseline at work on one conversation.
 pub(crate) struct Beside {
@@ -55,21 +56,30 @@ pub(crate) fn rivals() -> impl Iterator<Item = &'static Baseline> {
 }
 
 impl Beside {
-    fn new(baseline: &'static Baseline, todo: &TodoId, own_tools: u64) -> Self {
+    fn new(
+        baseline: &'static Baseline,
+        todo: &TodoId,
+        own_tools: u64,
+        cache_life: Option<Duration>,
+    ) -> Self {
         Self {
             baseline,
             sent: 0,
             moved: false,
             forgot: Vec::new(),
             context: Driven::new(baseline.start(todo.clone(), Driven::counters())),
-            meter: Meter::default().with_own_tools(own_tools),
+            meter: Meter::default().with_own_tools(own_tools).with_cache_life(cache_life),
         }
     }
 
     /// Those that every replay is compared with, if the agent's own tools take this many tokens of
-    /// every prompt.
-    pub(crate) fn standing(todo: &TodoId, own_tools: u64) -> Vec<Self> {
-        rivals().map(|baseline| Self::new(baseline, todo, own_tools)).collect()
+    /// every prompt, and the provider's cache keeps for this long what is not read.
+    pub(crate) fn standing(
+        todo: &TodoId,
+        own_tools: u64,
+        cache_life: Option<Duration>,
+    ) -> Vec<Self> {
+        rivals().map(|baseline| Self::new(baseline, todo, own_tools, cache_life)).collect()
     }
 
     pub(crate) fn record(&mut self, message: &Message) -> Result<(), CliError> {
@@ -119,6 +129,7 @@ impl Beside {
 pub(crate) fn replay_baseline(
     sourced: &Sourced,
     baseline: &'static Baseline,
+    cache_life: Option<Duration>,
     stop: Stop,
 ) -> Result<(Report, Option<Prompt>), CliError> {
     let messages = &sourced.conversation.messages;
@@ -127,10 +138,10 @@ pub(crate) fn replay_baseline(
     let calls = Calls::of(messages);
     let mut counts = Counts::default();
     let own_tools = own_tools(sourced, &mut counts);
-    let mut all = Beside::standing(&todo, own_tools);
+    let mut all = Beside::standing(&todo, own_tools, cache_life);
     let mine = all.iter().position(|beside| beside.baseline.name == baseline.name);
     let mine = mine.unwrap_or_else(|| {
-        all.push(Beside::new(baseline, &todo, own_tools));
+        all.push(Beside::new(baseline, &todo, own_tools, cache_life));
         all.len() - 1
     });
     // Handles a call after the first so_far messages; returns the prompt of the one to stop at.

@@ -55,8 +55,8 @@ impl Player {
             report,
             handle,
             counts,
-            meter: Meter::default().with_own_tools(own_tools),
-            beside: Beside::standing(&run.todo, own_tools),
+            meter: Meter::default().with_own_tools(own_tools).with_cache_life(run.cache_life),
+            beside: Beside::standing(&run.todo, own_tools, run.cache_life),
             sums: vec![0],
             tools: BTreeMap::new(),
             payload: 0,
@@ -79,6 +79,7 @@ impl Player {
 
     pub(super) fn append(&mut self, message: &Message) -> Result<(), CliError> {
         self.sums.push(self.tokens() + self.counts.message(message));
+        message.timestamp().into_iter().for_each(|at| self.meter.wait_until(at));
         for call in message.tool_calls() {
             self.tools.insert(call.id.clone(), call.name.clone());
         }

@@ -9,6 +9,7 @@ use foldback::{Close, ErrorKind, Memory, Session};
 use foldback_bench::{Calls, Meter};
 use foldback_core::{Budget, Message, Prompt, SeqNo, TodoId};
 use foldback_policies::Policy;
+use std::time::Duration;
 
 /// The options of a replay.
 pub(crate) struct Run<'a> {
@@ -17,6 +18,8 @@ pub(crate) struct Run<'a> {
     pub(crate) sourced: &'a Sourced,
     /// The view of the memory: one of its own.
     pub(crate) policy: Policy,
+    /// How long the provider's cache keeps what is not read; `None` for ever.
+    pub(crate) cache_life: Option<Duration>,
     /// Where to stop.
     pub(crate) stop: Stop,
 }

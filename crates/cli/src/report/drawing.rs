@@ -46,6 +46,7 @@ impl Replaying {
             todo: todo.clone(),
             sourced: &sourced,
             policy,
+            cache_life: None,
             stop: Stop::End,
         };
         let (report, picture) = painted(&run, true, &mut |_| Ok(()))?;

@@ -65,14 +65,14 @@ use foldback_agent::rewards::{judge, own_judges};
 use foldback_agent::{
     AgentError, ContextWindow, FileJournal, Journal as _, Observer, Report, SpendTracker, Task,
 };
-use foldback_core::{ContextError, ContextManager, TodoId};
+use foldback_core::{CacheTerms, ContextError, ContextManager, TodoId};
 use foldback_reference_agent::ReadyAgent;
 use interrupt::Listener;
 use meter::Meter;
 use order::{Ready, check_new, no_prices};
 use record::VERSION;
 use screen::Screen;
-use setup::{InputBilling, Model};
+use setup::Model;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -222,7 +222,7 @@ fn demo_model(out: &Output) -> Result<Model, CliError> {
     let is_watched = std::io::stderr().is_terminal() && !out.is_quiet() && !out.is_json();
     let model = demo::model(is_watched)?;
     let (money, watched) = (Some(demo::MONEY), Watched::default());
-    let billing = InputBilling { prices: demo::MONEY.of_input(), least_cached: 1_024 };
+    let billing = CacheTerms { prices: demo::MONEY.of_input(), ..CacheTerms::default() };
     let window = ContextWindow::default();
     Ok(Model { model, billing, money, window, watched, config: None })
 }
@@ -354,7 +354,7 @@ async fn prepared(
     // A resumed run keeps the settings that it began with.
     let globals = desk.globals.going_on(record.kept.clone());
     let outfit = record.settings.outfit(model.window.tokens());
-    let memory = store::open_for_run(&globals, model.billing.view(policy), &outfit)?;
+    let memory = store::open_for_run(&globals, policy.view_at(model.billing), &outfit)?;
     let models = NamedModels {
         main: model.config,
         settings: globals.settings.models.clone(),
@@ -369,7 +369,8 @@ async fn prepared(
     let store = (&memory, record.todo());
     let around = search::Surroundings::new(&globals, &screen, store, &foreign);
     let documents = search::deep_search(&record.settings, &models, &around).await?;
-    let head = summary::head(record, &model.billing.line(policy, model.money.is_some()));
+    let head =
+        summary::head(record, &setup::billing_line(model.billing, policy, model.money.is_some()));
     let parts = setup::Parts {
         model: model.model,
         window: model.window,

@@ -16,9 +16,9 @@ use super::settings::RunSettings;
 use crate::demo;
 use crate::error::CliError;
 use crate::settings::{InForce, Settings, ToolSettings};
-use foldback::{Memory, Origin, ViewConfig};
+use foldback::{Memory, Origin};
 use foldback_agent::{AskPerson, ContextWindow, Journal, React, TokenPrices};
-use foldback_core::{Prices, thousands};
+use foldback_core::{CacheTerms, Prices, thousands};
 use foldback_deep_search::DeepSearch;
 use foldback_flow::{Flow, PlanningTool};
 use foldback_llm::{ChatModel, Retrying};
@@ -36,7 +36,7 @@ use std::sync::Arc;
 pub(crate) struct Model {
     pub(crate) model: Arc<dyn ChatModel>,
     /// The prices of input tokens, and the shortest prefix that is cached.
-    pub(crate) billing: InputBilling,
+    pub(crate) billing: CacheTerms,
     /// The prices of tokens in money, if they are known.
     pub(crate) money: Option<TokenPrices>,
     /// Its window.
@@ -72,8 +72,7 @@ impl Model {
         };
         let window = ContextWindow::new(config.context_tokens, config.max_tokens);
         let (money, retry) = (config.token_prices, config.retry);
-        let (prices, least_cached) = (config.prices, config.least_cached_tokens);
-        let billing = InputBilling { prices, least_cached };
+        let billing = config.cache_terms();
         let settings = settings.with_model(&config.name, &config.base_url);
         let settings = settings.with_tool_calls(config.tool_calls()).with_server(known);
         let (at, key) = (public_url(&config.base_url), key_source(&sources, &config, in_force));
@@ -117,42 +116,25 @@ fn is_named(sources: &ModelSources) -> bool {
 
 /// The context policy of a run: the one that was named, or foldback's own with the fold policy that is cheaper at these
 /// prices.
-pub(crate) fn policy(settings: &RunSettings, billing: InputBilling) -> Result<Policy, CliError> {
-    let InputBilling { prices, least_cached } = billing;
-    Ok(settings.context()?.at(prices, least_cached))
+pub(crate) fn policy(settings: &RunSettings, billing: CacheTerms) -> Result<Policy, CliError> {
+    Ok(settings.context()?.at(billing))
 }
 
-/// What a provider bills for input.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InputBilling {
-    /// The prices of input tokens: relative to each other, or in money.
-    pub(crate) prices: Prices,
-    /// The shortest prefix that is cached, in tokens.
-    pub(crate) least_cached: u64,
-}
-
-impl InputBilling {
-    /// How a policy shows todos at these prices.
-    pub(crate) fn view(self, policy: Policy) -> ViewConfig {
-        policy.view_at(self.prices, self.least_cached)
-    }
-
-    /// The prices on a line, and what follows from them.
-    pub(crate) fn line(self, policy: Policy, is_money: bool) -> String {
-        let Prices { read, write, plain } = self.prices;
-        let unit = if is_money { " a million" } else { ", relative to each other" };
-        let prices = match read == plain && write == plain {
-            true => format!("input costs {plain}{unit}, cached or not"),
-            false => format!(
-                "input costs {plain}, {read} read from the cache, {write} written into it{unit}; cached \
-                 from {} tokens on",
-                thousands(self.least_cached)
-            ),
-        };
-        match policy.is_foldback() {
-            true => format!("{prices}: folded {}", self.view(policy).fold_policy().name()),
-            false => prices,
-        }
+/// The prices of input on a line, relative to each other or in money, and what follows from them.
+pub(crate) fn billing_line(billing: CacheTerms, policy: Policy, is_money: bool) -> String {
+    let Prices { read, write, plain } = billing.prices;
+    let unit = if is_money { " a million" } else { ", relative to each other" };
+    let prices = match read == plain && write == plain {
+        true => format!("input costs {plain}{unit}, cached or not"),
+        false => format!(
+            "input costs {plain}, {read} read from the cache, {write} written into it{unit}; cached \
+             from {} tokens on",
+            thousands(billing.least)
+        ),
+    };
+    match policy.is_foldback() {
+        true => format!("{prices}: folded {}", policy.view_at(billing).fold_policy().name()),
+        false => prices,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `foldback bench savings`.
 
 use crate::shell::{Shell, line, quay};
+use foldback_core::{Message, Timestamp, ToolCall, ToolCallId};
 use foldback_testkit::transcript;
 
 /// The policies that are measured, by the names that scripts use.
@@ -97,6 +98,55 @@ fn prices_are_taken_and_checked() {
     let bad = shell.run_bare(&["bench", "savings", "--price-write", "1e300", &file]);
     assert_eq!(bad.code, 2, "{bad:?}");
     assert!(bad.stderr.contains("from 0 to 1000000000"), "{bad:?}");
+}
+
+/// Twelve long units, each a minute after the one before: with times, or without.
+fn paced(is_dated: bool) -> String {
+    let long = "a line of a log 一行日志 ".repeat(120);
+    let mut messages = vec![Message::user("Read them all.")];
+    for n in 0..12 {
+        let id = format!("c{n}");
+        let call = ToolCall::new(&id, "read", &format!("{{\"path\": \"logs/{n}.txt\"}}"));
+        messages.push(Message::calls("", vec![call]));
+        messages.push(Message::tool_result(&ToolCallId::new(&id), &format!("{n} {long}")));
+    }
+    messages.push(Message::assistant("All read."));
+    let minute = |n: usize| Timestamp(1_700_000_000_000 + 60_000 * n as i64);
+    let dated =
+        |(n, message): (usize, Message)| if is_dated { message.at(minute(n)) } else { message };
+    line("paced", messages.into_iter().enumerate().map(dated).collect())
+}
+
+#[test]
+fn a_cache_that_forgets_costs_what_it_forgot() {
+    let shell = Shell::new();
+    let dated = shell.write("dated.jsonl", paced(true));
+    let undated = shell.write("undated.jsonl", paced(false));
+    let full = |args: &[&str]| {
+        let found = shell.run_bare(&[&["bench", "savings", "--json"], args].concat()).json();
+        let full = &found["policies"]["full"];
+        [&full["cost_units"], &full["input_tokens"], &full["cached_tokens"]]
+            .map(|n| n.as_f64().unwrap())
+    };
+    let kept = full(&[&dated]);
+    assert_eq!(full(&[&dated, "--cache-life", "300"]), kept, "no pause is that long");
+    // A minute passes with each message, so two with each call: nothing is read, and no cache is used.
+    let lost = full(&[&dated, "--cache-life", "100"]);
+    assert_eq!((lost[0], lost[2]), (lost[1], 0.0));
+    assert!(kept[0] < 0.5 * lost[0], "{kept:?} {lost:?}");
+    assert_eq!(full(&[&undated, "--cache-life", "100"]), kept, "no time passes");
+    assert_eq!(full(&[&undated, "--cache-life", "100", "--gap", "99"]), kept);
+    assert_eq!(full(&[&undated, "--cache-life", "100", "--gap", "100"]), lost);
+    shell.write("forgets.toml", "[model]\ncache_life_seconds = 100\n");
+    let settings = shell.path("forgets.toml");
+    assert_eq!(full(&[&dated, "--config", settings.to_str().unwrap()]), lost);
+    let replayed = |args: &[&str]| {
+        let args = [&["replay", "--json", "--policy", "full", &dated], args].concat();
+        shell.run_bare(&args).json()["cost_units"].as_f64().unwrap()
+    };
+    assert!(replayed(&["--cache-life", "100"]) > 2.0 * replayed(&[]));
+    let bad = shell.run_bare(&["bench", "savings", "--cache-life", "0", &dated]);
+    assert_eq!(bad.code, 2, "{bad:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::failures::OpenCall;
 use crate::layout::Extent;
 use crate::opening::Pinned;
 use cache_aware::CacheAwarePolicy;
-use foldback_core::{BlockId, Budget, Message, Prompt, TokenCounter};
+use foldback_core::{BlockId, Budget, Prompt, TokenCounter};
 use serde::{Deserialize, Serialize};
 use strict::StrictPolicy;
 
@@ -61,7 +61,7 @@ impl FoldPolicy {
 pub(crate) trait Policy {
     /// Is called before every message that the view takes. An answer of the model shows that the
     /// previous prompt was sent.
-    fn before_append(&mut self, _contents: &mut Contents, _message: &Message) {}
+    fn before_append(&mut self, _contents: &mut Contents, _shown: &Shown) {}
 
     /// Pins the task: the message is the next to be placed.
     fn pin_task(&mut self, contents: &mut Contents, task: Pinned);

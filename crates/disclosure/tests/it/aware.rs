@@ -2,12 +2,14 @@
 
 use crate::play::{Play, everything};
 use foldback_core::{
-    Estimate, Message, Prices, Prompt, ToolCall, ToolCallId, check_request, message_tokens,
+    Budget, Estimate, Message, Prices, Prompt, Timestamp, ToolCall, ToolCallId, check_request,
+    message_tokens,
 };
 use foldback_disclosure::{CacheAware, FoldPolicy, LiveView, ViewConfig};
 use foldback_testkit::effort;
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn aware() -> ViewConfig {
     ViewConfig::default().with_fold_policy(FoldPolicy::CacheAware(CacheAware::default()))
@@ -180,6 +182,34 @@ fn lv4_blocks_fold_together_and_the_view_keeps_its_marks() {
     assert!((folded.len() as u64) < last / 2, "{} folds for {last} blocks", folded.len());
     let shown = everything(&play.prompt());
     assert!(shown.contains("Fix the parser.") && !shown.contains("src/part_3.rs"));
+}
+
+/// LV4: what a provider no longer has in its cache is written again in any case, so blocks leave as soon as a pause
+/// outlives the cache, and no earlier.
+#[test]
+fn lv4_a_pause_that_outlives_the_cache_folds() {
+    let folded = |life: Option<u64>, pause: i64| {
+        let settings = CacheAware::default().with_cache_life(life.map(Duration::from_secs));
+        let policy = FoldPolicy::CacheAware(settings);
+        let mut play = Play::new(ViewConfig::default().with_fold_policy(policy));
+        let at = |seconds: i64| Timestamp(1_700_000_000_000 + 1_000 * seconds);
+        play.append(Message::user("修复 parser.rs 的错误").at(at(0)), None);
+        for n in 0..30 {
+            unit(&mut play, n, 450);
+            play.append(Message::assistant("Next.").at(at(10 + 10 * n as i64)), None);
+            play.fold(0);
+        }
+        let before = play.prompt().window;
+        play.append(Message::user("And now?").at(at(290 + pause)), None);
+        let prompt = play.prompt();
+        let restored = play.restored().prompt(&Budget::default(), &Estimate);
+        assert_eq!(everything(&restored), everything(&prompt));
+        prompt.window < before
+    };
+    assert!(!folded(Some(300), 299));
+    assert!(folded(Some(300), 300));
+    assert!(!folded(Some(3_600), 300));
+    assert!(!folded(None, 100_000));
 }
 
 /// LV4: if nobody answers (a meeting, say), blocks fold as well.

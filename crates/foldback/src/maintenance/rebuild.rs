@@ -9,7 +9,7 @@ use crate::recovery::readable;
 use crate::{Error, Session};
 use foldback_blockstore::{Error as BlockError, Head};
 use foldback_chunker::{Event, Input};
-use foldback_core::{Block, Message, SeqNo, StoredMessage};
+use foldback_core::{Block, Message, SeqNo, StoredMessage, Timestamp};
 use foldback_disclosure::{Shown, recall_note};
 use foldback_kv::{Space, Todo};
 use std::sync::Arc;
@@ -163,7 +163,8 @@ impl Recorded {
             note = Some(recall_note(&message.text()));
         }
         let closed = live.chunker.push(Event::Message(input));
-        live.view.append(Shown::new(seq, message.clone(), stored.offloads.clone(), note));
+        let shown = Shown::new(seq, message.clone(), stored.offloads.clone(), note);
+        live.view.append(shown.with_recorded_at(Timestamp(stored.recorded_at)));
         live.open.push(Open::new(seq, &message, &stored));
         closed
     }

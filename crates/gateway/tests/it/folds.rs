@@ -1,8 +1,9 @@
 //! GW7, GW8: what leaves a request, when, and what that costs.
 
 use crate::world::{World, load_tool};
+use foldback_core::CacheTerms;
 use foldback_gateway::{GatewayConfig, RecallBy, Replay, Taped};
-use foldback_providers::{Billed, CacheTerms, ModelConfig, Provider};
+use foldback_providers::{Billed, ModelConfig, Provider};
 use foldback_testkit::upstream::{Answer, Raw, Said, Seen, Upstream};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -19,7 +19,7 @@ use foldback::Options;
 use foldback_agent::{Agent, Executor, React, Stop, Task};
 use foldback_baselines::stm_ltm::Compressor;
 use foldback_bench::{BenchError, Sheet, Usage, measured_context};
-use foldback_core::{Prices, TodoId, thousands};
+use foldback_core::{Prices, Timestamp, TodoId, thousands};
 use foldback_llm::ChatModel;
 use foldback_policies::{Policy, Summaries, SummaryModel};
 use foldback_tool::Toolbox;
@@ -127,7 +127,8 @@ async fn run(
     let agent = Agent::new(model.clone(), Executor::new(toolbox)).with_system_prompt(SYSTEM_PROMPT);
     let react = React::default();
     let todo = TodoId::new("records").map_err(|error| failed(error.to_string()))?;
-    let context = measured_context(policy, todo, prices, summaries, &Options::default())?;
+    let (terms, options) = ((prices, None), Options::default());
+    let context = measured_context(policy, todo, terms, summaries, &options, || Timestamp(0))?;
     let mut context = Billed { context, model: Arc::clone(&model) };
     let report = agent.run(&react, &mut context, &Task::new("records", REQUEST)).await;
     let report = report.map_err(|error| failed(error.to_string()))?;

@@ -14,7 +14,7 @@ use foldback_agent::{
     reference_system_prompt,
 };
 use foldback_bench::{BenchError, Sheet, measured_context, quantile};
-use foldback_core::{ContextManager, Message, Prices, TodoId, thousands};
+use foldback_core::{ContextManager, Message, Prices, Timestamp, TodoId, thousands};
 use foldback_llm::{ChatModel, Sampling};
 use foldback_policies::{Policy, Summaries};
 use needle::Needle;
@@ -144,8 +144,8 @@ fn begun(
 ) -> Result<Box<dyn ContextManager>, BenchError> {
     let failed = |what: String| BenchError::Input(format!("{}: {what}", policy.name()));
     let todo = TodoId::new("needle").map_err(|error| failed(error.to_string()))?;
-    let mut context =
-        measured_context(policy, todo, Prices::default(), &Summaries::default(), options)?;
+    let (terms, summaries) = ((Prices::default(), None), Summaries::default());
+    let mut context = measured_context(policy, todo, terms, &summaries, options, || Timestamp(0))?;
     for message in &needle.said {
         context.record(message.clone()).map_err(|error| failed(error.to_string()))?;
     }

@@ -2,7 +2,6 @@
 
 use super::ModelSettings;
 use super::address::host;
-use super::prices::LONG_CACHE_WRITE;
 use super::{Family, GivenTemplate, ModelConfig, ModelSources, Provider, Timeouts, wrong};
 use crate::ApiKey;
 use foldback_core::Prices;
@@ -65,7 +64,8 @@ impl ModelConfig {
         config.prefill = settings.prefill.unwrap_or(config.prefill);
         config.allowed_tools = settings.allowed_tools.unwrap_or(config.allowed_tools);
         config.cache_marks = settings.cache_marks.unwrap_or(config.cache_marks);
-        config.long_cache = settings.long_cache.unwrap_or(config.long_cache);
+        let is_long = settings.long_cache.unwrap_or(config.long_cache);
+        config = config.with_long_cache(is_long);
         config.session_header = settings.session_header;
         config.workers = settings.workers;
         config.tool_calls = settings.tool_calls;
@@ -76,11 +76,9 @@ impl ModelConfig {
         config.stream = settings.stream.unwrap_or(config.stream);
         config.required_calls = settings.required_calls.unwrap_or(config.required_calls);
         config.template = template;
-        if config.long_cache && config.provider == Provider::Anthropic {
-            config.prices.write *= LONG_CACHE_WRITE;
-        }
         let least_cached = settings.least_cached_tokens;
         config.least_cached_tokens = least_cached.unwrap_or(config.least_cached_tokens);
+        config.cache_life = seconds(settings.cache_life_seconds, config.cache_life);
         config.priced(settings.token_prices, settings.prices)
     }
 

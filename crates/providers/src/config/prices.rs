@@ -2,6 +2,7 @@
 
 use super::Provider;
 use foldback_core::Prices;
+use std::time::Duration;
 
 /// A prefix that lives an hour is written at 2 instead of 1.25 times the plain price.
 pub(super) const LONG_CACHE_WRITE: f64 = 1.6;
@@ -46,6 +47,18 @@ pub(super) fn usual_least_cached(provider: Provider, name: &str) -> u64 {
         Provider::Anthropic if is_of(&["opus-4-5", "opus-4-6", "haiku-4-5"]) => 4_096,
         Provider::Anthropic if is_of(&["haiku-3", "3-haiku", "3-5-haiku"]) => 2_048,
         _ => 1_024,
+    }
+}
+
+/// Returns how long providers keep a prefix that nobody reads: five minutes at Anthropic, or an hour if that is asked
+/// for; "typically 5 to 10 minutes of inactivity" at OpenAI (the same pages). A self-hosted server keeps it until its
+/// room is needed.
+pub(super) fn usual_cache_life(provider: Provider, is_long: bool) -> Duration {
+    match provider {
+        Provider::Anthropic if is_long => Duration::from_secs(3_600),
+        Provider::Anthropic => Duration::from_secs(300),
+        Provider::OpenAi => Duration::from_secs(600),
+        Provider::OpenAiCompatible => Duration::MAX,
     }
 }
 

@@ -152,6 +152,7 @@ pub struct ModelSettings {
     pub prices: Option<Prices>,
     pub token_prices: Option<TokenPrices>,
     pub least_cached_tokens: Option<u64>,
+    pub cache_life_seconds: Option<u64>,
 }
 
 impl ModelSources {

@@ -165,6 +165,23 @@ fn usual_keys_are_for_their_providers_own_address() {
 }
 
 #[test]
+fn a_cached_prefix_lives_as_long_as_its_provider_says() {
+    let life = |more: &str| {
+        let file = format!("[model]\nname = \"m\"\napi_key = \"k\"\n{more}");
+        load(ModelFlags::default(), &[], Some(&file)).unwrap().cache_terms().life
+    };
+    let anthropic = "provider = \"anthropic\"\n";
+    let local = "base_url = \"http://localhost/v1\"\n";
+    let [hour, own] = ["long_cache = true\n", "cache_life_seconds = 90\n"];
+    assert_eq!(life(anthropic), Duration::from_secs(300));
+    assert_eq!(life(&[anthropic, hour].concat()), Duration::from_secs(3_600));
+    assert_eq!(life("provider = \"openai\"\n"), Duration::from_secs(600));
+    assert_eq!(life(local), Duration::MAX);
+    assert_eq!(life(&[local, own].concat()), Duration::from_secs(90));
+    assert_eq!(life(&[anthropic, hour, own].concat()), Duration::from_secs(90));
+}
+
+#[test]
 fn prices_are_the_providers_usual_ones() {
     let prices = |more: &[(&str, &str)]| {
         let environment = [&[("FOLDBACK_MODEL", "m"), ("FOLDBACK_API_KEY", "k")], more].concat();

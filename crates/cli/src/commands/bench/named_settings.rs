@@ -101,7 +101,7 @@ impl Measured {
             "model.least_cached_tokens" => {
                 prompts.then_some(Err("prefixes of 1,024 tokens and more are cached here"))
             }
-            "model.prices" => prompts.then_some(Ok(())),
+            "model.prices" | "model.cache_life_seconds" => prompts.then_some(Ok(())),
             key if key.starts_with("memory.") => Some(Ok(())),
             key if key.starts_with("view.") => prompts.then_some(Ok(())),
             _ => None,

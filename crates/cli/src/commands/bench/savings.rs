@@ -8,10 +8,11 @@ use crate::output::Output;
 use crate::store;
 use clap::{Args, value_parser};
 use foldback_bench::savings::{Config, PRICE_MOST, measure};
-use foldback_core::Prices;
+use foldback_core::{CacheTerms, Prices};
 use foldback_policies::{Policy, PolicyChoice, Summaries};
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// Measure what a model would be sent under each policy, and what would be lost
 ///
@@ -26,7 +27,8 @@ use std::sync::Mutex;
 #[command(after_long_help = "\
 Cost of a call, in ordinary input tokens: what the prompt shares with the beginning of the one before,
 in runs of 16 tokens and from 1,024 tokens on, at --price-read; the rest of its stable part, which is
-written into the cache, at --price-write; all else at --price-plain. The cache never forgets. A
+written into the cache, at --price-write; all else at --price-plain. The cache never forgets, unless
+--cache-life says so: then the times of the messages count, or --gap where they have none. A
 conversation for which a policy would pay less without any cache is billed without. Tools count as the
 chat-completions API takes them, at the start of every prompt.
 
@@ -62,6 +64,15 @@ pub(crate) struct Savings {
     /// The price of a token outside the cache [default: 1, or that of model.prices]
     #[arg(long, value_name = "X")]
     price_plain: Option<f64>,
+
+    /// Let the provider's cache lose what was not read for this many seconds [default: model.cache_life_seconds, or
+    /// never]
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..))]
+    cache_life: Option<u64>,
+
+    /// Let this many seconds pass between two calls of a conversation whose messages carry no times
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..))]
+    gap: Option<u64>,
 
     /// Count this many tokens of tools at the start of every prompt of every policy, besides those that the recording
     /// declares: most recordings do not say which tools the agent had
@@ -108,10 +119,14 @@ impl Savings {
     fn config(&self, globals: &Globals) -> Result<Config, CliError> {
         let view = &globals.settings.view;
         let prices = self.prices(globals.settings.model.prices.unwrap_or_default())?;
-        let least_cached = globals.settings.model.least_cached_tokens.unwrap_or(LEAST_CACHED);
+        let model = &globals.settings.model;
+        let least = model.least_cached_tokens.unwrap_or(LEAST_CACHED);
+        let cache_life = self.cache_life.or(model.cache_life_seconds).map(Duration::from_secs);
+        let life = cache_life.unwrap_or(Duration::MAX);
+        let terms = CacheTerms { prices, least, life };
         let mut policies: Vec<Policy> = Vec::new();
         for name in &self.policies {
-            let policy = name.parse::<PolicyChoice>()?.at(prices, least_cached);
+            let policy = name.parse::<PolicyChoice>()?.at(terms);
             if policies.iter().all(|one| one.name() != policy.name()) {
                 policies.push(policy);
             }
@@ -126,6 +141,8 @@ impl Savings {
         let shown = view.of(Policy::CacheAware.view());
         Ok(Config {
             prices,
+            cache_life,
+            gap: self.gap.map(Duration::from_secs),
             agent_tools: u64::from(self.agent_tools),
             policies,
             options: store::temporary_options(globals)?.with_view(shown),

@@ -1,6 +1,7 @@
 //! The cost of a conversation's calls, compared with the cost of keeping everything.
 
 use super::counted::{Billed, Counted};
+use super::pace::Pace;
 use crate::CacheAware;
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,9 @@ pub(crate) struct Account {
     /// The same costs without any cache, while the provider's bills are not known. Older stores do not have them.
     #[serde(default)]
     plain: Option<Plain>,
+    /// The times of the conversation. Older stores end before it.
+    #[serde(default)]
+    pub(crate) pace: Pace,
 }
 
 /// The cost of everything, and the amount spent, had nothing been cached.

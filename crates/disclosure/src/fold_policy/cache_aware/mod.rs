@@ -5,9 +5,11 @@
 //! charged once the model has answered, so a prompt may be requested any number of times.
 
 mod account;
+mod calls;
 mod counted;
 mod fold;
 mod fold_choice;
+mod pace;
 mod plan;
 mod settings;
 
@@ -28,8 +30,9 @@ use crate::opening::{Pinned, pinned_parts, user_turn};
 use crate::quote::escaped;
 use crate::repair::sendable;
 use crate::suffix::section;
-use crate::tools::{SHORTEST_TOKENS, is_recall_tool};
+use crate::tools::SHORTEST_TOKENS;
 use account::Declared;
+use calls::only_recalls;
 use foldback_core::{Budget, Estimate, Message, Prompt, Role, SeqNo, TokenCounter, message_tokens};
 use std::sync::Arc;
 
@@ -254,50 +257,16 @@ impl CacheAwarePolicy {
         let last = contents.entries().next_back().filter(|_| !self.account.is_dialogue);
         answer.or(last).map_or(SeqNo(0), |entry| entry.seq)
     }
-
-    /// Returns whether the message shows that the previous prompt was sent.
-    fn answers_prompt(&self, contents: &Contents, message: &Message) -> bool {
-        match message.role() {
-            Role::Assistant => contents.has_begun() || !contents.system_prompt.is_empty(),
-            // If nobody answers, each message may have been followed by a call.
-            Role::User => !self.account.is_dialogue && contents.has_begun(),
-            _ => false,
-        }
-    }
-
-    /// Notes that the previous prompt was sent: its plan is carried out, and it is charged.
-    fn charge(&mut self, contents: &mut Contents, is_recall: bool) {
-        let plan = self.plan(contents);
-        self.carry_out(contents, plan);
-        let declared = self.account.declared;
-        let quote = self.quote(contents, declared);
-        let own = self.front_tokens(contents, declared) - self.account.front();
-        let first = self.account.counted.next;
-        let new = contents.entries().filter(|entry| entry.seq >= first);
-        let estimate = new.map(Entry::estimate).sum();
-        let next = contents.entries().next_back().map_or(first, |last| SeqNo(last.seq.0 + 1));
-        self.account.charge(quote.bill, (own, estimate, next), is_recall, &self.settings);
-        if let Some(from) = quote.once_from {
-            let once = contents.entries_mut().filter(|entry| entry.seq >= from);
-            once.filter(|entry| entry.light_estimate().is_some())
-                .for_each(|entry| entry.settle(false));
-            contents.show_once();
-        }
-    }
-}
-
-/// Returns whether the message only calls recall tools.
-fn only_recalls(message: &Message) -> bool {
-    let calls = message.tool_calls();
-    !calls.is_empty() && calls.iter().all(|call| is_recall_tool(&call.name))
 }
 
 impl Policy for CacheAwarePolicy {
-    fn before_append(&mut self, contents: &mut Contents, message: &Message) {
+    fn before_append(&mut self, contents: &mut Contents, shown: &Shown) {
+        let message = shown.message.as_ref();
         let is_recall = !self.settings.tools_elsewhere && only_recalls(message);
         if self.answers_prompt(contents, message) {
             self.charge(contents, is_recall);
         }
+        self.keep_pace(shown);
         if !is_recall {
             let estimate = message_tokens(&Estimate, message) as u64;
             self.account.history += self.account.counted.of(SeqNo(u64::MAX), estimate);

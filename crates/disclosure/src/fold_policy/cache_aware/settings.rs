@@ -3,6 +3,7 @@
 use crate::Error;
 use foldback_core::Prices;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The limits of the fold policy [`CacheAware`](crate::FoldPolicy::CacheAware), and the prices that it
 /// uses.
@@ -27,6 +28,10 @@ use serde::{Deserialize, Serialize};
 ///   that a high mark forces, the tool if a part that is too large to be shown forces it, words that a valid request
 ///   needs and the record lacks, and the caller's todo list and notices. Tokens are estimated, and a provider that
 ///   caches whole runs of them rounds each call by up to one run.
+/// - **A pause.** If more time than [`with_cache_life`](Self::with_cache_life) sets has passed since the last prompt, the
+///   provider has nothing of it in its cache any more, and everything is written again in any case: a fold is then
+///   cheaper than none, and does not wait for its price. Times are those that messages carry. In a conversation in which none does,
+///   they are the times at which messages were recorded.
 /// - **A large result is seen once.** While it is new, it follows the cached part, where it costs
 ///   `plain` rather than `write`, and its light form is written in the next call, if that is then
 ///   cheaper than having kept it.
@@ -50,6 +55,9 @@ pub struct CacheAware {
     /// The longest question, in bytes, that the caller shows before the rest of its turn. Older stores end before it.
     #[serde(default)]
     pub(crate) question_max: usize,
+    /// How long the provider keeps what is not read, if that is known. Older stores end before it.
+    #[serde(default)]
+    pub(crate) cache_life: Option<Duration>,
 }
 
 fn yes() -> bool {
@@ -57,8 +65,8 @@ fn yes() -> bool {
 }
 
 impl Default for CacheAware {
-    /// Returns the default prices; a cache of prefixes of 1,024 tokens or more; 4 messages stay, and
-    /// at most 1,024 messages or 32,000 tokens of closed blocks and open messages.
+    /// Returns the default prices; a cache of prefixes of 1,024 tokens or more, which are never lost; 4 messages stay,
+    /// and at most 1,024 messages or 32,000 tokens of closed blocks and open messages.
     fn default() -> Self {
         Self {
             prices: Prices::default(),
@@ -69,6 +77,7 @@ impl Default for CacheAware {
             shows_once: true,
             tools_elsewhere: false,
             question_max: 0,
+            cache_life: None,
         }
     }
 }
@@ -89,6 +98,12 @@ impl CacheAware {
     #[must_use]
     pub fn with_least_cached(self, tokens: u64) -> Self {
         Self { least_cached: tokens, ..self }
+    }
+
+    /// Sets how long the provider keeps a prefix that is not read; `None` if no time is known.
+    #[must_use]
+    pub fn with_cache_life(self, life: Option<Duration>) -> Self {
+        Self { cache_life: life, ..self }
     }
 
     /// For callers that do not say what is cached: each prompt is cached to its end, so nothing is cheaper after it.

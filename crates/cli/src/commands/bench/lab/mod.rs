@@ -7,12 +7,11 @@ mod recall;
 #[cfg(feature = "postgres")]
 mod scale;
 
-use super::LEAST_CACHED;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use clap::Subcommand;
-use foldback_core::Prices;
+use foldback_core::CacheTerms;
 use foldback_policies::{Policy, PolicyChoice};
 
 /// The measurements of the lab. `no_lab.rs` has the same commands for a build without it.
@@ -58,7 +57,7 @@ fn refuse_stores(globals: &Globals, why: &str) -> Result<(), CliError> {
 fn named_policies(names: &[String]) -> Result<Vec<Policy>, CliError> {
     let mut policies: Vec<Policy> = Vec::new();
     for name in names {
-        let policy = name.parse::<PolicyChoice>()?.at(Prices::default(), LEAST_CACHED);
+        let policy = name.parse::<PolicyChoice>()?.at(CacheTerms::default());
         if policies.iter().all(|one| one.name() != policy.name()) {
             policies.push(policy);
         }

@@ -1,6 +1,6 @@
 //! How a provider caches requests, and what it charges for input.
 
-use foldback_core::Prices;
+use crate::Prices;
 use std::time::Duration;
 
 /// How a provider caches requests, and what it charges for input.
@@ -10,7 +10,7 @@ pub struct CacheTerms {
     pub prices: Prices,
     /// The shortest prefix that is cached, in tokens.
     pub least: u64,
-    /// How long an unread prefix is kept.
+    /// How long an unread prefix is kept; [`Duration::MAX`] if no time is known after which it is gone.
     pub life: Duration,
 }
 
