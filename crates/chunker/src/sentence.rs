@@ -10,7 +10,7 @@ use crate::frames::{CHINESE, Frame, JAPANESE, KOREAN};
 use crate::terms::{each_word, is_cjk, is_stop_word};
 use crate::width::folded;
 use foldback_core::script::{is_hangul, is_kana};
-use foldback_core::{BlockType, Message, Role, abbreviated, first_chars, last_chars};
+use foldback_core::{BlockType, CallOutcome, Message, Role, abbreviated, first_chars, last_chars};
 use words::{clip, count, listed, name, plain};
 
 /// Returns the sentence: at most 50 characters if the talk is Chinese, Japanese or Korean,
@@ -348,8 +348,11 @@ const TRACEBACK: usize = 12_000;
 /// The beginnings of answers of failed tools in Chinese, Japanese and Korean.
 const FAILURES: [&str; 8] = ["错误", "錯誤", "失败", "失敗", "エラー", "오류", "에러", "실패"];
 
-/// Returns whether the answer of a tool is an error.
+/// Returns whether the answer of a tool is an error: what it [states](Message::outcome) counts, whatever its text says.
 pub(crate) fn fails(answer: &Message) -> bool {
+    if let Some(outcome) = answer.outcome() {
+        return outcome == CallOutcome::Failed;
+    }
     let text = answer.text();
     let head = folded(first_chars(&text, 200).trim_start()).to_lowercase();
     let traceback = |text: &str| text.contains("Traceback (most recent call last)");

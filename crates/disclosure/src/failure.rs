@@ -44,6 +44,23 @@ impl Failure {
     }
 }
 
+/// Returns how a call went, by its result: what the result [states](Message::outcome) or, where it states nothing,
+/// [`CallOutcome::Failed`] if its text reports an error.
+///
+/// ```
+/// use foldback_core::{CallOutcome, Message, ToolCallId};
+/// use foldback_disclosure::call_outcome;
+///
+/// let result = Message::tool_result(&ToolCallId::new("c"), "错误：文件不存在");
+/// assert_eq!(call_outcome(&result), Some(CallOutcome::Failed));
+/// let stated = result.with_outcome(CallOutcome::Succeeded);
+/// assert_eq!(call_outcome(&stated), Some(CallOutcome::Succeeded), "it is a line of a file");
+/// ```
+#[must_use]
+pub fn call_outcome(result: &Message) -> Option<CallOutcome> {
+    result.outcome().or_else(|| error_head(result).map(|_| CallOutcome::Failed))
+}
+
 /// Returns the target of a call: the argument with a telling name, else the first that is a text, else the arguments
 /// as they are. Two calls of one tool on the same target are attempts at the same thing.
 pub(crate) fn target(call: &ToolCall) -> String {

@@ -109,6 +109,7 @@ pub use attribution::Attribution;
 pub use config::ViewConfig;
 pub use entry::Shown;
 pub use error::Error;
+pub use failure::call_outcome;
 pub use fold_policy::{Billed, CacheAware, FoldPolicy};
 pub use hints::Hints;
 pub use ledger::ledger_line;

@@ -103,6 +103,7 @@ pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
 pub use foldback_disclosure::{
     Answer, Arrangement, Billed, CacheAware, FoldPolicy, Fragment, Marks, Piece, ViewConfig,
+    call_outcome,
 };
 pub use foldback_embedder as embedder;
 pub use foldback_kv as kv;

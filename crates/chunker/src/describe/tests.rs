@@ -1,7 +1,7 @@
 //! Blocks and their headers.
 
 use super::*;
-use foldback_core::ToolCallId;
+use foldback_core::{CallOutcome, ToolCallId};
 
 fn header(messages: &[Message]) -> BlockHeader {
     let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
@@ -148,6 +148,19 @@ fn md2_of_several_calls_the_one_that_fails_is_named() {
     // What a person asked about is not what the call failed with.
     assert_eq!(
         all("error: no such file", "fine", "fine"),
+        "User asks \"Why a ValueError?\"; assistant calls read on a.py, which fails."
+    );
+    // What a result states of its call is not inferred from its text: here a file that begins so was read.
+    let stated = |outcome: CallOutcome, text: &str| {
+        let result = result_of("0", text).with_outcome(outcome);
+        header(&[Message::user(asked), calls(&read[..1]), result]).core_semantic
+    };
+    assert_eq!(
+        stated(CallOutcome::Succeeded, "error: 错误的列表"),
+        "User asks \"Why a ValueError?\"; assistant calls read on a.py."
+    );
+    assert_eq!(
+        stated(CallOutcome::Failed, "没有这个文件"),
         "User asks \"Why a ValueError?\"; assistant calls read on a.py, which fails."
     );
     let two = [("read", "a.py"), ("grep", "b.py")];
