@@ -65,4 +65,4 @@ pub use event::{Event, Input};
 pub use phase::{Complexity, Phase};
 pub use score::Score;
 pub use state::State;
-pub use terms::words;
+pub use terms::{says_nothing, words};

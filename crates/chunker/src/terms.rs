@@ -266,6 +266,19 @@ pub(crate) fn each_cjk_run(text: &str, mut take: impl FnMut(&str)) {
     }
 }
 
+/// Returns whether a word in lower case, or a pair of Chinese, Japanese or Korean characters, says nothing about a topic.
+///
+/// ```
+/// use foldback_chunker::says_nothing;
+///
+/// assert!(["the", "where", "我们", "了一", "です"].into_iter().all(says_nothing));
+/// assert!(!["port", "端口", "通知", "返す"].into_iter().any(says_nothing));
+/// ```
+#[must_use]
+pub fn says_nothing(word: &str) -> bool {
+    is_stop_word(word) || word.chars().any(is_function_character) || word.chars().all(is_hiragana)
+}
+
 /// Returns whether `word` says nothing about a topic.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     static STOP: LazyLock<FxHashSet<&str>> =

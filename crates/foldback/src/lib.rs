@@ -86,6 +86,7 @@ mod no_read_without_todo;
 mod error;
 mod open_block;
 mod options;
+mod question_words;
 
 pub use audit::{Audit, AuditEvent, AuditFilter, AuditLine, AuditLog, AuditReport};
 pub use conversations::{Conversations, Followed, Salvage, TodoInfo};
@@ -117,6 +118,7 @@ pub use offload::OffloadPolicy;
 pub use options::{KNOWN_SECRET, Options};
 pub use owner::Owner;
 pub use parked::ParkedName;
+pub use question_words::question_words;
 pub use quota::Quota;
 pub use record::Close;
 pub use redaction::{Redaction, RedactionKey};

@@ -5,7 +5,7 @@ use super::search::snippet_line;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::block;
-use crate::output::snippet::{show, words};
+use crate::output::snippet::show;
 use crate::output::{Output, prompt, style, text};
 use crate::replay::{
     Event, Many, Report, Run, Sample, Screen, Stop, Totals, replay, replay_baseline, samples,
@@ -16,7 +16,7 @@ use crate::sources::{Sourced, Sources, Survey, changed};
 use crate::store::{self, Temporary};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use foldback::{KNOWN_SECRET, Memory, Options, ViewConfig};
+use foldback::{KNOWN_SECRET, Memory, Options, ViewConfig, question_words};
 use foldback_core::{CacheTerms, Prompt, Timestamp, TodoId, thousands};
 use foldback_policies::Policy;
 use rayon::prelude::*;
@@ -399,7 +399,7 @@ fn recalls(memory: &Memory, todo: &TodoId, out: &Output) -> Result<(), CliError>
                 let found = style::paint(style::NAME, found);
                 out.line(format!("    → {found}, messages {}{other}", block::range(range)))?;
                 if let Some(snippet) = snippet {
-                    let line = snippet_line(&snippet, &words(&query), out.width() - 6);
+                    let line = snippet_line(&snippet, &question_words(&query), out.width() - 6);
                     out.line(format!("      {line}"))?;
                 }
             }

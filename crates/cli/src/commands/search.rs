@@ -6,11 +6,13 @@ mod not_searched;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::block::range;
-use crate::output::snippet::{Snippet, show, snippets, words};
+use crate::output::snippet::{Snippet, show, snippets};
 use crate::output::{self, Output, style, text};
 use crate::store;
 use clap::Args;
-use foldback::{AllTodosAnswer, AllTodosRequest, Memory, NotSearched, SearchAnswer, Unsearched};
+use foldback::{
+    AllTodosAnswer, AllTodosRequest, Memory, NotSearched, SearchAnswer, Unsearched, question_words,
+};
 use foldback_blockstore::{Hit, PassageHit, SearchRequest};
 use foldback_core::{BlockType, CloseReason, Message, SeqNo, Timestamp, TodoId, thousands};
 use hit_json::{HitJson, hit_json};
@@ -191,7 +193,7 @@ impl Search {
             };
             out.note(format_args!("nothing was found; try other words, a name{or}{more}"));
         } else {
-            let words = words(&query);
+            let words = question_words(&query);
             for (at, found) in found.iter().enumerate() {
                 self.print(out, at + 1, found, &words)?;
             }

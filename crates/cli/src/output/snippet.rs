@@ -1,7 +1,6 @@
 //! The lines of a block that best show why it was found.
 
 use super::{style, text};
-use foldback_core::script::{is_hangul, is_ideograph, is_kana};
 use foldback_core::{Message, SeqNo, ToolCall};
 
 /// A line of a message, and how many words of a question it has.
@@ -59,32 +58,6 @@ pub(crate) fn snippets(
         }
     }
     if found.is_empty() { first.into_iter().collect() } else { found }
-}
-
-/// The words of a question that are worth marking in a line. Chinese is split into pairs of
-/// characters, because it has no spaces.
-pub(crate) fn words(question: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut add = |word: String| {
-        if !words.contains(&word) {
-            words.push(word);
-        }
-    };
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
-    for run in question.split(|c| !is_word(c)) {
-        let run = run.trim_matches(['-', '.', '/', ':']).to_lowercase();
-        let chars: Vec<char> = run.chars().collect();
-        if chars.iter().any(|c| is_cjk(*c)) {
-            let pairs = chars.windows(2).filter(|pair| pair.iter().any(|c| is_cjk(*c)));
-            pairs.for_each(|pair| add(pair.iter().collect()));
-            if let [only] = chars.as_slice() {
-                add(only.to_string());
-            }
-        } else if !run.is_empty() && !is_stop_word(&run) {
-            add(run);
-        }
-    }
-    words
 }
 
 /// A line on at most `width` columns, around its first match, with the words marked.
@@ -170,43 +143,21 @@ impl Lower {
     }
 }
 
-fn is_cjk(c: char) -> bool {
-    is_kana(c) || is_ideograph(c) || is_hangul(c)
-}
-
-fn is_stop_word(word: &str) -> bool {
-    const STOP: [&str; 38] = [
-        "a", "an", "and", "are", "as", "at", "be", "by", "did", "do", "does", "for", "from", "had",
-        "has", "have", "how", "i", "in", "is", "it", "not", "of", "on", "or", "say", "that", "the",
-        "this", "to", "was", "we", "what", "when", "which", "who", "with", "you",
-    ];
-    STOP.contains(&word)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_of_a_question_leave_out_what_says_nothing() {
-        assert_eq!(
-            words("What is the retry_limit in config/default.toml?"),
-            ["retry_limit", "config/default.toml"]
-        );
-        assert_eq!(words("重复的通知"), ["重复", "复的", "的通", "通知"]);
-        assert_eq!(words("the"), Vec::<String>::new());
-    }
+    use foldback::question_words;
 
     #[test]
     fn the_best_lines_are_shown_in_their_order() {
         let a = Message::user("nothing here\nthe retry limit is 7\nretry");
         let b = Message::assistant("limit\nthe limit of a retry");
         let messages = [(SeqNo(3), &a), (SeqNo(4), &b)];
-        let words = words("retry limit");
+        let words = question_words("retry limit");
         let best = snippets(&messages, &words, 2);
         let lines: Vec<_> = best.iter().map(|s| (s.seq.0, s.line.as_str())).collect();
         assert_eq!(lines, [(3, "the retry limit is 7"), (4, "the limit of a retry")]);
-        let none = snippets(&messages, &super::words("quokka"), 2);
+        let none = snippets(&messages, &question_words("quokka"), 2);
         assert_eq!(none[0].line, "nothing here");
     }
 
@@ -215,7 +166,7 @@ mod tests {
         let call =
             ToolCall::new("c", "write", r#"{"path": "a.py", "text": "x\n  find = 1", "n": 3}"#);
         let message = Message::calls("", vec![call]);
-        let found = snippets(&[(SeqNo(0), &message)], &words("find"), 1);
+        let found = snippets(&[(SeqNo(0), &message)], &question_words("find"), 1);
         assert_eq!(found[0].line, "  find = 1");
     }
 
@@ -223,7 +174,7 @@ mod tests {
     fn a_long_line_is_cut_around_the_match() {
         let long = format!("{} the Needle 中文 {}", "x ".repeat(80), "y ".repeat(80));
         let message = Message::user(&long);
-        let words = words("needle 中文");
+        let words = question_words("needle 中文");
         let [snippet] = &snippets(&[(SeqNo(0), &message)], &words, 1)[..] else { panic!() };
         let shown = show(&snippet.line, &words, 60);
         let plain = anstream::adapter::strip_str(&shown).to_string();

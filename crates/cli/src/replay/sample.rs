@@ -1,9 +1,9 @@
 //! A few recalls made by the program itself, to show a newcomer that folded content is found.
 
 use crate::error::CliError;
-use crate::output::snippet::{Snippet, snippets, words};
+use crate::output::snippet::{Snippet, snippets};
 use crate::walk;
-use foldback::Memory;
+use foldback::{Memory, question_words};
 use foldback_blockstore::SearchRequest;
 use foldback_core::{Block, BlockId, Message, PayloadKind, PayloadRef, Role, SeqRange, TodoId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,7 +80,7 @@ fn search(
     let messages = memory.messages(todo, range.as_u64())?;
     let numbered: Vec<_> = range.iter().zip(&messages).collect();
     Ok(Some(Sample::Search {
-        snippet: snippets(&numbered, &words(&query), 1).into_iter().next(),
+        snippet: snippets(&numbered, &question_words(&query), 1).into_iter().next(),
         right: hit.block.header.block_id == block.header.block_id,
         found: hit.block.header.block_id.clone(),
         range,

@@ -4,9 +4,9 @@
 use super::picture::{Search, SearchHit};
 use crate::error::CliError;
 use crate::output::json::rounded;
-use crate::output::snippet::{snippets, words};
+use crate::output::snippet::snippets;
 use crate::output::text;
-use foldback::Memory;
+use foldback::{Memory, question_words};
 use foldback_blockstore::SearchRequest;
 use foldback_core::{BlockId, Message, Role, TodoId, argument_text};
 
@@ -111,7 +111,7 @@ pub(super) fn ask(
         let id = &hit.block.header.block_id;
         let messages = memory.messages(todo, hit.block.range.as_u64())?;
         let numbered: Vec<_> = hit.block.range.iter().zip(&messages).collect();
-        let best = snippets(&numbered, &words(&query), 1).into_iter().next();
+        let best = snippets(&numbered, &question_words(&query), 1).into_iter().next();
         hits.push(SearchHit {
             block: id.n(),
             score: rounded(hit.score),

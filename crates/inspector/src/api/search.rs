@@ -4,7 +4,7 @@ use super::answer::{ApiError, Asked, Json, Named, raw, reading, session_id};
 use super::hits::HitRow;
 use crate::server::Shared;
 use axum::extract::State;
-use foldback::{AllTodosRequest, NotSearched};
+use foldback::{AllTodosRequest, NotSearched, question_words};
 use foldback_blockstore::{Hit, SearchRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,6 +16,8 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Found {
     hits: Vec<HitRow>,
+    /// The words of the question that are worth marking in a hit, in lower case.
+    words: Vec<String>,
     took_us: u64,
     /// Why the question was not compared by meaning.
     by_words_alone: Option<String>,
@@ -94,7 +96,7 @@ pub(crate) async fn in_session(
         let begun = Instant::now();
         let answer = shared.memory.search(&todo, &asked.request())?;
         let by_words_alone = answer.by_words_alone.map(|error| error.to_string());
-        found(shared, begun, answer.hits, by_words_alone, &answer.not_searched)
+        found(shared, &asked.q, begun, answer.hits, by_words_alone, &answer.not_searched)
     });
     Ok(Json(found.await?))
 }
@@ -117,7 +119,8 @@ pub(crate) async fn everywhere(
         let answer = shared.memory.owner().search(&AllTodosRequest::new(asked.request()))?;
         let by_words_alone = answer.by_words_alone.map(|error| error.to_string());
         let (blocks, waiting) = (Some(answer.blocks), Some(answer.waiting));
-        let found = found(shared, begun, answer.hits, by_words_alone, &answer.not_searched)?;
+        let found =
+            found(shared, &asked.q, begun, answer.hits, by_words_alone, &answer.not_searched)?;
         Ok(Found { blocks, waiting, ..found })
     });
     Ok(Json(found.await?))
@@ -125,6 +128,7 @@ pub(crate) async fn everywhere(
 
 fn found(
     shared: &Shared,
+    question: &str,
     begun: Instant,
     mut hits: Vec<Hit>,
     by_words_alone: Option<String>,
@@ -135,6 +139,7 @@ fn found(
     let unsearched = serde_json::to_string(&not_searched.parts).map_err(ApiError::failed)?;
     Ok(Found {
         hits: hits.iter().map(|hit| HitRow::of(&shared.memory, hit)).collect(),
+        words: question_words(question),
         took_us: u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX),
         by_words_alone,
         blocks: None,

@@ -20,7 +20,7 @@ function searchBox(place, { title, about, run, show }) {
     answer.replaceChildren(element("p", { class: "note" }, "Searching …"));
     try {
       const found = await run(question);
-      if (own === latest) answer.replaceChildren(...hitList(found, question, show));
+      if (own === latest) answer.replaceChildren(...hitList(found, show));
     } catch (error) {
       if (own === latest) answer.replaceChildren(problem(error));
     }
@@ -47,8 +47,8 @@ function keep(question) {
   history.replaceState(null, "", `${location.pathname}${text ? `?${text}` : ""}${location.hash}`);
 }
 
-function hitList(found, question, show) {
-  const words = wordsOf(question);
+function hitList(found, show) {
+  const { words } = found;
   const told = [count(found.hits.length, "block")];
   if (found.blocks != null) told.push(`of ${number(found.blocks)} searched`);
   told.push(`in ${(found.took_us / 1000).toFixed(found.took_us < 10_000 ? 1 : 0)} ms`);
@@ -104,19 +104,6 @@ function explained(hit) {
           element("td", { dir: "auto" }, term.term), [term.idf.toFixed(2), number(term.tf), term.bm25.toFixed(2), term.exact ? "exact" : ""].map((text) => element("td", null, text)))))))
       : element("p", { class: "note" }, "No word of the question is in the block itself."),
   ];
-}
-
-/** The words of a question in lower case; of Chinese and Japanese, pairs of characters. */
-function wordsOf(question) {
-  const found = new Set();
-  for (const word of question.toLowerCase().split(/[^\p{L}\p{N}_]+/u)) {
-    if (!word) continue;
-    const letters = [...word];
-    if (/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u.test(word) && letters.length > 2) {
-      for (let at = 0; at + 1 < letters.length; at += 1) found.add(letters[at] + letters[at + 1]);
-    } else if (letters.length > 1 || /\p{Script=Han}/u.test(word)) found.add(word);
-  }
-  return [...found];
 }
 
 const heldBy = (line, words) => {
