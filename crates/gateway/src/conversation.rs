@@ -31,6 +31,8 @@ pub(crate) struct Conversation {
     pub(crate) asked: usize,
     /// Which tools the agent has, by name; `None` for a compaction, which may have others than the agent.
     pub(crate) agent: Option<blake3::Hash>,
+    /// The names of the client's own tools, sorted.
+    pub(crate) tools: Vec<String>,
     /// What the model was shown, as a number, if that was not this.
     pub(crate) shown: Option<u64>,
     pub(crate) terms: Terms,
@@ -175,6 +177,12 @@ impl Conversation {
         let mut names: Vec<_> = names.collect();
         names.sort();
         let agent = blake3::hash(names.join("\n").as_bytes());
+        if read.tools.is_none() {
+            let first = messages.first().filter(|_| api == Api::Responses);
+            let tools = first.and_then(|first| elements(tools_in(&first.json)?.get()));
+            names.extend(tools.iter().flatten().filter_map(|tool| name_of(tool)));
+            names.sort();
+        }
         let sender = asked.sender.clone().or_in(&read.hints, secret);
         Ok(Self {
             api,
@@ -185,6 +193,7 @@ impl Conversation {
             asked: messages.len(),
             messages,
             agent: (class != Class::Compaction).then_some(agent),
+            tools: names,
             shown: None,
             cache: caching::usual(api, &terms).when(terms.is_marked),
             terms,

@@ -11,7 +11,7 @@ use crate::member::Member;
 use crate::reader::Reader;
 use crate::spent::{Held, Spent};
 use crate::usage::Usage;
-use crate::{Contents, Ledger, RecallBy, SessionTodos, WhyWhole};
+use crate::{Contents, Ledger, RecallBy, SessionTodos, TextName, WhyWhole};
 use foldback::{Arrangement, Error, ErrorKind, Memory, NoteName, Origin};
 use foldback_core::CacheTerms;
 use foldback_core::TodoId;
@@ -157,7 +157,7 @@ impl Keeper {
                     let mut recorded = member.branches.recorded(tip);
                     recorded.truncate(conversation.asked);
                     let note = member.noting(&memory, &secret);
-                    entry.contents = described(course, &recorded, note);
+                    entry.contents = described(course, conversation, &recorded, note);
                     entry
                 }))
             }),
@@ -377,12 +377,14 @@ fn laid_out(
 /// Returns the contents of a request whose messages have these numbers. `note` keeps a text.
 fn described(
     course: &Course,
+    conversation: &Conversation,
     recorded: &[Range<u64>],
-    note: impl FnMut(&str) -> NoteName,
+    mut note: impl FnMut(&str) -> NoteName,
 ) -> Option<Contents> {
     let laid = course.instead.as_ref().map(|instead| &*instead.laid);
-    let contents = Contents::new(recorded, laid, &course.put_back, note)?;
-    Some(Contents { has_tools: course.has_tools, whole: course.whole, ..contents })
+    let contents = Contents::new(recorded, laid, &course.put_back, &mut note)?;
+    let tools = serde_json::to_string(&conversation.tools).ok().map(|json| TextName(note(&json)));
+    Some(Contents { tools, has_tools: course.has_tools, whole: course.whole, ..contents })
 }
 
 mod foresight;

@@ -238,7 +238,7 @@ fn gw20_an_entry_without_contents_is_read() {
     let entry: Entry = serde_json::from_str(&old).unwrap();
     assert_eq!(entry.contents, None);
     assert!(!serde_json::to_string(&entry).unwrap().contains("contents"));
-    let parts = r#"{"asked":[[0,9]],"sent":[{"kept":[0,2]},{"added":"0011223344556677"},{"instead":[4,"8899aabbccddeeff"]},{"without_thoughts":[5,9]}],"has_tools":true,"whole":"slow_store"}"#;
+    let parts = r#"{"asked":[[0,9]],"sent":[{"kept":[0,2]},{"added":"0011223344556677"},{"instead":[4,"8899aabbccddeeff"]},{"without_thoughts":[5,9]}],"tools":"0011223344556677","has_tools":true,"whole":"slow_store"}"#;
     let contents: Contents = serde_json::from_str(parts).unwrap();
     assert_eq!(serde_json::to_string(&contents).unwrap(), parts);
     for wrong in [

@@ -1,11 +1,12 @@
 //! The contents of a request that passed through the gateway: which messages were sent.
 
 use super::answer::{ApiError, Json, Named, noted, raw, reading, session_id};
+use super::sent_parts::left_out;
 use crate::server::Shared;
 use axum::extract::State;
 use foldback::Memory;
 use foldback::core::{Message, TodoId};
-use foldback_gateway::{Contents, Entry, SentPart, TextName, WhyWhole};
+use foldback_gateway::{Entry, SentPart, TextName, WhyWhole};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -26,6 +27,8 @@ pub(crate) struct RequestContents {
     left_out: Vec<[u64; 2]>,
     /// Whether it was sent as the client wrote it.
     is_as_asked: bool,
+    /// The names of the client's own tools that it declared, in alphabetical order; null if they are not recorded.
+    tools: Option<Vec<String>>,
     /// Whether the gateway declared tools with which the model looks things up.
     has_tools: bool,
     /// Why it was sent whole although something might have been left out: `slow_store`, `refused` by the provider, or
@@ -36,7 +39,7 @@ pub(crate) struct RequestContents {
 /// Messages that were sent.
 #[derive(Serialize, ToSchema)]
 struct SentMessages {
-    /// `kept` as recorded, `without_thoughts` of the model, `shortened`, `looked_up` if look-ups of the model that the
+    /// `kept` as recorded, `without_thoughts` of the model, `shortened`, `looked_up` if recalls by the model that the
     /// client does not know were put back around them, or `added` by the gateway.
     kind: &'static str,
     /// The first recorded message, and the number after the last; null for what the gateway added.
@@ -111,10 +114,13 @@ fn described(
             _ => return Err(ApiError::failed("a newer version of foldback wrote the ledger")),
         });
     }
+    let tools = contents.tools.as_ref().map(|name| note(memory, todo, name)).transpose()?.flatten();
     Ok(RequestContents {
         number,
+        // A note that was too long, or held a secret, was not kept.
+        tools: tools.and_then(|names| serde_json::from_str(&names).ok()),
         asked: contents.asked.iter().map(|(from, to)| [*from, *to]).collect(),
-        left_out: left_out(contents, &sent),
+        left_out: left_out(contents),
         sent,
         is_as_asked: contents.sent.is_empty() && !contents.has_tools,
         has_tools: contents.has_tools,
@@ -147,44 +153,4 @@ fn looked_up(text: &str) -> Result<Vec<Box<RawValue>>, ApiError> {
     let messages = lists.filter_map(Value::as_array).flatten();
     let ours = parked["answers"].as_array().into_iter().flatten().map(|answer| &answer["ours"]);
     messages.chain(ours.filter(|ours| !ours.is_null())).map(|one| raw(&one.to_string())).collect()
-}
-
-/// The messages of the client's conversation that are in no part of what was sent.
-fn left_out(contents: &Contents, sent: &[SentMessages]) -> Vec<[u64; 2]> {
-    let mut sent: Vec<_> = sent.iter().filter_map(|part| Some((part.from?, part.to?))).collect();
-    sent.sort_unstable();
-    let mut left_out = Vec::new();
-    for (from, to) in &contents.asked {
-        let mut next = *from;
-        for (first, end) in &sent {
-            if *first > next && next < *to {
-                left_out.push([next, (*first).min(*to)]);
-            }
-            next = next.max(*end);
-        }
-        if next < *to {
-            left_out.push([next, *to]);
-        }
-    }
-    left_out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn in7_what_was_left_out_is_what_was_not_sent() {
-        let left_out = |asked: &str, sent: &[(u64, u64)]| {
-            let contents = serde_json::from_str(&format!("{{\"asked\":{asked}}}")).unwrap();
-            let sent: Vec<_> = sent.iter().map(|(from, to)| part("kept", *from, *to)).collect();
-            left_out(&contents, &sent)
-        };
-        assert!(left_out("[[0,9]]", &[(0, 9)]).is_empty());
-        // A question is sent after a note, before the rest.
-        assert_eq!(left_out("[[0,20]]", &[(0, 2), (9, 10), (15, 20)]), [[2, 9], [10, 15]]);
-        // Branches: what is between the runs belongs to others.
-        assert_eq!(left_out("[[0,4],[10,20]]", &[(0, 2), (15, 20)]), [[2, 4], [10, 15]]);
-        assert_eq!(left_out("[[0,4],[10,12]]", &[(0, 1)]), [[1, 4], [10, 12]]);
-    }
 }

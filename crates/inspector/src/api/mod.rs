@@ -15,6 +15,7 @@ mod roster;
 mod runs;
 mod savings;
 mod search;
+mod sent_parts;
 mod sessions;
 
 pub(crate) use answer::ApiError;

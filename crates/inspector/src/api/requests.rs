@@ -1,6 +1,7 @@
 //! The requests of a session that passed through the gateway, from its ledger.
 
 use super::answer::{ApiError, Json, Named, noted, reading, session_id};
+use super::sent_parts::{changed_from, messages_left_out};
 use crate::server::Shared;
 use axum::extract::State;
 use foldback_gateway::{Bill, Entry};
@@ -32,16 +33,21 @@ struct Request {
     whole: RequestBill,
     /// The tokens of the answer.
     output: u64,
-    /// The look-ups of the model within the turn: how many requests, and their cost.
+    /// The recalls of the model within the turn: how many requests, and their cost.
     recalls: u64,
     recalls_cost: f64,
     /// Whether its tokens are estimated.
     is_estimate: bool,
     /// How many messages were recorded when it was made; null if it is not recorded which messages it had.
     after: Option<u64>,
+    /// How many messages of the client's conversation it left out; null as `after`.
+    left_out: Option<u64>,
+    /// The first recorded message that the request before had and that this one left out or has in another form: what a
+    /// provider's cache holds is of use up to there. Null if there is none, or as `after`.
+    changed_from: Option<u64>,
 }
 
-/// Tokens and cost. Costs are in tokens at the plain price and cover the input.
+/// Tokens and cost. Costs are in weighted tokens (tokens at the plain price of the model) and cover the input.
 #[derive(Serialize, ToSchema)]
 struct RequestBill {
     tokens: u64,
@@ -73,15 +79,20 @@ pub(crate) async fn requests(
         let last = |total: usize| total.saturating_sub(MOST)..total;
         let (total, last) = shared.sessions.ledgers.entries(todo.as_str(), last)?;
         let before = total - last.len();
-        let requests = (before + 1..).zip(&last).map(|(number, entry)| Request::new(number, entry));
+        let earlier = std::iter::once(None).chain(last.iter().map(Some));
+        let requests = (before + 1..).zip(last.iter().zip(earlier));
+        let requests =
+            requests.map(|(number, (entry, before))| Request::new(number, entry, before));
         Ok(RequestList { total, requests: requests.collect() })
     });
     Ok(Json(list.await?))
 }
 
 impl Request {
-    fn new(number: usize, entry: &Entry) -> Self {
-        let asked = entry.contents.as_ref().map(|contents| &contents.asked);
+    fn new(number: usize, entry: &Entry, before: Option<&Entry>) -> Self {
+        let contents = entry.contents.as_ref();
+        let asked = contents.map(|contents| &contents.asked);
+        let before = before.and_then(|before| before.contents.as_ref());
         Self {
             number,
             at: entry.at.to_rfc3339(),
@@ -94,6 +105,8 @@ impl Request {
             recalls_cost: entry.recalls.cost,
             is_estimate: entry.is_estimate,
             after: asked.and_then(|asked| asked.iter().map(|(_, end)| *end).max()),
+            left_out: contents.map(messages_left_out),
+            changed_from: before.zip(contents).and_then(|(before, now)| changed_from(before, now)),
         }
     }
 }

@@ -3,14 +3,14 @@
 const BILLS = [
   {
     button: "Tokens of each request",
-    note: "What was sent, beside what the client asked to send.",
+    note: () => "What was sent, beside what the client asked to send.",
     noun: "Tokens",
     ours: "sent",
     values: (requests, side) => requests.map((one) => one[side].tokens),
   },
   {
     button: "Cost so far",
-    note: "The input of all requests up to here, in tokens at the plain price, with what the model looked up. A steep stretch is where most of the cost arises.",
+    note: () => ["The input of all requests up to here, in ", term("weighted", "weighted tokens"), ", with the model's ", term("recall", "recalls"), ". A steep stretch is where most of the cost arises."],
     noun: "Cost",
     ours: "cost so far",
     values: (requests, side) => {
@@ -66,7 +66,7 @@ function paintRequests(list, bill) {
       element("dl", null,
         element("dt", { class: "ours" }, bill.ours), element("dd", { class: "ours" }, number(lines[0].values[at])),
         element("dt", null, "in full"), element("dd", null, number(lines[1].values[at]))),
-      element("p", null, `This request: ${parts(one)}`, one.recalls ? `, ${count(one.recalls, "look-up")} of the model` : ""),
+      element("p", null, `This request: ${parts(one)}`, one.recalls ? `, ${count(one.recalls, "recall")} by the model` : ""),
     ];
   };
   const curve = curveOf({
@@ -75,7 +75,7 @@ function paintRequests(list, bill) {
     columns: [
       ["time", (at) => requests[at].at.slice(0, 19).replace("T", " ")], ["model", (at) => requests[at].model],
       ["read from the cache", (at) => requests[at].sent.read], ["written to it", (at) => requests[at].sent.written],
-      ["answer", (at) => requests[at].output], ["look-ups", (at) => requests[at].recalls],
+      ["answer", (at) => requests[at].output], ["recalls", (at) => requests[at].recalls],
     ],
   });
   const cost = (one) => one.sent.cost + one.recalls_cost;
@@ -86,7 +86,7 @@ function paintRequests(list, bill) {
     element("div", { class: "title" },
       element("div", null,
         element("h2", { id: "bill-title" }, "What was sent, and what it cost"),
-        element("p", { class: "note" }, bill.note, before > 0 ? ` The last ${number(requests.length)} of ${number(list.total)} requests; what the earlier ones cost is not in it.` : "")),
+        element("p", { class: "note" }, bill.note(), before > 0 ? ` The last ${number(requests.length)} of ${number(list.total)} requests; what the earlier ones cost is not in it.` : "")),
       choice,
       element("p", { class: "key" }, element("span", null, sample("c-ours"), "sent"), element("span", null, sample("c-rival c-0"), term("whole", "in full")))),
     element("p", { class: "small" }, sumsOf(requests)),
@@ -108,22 +108,46 @@ function nameOf(list, before, at) {
     : element("button", { type: "button", class: "link", onclick: () => goToCall(call), title: "what the model got" }, name);
 }
 
+/** Providers keep a cache at least this long, in minutes. */
+const CACHE_MINUTES = 5;
+
 /** Why a request cost what it cost, as far as the one before it shows. */
 function reason(requests, at) {
   const [one, last] = [requests[at], requests[at - 1]];
   const told = [];
-  const leftOut = (request) => request.whole.tokens - request.sent.tokens;
-  if (!last) told.push("the first one here");
-  else if (one.model !== last.model) told.push("another model than the request before");
+  if (!last) told.push("it is the first one here, and nothing of it was in the cache");
+  else if (one.model !== last.model) told.push("it asked another model than the request before, and each model has a cache of its own");
   else {
     const more = one.sent.tokens - last.sent.tokens;
-    told.push(`${short(Math.abs(more))} ${more < 0 ? "fewer" : "more"} tokens than the request before`);
-    const left = leftOut(one) - leftOut(last);
-    if (left > 0 && leftOut(one) > 0) told.push(`${short(left)} more left out, which changes what the cache knows`);
-    else if (one.sent.read < last.sent.read) told.push("less read from the cache, though no more was left out");
+    if (more !== 0) told.push(`it had ${short(Math.abs(more))} ${more < 0 ? "fewer" : "more"} tokens than the request before`);
+    const missed = cacheMissed(one, last);
+    if (missed) told.push(missed);
   }
-  if (one.recalls) told.push(`${short(one.recalls_cost)} of the cost for ${count(one.recalls, "look-up")} of the model`);
+  if (one.recalls) told.push(`${count(one.recalls, "recall")} by the model took ${short(one.recalls_cost)} of the cost`);
   return told.join("; ");
+}
+
+/** Why the provider could use less of its cache than the request before had put there; null if that is not so. */
+function cacheMissed(one, last) {
+  const rest = one.sent.written ? "wrote the rest to it again" : "charged the rest at the full price";
+  const from = (seq) => `the provider could not use its cache from message ${number(seq)} on and ${rest}`;
+  if (one.changed_from != null) {
+    const folded = one.left_out - last.left_out;
+    return folded > 0
+      ? `${count(folded, "more message")} ${folded === 1 ? "was" : "were"} left out, so ${from(one.changed_from)}`
+      : `an earlier message was sent in another form, so ${from(one.changed_from)}`;
+  }
+  const left = one.whole.tokens - one.sent.tokens - (last.whole.tokens - last.sent.tokens);
+  if (one.left_out == null && left > 0 && one.sent.tokens < one.whole.tokens) {
+    return one.sent.read
+      ? `${short(left)} more tokens were left out, so the provider could not use its cache for what followed them and ${rest}`
+      : `${short(left)} more tokens were left out, so the provider could not use its cache at all`;
+  }
+  if (one.sent.read >= last.sent.read) return null;
+  const minutes = Math.round((Date.parse(one.at) - Date.parse(last.at)) / 60_000);
+  return minutes >= CACHE_MINUTES
+    ? `it came ${count(minutes, "minute")} after the request before, and the provider had dropped some or all of its cache`
+    : "the provider used less of its cache, although the request began like the one before";
 }
 
 /** What the cache did with all of these requests. */

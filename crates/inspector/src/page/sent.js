@@ -6,6 +6,9 @@ const WHY_WHOLE = {
   refused_before: "It was sent whole, because the provider had refused a shortened one of this conversation.",
 };
 
+/** More tools than this are shown at a press. */
+const TOOLS_SHOWN = 12;
+
 /** The request of each call, by their indices. Where it is recorded which messages a request had, that says which call it
  * is; otherwise there have to be as many requests as calls. Of several with the same messages, the last one counts. */
 function requestsOfCalls(list) {
@@ -64,8 +67,9 @@ function sentView(call, request, contents) {
   const absent = contents.left_out.reduce((sum, [from, to]) => sum + to - from, 0);
   nodes.push(element("p", { class: "note" }, `${count(counted.kept, "message")} `, term("kept", "kept"), [
     [counted.without_thoughts, "without the model's thinking"], [counted.shortened, "shortened"],
-    [counted.looked_up, "with look-ups"], [absent, "left out"], [counted.added, "added by the gateway"],
+    [counted.looked_up, "with recalls"], [absent, "left out"], [counted.added, "added by the gateway"],
   ].filter(([n]) => n).map(([n, what]) => `, ${number(n)} ${what}`), "."));
+  nodes.push(ownTools(contents.tools, "that the client declared", "Which tools the client declared is not recorded."));
   if (contents.has_tools) {
     nodes.push(element("p", { class: "part" }, element("b", null, "Recall tools"), element("span", null, "declared by the gateway")));
   }
@@ -88,11 +92,11 @@ function sentView(call, request, contents) {
     }
     if (part.kind === "kept") recorded(part);
     else if (part.kind === "without_thoughts") recorded(part, "without the model's thinking");
-    else if (part.kind === "looked_up" && !part.messages) recorded(part, "with look-ups of the model, whose words are not kept");
+    else if (part.kind === "looked_up" && !part.messages) recorded(part, "with recalls by the model, whose words are not kept");
     else if (!part.messages) add(said({ r: "foldback", t: "", k: 0 }, { seq: part.from, kind: "made", link: part.from != null, tokens: false, state: element("span", { class: "state" }, "its words are not kept") }));
     else {
       const kind = part.kind === "shortened" ? "light" : "made";
-      const who = { added: "foldback", looked_up: "looked up" }[part.kind];
+      const who = { added: "foldback", looked_up: "recalled" }[part.kind];
       for (const message of part.messages.flatMap(readMessages)) {
         add(said(message, { seq: part.from, kind, link: part.from != null, who, tokens: false }));
       }
@@ -105,6 +109,15 @@ function sentView(call, request, contents) {
     states,
     nodes,
   };
+}
+
+/** The agent's own tools in a request, by name; null where they are not recorded. */
+function ownTools(names, whose, unknown) {
+  if (names == null) return element("p", { class: "note" }, unknown);
+  if (names.length === 0) return element("p", { class: "note" }, `There were no tools ${whose}.`);
+  return element("details", { class: "own-tools", open: names.length <= TOOLS_SHOWN },
+    element("summary", null, element("b", null, count(names.length, "tool")), ` ${whose}`),
+    element("p", { class: "mono", dir: "auto" }, names.join(", ")));
 }
 
 function leftOut([from, to]) {

@@ -125,7 +125,7 @@ fn gw20_what_is_recorded_of_a_request_is_what_the_provider_got() {
         let added = told["sent"].as_array().unwrap().iter().filter(|part| part["kind"] == "added");
         assert_eq!(asked - gone + added.count() as u64, got.len() as u64, "{told}");
         let declared = body["tools"].to_string().contains("foldback_load");
-        assert_eq!(told["has_tools"], declared);
+        assert_eq!((&told["has_tools"], &told["tools"]), (&declared.into(), &json!(["read"])));
         assert_eq!(told["is_as_asked"], gone == 0 && !declared, "{told}");
         folded += usize::from(gone > 0);
     }
