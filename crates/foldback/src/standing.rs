@@ -26,25 +26,35 @@ impl Memory {
         Ok(self.shared.kv.changed()?)
     }
 
-    /// Returns every todo with its head, in order of creation. The heads of all of them are one read.
+    /// Returns every todo with its head, in order of creation. The heads of all of them are one read, and the names of
+    /// those that are `known` from an earlier answer are not read again: the name of a number never changes.
     ///
     /// # Errors
     /// When the store fails or the record of a todo is damaged.
-    pub fn standings(&self) -> Result<Vec<Standing>, Error> {
-        let heads: HashMap<u32, u64> = self.shared.registry.heads()?.into_iter().collect();
+    pub fn standings(&self, known: Vec<Todo>) -> Result<Vec<Standing>, Error> {
+        let registry = &self.shared.registry;
+        let heads: HashMap<u32, u64> = registry.heads()?.into_iter().collect();
         let head = |todo: &Todo| match heads.get(&todo.no()) {
             Some(&DAMAGED_HEAD) => None,
             head => Some(head.map_or_else(Head::default, |head| Head::from_number(*head))),
         };
-        let mut found: Vec<Standing> = Vec::new();
-        loop {
-            let after = found.last().map_or(0, |last| last.todo.no());
-            let page = self.shared.registry.list(after, PAGE)?;
-            if page.is_empty() {
-                return Ok(found);
+        let last = known.iter().map(Todo::no).max();
+        let mut found: Vec<Todo> = Vec::with_capacity(known.len());
+        for todo in known {
+            // One without a head holds nothing, or is forgotten.
+            if heads.contains_key(&todo.no()) || registry.find(todo.id())?.as_ref() == Some(&todo) {
+                found.push(todo);
             }
-            found.extend(page.into_iter().map(|todo| Standing { head: head(&todo), todo }));
         }
+        let mut after = last.unwrap_or(0);
+        loop {
+            let page = registry.list(after, PAGE)?;
+            let Some(last) = page.last() else { break };
+            after = last.no();
+            found.extend(page);
+        }
+        found.sort_by_key(Todo::no);
+        Ok(found.into_iter().map(|todo| Standing { head: head(&todo), todo }).collect())
     }
 }
 
@@ -57,7 +67,7 @@ mod tests {
     fn in8_every_write_moves_the_head_of_its_todo_alone() {
         let memory = Memory::in_memory(Options::default()).unwrap();
         let of = |id: &str| {
-            let all = memory.standings().unwrap();
+            let all = memory.standings(Vec::new()).unwrap();
             all.into_iter().find(|one| one.todo.id().as_str() == id).unwrap().head.unwrap()
         };
         let [first, second] = ["first", "second"].map(|id| TodoId::new(id).unwrap());
@@ -75,5 +85,30 @@ mod tests {
         session.set_todo_list(&TodoList::new(vec![item]).unwrap()).unwrap();
         assert_eq!(of("first").messages, 1);
         assert_ne!(of("first"), written);
+    }
+
+    #[test]
+    fn in8_what_is_known_is_not_named_again_and_what_is_forgotten_is_gone() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let id = |id: &str| TodoId::new(id).unwrap();
+        let say = |name: &str| {
+            memory.session(&id(name)).unwrap().record(Message::user("泊位")).unwrap();
+        };
+        ["first", "second", "third"].into_iter().for_each(say);
+        drop(memory.session(&id("empty")).unwrap());
+        let known = || memory.standings(Vec::new()).unwrap().into_iter().map(|one| one.todo);
+        let before: Vec<_> = known().rev().collect();
+        ["second", "fourth"].into_iter().for_each(say);
+        for gone in ["first", "empty"] {
+            memory.maintenance().forget(&id(gone)).unwrap();
+        }
+        // Another todo of the same name is another one.
+        say("first");
+        assert_eq!(
+            memory.standings(before.clone()).unwrap(),
+            memory.standings(Vec::new()).unwrap()
+        );
+        let names: Vec<_> = known().map(|todo| todo.id().to_string()).collect();
+        assert_eq!(names, ["second", "third", "fourth", "first"]);
     }
 }

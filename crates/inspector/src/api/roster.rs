@@ -46,7 +46,8 @@ impl Rosters {
 
 impl Roster {
     fn read(memory: &Memory, changed: u64, before: Option<&Self>) -> Result<Self, Error> {
-        let standings = memory.standings()?.into_iter();
+        let known = before.map(|before| before.all.iter().map(|one| one.standing.todo.clone()));
+        let standings = memory.standings(known.into_iter().flatten().collect())?.into_iter();
         let mut all: Vec<Listed> = standings
             .map(|standing| {
                 let id = standing.todo.id();
