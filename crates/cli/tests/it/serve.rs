@@ -1,6 +1,7 @@
 //! `foldback serve`, asked as a browser, a program and a hostile page ask it.
 
 mod answers;
+mod runs;
 mod sent;
 
 use crate::shell::{Shell, line, names};

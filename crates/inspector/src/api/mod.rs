@@ -5,6 +5,7 @@ mod blocks;
 mod branches;
 mod contents;
 mod events;
+mod failures;
 mod hits;
 mod messages;
 mod openapi;

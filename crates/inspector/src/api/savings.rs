@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use utoipa::ToSchema;
 
-/// What passed through the gateway, what it cost, and what it would have cost in full. Costs are in tokens at the plain
-/// price and cover the input.
+/// What passed through the gateway, what it cost, and what it would have cost in full. Costs are in weighted tokens (tokens
+/// at the plain price of the model) and cover the input.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Savings {
     /// How many requests.
@@ -27,8 +27,10 @@ pub(crate) struct Savings {
     /// What would have been sent in full.
     whole: Amount,
     /// What the model looked up within a turn, unseen by the client.
-    recalls: Lookups,
-    /// The cost of what was sent and of the look-ups.
+    recalls: Recalled,
+    /// The tokens that were not sent, those of recalls taken from them; below 0 if more were sent.
+    tokens_saved: i64,
+    /// The cost of what was sent and of the recalls.
     cost: f64,
     /// The part of the full cost that was saved; below 0 if it cost more.
     saved: Option<f64>,
@@ -42,9 +44,9 @@ struct Amount {
     cost: f64,
 }
 
-/// Requests for look-ups, and their tokens and cost.
+/// Requests for recalls, and their tokens and cost.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct Lookups {
+struct Recalled {
     requests: u64,
     tokens: u64,
     cost: f64,
@@ -66,15 +68,22 @@ impl From<&Sums> for Savings {
             estimated: sums.estimated,
             sent: (&sums.sent).into(),
             whole: (&sums.whole).into(),
-            recalls: Lookups {
+            recalls: Recalled {
                 requests: sums.recalls.requests,
                 tokens: sums.recalls.tokens.total(),
                 cost: rounded(sums.recalls.cost),
             },
+            tokens_saved: tokens_saved(sums),
             cost: rounded(sums.cost()),
             saved: (whole > 0.0).then(|| ((1.0 - sums.cost() / whole) * 1e4).round() / 1e4),
         }
     }
+}
+
+/// The tokens that were not sent.
+fn tokens_saved(sums: &Sums) -> i64 {
+    let sent = sums.sent.tokens.total().saturating_add(sums.recalls.tokens.total());
+    sums.whole.tokens.total().cast_signed().saturating_sub(sent.cast_signed())
 }
 
 fn rounded(cost: f64) -> f64 {
@@ -158,6 +167,11 @@ fn failed(error: io::Error) -> ApiError {
 impl Read {
     pub(crate) fn of(&self, session: &str) -> Option<Savings> {
         self.each.get(session).map(|of| Savings::from(&of.sums))
+    }
+
+    /// What a session cost, and how many tokens of it were not sent; `None` if it did not pass through the gateway.
+    pub(crate) fn cost_and_saved(&self, session: &str) -> Option<(f64, i64)> {
+        self.each.get(session).map(|of| (of.sums.cost(), tokens_saved(&of.sums)))
     }
 
     /// The sums of everything; `None` without any request.

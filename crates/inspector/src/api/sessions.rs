@@ -1,13 +1,15 @@
-//! Sessions: the list, newest first, and what is known of one.
+//! Sessions: the list, the newest first unless asked otherwise, and what is known of one.
 
 use super::answer::{ApiError, Asked, Json, Named, noted, reading, session_id};
-use super::roster::{Rosters, last};
-use super::savings::{Ledgers, Savings};
+use super::failures::{FailedCalls, READ_MOST};
+use super::roster::{Listed, Roster, Rosters, last};
+use super::savings::{Ledgers, Read, Savings};
 use crate::server::Shared;
 use axum::extract::State;
 use foldback::Memory;
 use foldback::core::{Role, Timestamp, TodoId};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +37,9 @@ pub(crate) struct Session {
     /// The conversation's own id, if it differs.
     foreign_id: Option<String>,
     messages: Option<u64>,
+    /// How many calls failed, as their results state or, where a result states nothing, as its text says. Null as long as
+    /// not all messages were read for it: ask again.
+    failed_calls: Option<u64>,
     /// Closed blocks.
     blocks: Option<u32>,
     /// The time of its last message or, if that has none, when it was recorded, in RFC 3339.
@@ -56,11 +61,42 @@ pub(crate) struct Session {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
+    /// What comes first.
+    #[param(inline, default = "latest")]
+    sort: Option<Sort>,
     /// The `next` of the page before.
     after: Option<String>,
     /// At most this many: 1 to 500.
     #[param(default = 50)]
     limit: Option<usize>,
+}
+
+/// An order of sessions. Those of which it says nothing, or the same, have the latest message first.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Sort {
+    /// The one with the latest message.
+    #[default]
+    Latest,
+    /// The one that cost most, as the provider billed it.
+    Cost,
+    /// The one in which the gateway saved the most tokens.
+    TokensSaved,
+}
+
+impl Sort {
+    fn of<'r>(self, roster: &'r Roster, ledger: &Read) -> Vec<&'r Listed> {
+        let mut all: Vec<_> = roster.newest_first().iter().collect();
+        let most = |one: &Listed| {
+            let (cost, saved) = ledger.cost_and_saved(one.id().as_str())?;
+            // A rounded sum orders as well as the exact one.
+            Some(if matches!(self, Self::Cost) { cost.round() as i64 } else { saved })
+        };
+        if !matches!(self, Self::Latest) {
+            all.sort_by_cached_key(|one| Reverse(most(one)));
+        }
+        all
+    }
 }
 
 /// The sessions of a page, unless asked otherwise, and at most.
@@ -75,11 +111,16 @@ const TITLE_CHARS: usize = 140;
 pub(crate) struct Sessions {
     pub(crate) ledgers: Ledgers,
     pub(super) rosters: Rosters,
+    failed: FailedCalls,
 }
 
 impl Sessions {
     pub(crate) fn new(folder: &Path) -> Self {
-        Self { ledgers: Ledgers::new(folder), rosters: Rosters::default() }
+        Self {
+            ledgers: Ledgers::new(folder),
+            rosters: Rosters::default(),
+            failed: FailedCalls::default(),
+        }
     }
 
     /// What the gateway saved in a session.
@@ -88,7 +129,7 @@ impl Sessions {
     }
 }
 
-/// Lists sessions, the one with the latest message first.
+/// Lists sessions, the one with the latest message first unless another order is asked for.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions",
@@ -106,24 +147,24 @@ pub(crate) async fn list(
     let after = asked.after.as_deref().map(session_id).transpose()?;
     let list = reading(shared, move |shared| {
         let roster = shared.sessions.rosters.now(&shared.memory)?;
-        let all = roster.newest_first();
+        let ledger = shared.sessions.ledgers.now()?;
+        let all = asked.sort.unwrap_or_default().of(&roster, &ledger);
         let from = match &after {
             None => 0,
             Some(after) => {
-                let at = roster.place(after);
+                let at = all.iter().position(|one| one.id() == after);
                 at.ok_or_else(|| ApiError::not_found(format!("there is no session {after}")))? + 1
             }
         };
         let page = all.get(from..).unwrap_or_default();
         let shown = page.get(..limit.min(page.len())).unwrap_or_default();
         let next = (shown.len() < page.len()).then(|| shown.last().map(|one| one.id().to_string()));
-        let ledger = shared.sessions.ledgers.now()?;
         let savings: Vec<_> = shown.iter().map(|one| ledger.of(one.id().as_str())).collect();
         let in_all = ledger.all();
         drop(ledger);
-        let mut lists = Lists::default();
+        let mut seen = Seen::default();
         let sessions = shown.iter().zip(savings);
-        let sessions = sessions.map(|(one, saved)| session(shared, one.id(), saved, &mut lists));
+        let sessions = sessions.map(|(one, saved)| session(shared, one.id(), saved, &mut seen));
         Ok(SessionList {
             sessions: sessions.collect(),
             total: all.len(),
@@ -151,13 +192,13 @@ pub(crate) async fn one(
         shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
         let savings = shared.sessions.savings(&todo)?;
-        Ok(session(shared, &todo, savings, &mut Lists::default()))
+        Ok(session(shared, &todo, savings, &mut Seen::default()))
     });
     Ok(Json(one.await?))
 }
 
 /// What is known of a session. Damage does not hide the rest.
-fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>, lists: &mut Lists) -> Session {
+fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>, seen: &mut Seen) -> Session {
     let memory = &shared.memory;
     let mut problems = Vec::new();
     let mut tell = |error: foldback::Error| problems.push(error.to_string());
@@ -166,18 +207,35 @@ fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>, lists: &mut
     let blocks = memory.session(todo).map(|session| session.blocks()).map_err(&mut tell).ok();
     let last = messages.and_then(|len| last(memory, todo, len));
     let title = messages.and_then(|len| title(memory, todo, len));
+    let failed_calls = messages
+        .zip(memory.find(todo).ok())
+        .and_then(|(len, todo)| shared.sessions.failed.of(memory, &todo, len, &mut seen.left));
     Session {
         id: todo.to_string(),
         title,
+        failed_calls,
         foreign_id: info.foreign_id,
         messages,
         blocks,
         last: last.map(Timestamp::to_rfc3339),
         source: info.origin.source,
         folder: info.origin.folder,
-        parent: lists.parent(memory, todo),
+        parent: seen.lists.parent(memory, todo),
         savings,
         problems,
+    }
+}
+
+/// What one answer has read, and may still read.
+struct Seen {
+    lists: Lists,
+    /// The messages that may still be read to count failed calls.
+    left: u64,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { lists: Lists::default(), left: READ_MOST }
     }
 }
 

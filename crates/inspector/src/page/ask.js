@@ -52,9 +52,9 @@ function savingsTold(savings) {
     ` of ${short(savings.whole.tokens)} in ${count(savings.requests, "request")}, `,
   ];
   const { requests, tokens } = savings.recalls;
-  if (requests) told.push(`and ${short(tokens)} in ${number(requests)} `, term("recall", requests === 1 ? "look-up" : "look-ups"), " of the model; ");
+  if (requests) told.push(`and ${short(tokens)} in ${number(requests)} `, term("recall", requests === 1 ? "recall" : "recalls"), " by the model; ");
   told.push(element("b", null, savedPart(savings)),
-    ` cost${requests ? " in all" : ""} (${short(savings.cost)} of ${short(savings.whole.cost)} tokens at the plain price)`);
+    ` cost${requests ? " in all" : ""} (${short(savings.cost)} of ${short(savings.whole.cost)} `, term("weighted", "weighted tokens"), ")");
   told.push(savings.estimated === 0
     ? ", as the provider billed it."
     : savings.billed === 0 ? ", estimated: the provider reported no tokens." : `; of ${count(savings.estimated, "request")} the tokens are estimated.`);

@@ -4,18 +4,32 @@
 const PAGE = 50;
 
 let shown = PAGE;
+/** The orders in which sessions are listed, by their names in the address and in the API. */
+const SORTS = { latest: "latest", cost: "cost", tokens_saved: "tokens saved" };
+const sort = () => {
+  const asked = new URLSearchParams(location.search).get("sort");
+  return Object.hasOwn(SORTS, asked ?? "") ? asked : "latest";
+};
 /** The list that is drawn, as text: what did not change is not drawn again. */
 let drawn = null;
+
+let due = null;
+function drawSoon() {
+  clearTimeout(due);
+  due = setTimeout(drawSessions, 400);
+}
 
 async function drawSessions() {
   let list;
   try {
-    list = await ask("sessions", { limit: Math.min(shown, 500) });
+    list = await ask("sessions", { limit: Math.min(shown, 500), sort: sort() });
   } catch (error) {
     drawn = null;
     fill("sessions", problem(error));
     return;
   }
+  // Of a store that is looked at for the first time, failed calls are counted in several answers.
+  if (list.sessions.some((session) => session.failed_calls == null && session.messages > 0)) drawSoon();
   const text = JSON.stringify(list);
   if (text === drawn) return;
   drawn = text;
@@ -25,7 +39,7 @@ async function drawSessions() {
     const row = element("p", { class: "more-row" }, element("button", { type: "button", class: "plain" }, `${number(list.total - rows.children.length)} more`));
     row.firstChild.addEventListener("click", async () => {
       try {
-        const next = await ask("sessions", { limit: PAGE, after });
+        const next = await ask("sessions", { limit: PAGE, after, sort: sort() });
         const added = next.sessions.map((session) => sessionRow(session, false));
         rows.append(...added);
         shown = rows.children.length;
@@ -40,7 +54,7 @@ async function drawSessions() {
   };
   const empty = element("p", { class: "note" }, "The store has no sessions yet; `foldback import FILE`, `foldback wrap PROGRAM` and `foldback run TASK` add some.");
   refill("sessions",
-    element("div", { class: "title" }, element("h2", { id: "sessions-title" }, count(list.total, "session"))),
+    element("div", { class: "title" }, element("h2", { id: "sessions-title" }, count(list.total, "session")), list.total > 1 ? sortLinks() : null),
     list.total ? rows : empty, list.next ? more(list.next) : null);
 }
 
@@ -49,7 +63,19 @@ function drawSums(list) {
     element("h1", null, "Sessions"),
     element("p", { class: "lead" }, list.savings
       ? savingsTold(list.savings)
-      : "What agents and people said here, the newest first. What passes through `foldback wrap` or `foldback gateway` also shows what it saved."));
+      : "What agents and people said here. What passes through `foldback wrap` or `foldback gateway` also shows what it saved."));
+}
+
+/** Links to the same list in each order. */
+function sortLinks() {
+  const to = (name) => {
+    const query = new URLSearchParams(location.search);
+    query.set("sort", name);
+    if (name === "latest") query.delete("sort");
+    return `/${query.size ? `?${query}` : ""}`;
+  };
+  return element("nav", { class: "sorts", "aria-label": "Order of the sessions" }, "Sort by ",
+    Object.entries(SORTS).map(([name, title], at) => [at ? " · " : "", element("a", { href: to(name), "aria-current": name === sort() ? "true" : null }, title)]));
 }
 
 /** `isFirst` is whether the words in it are explained. */
@@ -59,6 +85,7 @@ function sessionRow(session, isFirst) {
     session.blocks == null ? null : isFirst ? [`${number(session.blocks)} `, term("block", session.blocks === 1 ? "block" : "blocks")] : count(session.blocks, "block"),
     session.source,
     when(session.last),
+    session.failed_calls ? element("span", { class: "tag bad" }, `✗ ${count(session.failed_calls, "failed call")}`) : null,
   ].filter(Boolean);
   const savings = session.savings;
   return element("li", { class: "session" },
@@ -69,7 +96,8 @@ function sessionRow(session, isFirst) {
     element("p", { class: "small" }, facts.flatMap((fact, at) => (at ? [" · ", fact] : [fact]))),
     session.folder ? element("p", { class: "small mono folder", dir: "auto" }, session.folder) : null,
     savings
-      ? element("p", { class: "saving" }, element("b", null, savedPart(savings)), ` cost · ${short(savings.sent.tokens)} of ${short(savings.whole.tokens)} tokens sent`,
+      ? element("p", { class: "saving" }, element("b", null, savedPart(savings)), ` cost: ${short(savings.cost)} `, isFirst ? term("weighted", "weighted tokens") : "weighted tokens",
+        ` · ${short(savings.sent.tokens)} of ${short(savings.whole.tokens)} tokens sent`,
         savings.estimated ? element("span", { class: "tag" }, savings.billed ? "partly estimated" : "estimated") : null)
       : null,
     session.problems.map((text) => element("p", { class: "problem", dir: "auto" }, text)));
@@ -90,11 +118,6 @@ function beginIndex() {
     },
   });
   drawSessions();
-  let due = null;
-  const drawSoon = () => {
-    clearTimeout(due);
-    due = setTimeout(drawSessions, 400);
-  };
   watchChanges(drawSoon, drawSoon);
 }
 

@@ -18,7 +18,7 @@ fn with_example() -> Shell {
     shell
 }
 
-fn strings<'v>(values: &'v Value, key: &str) -> Vec<&'v str> {
+pub(super) fn strings<'v>(values: &'v Value, key: &str) -> Vec<&'v str> {
     values.as_array().unwrap().iter().map(|value| value[key].as_str().unwrap()).collect()
 }
 
@@ -37,13 +37,16 @@ fn in1_sessions_are_listed_newest_first_with_their_savings() {
     let bill = |tokens: u64| {
         format!(r#"{{"bytes":{tokens},"read":0,"written":0,"plain":{tokens},"cost":{tokens}.0}}"#)
     };
-    let entry = |is_estimate: bool| {
-        let (sent, whole) = (bill(100), bill(400));
+    let entry = |session: &str, (sent, whole): (u64, u64), is_estimate: bool| {
+        let (sent, whole) = (bill(sent), bill(whole));
         format!(
-            "{{\"at\":1735812000000,\"client\":\"c\",\"session\":\"middle\",\"model\":\"m\",\"class\":\"chat\",\"sent\":{sent},\"whole\":{whole},\"output\":1,\"is_estimate\":{is_estimate}}}\n"
+            "{{\"at\":1735812000000,\"client\":\"c\",\"session\":\"{session}\",\"model\":\"m\",\"class\":\"chat\",\"sent\":{sent},\"whole\":{whole},\"output\":1,\"is_estimate\":{is_estimate}}}\n"
         )
     };
-    std::fs::write(shell.store().join("ledger.jsonl"), entry(false) + &entry(true)).unwrap();
+    let ledger = entry("middle", (100, 400), false)
+        + &entry("middle", (100, 400), true)
+        + &entry("old", (900, 950), false);
+    std::fs::write(shell.store().join("ledger.jsonl"), ledger).unwrap();
     let server = Server::of(&shell);
     let list = server.api("sessions");
     assert_eq!(strings(&list["sessions"], "id"), ["newest", "middle", "old"], "{list}");
@@ -63,14 +66,20 @@ fn in1_sessions_are_listed_newest_first_with_their_savings() {
         (&savings["sent"]["tokens"], &savings["whole"]["tokens"], &savings["saved"]),
         (&200.into(), &800.into(), &0.75.into())
     );
-    assert_eq!(list["savings"]["requests"], 2);
+    assert_eq!((&list["savings"]["requests"], &savings["tokens_saved"]), (&3.into(), &600.into()));
     // Page by page the list is the same.
     let first = server.api("sessions?limit=2");
     assert_eq!(
         (strings(&first["sessions"], "id"), &first["next"]),
         (vec!["newest", "middle"], &"middle".into())
     );
-    assert_eq!(strings(&server.api("sessions?limit=2&after=middle")["sessions"], "id"), ["old"]);
+    let ids = |query: &str| server.api(&format!("sessions?{query}"))["sessions"].clone();
+    assert_eq!(strings(&ids("limit=2&after=middle"), "id"), ["old"]);
+    // In another order as well; what did not pass through the gateway is last.
+    assert_eq!(strings(&ids("sort=cost"), "id"), ["old", "middle", "newest"]);
+    assert_eq!(strings(&ids("sort=cost&limit=1&after=old"), "id"), ["middle"]);
+    assert_eq!(strings(&ids("sort=tokens_saved"), "id"), ["middle", "old", "newest"]);
+    assert_eq!(server.wrong("sessions?sort=size").0, 400);
 }
 
 #[test]
@@ -150,54 +159,6 @@ fn in2_requests_are_listed_with_what_each_cost() {
         )
     );
     assert_eq!(list["requests"][1]["sent"]["cost"], 10.5);
-}
-
-#[test]
-fn in2_the_runs_of_the_agent_are_shown_with_their_steps_and_sub_agents() {
-    let shell = Shell::new();
-    shell.ok(&["run", "--demo", "--id", "tide"]);
-    let server = Server::of(&shell);
-    let list = server.api("sessions/tide/runs");
-    let run = &list["runs"][0];
-    assert_eq!(
-        (&run["id"], &run["state"], &run["unrecorded"]),
-        (&"tide".into(), &"done".into(), &Value::Null)
-    );
-    assert!(run["answer"].as_str().unwrap().contains("37 mm"), "{run}");
-    assert_eq!(run["spent"]["calls"], 16);
-    let turns = run["turns"].as_array().unwrap();
-    let planned = &turns[0];
-    assert_eq!(planned["purposes"][0], "planner", "{planned}");
-    assert_eq!(planned["steps"].as_array().unwrap().len(), 5);
-    let steps: Vec<&Value> =
-        turns.iter().flat_map(|turn| turn["steps"].as_array().unwrap()).collect();
-    let failed: Vec<&str> = steps
-        .iter()
-        .filter(|step| step["state"] == "failed")
-        .map(|step| step["tool"].as_str().unwrap())
-        .collect();
-    assert_eq!(failed, ["file_read"], "{run}");
-    assert!(
-        steps
-            .iter()
-            .filter(|step| step["state"] == "done")
-            .all(|step| step["end_us"].as_u64().unwrap() >= step["start_us"].as_u64().unwrap())
-    );
-    let delegated = steps.iter().find(|step| step["tool"] == "delegate").unwrap();
-    assert_eq!(strings(&delegated["sub_agents"], "session"), ["tide.data", "tide.docs"]);
-    assert!(delegated["sub_agents"][0]["answer"].as_str().unwrap().contains("31 readings"));
-    let items = &list["todo_list"];
-    assert_eq!(
-        strings(items, "id"),
-        ["tide.look", "tide.data", "tide.docs", "tide.mend", "tide.tell"]
-    );
-    assert_eq!((&items[1]["state"], &items[1]["has_session"]), (&"completed".into(), &true.into()));
-    assert_eq!(items[3]["depends_on"], serde_json::json!(["tide.data"]));
-    // What no agent made has neither.
-    assert_eq!(
-        server.api("sessions/tide.data/runs"),
-        serde_json::json!({"total": 0, "runs": [], "todo_list": []})
-    );
 }
 
 #[test]
