@@ -22,6 +22,10 @@ pub struct Run {
     pub state: String,
     /// The task.
     pub task: String,
+    /// The message of the session that is its task, found by the inspector.
+    pub task_seq: Option<u64>,
+    /// The names of the tools that its requests declared; null if it has no record.
+    pub tools: Option<Vec<String>>,
     /// The strategy that it was started with.
     pub strategy: String,
     /// The strategy that it began with, and why, if it was chosen for the request.
@@ -101,8 +105,13 @@ pub struct RunStep {
     pub arguments: String,
     /// The steps that it waits for.
     pub after: Vec<u32>,
-    /// `done`, `failed`, `skipped`, or `open` if it has no result.
+    /// `done`, `failed`, `skipped`, or `open` if it has no result. A command that ended with another exit code than 0
+    /// failed.
     pub state: &'static str,
+    /// The message of the session that has its call, and that with its result, found by the inspector.
+    pub call_seq: Option<u64>,
+    /// As `call_seq`.
+    pub result_seq: Option<u64>,
     /// The result or the error, its beginning.
     pub result: Option<String>,
     /// When its call began and ended, in microseconds from the beginning of the run; null if none was made.

@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 pub(crate) struct Painter<'a> {
     memory: &'a Memory,
     todo: &'a TodoId,
-    source: &'a [Message],
     counts: Counts,
     views: Views<'a>,
     asker: Asker<'a>,
@@ -41,7 +40,6 @@ impl<'a> Painter<'a> {
         (source.len() <= MESSAGES_MOST).then(|| Self {
             memory,
             todo,
-            source,
             counts: Counts::default(),
             views: Views::new(source),
             asker: Asker::new(source),
@@ -74,8 +72,7 @@ impl<'a> Painter<'a> {
 
     /// The picture, once the replay is over.
     pub(crate) fn picture(mut self, report: &Report) -> Picture {
-        let said = |message| self.views.said(message, &mut self.counts);
-        let mut messages: Vec<_> = self.source.iter().map(said).collect();
+        let mut messages = self.views.all(&mut self.counts);
         Picture {
             text_chars: text::bound(&mut messages),
             report: report.clone(),

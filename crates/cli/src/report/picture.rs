@@ -40,6 +40,13 @@ pub(crate) struct Said {
     /// Calls: the tool and its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) c: Vec<(String, String)>,
+    /// Of an answer of the model its own number, and of a result that of the message with its call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) by: Option<usize>,
+    /// Of a result whose call did not succeed: `failed` or `not_made` as recorded, or `reads_failed` if only its text
+    /// says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) x: Option<&'static str>,
     /// The time, if the source has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<String>,

@@ -67,6 +67,8 @@ mod tests {
             n: None,
             t: text.to_owned(),
             c: vec![arguments],
+            by: None,
+            x: None,
             at: None,
             k: 1,
         }

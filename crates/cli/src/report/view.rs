@@ -3,7 +3,8 @@
 
 use super::picture::{Form, Said};
 use foldback_bench::Counts;
-use foldback_core::{Content, Message, Part, Prompt, Role, ToolCallId};
+use foldback_core::{CallOutcome, Content, Message, Part, Prompt, Role, ToolCallId};
+use foldback_disclosure::call_outcome;
 use std::collections::{BTreeMap, HashMap};
 
 /// The contents of the prompts of one conversation.
@@ -46,9 +47,25 @@ impl<'a> Views<'a> {
                 .iter()
                 .map(|call| (call.name.clone(), call.arguments.clone()))
                 .collect(),
+            by: None,
+            x: outcome(message),
             at: message.timestamp().map(|at| at.to_string()),
             k: counts.message(message),
         }
+    }
+
+    /// All recorded messages, for the page.
+    pub(super) fn all(&self, counts: &mut Counts) -> Vec<Said> {
+        let mut calls: HashMap<&ToolCallId, usize> = HashMap::new();
+        let said = self.source.iter().enumerate().map(|(seq, message)| {
+            calls.extend(message.tool_calls().iter().map(|call| (&call.id, seq)));
+            let by = match message.role() {
+                Role::Assistant => Some(seq),
+                _ => message.tool_call_id().and_then(|id| calls.get(id).copied()),
+            };
+            Said { by, ..self.said(message, counts) }
+        });
+        said.collect()
     }
 
     /// The messages of a prompt after `at` recorded ones, whose latest block or open tail begins at
@@ -115,6 +132,19 @@ impl<'a> Views<'a> {
         self.forms.push(Form { said, of, pin });
         self.known.insert(key, at);
         at as i64
+    }
+}
+
+/// How the call of a result went, if it did not succeed.
+fn outcome(message: &Message) -> Option<&'static str> {
+    if *message.role() != Role::Tool {
+        return None;
+    }
+    match (call_outcome(message)?, message.outcome()) {
+        (CallOutcome::Succeeded, _) => None,
+        (CallOutcome::NotMade, _) => Some("not_made"),
+        (CallOutcome::Failed, None) => Some("reads_failed"),
+        (CallOutcome::Failed, Some(_)) => Some("failed"),
     }
 }
 

@@ -9,6 +9,8 @@ use foldback_agent::trajectory::{
 use foldback_core::TodoId;
 use foldback_inspector::{Chosen, Run, RunSpent, RunStep, RunSubAgent, RunTurn};
 use foldback_planner::{Action, Step, StepId, StepResult};
+use foldback_tool::Data;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
@@ -46,6 +48,10 @@ fn run(folder: &RunFolder, record: RunRecord) -> Run {
         id: record.id.to_string(),
         state: record.state.name().to_owned(),
         task: beginning(record.task),
+        task_seq: None,
+        tools: trajectory.as_ref().map(|trajectory| {
+            trajectory.situation.tools.iter().map(|tool| tool.name.clone()).collect()
+        }),
         strategy: record.strategy,
         chosen: strategy.and_then(|record| {
             let because = record.because.clone()?;
@@ -155,7 +161,10 @@ fn run_step(
     };
     let (state, told) = match result {
         None => ("open", None),
-        Some(StepResult::Success { data }) => ("done", Some(data.text.clone())),
+        Some(StepResult::Success { data }) => {
+            let state = if has_exit_failure(data) { "failed" } else { "done" };
+            (state, Some(data.text.clone()))
+        }
         Some(StepResult::Error { failure }) => ("failed", Some(failure.message.clone())),
         Some(StepResult::Skipped { because }) => {
             ("skipped", Some(format!("not run because of step {because}")))
@@ -168,11 +177,19 @@ fn run_step(
         arguments: beginning(arguments),
         after: after.unwrap_or_default(),
         state,
+        call_seq: None,
+        result_seq: None,
         result: told.map(beginning),
         start_us: called.map(|(_, time)| time.start_us),
         end_us: called.map(|(_, time)| time.end_us),
         sub_agents: called.map(|(call, _)| sub_agents(call)).unwrap_or_default(),
     }
+}
+
+/// Whether a command ran and ended with another exit code than 0: its tool succeeded, and the call did not.
+fn has_exit_failure(data: &Data) -> bool {
+    let structured = data.structured.as_deref().and_then(|json| json.parse::<Value>().ok());
+    structured.is_some_and(|json| json["exit_code"].as_i64().is_some_and(|code| code != 0))
 }
 
 fn sub_agents(call: &ToolCallRecord) -> Vec<RunSubAgent> {

@@ -13,6 +13,7 @@ mod payloads;
 mod replays;
 mod requests;
 mod roster;
+mod run_places;
 mod runs;
 mod savings;
 mod search;

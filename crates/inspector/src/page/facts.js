@@ -18,15 +18,43 @@ function drawFacts(session) {
     session.problems.map((text) => element("p", { class: "problem", dir: "auto" }, text)));
 }
 
-/** Says that the figures of the replay are not a bill, and that its prompts were made again. */
+/** The most failed calls that are named beside their number. */
+const FAILURES_NAMED = 5;
+
+/** The calls that failed, each with a link to its result in the transcript, where what the model saw is beside it. */
+function drawFailures() {
+  const failed = (picture?.messages ?? []).flatMap((message, seq) => (["failed", "reads_failed"].includes(message.x) ? [[message, seq]] : []));
+  if (failed.length === 0) return;
+  // What the model saw when it made the call.
+  const go = (seq) => {
+    const asked = picture.askedAt(picture.messages[seq].by ?? seq);
+    chooseCall(asked < 0 ? picture.seenAt(seq) : asked);
+    showMessage(seq);
+  };
+  const links = failed.slice(0, FAILURES_NAMED).map(([message, seq], at) => [at ? ", " : "",
+    element("button", { type: "button", class: "link", onclick: () => go(seq) }, `#${seq}${message.n ? ` ${message.n}` : ""}`)]);
+  const more = failed.length - FAILURES_NAMED;
+  document.querySelector("#facts .follow").before(element("p", { class: "small", id: "failed" },
+    element("b", { class: "bad" }, `✗ ${count(failed.length, "failed call")}`), ": ", links, more > 0 ? ` and ${number(more)} more` : "",
+    ". A link opens the result, and beside it what the model had seen when it made the call."));
+}
+
+/** Says what the replay is. Where it is known what was really sent, the replay's figures are put behind that. */
 function drawReplayNote(session) {
-  const policy = INDEX.entries[0].report.policy;
-  const what = session.savings
-    ? "Its record is replayed as the gateway folds by default. Client, provider and settings may have made some calls different; what was really sent is above."
-    : "Its record is replayed from the first message on, with the tools and settings of now: it shows what a model is sent at each call, not a bill.";
-  const title = element("h2", null, session.savings ? "A replay, and other policies" : "What a replay sends, and other policies");
-  document.querySelector("#head h1").replaceWith(title, element("p", { class: "note" }, what, ` Policy: ${policy}.`));
-  if (!session.savings || !picture) return;
+  const policy = `Policy: ${INDEX.entries[0].report.policy}.`;
+  const heading = document.querySelector("#head h1");
+  if (!session.savings) {
+    heading.replaceWith(element("h2", null, "What a replay sends, and other policies"), element("p", { class: "note" },
+      "Its record is replayed from the first message on, with the tools and settings of now: it shows what a model is sent at each call, not a bill. ", policy));
+    return;
+  }
+  heading.replaceWith();
+  const place = fill("replay", element("details", null,
+    element("summary", null, element("h2", { id: "replay-title" }, "A replay, beside other policies")),
+    element("p", { class: "note" }, "An estimate of what this conversation costs under each policy, made by sending its messages again as the gateway folds by default; what was really sent and billed is at the top of this page. ", policy),
+    document.getElementById("head"), document.getElementById("curve")));
+  place.hidden = false;
+  if (!picture) return;
   document.querySelector("#pane-view > header h3").textContent = "What a replay sends";
   document.querySelector("#pane-view > header").after(element("p", { class: "note", id: "really" },
     "Made again from the messages. The gateway may have sent more at this call."));

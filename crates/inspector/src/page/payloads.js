@@ -8,7 +8,7 @@ let openedPayload = null;
 
 async function drawPayloads(id) {
   const title = element("div", { class: "title" }, element("div", null,
-    element("h2", { id: "stored-title" }, "Payloads in the store"),
+    element("h2", { id: "stored-title" }, "Payloads, line by line"),
     element("p", { class: "note" }, "Every ", term("payload", "payload"), " of the session, by its lines. A link keeps the lines.")));
   const viewer = element("div", { class: "viewer", id: "viewer" });
   const list = element("div", { class: "picker", tabindex: 0, role: "region", "aria-label": "Payloads of the session" });

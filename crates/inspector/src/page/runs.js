@@ -1,6 +1,6 @@
 // The runs of an agent: the plan of each turn as a graph and as steps, its sub-agents, and the todo list.
 
-const STEP_STATES = { done: "done", failed: "✗ failed", skipped: "not run", open: "no result" };
+const STEP_STATES = { done: "done", failed: "✗ failed", skipped: "– not run", open: "… no result" };
 const ITEM_MARKS = { pending: "☐", in_progress: "▶", completed: "☑", failed: "✗", cancelled: "–" };
 
 /** The measures of a graph, in points. */
@@ -9,8 +9,14 @@ const GRAPH = { width: 168, height: 34, right: 44, below: 12 };
 /** A larger graph is left out: the steps say the same. */
 const GRAPH_STEPS = 200;
 
-async function drawRuns(id) {
+async function drawRuns(id, show) {
   const list = await ask(`${sessionPath(id)}/runs`);
+  const placed = list.runs.filter((run) => run.task_seq != null);
+  toolsAt = (call) => {
+    const run = placed.findLast(({ task_seq: from }) => from < call.at);
+    return ownTools(run?.tools, "that the agent declared", "Which tools the agent declared is not recorded.");
+  };
+  if (picture) chooseCall(chosen.call, true);
   if (list.runs.length === 0 && list.todo_list.length === 0) return;
   document.getElementById("runs").hidden = false;
   const last = list.runs.length - 1;
@@ -22,7 +28,7 @@ async function drawRuns(id) {
           list.total > list.runs.length ? ` The last ${number(list.runs.length)} are shown.` : "")
         : null)),
     todoList(list.todo_list),
-    list.runs.map((run, at) => oneRun(run, at === last)));
+    list.runs.map((run, at) => oneRun(run, at === last, show)));
 }
 
 function todoList(items) {
@@ -33,16 +39,16 @@ function todoList(items) {
   return element("div", { class: "items" },
     element("h3", null, "Todo list"),
     element("ul", null, items.map((item) => element("li", null,
-      element("span", { class: "mark", "aria-hidden": "true" }, ITEM_MARKS[item.state] ?? "?"), " ", name(item),
+      element("span", { class: item.state === "failed" ? "mark bad" : "mark", "aria-hidden": "true" }, ITEM_MARKS[item.state] ?? "?"), " ", name(item),
       element("small", null, ` ${item.state.replace("_", " ")}`, item.depends_on.length ? `, after ${waits(item)}` : ""),
       item.result ? element("p", { class: "small", dir: "auto" }, item.result) : null))));
 }
 
-function oneRun(run, isOpen) {
+function oneRun(run, isOpen, show) {
   const spent = run.spent;
   const failed = run.turns.flatMap((turn) => turn.steps).filter((step) => step.state === "failed").length;
   const facts = [
-    run.state, failed ? `✗ ${count(failed, "step")} failed` : null, run.strategy, run.context, run.model,
+    run.state, failed ? element("b", { class: "bad" }, `✗ ${count(failed, "step")} failed`) : null, run.strategy, run.context, run.model,
     count(spent.calls, "model call"), `${short(spent.input_tokens)} tokens in, ${short(spent.output_tokens)} out`,
     spent.cost == null ? null : `${spent.cost.toFixed(4)} at the configured prices`,
     run.total_us == null ? null : duration(run.total_us), when(run.began),
@@ -54,12 +60,12 @@ function oneRun(run, isOpen) {
     run.chosen ? element("p", { class: "note", dir: "auto" }, `Began with ${run.chosen.strategy}: ${run.chosen.because}.`) : null,
     run.degraded ? element("p", { class: "note", dir: "auto" }, `Continued step by step: ${run.degraded}`) : null,
     run.unrecorded ? element("p", { class: "note" }, `No steps: ${run.unrecorded}.`) : null,
-    run.turns.map(oneTurn),
+    run.turns.map((turn) => oneTurn(turn, show)),
     run.why ? element("p", { class: "problem", dir: "auto" }, run.why) : null,
     run.answer ? element("div", { class: "outcome" }, element("h3", null, "The answer"), element("p", { class: "whole", dir: "auto" }, run.answer)) : null);
 }
 
-function oneTurn(turn) {
+function oneTurn(turn, show) {
   // Where no step waits for another, the list says all that a graph would.
   const isGraph = turn.steps.length <= GRAPH_STEPS && turn.steps.some((step) => step.after.length);
   const graph = isGraph ? graphOf(turn) : null;
@@ -67,7 +73,7 @@ function oneTurn(turn) {
     element("p", { class: "part" }, element("b", null, `Turn ${turn.turn + 1}`), element("span", null, `${purposes(turn)} · ${count(turn.steps.length, "step")}`)),
     turn.findings.map((finding) => element("p", { class: "note", dir: "auto" }, `Refused: ${finding}`)),
     graph ? element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `The plan of turn ${turn.turn + 1} as a graph` }, graph) : null,
-    element("ol", { class: "steps" }, turn.steps.map(oneStep)));
+    element("ol", { class: "steps" }, turn.steps.map((step) => oneStep(step, show))));
 }
 
 /** The purposes of a turn's requests, in words. */
@@ -76,13 +82,15 @@ function purposes(turn) {
   return [...new Set(turn.purposes)].map((name) => words[name] ?? name.replace("_", " ")).join(", ");
 }
 
-function oneStep(step) {
+function oneStep(step, show) {
   const took = step.start_us == null ? null : duration(step.end_us - step.start_us);
-  const facts = [STEP_STATES[step.state], exitOf(step), step.after.length ? `after ${step.after.join(", ")}` : null, took].filter(Boolean);
+  const state = element("span", { class: step.state === "failed" ? "bad" : null }, STEP_STATES[step.state]);
+  const facts = [state, exitOf(step), step.after.length ? `after ${step.after.join(", ")}` : null, took].filter(Boolean);
   return element("li", { class: step.state },
+    placeOf(step, show),
     element("details", null,
       element("summary", null, element("b", null, `${step.step}. ${step.tool ?? "new plan"}`), " ",
-        element("span", { dir: "auto" }, peek(plainArguments(step), 90)), element("small", null, ` ${facts.join(" · ")}`)),
+        element("span", { dir: "auto" }, peek(plainArguments(step), 90)), element("small", null, facts.map((fact, at) => [at ? " · " : " ", fact]))),
       element("pre", { tabindex: 0, dir: "auto" }, step.arguments),
       step.result == null ? null : element("pre", { tabindex: 0, dir: "auto", class: step.state === "failed" ? "error" : null }, step.result)),
     step.sub_agents.map((agent) => element("div", { class: "agent" },
@@ -92,11 +100,22 @@ function oneStep(step) {
       agent.answer ? element("p", { class: "small", dir: "auto" }, `↖ ${peek(agent.answer, 400)}`) : null)));
 }
 
+/** Links to the messages of a step's call and its result, each beside what the model saw there. */
+function placeOf(step, show) {
+  const link = (seq, which, name, about) => (seq == null ? null : element("button", {
+    type: "button", class: "link", onclick: () => show(seq, which), title: about, "aria-label": `${name} of step ${step.step} ${step.tool}: message ${seq}`,
+  }, `${name} #${seq}`));
+  const links = [
+    link(step.call_seq, "asked", "call", "the call in the transcript, and beside it what the model had seen when it made it"),
+    link(step.result_seq, "seen", "result", "the result in the transcript, and beside it what the model saw next"),
+  ].filter(Boolean);
+  return links.length ? element("p", { class: "places" }, links.map((one, at) => [at ? " · " : "", one])) : null;
+}
+
 /** The exit code of a command that ran and did not succeed. */
 function exitOf(step) {
-  if (step.tool !== "shell_run") return null;
-  const code = /\[exit code (-?\d+)\]\s*$/.exec(step.result ?? "")?.[1];
-  return code && code !== "0" ? `✗ exit ${code}` : null;
+  const code = step.state === "failed" && /\[exit code (-?\d+)\]\s*$/.exec(step.result ?? "")?.[1];
+  return code ? `exit code ${code}` : null;
 }
 
 /** The short values of a call's arguments. */
@@ -148,7 +167,7 @@ function graphOf(turn) {
     const { x, y } = place.get(step.step);
     return shape("g", { class: `box ${step.state}` },
       shape("rect", { x, y, width: GRAPH.width, height: GRAPH.height, rx: 7 }),
-      shape("text", { x: x + 10, y: y + 21 }, `${step.step}  ${peek(step.tool ?? "new plan", 17)}`),
+      shape("text", { x: x + 10, y: y + 21 }, `${step.state === "failed" ? "✗ " : ""}${step.step}  ${peek(step.tool ?? "new plan", step.state === "failed" ? 14 : 17)}`),
       shape("title", null, `${step.step}. ${step.tool ?? "new plan"}: ${STEP_STATES[step.state]}`));
   });
   const label = turn.steps.map((step) => `step ${step.step} ${step.tool ?? "new plan"}, ${STEP_STATES[step.state]}${step.after.length ? `, after ${step.after.join(" and ")}` : ""}`).join("; ");

@@ -1,7 +1,7 @@
 // The page of a session: what it cost, the runs in it, the report of its replay, a search in it, and its payloads.
 
 /** Sections of this page besides those of the report, and their names. */
-const OWN_SECTIONS = [["bill", "cost"], ["runs", "runs"], ["branches", "branches"], ["record", "messages"], ["find", "search"], ["stored", "payloads"]];
+const OWN_SECTIONS = [["bill", "cost"], ["runs", "runs"], ["branches", "branches"], ["record", "messages"], ["find", "search"], ["stored", "payload lines"], ["replay", "replay"]];
 
 /** How long a followed session has to rest before the page loads what is new. */
 const FOLLOW_MS = 1500;
@@ -22,10 +22,11 @@ async function beginSession() {
   drawFacts(session);
   const replayed = drawReplay(id, session);
   // A message is shown once there is a transcript to show it in, and beside it the first call that has it.
-  const show = async (seq, keepsCall) => {
+  const show = async (seq, which = "seen") => {
     await replayed;
     if (picture) {
-      if (!keepsCall) chooseCall(picture.seenAt(seq) < 0 ? LAST : picture.seenAt(seq));
+      const call = which === "asked" ? picture.askedAt(seq) : picture.seenAt(seq);
+      if (which !== "kept") chooseCall(call < 0 ? LAST : call);
       showMessage(seq);
     } else await readMessage?.(seq);
   };
@@ -39,7 +40,7 @@ async function beginSession() {
       payload: (hit, part) => element("button", { type: "button", class: "link mono", onclick: () => showPayload(id, part.ref, part.first_line, part.last_line) }, part.ref),
     },
   });
-  const parts = { head: replayed, runs: drawRuns(id), branches: drawBranches(id, show), stored: drawPayloads(id) };
+  const parts = { head: replayed, runs: drawRuns(id, show), branches: drawBranches(id, show), stored: drawPayloads(id) };
   if (session.savings) parts.bill = drawRequests(id, replayed);
   const drawn = Promise.all(Object.entries(parts).map(([place, part]) => part.catch((error) => fail(place, error))));
   watchSession(id, session.messages, drawn);
@@ -48,7 +49,7 @@ async function beginSession() {
   const asked = new URLSearchParams(location.search);
   const message = Number.parseInt(asked.get("message") ?? "", 10);
   const keepsCall = new URLSearchParams(location.hash.slice(1)).has("call") || asked.get("follow") === "1";
-  if (message >= 0) await show(message, keepsCall);
+  if (message >= 0) await show(message, keepsCall ? "kept" : "seen");
   if (asked.get("payload")) await showAskedPayload(id, asked);
   document.body.dataset.drawn = "";
 }
@@ -73,6 +74,7 @@ async function drawReplay(id, session) {
     pictureAt = () => replay.picture;
     begin();
     drawReplayNote(session);
+    drawFailures();
     return;
   }
   fill("head", problem(replay.undrawn));

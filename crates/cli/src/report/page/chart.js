@@ -7,7 +7,7 @@ const MEASURES = [
   {
     button: "Tokens of each call",
     title: "What each call is sent",
-    note: "Tokens of each prompt, the recall tools included. Choose a call here, or with the slider below.",
+    note: () => "Tokens of each prompt, the recall tools included. Choose a call here, or with the slider of the transcript.",
     noun: "Tokens",
     ours: (call) => call.k,
     other: (call, at) => call.o[at],
@@ -15,7 +15,7 @@ const MEASURES = [
   {
     button: "Cost so far",
     title: "What the calls cost so far",
-    note: "The input of all calls up to here, in tokens at the plain price; a cached token is read at 0.1 and written at 1.25. A steep stretch is where most of the cost arises.",
+    note: () => ["The input of all calls up to here, in ", term("weighted", "weighted tokens"), ". A steep stretch is where most of the cost arises."],
     noun: "Cost",
     ours: (call) => call.c,
     other: (call, at) => call.oc[at],
@@ -49,7 +49,7 @@ function paintCurve() {
   const title = element("div", { class: "title" },
     element("div", null,
       element("h2", { id: "curve-title" }, measure.title),
-      element("p", { class: "note" }, measure.note)),
+      element("p", { class: "note" }, measure.note())),
     choice, keyOf());
   fill("curve", title);
   if (calls.length === 0) {

@@ -3,7 +3,7 @@
 const FIGURES = [
   ["tokens sent", "input_tokens", "sent"],
   ["largest call", "peak_tokens", "largest call"],
-  ["cost with a prompt cache", "cost_units", "cost, cached"],
+  ["cost with a prompt cache, in weighted tokens", "cost_units", "cost, weighted tokens"],
 ];
 
 function drawHead() {
@@ -90,7 +90,7 @@ function proofs(report) {
       `${count(report.messages, "message")} and ${count(report.payloads, "payload")}, ${bytes(report.compared_bytes)} compared`,
       clean ? "proof" : "broken"),
     fact("Blocks", number(report.blocks), reasons.length ? `closed by ${reasons.join(", ")}` : "none closed"),
-    fact("Stored outside", count(report.payloads, "payload"), report.payloads ? bytes(report.payload_bytes) : "nothing was large enough"),
+    fact("Payloads", number(report.payloads), report.payloads ? bytes(report.payload_bytes) : "nothing was large enough"),
     fact("In the window", count(report.window_max_messages, "message"), report.window_bound == null ? "of block and tail at most" : `of block and tail at most; the bound is ${number(report.window_bound)}`),
     fact("The prompt's beginning moved", count(report.prefix_moves, "time"), `in ${count(report.calls, "call")}, as blocks fold or leave`),
   );

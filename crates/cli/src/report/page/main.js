@@ -1,6 +1,6 @@
 // Puts the page together: the index, the sections, the address, the keys, the theme.
 
-const SECTIONS = [["curve", "tokens"], ["blocks", "blocks"], ["views", "transcript and view"], ["outside", "stored outside"], ["searches", "searches"]];
+const SECTIONS = [["curve", "tokens"], ["blocks", "blocks"], ["views", "transcript and view"], ["outside", "payloads"], ["searches", "searches"]];
 
 /** The call that a conversation opens at: the last one, at which the view leaves out most. */
 const LAST = Number.MAX_SAFE_INTEGER;
@@ -57,7 +57,7 @@ function choose(entry, call, quiet) {
 function drawFoot() {
   const cut = picture.messages.some((message) => message.t.includes("characters are left out of this page"));
   fill("foot",
-    element("p", null, `foldback ${INDEX.version}. Tokens are o200k's; a cached token is read at 0.1 and written at 1.25. `,
+    element("p", null, `foldback ${INDEX.version}. In a replay, tokens are o200k's; a cached token is read at 0.1 of the plain price and written at 1.25 of it. `,
       INDEX.policies.map((policy) => `${policy.title}: ${policy.about} `)),
     picture.messages.some((message) => message.at == null)
       ? element("p", null, "Messages without a time of their own are taken as of 1970-01-01 here, so that the same input gives the same page.")

@@ -1,4 +1,4 @@
-// The payloads stored outside the conversation, and what a search would have found.
+// The payloads of the conversation, and what a search would have found.
 
 /** The number of payloads that are listed before a button shows more. */
 const LISTED = 40;
@@ -6,11 +6,11 @@ const LISTED = 40;
 function drawOutside() {
   const payloads = picture.payloads;
   const title = element("div", { class: "title" }, element("div", null,
-    element("h2", { id: "outside-title" }, "Stored outside"),
+    element("h2", { id: "outside-title" }, "Payloads"),
     element("p", { class: "note" },
       payloads.length
         ? ["Large results and arguments leave the conversation on arrival, each as a ", term("payload", "payload"), ". A model sees each once while it is fresh; then this notice replaces it, and load brings it back by its reference, whole or by lines."]
-        : "No result or argument was large enough to be stored outside.")));
+        : "No result or argument was large enough to become a payload.")));
   const list = element("div", { class: "stored", tabindex: 0, role: "region", "aria-label": "Payloads" });
   const add = (from) => {
     list.append(...payloads.slice(from, from + LISTED).map(payload));

@@ -27,6 +27,11 @@ function prepared(data) {
   for (const block of data.blocks) if (block.call >= 0) data.folds[block.call].push(block);
   // The first call that has a message, or -1.
   data.seenAt = (seq) => firstFrom(data.calls, seq + 1);
+  // The call whose answer a message is, or -1.
+  data.askedAt = (seq) => {
+    const call = firstFrom(data.calls, seq);
+    return data.calls[call]?.at === seq ? call : -1;
+  };
   data.sums = [0];
   for (const message of data.messages) data.sums.push(data.sums.at(-1) + message.k);
   return data;

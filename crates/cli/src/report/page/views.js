@@ -23,10 +23,18 @@ const PARTS = {
 const SOON_MS = 150;
 
 let rows = [];
-/** The number of a message in the transcript that the Tab key stops at. */
+/** The message in the transcript whose links the Tab key stops at. */
 let stop = null;
 /** Scrolls the transcript to the place of the call. */
 let toCall = () => {};
+/** How the call of a result went, if it did not succeed: the mark, what it says, and where that is known from. */
+const OUTCOMES = {
+  failed: ["✗ failed", "as the result states"],
+  reads_failed: ["✗ failed, by its text", "as the text of the result says: nothing else is recorded of it"],
+  not_made: ["– not run", "another call failed before it"],
+};
+/** The agent's own tools at the n-th call, as nodes, on a page that knows of them. */
+let toolsAt = () => null;
 /** What was really sent at the n-th call, on a page that knows it: a promise of what the view shows instead; or null. */
 let sentAt = () => null;
 
@@ -63,6 +71,7 @@ function drawViews() {
 
   const here = element("p", { class: "here" });
   rows = transcript(left);
+  stop = null;
   // Near the end of the pane, so that what led to it is above.
   toCall = () => scrollPane(left, here, left.clientHeight * 0.72);
   if (calls.length === 0) {
@@ -158,25 +167,29 @@ function transcript(place) {
     const node = said(message, { seq, state, offloaded: stored.has(seq) });
     node.id = `m${seq}`;
     const seen = picture.seenAt(seq);
-    const link = seen < 0 ? null : element("button", {
-      type: "button", class: "link", tabindex: -1, onclick: () => chooseCall(seen), "aria-label": `#${seq}, first in call ${seen + 1}`,
-      title: `first in call ${number(seen + 1)}`, "data-seq": seq,
-    }, `#${seq}`);
-    if (link) node.querySelector(".who").firstChild.replaceWith(link);
+    const goTo = (call, attributes, text) => element("button", { type: "button", class: "link", tabindex: -1, onclick: () => chooseCall(call), ...attributes }, text);
+    const link = seen < 0 ? null : goTo(seen, { "aria-label": `#${seq}, first in call ${seen + 1}`, title: `first in call ${number(seen + 1)}`, "data-seq": seq }, `#${seq}`);
+    const who = node.querySelector(".who");
+    if (link) who.firstChild.replaceWith(link);
+    const asked = message.by == null ? -1 : picture.askedAt(message.by);
+    const links = [
+      asked < 0 ? null : goTo(asked, { title: "what the model had seen when it wrote this" }, `${message.by === seq ? "answer of" : "asked for by"} call ${number(asked + 1)}`),
+      seen < 0 || message.r !== "tool" ? null : goTo(seen, { title: "the first that had this result" }, `seen by call ${number(seen + 1)}`),
+    ].filter(Boolean);
+    who.after(...(links.length ? [element("p", { class: "calls" }, links.flatMap((one, at) => (at ? [" · ", one] : [one])))] : []));
     together.append(node);
-    return { node, seam, state, link, now: null };
+    return { node, seam, state, link, links: link ? [link, ...links] : links, now: null };
   });
   end();
   return drawn;
 }
 
-/** Makes the number of a message the one that the Tab key stops at: of thousands, one is enough. */
+/** Makes the links of a message those that the Tab key stops at: of thousands of messages, one is enough. */
 function stopAt(seq) {
-  const link = rows[seq]?.link;
-  if (!link) return;
-  if (stop) stop.tabIndex = -1;
-  link.tabIndex = 0;
-  stop = link;
+  if (!rows[seq]?.link) return;
+  for (const link of rows[stop]?.links ?? []) link.tabIndex = -1;
+  for (const link of rows[seq].links) link.tabIndex = 0;
+  stop = seq;
 }
 
 /** From the number of a message the arrow keys go to that of the message above and below. */
@@ -225,6 +238,8 @@ function view(call) {
     nodes.unshift(element("p", { class: "part" }, element("b", null, "Recall tools"),
       element("span", null, "search_block, list_blocks, load"), element("span", null, `${number(picture.tools_tokens)} tokens`)));
   }
+  const own = toolsAt(call);
+  if (own) nodes.unshift(own);
   return nodes;
 }
 
@@ -236,7 +251,8 @@ function said(message, { seq, state, kind, link, who, offloaded, tokens }) {
     ? element("button", { type: "button", class: "link", onclick: () => showMessage(seq), "aria-label": `Message ${seq} in the transcript` }, `#${seq}`)
     : element("span", null, `#${seq}`);
   const head = element("p", { class: "who" }, place, element("b", null, who ?? message.r), name,
-    offloaded ? element("span", null, "stored outside") : null, state,
+    message.x ? element("span", { class: message.x === "not_made" ? null : "bad", title: OUTCOMES[message.x][1] }, OUTCOMES[message.x][0]) : null,
+    offloaded ? element("span", null, "has a payload") : null, state,
     element("span", { class: "size" }, tokens === false ? "" : count(message.k, "token")));
   const calls = (message.c ?? []).map(([tool, text]) => {
     const node = element("div", { class: "call", dir: "auto" }, element("b", null, tool), " ");
