@@ -6,6 +6,7 @@ const { closeBrowser, closeWindows } = require("./browser.js");
 const { stopAll } = require("./store.js");
 
 require("./pages.js");
+require("./failures.js");
 require("./keyboard.js");
 require("./looks.js");
 require("./links.js");

@@ -155,7 +155,7 @@ test("keyboard: the project's words are explained at a press, and Escape closes 
   const { server } = await examples();
   const { page, close } = await visit(server, "/sessions/through-the-gateway", { width: 380 });
   await sessionShown(page);
-  for (const name of ["block", "cache", "whole", "folded", "recall", "kept", "payload"]) {
+  for (const name of ["block", "cache", "whole", "folded", "recall", "kept", "payload", "weighted"]) {
     const word = page.locator(`.term[popovertarget=term-${name}]`).first();
     const text = page.locator(`#term-${name}`);
     assert.ok(!await text.isVisible(), name);

@@ -17,7 +17,7 @@ test("the list of sessions opens, the newest first, with what was saved", async 
   assert.deepEqual(shown, sessions.map((session) => session.id));
   const newest = page.locator("#sessions .session").first();
   assert.equal(await newest.locator(".id").textContent(), "through-the-gateway");
-  assert.match(await newest.locator(".saving").textContent(), /\d+\s%\sless cost .* tokens sent/);
+  assert.match(await newest.locator(".saving").textContent(), /\d+\s%\sless cost: .* weighted tokens · .* tokens sent/);
   assert.ok(savings.requests > 20);
   assert.match(await page.locator("#sums .lead").textContent(), new RegExp(`in ${savings.requests} requests`));
   assert.equal(await page.locator("#sessions .saving").count(), 1, "the others did not pass through the gateway");
@@ -112,8 +112,13 @@ test("a session of the gateway says what was really sent", async () => {
   const { page, close } = await visit(server, "/sessions/through-the-gateway");
   await sessionShown(page);
   assert.match(await page.locator("#facts").textContent(), /Through the gateway: .* tokens sent of/);
-  assert.match(await page.locator("#bill .expensive li").first().textContent(), /^request \d+ · \d+ % of the cost/);
-  const head = await page.locator("#head").textContent();
+  assert.match(await page.locator("#bill .expensive li").first().textContent(), /^request \d+ · \d+ % of the cost: it/);
+  // A request from which more was left out says so, and what came of it.
+  const { requests } = await server.api("sessions/through-the-gateway/requests");
+  const folded = requests.find((one, at) => at && one.left_out > requests[at - 1].left_out);
+  assert.ok(folded.changed_from > 0 && folded.changed_from < folded.after);
+  assert.match(await page.locator("#bill .expensive").textContent(), /more messages were left out, so the provider could not use its cache from message \d+ on and charged the rest at the full price/);
+  const head = await page.locator("#replay").textContent();
   assert.match(head, /Policy: foldback-cache-aware\./);
   // The bound is that of the policy, which keeps more messages than the strict one.
   const [, held, bound] = /In the window(\d+) messages?of block and tail at most; the bound is ([\d,]+)/.exec(head).map((n) => Number(n.replace(",", "")));
