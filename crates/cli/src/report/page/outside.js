@@ -11,7 +11,7 @@ function drawOutside() {
       payloads.length
         ? ["Large results and arguments leave the conversation on arrival, each as a ", term("payload", "payload"), ". A model sees each once while it is fresh; then this notice replaces it, and load brings it back by its reference, whole or by lines."]
         : "No result or argument was large enough to become a payload.")));
-  const list = element("div", { class: "stored", tabindex: 0, role: "region", "aria-label": "Payloads" });
+  const list = element("div", { class: "stored", tabindex: 0, role: "region", "aria-label": "List of payloads" });
   const add = (from) => {
     list.append(...payloads.slice(from, from + LISTED).map(payload));
     const left = payloads.length - from - LISTED;
