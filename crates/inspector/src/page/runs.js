@@ -103,7 +103,7 @@ function oneStep(step, show) {
 /** Links to the messages of a step's call and its result, each beside what the model saw there. */
 function placeOf(step, show) {
   const link = (seq, which, name, about) => (seq == null ? null : element("button", {
-    type: "button", class: "link", onclick: () => show(seq, which), title: about, "aria-label": `${name} of step ${step.step} ${step.tool}: message ${seq}`,
+    type: "button", class: "link", onclick: () => show(seq, which), title: about, "aria-label": `${name} #${seq} of step ${step.step}, ${step.tool}`,
   }, `${name} #${seq}`));
   const links = [
     link(step.call_seq, "asked", "call", "the call in the transcript, and beside it what the model had seen when it made it"),
