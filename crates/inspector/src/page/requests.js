@@ -130,7 +130,9 @@ function reason(requests, at) {
 /** Why the provider could use less of its cache than the request before had put there; null if that is not so. */
 function cacheMissed(one, last) {
   const rest = one.sent.written ? "wrote the rest to it again" : "charged the rest at the full price";
-  const from = (seq) => `the provider could not use its cache from message ${number(seq)} on and ${rest}`;
+  const from = (seq) => (one.is_estimate
+    ? `a cache was of no use from message ${number(seq)} on (the provider did not report what it used)`
+    : `the provider could not use its cache from message ${number(seq)} on and ${rest}`);
   if (one.changed_from != null) {
     const folded = one.left_out - last.left_out;
     return folded > 0
@@ -138,12 +140,12 @@ function cacheMissed(one, last) {
       : `an earlier message was sent in another form, so ${from(one.changed_from)}`;
   }
   const left = one.whole.tokens - one.sent.tokens - (last.whole.tokens - last.sent.tokens);
-  if (one.left_out == null && left > 0 && one.sent.tokens < one.whole.tokens) {
+  if (one.left_out == null && !one.is_estimate && left > 0 && one.sent.tokens < one.whole.tokens) {
     return one.sent.read
       ? `${short(left)} more tokens were left out, so the provider could not use its cache for what followed them and ${rest}`
       : `${short(left)} more tokens were left out, so the provider could not use its cache at all`;
   }
-  if (one.sent.read >= last.sent.read) return null;
+  if (one.is_estimate || one.sent.read >= last.sent.read) return null;
   const minutes = Math.round((Date.parse(one.at) - Date.parse(last.at)) / 60_000);
   return minutes >= CACHE_MINUTES
     ? `it came ${count(minutes, "minute")} after the request before, and the provider had dropped some or all of its cache`
