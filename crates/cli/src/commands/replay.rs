@@ -1,23 +1,19 @@
 //! `foldback replay`.
 
 use super::import::{is_passed, tell, tell_odd, tell_skipped};
-use super::search::snippet_line;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::output::block;
-use crate::output::snippet::show;
 use crate::output::{Output, prompt, style, text};
 use crate::replay::{
-    Event, Many, Report, Run, Sample, Screen, Stop, Totals, replay, replay_baseline, samples,
-    summary,
+    Event, Many, Report, Run, Screen, Stop, Totals, recalls, replay, replay_baseline, summary,
 };
 use crate::report::{Page, Picture, can_be_written, painted};
 use crate::sources::{Sourced, Sources, Survey, changed};
 use crate::store::{self, Temporary};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use foldback::{KNOWN_SECRET, Memory, Options, ViewConfig, question_words};
-use foldback_core::{CacheTerms, Prompt, Timestamp, TodoId, thousands};
+use foldback::{KNOWN_SECRET, Memory, Options, ViewConfig};
+use foldback_core::{CacheTerms, Prompt, Timestamp, TodoId};
 use foldback_policies::Policy;
 use rayon::prelude::*;
 use std::path::PathBuf;
@@ -381,38 +377,6 @@ impl Replay {
             ))),
         }
     }
-}
-
-/// Shows that folded content is found, by words that only one early block holds.
-fn recalls(memory: &Memory, todo: &TodoId, out: &Output) -> Result<(), CliError> {
-    let samples = samples(memory, todo)?;
-    if samples.is_empty() {
-        return Ok(());
-    }
-    out.line("")?;
-    out.line(style::paint(style::HEAD, "Folded content is found again"))?;
-    for sample in samples {
-        match sample {
-            Sample::Search { query, found, range, right, snippet } => {
-                let other = if right { "" } else { ", not the block that the words are from" };
-                out.line(format!("  search \"{}\"", text::plain(&query)))?;
-                let found = style::paint(style::NAME, found);
-                out.line(format!("    → {found}, messages {}{other}", block::range(range)))?;
-                if let Some(snippet) = snippet {
-                    let line = snippet_line(&snippet, &question_words(&query), out.width() - 6);
-                    out.line(format!("      {line}"))?;
-                }
-            }
-            Sample::Load { reference, pattern, line, lines, text } => {
-                let name = style::paint(style::NAME, &reference);
-                out.line(format!("  load {name} --match {}", text::plain(&pattern)))?;
-                out.line(format!("    → line {} of {}", thousands(line), thousands(lines)))?;
-                let shown = show(&text, &[pattern], out.width() - 6);
-                out.line(format!("      {shown}"))?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn policy(name: String) -> Policy {

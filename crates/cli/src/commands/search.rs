@@ -6,7 +6,7 @@ mod not_searched;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::block::range;
-use crate::output::snippet::{Snippet, show, snippets};
+use crate::output::snippet::{snippet_line, snippets};
 use crate::output::{self, Output, style, text};
 use crate::store;
 use clap::Args;
@@ -297,14 +297,6 @@ impl Search {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
 fn is_zero(n: &u64) -> bool {
     *n == 0
-}
-
-/// A line of a hit with the message that holds it.
-pub(crate) fn snippet_line(snippet: &Snippet, words: &[String], width: usize) -> String {
-    let place =
-        format!("{:>4} {:<9} ", snippet.seq.0, text::fit(&text::one_line(&snippet.role), 9));
-    let room = width.saturating_sub(text::columns(&place));
-    format!("{}{}", style::paint(style::DIM, place), show(&snippet.line, words, room))
 }
 
 /// A hit, its messages, and the texts of its passages if they can be read.

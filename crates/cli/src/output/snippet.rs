@@ -15,6 +15,14 @@ pub(crate) struct Snippet {
     found: usize,
 }
 
+/// A line of a hit with the message that holds it.
+pub(crate) fn snippet_line(snippet: &Snippet, words: &[String], width: usize) -> String {
+    let place =
+        format!("{:>4} {:<9} ", snippet.seq.0, text::fit(&text::one_line(&snippet.role), 9));
+    let room = width.saturating_sub(text::columns(&place));
+    format!("{}{}", style::paint(style::DIM, place), show(&snippet.line, words, room))
+}
+
 /// The best lines, at most `most`, in the order of the block: those with most of the words, and the
 /// first among equals. A block without any of the words gives its first line.
 pub(crate) fn snippets(

@@ -5,6 +5,7 @@ mod beside;
 mod event;
 mod player;
 mod proof;
+mod recalls;
 mod report;
 mod run;
 mod sample;
@@ -13,6 +14,7 @@ mod summary;
 
 pub(crate) use beside::{Beside, BesideUsage, Forgot, replay_baseline, rivals};
 pub(crate) use event::Event;
+pub(crate) use recalls::recalls;
 pub(crate) use report::Report;
 pub(crate) use run::{Run, Stop, replay};
 pub(crate) use sample::{Sample, samples};
