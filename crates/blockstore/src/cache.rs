@@ -2,6 +2,7 @@
 
 mod maintenance;
 mod removal;
+mod sharing;
 
 pub use maintenance::Maintained;
 
@@ -16,7 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Recently searched todos, bounded by the memory that they use.
@@ -44,6 +45,8 @@ struct Slot {
     passages: Mutex<Passages>,
     /// Which of the parts that its index in memory lacks is tried again by a search.
     next_tried: NextTried,
+    /// How many blocks its index had when the copy in the store was last compared with it.
+    published: AtomicU32,
     /// The memory that the cache counts for the slot.
     bytes: AtomicUsize,
 }
@@ -208,6 +211,7 @@ impl Cache {
                     self.search_disk(state, disk);
                 }
             }
+            self.take_copy(todo, &folder, state, last);
         }
         if let Err(error) = self.append_to_memory(todo, state, last) {
             // The blocks read so far are no longer the first blocks of anything.

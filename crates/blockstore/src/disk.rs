@@ -10,6 +10,7 @@
 //!     vectors.i8          a byte for each number of each vector, in chunks that only grow
 //!     graph.json          which graph there is, and the checksums of its two files
 //!     graph-<rows>.hnsw.* the graph over the first rows of `vectors.i8`
+//!     new/                an index that is being received from another machine
 //! ```
 //!
 //! A reader trusts nothing that it has not checked: the manifest carries a checksum of itself, every segment and chunk
@@ -24,6 +25,7 @@ mod codes;
 mod graph;
 mod manifest;
 mod reader;
+mod received;
 mod sealed_directory;
 mod sealing;
 mod volume;
@@ -32,11 +34,12 @@ mod writer;
 pub(crate) use code_file::NewCodes;
 pub(crate) use codes::{CodeGroup, Estimate, Query};
 pub(crate) use graph::Graph;
-pub(crate) use manifest::Fit;
+pub(crate) use manifest::{FORMAT as INDEX_FORMAT, Fit};
 pub(crate) use reader::{DiskIndex, TermsOf};
+pub(crate) use received::{Changes, IndexFile, Received};
 pub(crate) use sealing::{Indexed, Sealing};
 pub(crate) use volume::VolumeWriter;
-pub(crate) use writer::{IndexWriter, Lock};
+pub(crate) use writer::{IndexWriter, Lock, index_error};
 
 use sealed_directory::SealedDirectory;
 use std::path::{Path, PathBuf};

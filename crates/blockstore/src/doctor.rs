@@ -7,6 +7,7 @@ use crate::Error;
 use crate::block_text::light_json;
 use crate::cache::Cache;
 use crate::disk::{Graph, IndexWriter, Lock};
+use crate::index_copy::is_damaged;
 use crate::records::Records;
 use crate::vectors;
 use foldback_core::{Block, Message, StoredMessage};
@@ -77,6 +78,10 @@ pub(crate) fn examine(
     let mut findings = Findings(Vec::new());
     examine_truth(records, todo, &mut findings)?;
     let damaged = examine_index(records, cache, todo, &mut findings)?;
+    if is_damaged(records, todo, repair)? {
+        let detail = "the copy of the index for other machines is damaged".to_owned();
+        findings.0.push(Finding { kind: FindingKind::IndexDamaged, detail, repaired: repair });
+    }
     if let Some(damaged) = damaged.filter(|_| repair) {
         let Some(folder) = cache.folder(todo) else { return Ok(findings.0) };
         match damaged {

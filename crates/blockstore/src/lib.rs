@@ -95,6 +95,7 @@ mod standing;
 mod cache;
 mod disk;
 mod doctor;
+mod index_copy;
 mod memory_index;
 mod pool;
 

@@ -328,7 +328,22 @@ impl Records {
     }
 
     pub(crate) fn write(&self, todo: &Todo, batch: Batch) -> Result<(), Error> {
-        self.kv.commit(batch).map_err(|error| Error::of(todo.id(), error))
+        self.write_if(todo, batch, None)
+    }
+
+    /// Writes a batch if a record still has the value that the batch was built on.
+    pub(crate) fn write_if(
+        &self,
+        todo: &Todo,
+        batch: Batch,
+        held: Option<(Key, Vec<u8>)>,
+    ) -> Result<(), Error> {
+        self.kv.commit_if(batch, held).map_err(|error| Error::of(todo.id(), error))
+    }
+
+    /// Returns whether the index of a todo is copied into the store, for other machines.
+    pub(crate) fn shares_indexes(&self) -> bool {
+        self.kv.shares_derived()
     }
 }
 

@@ -48,7 +48,7 @@ pub trait Kv: Send + Sync {
 
     /// Like [`commit`](Self::commit), if a record still has the value that the batch was built on.
     ///
-    /// An engine whose writers share a folder commits the batch as it is: they take turns there, and nothing changes
+    /// An engine whose writers share a folder may commit the batch as it is: they take turns there, and nothing changes
     /// meanwhile. An engine whose writers are on several machines compares the record in the same transaction.
     ///
     /// # Errors
@@ -194,6 +194,12 @@ pub trait Kv: Send + Sync {
     /// Damage is a [`Finding`], not an error: the check continues past it as far as it can. An empty
     /// answer means that everything in the store is sound, and that no commit is [`lost`](Self::lost).
     fn check(&self) -> Result<Vec<Finding>, Error>;
+
+    /// Returns whether what is derived from the records belongs in the store, too, where the other machines that use it
+    /// find it. An engine in a folder keeps it in files beside the records, and so does a store that is only read.
+    fn shares_derived(&self) -> bool {
+        false
+    }
 
     /// Returns the cipher that seals the files kept beside the records of a todo, and that hides the names of those
     /// files; for files of no single todo, that of todo 0. `None` if the store is not encrypted; stores of other

@@ -393,4 +393,8 @@ impl Kv for Postgres {
     fn check(&self) -> Result<Vec<Finding>, Error> {
         self.find_damage()
     }
+
+    fn shares_derived(&self) -> bool {
+        self.mode == Mode::ReadWrite
+    }
 }

@@ -59,11 +59,15 @@ pub(crate) struct Sealed {
     is_marked: bool,
 }
 
+/// A record that a batch depends on, and its value.
+type Held = Option<(Key, Vec<u8>)>;
+
 /// How a sealed batch is written.
-type Write = fn(&dyn Kv, Batch, Option<(Key, Vec<u8>)>) -> Result<(), Error>;
+type Write = fn(&dyn Kv, Batch, Held) -> Result<(), Error>;
 
 impl Sealed {
-    fn write(&self, batch: Batch, write: Write) -> Result<(), Error> {
+    /// Writes a batch, if the record that it depends on has this value.
+    fn write(&self, batch: Batch, held: Held, write: Write) -> Result<(), Error> {
         batch.check()?;
         if batch.is_empty() {
             return self.inner.commit(batch);
@@ -78,6 +82,11 @@ impl Sealed {
         loop {
             // Processes on other machines may: then the sum over the ledgers is another one, and nothing is written.
             let sum = self.sum()?;
+            if let Some((key, value)) = &held
+                && self.get(*key)?.as_ref() != Some(value)
+            {
+                return Err(Error::Changed { key: *key });
+            }
             let written = self.write_once(batch.clone(), sum.clone(), write);
             let has_changed = match &written {
                 Ok(()) | Err(Error::Conflict { .. }) => false,
@@ -177,11 +186,19 @@ impl Sealed {
 
 impl Kv for Sealed {
     fn commit(&self, batch: Batch) -> Result<(), Error> {
-        self.write(batch, |kv, batch, held| kv.commit_if(batch, held))
+        self.commit_if(batch, None)
     }
 
     fn erase(&self, batch: Batch) -> Result<(), Error> {
-        self.write(batch, |kv, batch, held| kv.erase_if(batch, held))
+        self.erase_if(batch, None)
+    }
+
+    fn commit_if(&self, batch: Batch, held: Held) -> Result<(), Error> {
+        self.write(batch, held, |kv, batch, held| kv.commit_if(batch, held))
+    }
+
+    fn erase_if(&self, batch: Batch, held: Held) -> Result<(), Error> {
+        self.write(batch, held, |kv, batch, held| kv.erase_if(batch, held))
     }
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
@@ -301,6 +318,10 @@ impl Kv for Sealed {
 
     fn check(&self) -> Result<Vec<Finding>, Error> {
         check::check(self)
+    }
+
+    fn shares_derived(&self) -> bool {
+        self.inner.shares_derived()
     }
 
     fn cipher(&self, todo: u32) -> Result<Option<Cipher>, Error> {

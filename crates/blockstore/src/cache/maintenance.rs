@@ -21,6 +21,8 @@ pub struct Maintained {
     pub graph_due: bool,
     /// Whether the graph was built.
     pub graph_built: bool,
+    /// Whether the copy of the index in a store that several machines use was brought up to date.
+    pub published: bool,
     /// Whether another process or thread was already at it.
     pub busy: bool,
     /// Whether the index holds something that the truth does not, so that it was left for
@@ -44,8 +46,10 @@ impl Cache {
         let slot = self.slot(todo);
         let known = slot.state.lock().disk.clone();
         let known = known.filter(|disk| !disk.is_broken() && folder.holds_index());
-        let is_mended = |disk: &DiskIndex| self.records.can_read_any(todo, disk.omissions());
-        if !known.as_deref().is_some_and(is_mended)
+        let is_wanting = |disk: &DiskIndex| {
+            self.may_publish(&slot, disk) || self.records.can_read_any(todo, disk.omissions())
+        };
+        if !known.as_deref().is_some_and(is_wanting)
             && !self.is_due(todo, &slot, known.as_deref(), last)?
         {
             done.graph_due = known.is_some_and(|disk| self.due_graph(&disk).is_some());
@@ -86,6 +90,7 @@ impl Cache {
         if disk.is_none() {
             // Others have mapped an older one by its name, so it is never overwritten.
             writer.clear()?;
+            disk = self.received(todo, folder, lock, last)?;
         }
         if let Some(disk) = &disk
             && disk.fit(&self.records, todo)? != Fit::Fits
@@ -102,6 +107,7 @@ impl Cache {
         }
         if let Some(disk) = disk {
             done.graph_due = self.due_graph(&disk).is_some();
+            done.published = self.publish(todo, slot, folder, (lock, &disk))?;
             self.take(todo, slot, folder, disk);
         }
         Ok(done)

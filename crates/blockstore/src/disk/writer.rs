@@ -308,7 +308,7 @@ fn with_terms(field: Field, terms: Vec<(Box<str>, u32)>, len: u32) -> TantivyDoc
     document
 }
 
-pub(super) fn index_error(
+pub(crate) fn index_error(
     folder: &Folder,
     doing: &'static str,
     error: &dyn std::fmt::Display,

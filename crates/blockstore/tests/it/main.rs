@@ -8,6 +8,7 @@ mod disk;
 mod doctor;
 mod graph;
 mod hostile;
+mod index_copy;
 mod passages;
 mod processes;
 mod retrieval;

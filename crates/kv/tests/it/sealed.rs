@@ -344,3 +344,19 @@ fn s14_writers_raise_no_alarm() {
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+/// A sealed batch that depends on a record is written if the record has that value, and then alone.
+#[test]
+fn s14_a_sealed_batch_depends_on_a_record() {
+    let kv = sealed(&Open::new());
+    let at = Key { space: Space::Session, todo: 1, n: 0 };
+    let put = |value: &str, held: &str| {
+        let batch = Batch { put: vec![(at, value.into())], ..Batch::default() };
+        kv.commit_if(batch, Some((at, held.into())))
+    };
+    assert!(matches!(put("one", "其他"), Err(Error::Changed { key }) if key == at));
+    kv.commit(Batch { put: vec![(at, b"one".to_vec())], ..Batch::default() }).unwrap();
+    assert!(matches!(put("two", "其他"), Err(Error::Changed { key }) if key == at));
+    put("two", "one").unwrap();
+    assert_eq!(kv.get(at).unwrap(), Some(b"two".to_vec()));
+}
