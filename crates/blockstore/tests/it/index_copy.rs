@@ -1,7 +1,7 @@
 //! Copies of indexes in a store that several machines use.
 
-use crate::fixture::{Writer, ask, eager, numbers};
-use foldback_blockstore::{BlockStore, IndexConfig};
+use crate::fixture::{Random, Writer, ask, eager, numbers};
+use foldback_blockstore::{BlockStore, FindingKind, IndexConfig};
 use foldback_kv::{
     Batch, Cipher, Delete, EncryptionKey, Error, Finding, Key, Kv, Mode, Registry, Space, Todo,
 };
@@ -52,7 +52,9 @@ impl Kv for Machine {
         let Some(turn) = &self.turn else { return self.kv.commit_if(batch, held) };
         let _turn = turn.lock().unwrap();
         match held {
-            Some((key, value)) if self.kv.get(key)? != Some(value) => Err(Error::Changed { key }),
+            Some((key, value)) if self.kv.get(key)?.as_ref() != Some(&value) => {
+                Err(Error::Changed { key })
+            }
             _ => self.kv.commit(batch),
         }
     }
@@ -328,29 +330,74 @@ fn two_writers_leave_a_whole_copy() {
     }
 }
 
-/// What a writer leaves that is interrupted between its commits goes with the next copy; until then the earlier one
-/// counts, or none.
+/// What a writer leaves that is interrupted goes with the next copy; until then the earlier one counts, or none.
 #[test]
 fn what_an_interrupted_writer_leaves_is_removed() {
     let folders = [(); 4].map(|()| tempfile::tempdir().unwrap());
     let [one, other] = Machine::together();
-    let mut writer = Writer::on(one.clone(), Some(folders[0].path()), eager(), "t");
-    writer.fill(7, 24_000).lines(&["金丝雀"]);
+    let mut writer = write(&one, folders[0].path());
     let todo = writer.todo.clone();
+    // An index of several megabytes, which takes several commits.
+    writer.embedder = None;
+    let mut random = Random::new(7);
+    for _ in 0..5_000 {
+        let words: Vec<_> = (0..40).map(|_| format!("w{:x}", random.below(1 << 60))).collect();
+        writer.say(&words.join(" ")).close();
+    }
+    writer.lines(&["金丝雀"]);
+    let before = records(one.as_ref(), &todo);
     one.commits.store(1, Ordering::Relaxed);
     writer.store.maintain(&todo).unwrap_err();
     one.commits.store(usize::MAX, Ordering::Relaxed);
     let left = records(one.as_ref(), &todo);
-    assert!(left.len() > 2, "the head, and chunks: {}", left.len());
+    assert!(left.len() > before.len(), "some chunks are there");
     let store = on(&other, folders[1].path());
-    assert!(read_by_first_search(&other, &store, &todo) > 24_000);
-    // The other machine publishes an index of its own. Nothing is left of the first one's.
-    assert!(store.maintain(&todo).unwrap().published);
-    let now = records(one.as_ref(), &todo);
-    assert!(left.iter().filter(|(n, _)| **n > 1).all(|(n, chunk)| now.get(n) != Some(chunk)));
+    assert!(read_by_first_search(&other, &store, &todo) > 5_000);
+    assert!(store.searcher(&todo).unwrap().blocks_on_disk() > 0, "the earlier copy counts");
+    assert_eq!(store.doctor(&todo, false).unwrap(), []);
+
+    assert!(writer.store.maintain(&todo).unwrap().published);
+    let now: Vec<u64> = records(one.as_ref(), &todo).into_keys().skip(1).collect();
+    assert!(now.len() > left.len() && now.is_sorted_by(|a, b| a + 1 == *b), "{now:?}");
     let store = on(&other, folders[2].path());
     assert_eq!(read_by_first_search(&other, &store, &todo), 0);
+
+    // Chunks that no head names.
+    let head = Key { space: Space::Index, todo: todo.no(), n: 1 };
+    one.commit(Batch { delete: vec![Delete::one(head)], ..Batch::default() }).unwrap();
+    put(one.as_ref(), &todo, 500, b"left".to_vec());
+    writer.lines(&["金丝雀、金丝雀、金丝雀"]);
+    assert!(writer.store.maintain(&todo).unwrap().published);
+    assert!(!records(one.as_ref(), &todo).contains_key(&500));
+    let store = on(&other, folders[3].path());
+    assert_eq!(read_by_first_search(&other, &store, &todo), 0);
     assert_eq!(one.check().unwrap(), []);
+}
+
+/// A damaged copy is a finding of the doctor, who removes it.
+#[test]
+fn the_doctor_removes_a_damaged_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one] = Machine::together();
+    let mut writer = write(&one, dir.path());
+    let todo = writer.todo.clone();
+    assert_eq!(writer.store.doctor(&todo, true).unwrap(), []);
+    let (n, mut chunk) = records(one.as_ref(), &todo).pop_last().unwrap();
+    chunk[9] ^= 1;
+    put(one.as_ref(), &todo, n, chunk);
+    for repair in [false, true] {
+        let findings = writer.store.doctor(&todo, repair).unwrap();
+        let found: Vec<_> = findings.iter().map(|found| (found.kind, found.repaired)).collect();
+        assert_eq!(found, [(FindingKind::IndexDamaged, repair)]);
+    }
+    assert_eq!(records(one.as_ref(), &todo), BTreeMap::new());
+    assert_eq!(writer.store.doctor(&todo, false).unwrap(), []);
+    writer.lines(&["金丝雀又唱歌了"]);
+    assert!(writer.store.maintain(&todo).unwrap().published);
+    // In a store that is not shared, nothing takes it.
+    let store = BlockStore::open(one.kv.clone(), Some(dir.path().into()), eager()).unwrap();
+    assert_eq!(store.doctor(&todo, true).unwrap(), []);
+    assert_eq!(records(one.as_ref(), &todo), BTreeMap::new());
 }
 
 /// A todo that is forgotten while its index is being published leaves no record of it.
