@@ -34,7 +34,8 @@ impl Cache {
     pub(crate) fn maintain(&self, todo: &Todo) -> Result<Maintained, Error> {
         let mut done = Maintained::default();
         let Some(folder) = self.folder(todo) else { return Ok(done) };
-        if self.records.vector_state(todo)?.indexes_stale {
+        let vectors = self.records.vector_state(todo)?;
+        if vectors.indexes_stale {
             // Its vectors are being replaced; then it is rebuilt.
             return Ok(done);
         }
@@ -46,6 +47,7 @@ impl Cache {
         let slot = self.slot(todo);
         let known = slot.state.lock().disk.clone();
         let known = known.filter(|disk| !disk.is_broken() && folder.holds_index());
+        let known = known.filter(|disk| disk.generation() == vectors.generation);
         let is_wanting = |disk: &DiskIndex| {
             self.may_publish(&slot, disk) || self.records.can_read_any(todo, disk.omissions())
         };
@@ -79,6 +81,10 @@ impl Cache {
         let mut disk = match self.open(folder, todo, known) {
             Ok(Some(disk)) if self.records.can_read_any(todo, disk.omissions()) => {
                 done.dropped = Some("it lacks data that can be read by now".to_owned());
+                None
+            }
+            Ok(Some(disk)) if disk.fit(&self.records, todo)? == Fit::Outdated => {
+                done.dropped = Some("its vectors were replaced on another machine".to_owned());
                 None
             }
             Ok(disk) => disk,

@@ -95,9 +95,8 @@ impl Cache {
             return Ok(false);
         }
         let state = self.records.vector_state(todo)?;
-        let is_of_model = disk.codes.groups().iter().all(|group| group.model_id == state.model_id);
-        if state.indexes_stale || state.generation > 0 && !is_of_model {
-            // Another machine replaced the vectors, and the index in this folder has old ones.
+        if state.indexes_stale || state.generation != disk.generation() {
+            // Another machine replaced the vectors meanwhile.
             return Ok(false);
         }
         let publisher = Publisher::new(lock, &self.records, todo, folder);

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Changes whenever an index of an older program would answer differently: with the analysis of
 /// texts, the files' formats, or the searched parts of a block.
-pub(crate) const FORMAT: u32 = 7;
+pub(crate) const FORMAT: u32 = 8;
 
 /// The payload of every commit to tantivy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub(crate) struct Manifest {
     /// This many bytes of `vectors.i8` belong to the index; what follows them is left over from a
     /// write that was cut short.
     pub(crate) vector_bytes: u64,
+    /// How often the todo's vectors had been replaced.
+    pub(crate) generation: u32,
     /// The hash of the last block's record in the truth.
     pub(crate) anchor: u64,
     /// The parts of the blocks and their payloads that could not be read when they were indexed.
@@ -49,7 +51,7 @@ impl Manifest {
         todo: u32,
         blocks: u32,
         totals: Totals,
-        anchor: u64,
+        (generation, anchor): (u32, u64),
         omissions: Vec<Omission>,
     ) -> Self {
         let Totals { terms, passages, passage_terms, vector_bytes } = totals;
@@ -61,6 +63,7 @@ impl Manifest {
             passages,
             passage_terms,
             vector_bytes,
+            generation,
             anchor,
             omissions,
             sum: 0,
@@ -101,10 +104,12 @@ impl Manifest {
 
     fn hash(&self) -> u64 {
         let Self { format, todo, blocks, terms, passages, passage_terms, .. } = self;
-        let Self { vector_bytes, anchor, omissions, sum: _, .. } = self;
+        let Self { vector_bytes, generation, anchor, omissions, sum: _, .. } = self;
         let said = [u64::from(*format), u64::from(*todo), u64::from(*blocks), *terms];
-        let told = [u64::from(*passages), *passage_terms, *vector_bytes, *anchor];
-        let mut all: Vec<u8> = said.into_iter().chain(told).flat_map(u64::to_le_bytes).collect();
+        let held = [u64::from(*passages), *passage_terms, *vector_bytes];
+        let truth = [u64::from(*generation), *anchor];
+        let numbers = said.into_iter().chain(held).chain(truth);
+        let mut all: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
         for omission in omissions {
             all.extend(serde_json::to_vec(omission).unwrap_or_default());
         }
@@ -121,4 +126,6 @@ pub(crate) enum Fit {
     Ahead { index: u32, truth: u32 },
     /// Its last block differs from the truth's block of this number.
     Foreign { block: u32 },
+    /// Its vectors are not those of the truth: they were replaced on another machine.
+    Outdated,
 }

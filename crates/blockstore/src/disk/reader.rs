@@ -173,6 +173,9 @@ impl DiskIndex {
         if index > truth {
             return Ok(Fit::Ahead { index, truth });
         }
+        if records.vector_state(todo)?.generation != self.generation() {
+            return Ok(Fit::Outdated);
+        }
         if index == 0 {
             return Ok(Fit::Fits);
         }
@@ -183,6 +186,11 @@ impl DiskIndex {
             Ok(_) => Ok(Fit::Foreign { block: index }),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns how often the todo's vectors had been replaced when it was written.
+    pub(crate) fn generation(&self) -> u32 {
+        self.manifest.generation
     }
 
     /// Returns the number of the last block that it holds; the first is 1.

@@ -75,7 +75,7 @@ impl<'a> VolumeWriter<'a> {
             self.write_codes()?;
         }
         let omissions = std::mem::take(&mut self.omissions);
-        let manifest = Manifest::new(OF_MANY, self.last, self.totals, 0, omissions);
+        let manifest = Manifest::new(OF_MANY, self.last, self.totals, (0, 0), omissions);
         let payload = manifest.write().map_err(|error| self.failed(&error))?;
         let folder = self.folder;
         let failed = |error: tantivy::TantivyError| index_error(folder, "written", &error);

@@ -170,6 +170,10 @@ impl<'a> IndexWriter<'a> {
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
         let mut is_new = index.is_none();
+        let generation = match index {
+            Some(index) => index.generation(),
+            None => self.records.vector_state(self.todo)?.generation,
+        };
         let mut first = index.map_or(0, DiskIndex::blocks) + 1;
         let mut totals = index.map(|index| index.manifest.totals()).unwrap_or_default();
         let mut omissions = index.map(|index| index.omissions().to_vec()).unwrap_or_default();
@@ -230,8 +234,8 @@ impl<'a> IndexWriter<'a> {
                 synced.map_err(|error| index_error(self.folder, "written", &error))?;
             }
             foldback_core::failpoint!("blockstore.index.vectors-written");
-            let (no, anchor) = (self.todo.no(), self.anchor(to)?);
-            let manifest = Manifest::new(no, to, totals, anchor, omissions.clone());
+            let (no, truth) = (self.todo.no(), (generation, self.anchor(to)?));
+            let manifest = Manifest::new(no, to, totals, truth, omissions.clone());
             let payload = manifest.write().map_err(|error| self.failed(&error))?;
             let mut commit = writer.prepare_commit().map_err(failed)?;
             commit.set_payload(&payload);

@@ -64,6 +64,8 @@ fn compare_index(
             let what = format!("the graph over the vectors of the index is damaged: {damage}");
             return Ok(Some((FindingKind::IndexDamaged, what, Derived::Graph)));
         }
+        // It is not searched, and upkeep makes it again.
+        Fit::Outdated => return Ok(None),
         Fit::Ahead { index, truth } => format!(
             "the index holds {index} blocks and the store {truth}: acknowledged blocks are lost"
         ),

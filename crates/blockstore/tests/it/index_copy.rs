@@ -1,7 +1,8 @@
 //! Copies of indexes in a store that several machines use.
 
-use crate::fixture::{Random, Writer, ask, eager, numbers};
-use foldback_blockstore::{BlockStore, FindingKind, IndexConfig};
+use crate::fixture::{Bag, MODEL, Random, Writer, ask, eager, numbers};
+use foldback_blockstore::{BlockStore, FindingKind, IndexConfig, SearchRequest, VectorSide};
+use foldback_core::{Embedder, SeqNo};
 use foldback_kv::{
     Batch, Cipher, Delete, EncryptionKey, Error, Finding, Key, Kv, Mode, Registry, Space, Todo,
 };
@@ -426,4 +427,40 @@ fn an_engine_in_a_folder_gets_no_copy() {
     writer.fill(7, 60).commit();
     assert!(!writer.store.maintain(&writer.todo).unwrap().published);
     assert_eq!(records(writer.kv.as_ref(), &writer.todo), BTreeMap::new());
+}
+
+/// R11, PG12: vectors that one machine replaced are not searched on another, whose folder has an index of the old ones.
+#[test]
+fn r11_an_index_of_replaced_vectors_is_made_again_on_every_machine() {
+    let [one, two] = Machine::together();
+    let (dir, other_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let writer = write(&one, dir.path());
+    let (store, todo) = (&writer.store, &writer.todo);
+    let asked = |store: &BlockStore, embedder: &Bag| {
+        let vectors = embedder.embed(&["word1 word2"]).unwrap();
+        let request = SearchRequest::new("word1 word2").vector(embedder, vectors.row(0).unwrap());
+        let searcher = store.searcher(todo).unwrap();
+        let side = searcher.search(&request).unwrap()[0].explanation.vectors.clone();
+        (searcher.blocks_on_disk() > 0, side)
+    };
+    let other = on(&two, other_dir.path());
+    assert_eq!(asked(&other, &MODEL), (true, VectorSide::Used), "it took the copy");
+
+    let messages = store.last_block(todo).unwrap().unwrap().range.last().0 + 1;
+    let stored = store.messages(todo, 0..messages).unwrap();
+    let new = Bag("other-48");
+    let texts = stored.iter().map(|stored| new.embed(&[&format!("{:?}", stored.pieces)]).unwrap());
+    let vectors: Vec<_> = (0..).map(SeqNo).zip(texts).collect();
+    store.replace_vectors(todo, new.0, &vectors, messages).unwrap();
+    assert!(store.finish_vectors(todo, &|| false).unwrap());
+
+    assert_eq!(asked(&other, &new), (false, VectorSide::Used), "the old index is not searched");
+    assert_eq!(other.doctor(todo, false).unwrap(), Vec::new());
+    let made = other.maintain(todo).unwrap();
+    let dropped = made.dropped.as_deref();
+    assert_eq!(dropped, Some("its vectors were replaced on another machine"), "{made:?}");
+    assert!(made.published);
+    assert_eq!(asked(&other, &new), (true, VectorSide::Used));
+    // A node that knew it before the replacement and is asked for the first time since.
+    assert_eq!(asked(store, &new).1, VectorSide::Used);
 }
