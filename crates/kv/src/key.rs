@@ -25,6 +25,8 @@ impl Key {
     pub const TODO_END: u32 = 1 << 31;
     /// The first `n` that does not fit.
     pub const N_END: u64 = 1 << 32;
+    /// In [`Space::Index`] the records from this number on are chunks, with their checksums in a record before it.
+    pub const INDEX_CHUNKS: u64 = 16;
 
     /// Refuses a key that no engine can hold. An engine calls it before it reads or writes.
     ///

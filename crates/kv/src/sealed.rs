@@ -29,7 +29,7 @@ pub(crate) use self::opening::{is_sealed, seal_as};
 
 use self::draft::Draft;
 use self::keys::Keys;
-use self::ledger::{Ledger, domain_of, is_noted};
+use self::ledger::{Ledger, domain_of, noted};
 use self::turn::Turn;
 use crate::{Batch, Error, FORGOTTEN_HEAD, Finding, Key, Kv, Lost, Mode, Space};
 use foldback_cipher::Cipher;
@@ -220,7 +220,7 @@ impl Kv for Sealed {
 
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         key.check()?;
-        if !is_noted(key.space) {
+        if !noted(key.space).contains(&key.n) {
             let found = self.inner.get(key)?;
             return found.map_or(Ok(None), |sealed| self.open(key, &sealed));
         }
@@ -244,7 +244,7 @@ impl Kv for Sealed {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
         let scan = || self.inner.scan(space, todo, range.clone(), limit);
-        if !is_noted(space) {
+        if range.start >= noted(space).end {
             return self.open_all(space, todo, &scan()?);
         }
         if (space, todo) == (Space::Todo, 0) {
@@ -264,7 +264,7 @@ impl Kv for Sealed {
 
     fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let read = || self.inner.last(space, todo);
-        let found = if !is_noted(space) || (space, todo) == (Space::Todo, 0) {
+        let found = if noted(space).is_empty() || (space, todo) == (Space::Todo, 0) {
             read()?
         } else {
             self.settled(todo, |ledger| {

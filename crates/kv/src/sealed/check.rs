@@ -1,7 +1,7 @@
 //! Checks that everything that is sealed opens, and is what was written last.
 
 use super::keys::Kind;
-use super::ledger::{self, domain_of, is_noted, key_of};
+use super::ledger::{self, domain_of, key_of, noted};
 use super::{LEDGERS, NOT_LAST, NOT_OPENED, STORE_KEY, SUM, Sealed};
 use crate::{Error, Finding, Key, Kv as _, Space, registry};
 use std::collections::BTreeSet;
@@ -173,14 +173,14 @@ fn name(store: &Sealed, domain: u32, findings: &mut BTreeSet<Finding>) -> Result
 fn count(store: &Sealed, domain: u32, findings: &mut BTreeSet<Finding>) -> Result<(), Error> {
     let counted = store.settled(domain, |ledger| {
         let mut count = 0;
-        for space in Space::ALL.into_iter().filter(|space| is_noted(*space)) {
+        for space in Space::ALL.into_iter().filter(|space| !noted(*space).is_empty()) {
             if matches!((space, domain), (Space::Meta, super::KEYS..=super::STORE)) {
                 continue;
             }
             // Records with the number of a todo belong to that todo.
             let from =
                 if (space, domain) == (Space::Todo, 0) { u64::from(Key::TODO_END) } else { 0 };
-            let found = match store.inner.scan(space, domain, from..Key::N_END, usize::MAX) {
+            let found = match store.inner.scan(space, domain, from..noted(space).end, usize::MAX) {
                 Err(Error::Corrupt { .. }) => return Ok(Ok(())),
                 found => found?,
             };

@@ -1,7 +1,7 @@
 //! A batch that is being sealed, with the ledgers as they are once it is committed.
 
 use super::keys::{Kind, TodoKeys, tag_of};
-use super::ledger::{self, Ledger, domain_of, is_noted};
+use super::ledger::{self, Ledger, domain_of, noted};
 use super::{KEYS, SUM, Sealed, of_head};
 use crate::{Batch, Delete, Error, FORGOTTEN_HEAD, Key, Kv, Space};
 use std::collections::{BTreeMap, HashMap};
@@ -92,15 +92,16 @@ impl<'s> Draft<'s> {
     }
 
     fn delete(&mut self, delete: &Delete) -> Result<(), Error> {
-        if !is_noted(delete.space) || delete.todo >= super::RESERVED && delete.todo <= super::STORE
-        {
+        let end = delete.range.end.min(noted(delete.space).end);
+        let is_reserved = delete.todo >= super::RESERVED && delete.todo <= super::STORE;
+        if delete.range.start >= end || is_reserved {
             return Ok(());
         }
         let is_registry = (delete.space, delete.todo) == (Space::Todo, 0);
         if self.forgotten == Some(delete.todo) && !is_registry {
             return Ok(());
         }
-        for n in self.numbers(delete.space, delete.todo, delete.range.clone())? {
+        for n in self.numbers(delete.space, delete.todo, delete.range.start..end)? {
             let key = Key { space: delete.space, todo: delete.todo, n };
             let domain = domain_of(key);
             if self.forgotten == Some(domain) {
@@ -137,7 +138,7 @@ impl<'s> Draft<'s> {
         let domain = domain_of(key);
         let keys = self.keys_of(domain)?;
         let record = keys.seal(&self.store.keys, key, value)?;
-        if is_noted(key.space) {
+        if noted(key.space).contains(&key.n) {
             let is_known = self.ledger(domain)?.tags.contains_key(&key);
             let is_there = is_known
                 || match self.kv().get(key) {

@@ -122,9 +122,9 @@ pub(super) fn domain_of(key: Key) -> u32 {
     }
 }
 
-/// Returns whether overwrites in a space are tracked. In the other spaces a record is written once, or a later value
-/// says the same, or says which model it is from.
-pub(super) fn is_noted(space: Space) -> bool {
+/// Returns the numbers of a space whose overwrites are tracked. Other records are written once, or a later value says the
+/// same, or which model it is from, or a tracked record has their checksums.
+pub(super) fn noted(space: Space) -> Range<u64> {
     match space {
         Space::Name
         | Space::Message
@@ -132,15 +132,15 @@ pub(super) fn is_noted(space: Space) -> bool {
         | Space::Vector
         | Space::Payload
         | Space::PayloadBytes
-        | Space::PayloadHash => false,
+        | Space::PayloadHash => 0..0,
+        Space::Index => 0..Key::INDEX_CHUNKS,
         Space::Meta
         | Space::Todo
         | Space::Session
-        | Space::Index
         | Space::File
         | Space::Grant
         | Space::Plan
         | Space::Sent
-        | Space::Parked => true,
+        | Space::Parked => 0..Key::N_END,
     }
 }
