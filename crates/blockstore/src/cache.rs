@@ -17,8 +17,8 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Recently searched todos, bounded by the memory that they use.
 pub(crate) struct Cache {
@@ -46,7 +46,7 @@ struct Slot {
     /// Which of the parts that its index in memory lacks is tried again by a search.
     next_tried: NextTried,
     /// How many blocks its index had when the copy in the store was last compared with it.
-    published: AtomicU32,
+    published: Mutex<Option<(u32, Instant)>>,
     /// The memory that the cache counts for the slot.
     bytes: AtomicUsize,
 }

@@ -5,13 +5,14 @@
 //! index T/16..    the chunks: the bytes of the layers
 //! ```
 //!
-//! A copy has *layers*, each a run of chunks with the bytes of one update. The files of an index only grow at their end,
-//! or are never changed, so an update writes what is new, and a head that names the layers before it, too. Their bytes
-//! that no longer belong to the index are *dead*. When these are half as many as the others, the copy is written anew,
+//! A copy has *layers*, each a run of chunks with the bytes of one update. The large files of an index only grow at their
+//! end, or are never changed, so an update writes what is new, and a head that names the layers before it, too. Their
+//! bytes that no longer belong to the index are *dead*. When these are half as many as the others, the copy is written anew,
 //! as one layer.
 //!
 //! A head is replaced in one step, and only if it is the one that its writer read ([`Kv::commit_if`]). So of two writers
-//! one gives up, and no chunk of a copy that counts is written over. A writer that needs several commits first notes
+//! one gives up, and no chunk of a copy that counts is written over. Only a first head cannot be compared: of two first
+//! copies that begin in the same moment one may replace the other. A writer that needs several commits first notes
 //! where it writes; what it leaves when it is interrupted goes with the next update. Each commit expects the todo's head
 //! and leaves it as it was, so that forgetting waits for the commit, or prevents it.
 //!
@@ -38,7 +39,7 @@ const FORMAT: u32 = 1;
 /// The number of the head in its space.
 const HEAD: u64 = 1;
 /// The numbers of chunks.
-const CHUNKS: Range<u64> = 16..Key::N_END;
+const CHUNKS: Range<u64> = Key::INDEX_CHUNKS..Key::N_END;
 /// The length of a chunk; the last one of a layer may be shorter.
 const CHUNK_BYTES: u64 = 512 << 10;
 /// A copy is brought up to date when it lacks this part of the blocks that it has.

@@ -93,6 +93,9 @@ impl Cache {
                 None
             }
         };
+        if done.dropped.is_some() {
+            *slot.published.lock() = None;
+        }
         if disk.is_none() {
             // Others have mapped an older one by its name, so it is never overwritten.
             writer.clear()?;

@@ -7,6 +7,10 @@ use crate::disk::{DiskIndex, Fit, Folder, IndexWriter, Lock};
 use crate::index_copy::{Published, Publisher, Receiver};
 use foldback_kv::Todo;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// After this time a copy is looked for again: another machine may have removed it, or the database was away.
+const LOOKED_AFTER: Duration = Duration::from_secs(600);
 
 impl Cache {
     /// Takes the copy of the todo's index from the store, if a search would otherwise read many more blocks, up to
@@ -19,6 +23,11 @@ impl Cache {
         if !self.records.shares_indexes() || last <= known || is_unused {
             return;
         }
+        // A graph is not part of a copy, and takes longer to build than these blocks to read.
+        let has_graph = state.disk.as_ref().is_some_and(|disk| disk.graph.is_some());
+        if has_graph {
+            return;
+        }
         let found = Receiver::find(&self.records, todo, Some(state.generation), (known, last));
         let Ok(Some(copy)) = found else { return };
         let Ok(Some(lock)) = Lock::take(folder) else { return };
@@ -26,13 +35,21 @@ impl Cache {
         if state.tried != Some(stamp(folder)) {
             return;
         }
-        if let Ok(Some(disk)) = self.receive(todo, folder, &lock, &copy) {
-            state.tried = Some(stamp(folder));
-            self.search_disk(state, disk);
+        match self.receive(todo, folder, &lock, &copy) {
+            Ok(Some(disk)) => {
+                state.tried = Some(stamp(folder));
+                self.search_disk(state, disk);
+            }
+            // A folder that was made for a todo that is forgotten by now goes, too.
+            _ if self.records.last_block_n(todo).is_ok_and(|last| last == 0) => {
+                drop(remove(folder));
+            }
+            _ => {}
         }
     }
 
-    /// Puts a copy in the place of the index in the folder, and opens it. The caller holds the lock.
+    /// Puts a copy in the place of the index in the folder, and opens it. One that cannot be opened, or is not of this
+    /// truth, stays neither there nor in the store. The caller holds the lock.
     fn receive(
         &self,
         todo: &Todo,
@@ -43,17 +60,19 @@ impl Cache {
         if !copy.receive(lock, folder)? {
             return Ok(None);
         }
-        let Ok(Some(disk)) = self.open(folder, todo, None) else {
-            copy.remove()?;
-            IndexWriter::new(lock, folder, &self.records, todo).clear()?;
-            return Ok(None);
+        let fit = match self.open(folder, todo, None) {
+            Ok(Some(disk)) => {
+                disk.fit(&self.records, todo).map(|fit| (fit == Fit::Fits, Some(disk)))
+            }
+            _ => Ok((false, None)),
         };
-        let fits = disk.fit(&self.records, todo)? == Fit::Fits;
-        if !fits && self.records.last_block_n(todo)? == 0 {
-            // It was forgotten meanwhile.
-            remove(folder)?;
+        if let Ok((true, disk)) = fit {
+            return Ok(disk);
         }
-        Ok(Some(disk).filter(|_| fits))
+        IndexWriter::new(lock, folder, &self.records, todo).clear()?;
+        fit?;
+        copy.remove()?;
+        Ok(None)
     }
 
     /// Returns the index of the copy in the store, written into the folder, which has none. The caller holds the lock.
@@ -68,10 +87,14 @@ impl Cache {
             return Ok(None);
         }
         let generation = self.records.vector_state(todo)?.generation;
-        let copy = Receiver::find(&self.records, todo, Some(generation), (0, last))?;
-        let received = copy.and_then(|copy| self.receive(todo, folder, lock, &copy).ok()?);
+        let Some(copy) = Receiver::find(&self.records, todo, Some(generation), (0, last))? else {
+            return Ok(None);
+        };
+        let received = self.receive(todo, folder, lock, &copy).ok().flatten();
         if received.as_ref().is_some_and(|disk| self.records.can_read_any(todo, disk.omissions())) {
+            // The index that is built now takes its place.
             IndexWriter::new(lock, folder, &self.records, todo).clear()?;
+            copy.remove()?;
             return Ok(None);
         }
         Ok(received)
@@ -79,11 +102,14 @@ impl Cache {
 
     /// Returns whether a copy of the index may have to be written into the store.
     pub(super) fn may_publish(&self, slot: &Slot, disk: &DiskIndex) -> bool {
-        self.records.shares_indexes() && slot.published.load(Ordering::Relaxed) != disk.blocks()
+        let published = *slot.published.lock();
+        let is_known = published
+            .is_some_and(|(blocks, at)| blocks == disk.blocks() && at.elapsed() < LOOKED_AFTER);
+        self.records.shares_indexes() && !is_known
     }
 
     /// Brings the copy in the store up to date with the index in the folder, which is `disk`. Returns whether it wrote
-    /// anything. The caller holds the lock.
+    /// anything. If that fails, it is tried again later: nothing depends on it. The caller holds the lock.
     pub(super) fn publish(
         &self,
         todo: &Todo,
@@ -101,10 +127,10 @@ impl Cache {
         }
         let publisher = Publisher::new(lock, &self.records, todo, folder);
         let stop = || self.stopped.load(Ordering::Relaxed);
-        let published = publisher.publish(disk, state.generation, &stop)?;
-        if published != Published::Left {
-            slot.published.store(disk.blocks(), Ordering::Relaxed);
+        let published = publisher.publish(disk, state.generation, &stop);
+        if !matches!(published, Ok(Published::Left)) {
+            *slot.published.lock() = Some((disk.blocks(), Instant::now()));
         }
-        Ok(published == Published::Written)
+        Ok(matches!(published, Ok(Published::Written)))
     }
 }

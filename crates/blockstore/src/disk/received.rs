@@ -121,12 +121,14 @@ impl Drop for Received<'_> {
     }
 }
 
-/// Makes files durable. They wait for the disk together.
+/// Makes files durable. Some of them wait for the disk together.
 fn sync_all(files: &[File]) -> std::io::Result<()> {
-    thread::scope(|scope| {
-        let synced: Vec<_> = files.iter().map(|file| scope.spawn(|| file.sync_all())).collect();
-        synced.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    files.chunks(16).try_for_each(|files| {
+        thread::scope(|scope| {
+            let synced: Vec<_> = files.iter().map(|file| scope.spawn(|| file.sync_all())).collect();
+            synced.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
         })
     })
 }

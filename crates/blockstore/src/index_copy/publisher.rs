@@ -56,6 +56,10 @@ impl<'a> Publisher<'a> {
         if found.is_later {
             return Ok(Published::Recent);
         }
+        if found.head.copy.as_ref().is_some_and(|copy| copy.generation > generation) {
+            // Another machine replaced the vectors meanwhile.
+            return Ok(Published::Recent);
+        }
         let held = found.head.copy.clone().filter(|copy| copy.generation == generation);
         if held.as_ref().is_some_and(|copy| !copy.is_behind(blocks)) {
             return Ok(Published::Recent);
@@ -193,6 +197,16 @@ impl<'a> Publisher<'a> {
             // Blocks and copies are forgotten in one step.
             if self.records.last_block_n(self.todo)? == 0 {
                 return Err(Error::Kv(KvError::Changed { key: at }));
+            }
+            // An engine compares only what is there.
+            if held.is_none() {
+                match self.records.get(self.todo, Space::Index, HEAD) {
+                    Ok(None) | Err(Error::Corrupt { .. }) => {}
+                    found => {
+                        found?;
+                        return Err(Error::Kv(KvError::Changed { key: at }));
+                    }
+                }
             }
             let expect = Expect { todo: self.todo.no(), head: todo_head, next: todo_head };
             let batch = Batch { expect: Some(expect), put: put.clone(), delete: delete.clone() };
