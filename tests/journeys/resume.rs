@@ -64,7 +64,7 @@ fn lv4_a_todo_continues_under_the_other_fold_policy() {
     assert_eq!(memory.conversations().export(&id).unwrap().messages, messages);
 }
 
-/// LV12: the messages carry no times, so those of their recording count, also in another process.
+/// LV12: the messages carry no times; those of their recording show the pause, also in another process.
 #[test]
 fn lv12_a_session_that_is_resumed_after_a_long_pause_folds_at_once() {
     let folded = |pause: i64| {

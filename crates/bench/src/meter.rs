@@ -67,9 +67,9 @@ impl Meter {
         Self { life, ..self }
     }
 
-    /// Lets the time pass until this one.
+    /// Sets the time of the next call.
     pub fn wait_until(&mut self, at: Timestamp) {
-        self.now = self.now.max(Some(at));
+        self.now = Some(at);
     }
 
     /// Returns whether the cache has lost the previous prompt.
@@ -276,7 +276,7 @@ mod tests {
     fn a_cache_loses_what_was_not_read_for_its_life() {
         let mut counts = Counts::default();
         let said: Vec<_> = ["one", "two", "three"].map(|word| message(word, 2_000)).into();
-        let cached = |life: Option<u64>, seconds: [i64; 3]| {
+        let mut cached = |life: Option<u64>, seconds: [i64; 3]| {
             let mut meter = Meter::default().with_cache_life(life.map(Duration::from_secs));
             for (n, at) in (1..).zip(seconds) {
                 meter.wait_until(Timestamp(at * 1_000));
@@ -284,7 +284,6 @@ mod tests {
             }
             (meter.usage().cached_tokens, meter.moves())
         };
-        let mut cached = cached;
         assert_eq!(cached(Some(300), [0, 299, 598]).0, 6_000, "each call reads and renews it");
         assert_eq!(cached(Some(300), [0, 300, 599]).0, 4_000, "the second call finds nothing");
         assert_eq!(cached(Some(300), [0, 300, 600]), (0, 0), "what is lost has not moved");

@@ -19,7 +19,7 @@ pub use timeouts::Timeouts;
 use crate::ApiKey;
 use foldback_core::{CacheTerms, Prices};
 use foldback_llm::{ModelError, ModelErrorKind, RetryPolicy, TokenPrices};
-use prices::{LONG_CACHE_WRITE, usual_cache_life, usual_least_cached, usual_prices};
+use prices::{usual_cache_life, usual_least_cached, usual_prices};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -130,7 +130,7 @@ impl ModelConfig {
             api_key: None,
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
-            prices: usual_prices(provider, name),
+            prices: usual_prices(provider, name, false),
             token_prices: None,
             least_cached_tokens: usual_least_cached(provider, name),
             cache_life: usual_cache_life(provider, false),
@@ -192,6 +192,12 @@ impl ModelConfig {
         CacheTerms { prices: self.prices, least: self.least_cached_tokens, life: self.cache_life }
     }
 
+    /// Sets how long the provider keeps a cached prefix that is not read.
+    #[must_use]
+    pub fn with_cache_life(self, cache_life: Duration) -> Self {
+        Self { cache_life, ..self }
+    }
+
     /// Sets the prices of tokens in money; the relative prices of input follow from them.
     #[must_use]
     pub fn with_token_prices(self, prices: TokenPrices) -> Self {
@@ -216,16 +222,17 @@ impl ModelConfig {
         Self { cache_marks, ..self }
     }
 
-    /// Sets whether cached prefixes are kept for an hour instead of five minutes, which Anthropic charges more for.
+    /// Sets whether cached prefixes are kept for an hour instead of five minutes, which Anthropic charges more for. Prices
+    /// and a life of the cache that are not the provider's usual ones stay.
     #[must_use]
     pub fn with_long_cache(self, long_cache: bool) -> Self {
-        let mut prices = self.prices;
-        match (self.provider, self.long_cache, long_cache) {
-            (Provider::Anthropic, false, true) => prices.write *= LONG_CACHE_WRITE,
-            (Provider::Anthropic, true, false) => prices.write /= LONG_CACHE_WRITE,
-            _ => {}
-        }
-        let cache_life = usual_cache_life(self.provider, long_cache);
+        let usual = |is_long| {
+            let prices = usual_prices(self.provider, &self.name, is_long);
+            (prices, usual_cache_life(self.provider, is_long))
+        };
+        let (before, after) = (usual(self.long_cache), usual(long_cache));
+        let prices = if self.prices == before.0 { after.0 } else { self.prices };
+        let cache_life = if self.cache_life == before.1 { after.1 } else { self.cache_life };
         Self { long_cache, prices, cache_life, ..self }
     }
 

@@ -128,10 +128,10 @@ impl Replay {
         } else {
             let mut options = store::temporary_options(globals)?;
             options = options.with_view(globals.settings.view.of(self.view()));
-            if self.report.is_some() {
-                // The same input gives the same page: a message without a time does not get the current one.
-                options = options.with_clock(|| Timestamp(0));
-            }
+            // The same input gives the same page: a message without a time does not get the current one. And however
+            // long a replay takes, no cache goes cold meanwhile.
+            let now = if self.report.is_some() { Timestamp(0) } else { (options.clock)() };
+            options = options.with_clock(move || now);
             Place::Temporary(Box::new(options))
         };
         // A kept conversation is recorded to the end, even if nobody reads the output any more.

@@ -184,10 +184,10 @@ fn lv4_blocks_fold_together_and_the_view_keeps_its_marks() {
     assert!(shown.contains("Fix the parser.") && !shown.contains("src/part_3.rs"));
 }
 
-/// LV4: what a provider no longer has in its cache is written again in any case, so blocks leave as soon as a pause
+/// LV12: what a provider no longer has in its cache is written again in any case, so blocks leave as soon as a pause
 /// outlives the cache, and no earlier.
 #[test]
-fn lv4_a_pause_that_outlives_the_cache_folds() {
+fn lv12_a_pause_that_outlives_the_cache_folds() {
     let folded = |life: Option<u64>, pause: i64| {
         let settings = CacheAware::default().with_cache_life(life.map(Duration::from_secs));
         let policy = FoldPolicy::CacheAware(settings);

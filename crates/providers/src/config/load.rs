@@ -78,6 +78,10 @@ impl ModelConfig {
         config.template = template;
         let least_cached = settings.least_cached_tokens;
         config.least_cached_tokens = least_cached.unwrap_or(config.least_cached_tokens);
+        if settings.cache_life_seconds == Some(0) {
+            let what = "cache_life_seconds is 0; at least 1 was expected";
+            return Err(wrong(format!("{what} for the model {:?}", config.name)));
+        }
         config.cache_life = seconds(settings.cache_life_seconds, config.cache_life);
         config.priced(settings.token_prices, settings.prices)
     }

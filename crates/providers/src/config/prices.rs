@@ -4,13 +4,18 @@ use super::Provider;
 use foldback_core::Prices;
 use std::time::Duration;
 
-/// A prefix that lives an hour is written at 2 instead of 1.25 times the plain price.
-pub(super) const LONG_CACHE_WRITE: f64 = 1.6;
+/// The price of writing a prefix that lives an hour, in place of 1.25
+/// (docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
+const LONG_CACHE_WRITE: f64 = 2.0;
 
-/// Returns the usual prices of input tokens. A self-hosted server charges the same for all.
-pub(super) fn usual_prices(provider: Provider, name: &str) -> Prices {
+/// Returns the usual prices of input tokens, with prefixes that live long if `is_long`. A self-hosted server charges the
+/// same for all.
+pub(super) fn usual_prices(provider: Provider, name: &str, is_long: bool) -> Prices {
     match provider {
-        Provider::Anthropic => Prices::default(),
+        Provider::Anthropic => {
+            let usual = Prices::default();
+            Prices { write: if is_long { LONG_CACHE_WRITE } else { usual.write }, ..usual }
+        }
         Provider::OpenAi => Prices {
             read: openai_read(name),
             write: if is_marked_openai(name) { 1.25 } else { 1.0 },

@@ -5,38 +5,46 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// When messages were said, and when the last prompt was sent.
+///
+/// The times that messages carry show a pause in a conversation that was recorded elsewhere, those of recording one in a
+/// conversation that goes on here. Either is enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pace {
-    /// The time of the newest message.
+    /// By the times that messages carry.
+    said: Clock,
+    /// By the times at which they were recorded.
+    recorded: Clock,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Clock {
+    /// The time of the newest message that has one.
     newest: Option<Timestamp>,
     /// The time of the last prompt: that of the newest message in it.
     sent: Option<Timestamp>,
-    /// Whether messages carry their own times.
-    is_dated: bool,
 }
 
 impl Pace {
     /// Notes that a prompt was sent after the messages so far.
     pub(crate) fn send(&mut self) {
-        self.sent = self.newest;
+        for clock in [&mut self.said, &mut self.recorded] {
+            clock.sent = clock.newest;
+        }
     }
 
-    /// Takes the next message, recorded at this time. The time that a message carries is its time; once one does, the
-    /// recorded times say nothing.
+    /// Takes the next message, recorded at this time.
     pub(crate) fn hear(&mut self, message: &Message, recorded: Option<Timestamp>) {
-        let own = message.timestamp();
-        if own.is_some() && !self.is_dated {
-            *self = Self { is_dated: true, ..Self::default() };
-        }
-        let recorded = recorded.filter(|_| !self.is_dated);
-        self.newest = self.newest.max(own.or(recorded));
+        self.said.newest = message.timestamp().or(self.said.newest);
+        self.recorded.newest = recorded.or(self.recorded.newest);
     }
 
     /// Returns whether the newest message came this long after the last prompt, or later.
     pub(crate) fn has_paused(&self, life: Duration) -> bool {
         let life = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
-        let silence = self.newest.zip(self.sent).map(|(new, sent)| new.0.saturating_sub(sent.0));
-        silence.is_some_and(|silence| silence >= life)
+        [self.said, self.recorded].iter().any(|clock| {
+            let times = clock.newest.zip(clock.sent);
+            times.is_some_and(|(newest, sent)| newest.0.saturating_sub(sent.0) >= life)
+        })
     }
 }
 
@@ -46,8 +54,12 @@ mod tests {
 
     const LIFE: Duration = Duration::from_secs(300);
 
+    fn time(seconds: i64) -> Timestamp {
+        Timestamp(seconds * 1_000)
+    }
+
     fn dated(seconds: i64) -> Message {
-        Message::user("what now? 现在呢？").at(Timestamp(seconds * 1_000))
+        Message::user("what now? 现在呢？").at(time(seconds))
     }
 
     #[test]
@@ -65,18 +77,28 @@ mod tests {
     }
 
     #[test]
-    fn times_of_recording_count_only_where_no_message_carries_its_own() {
-        let (said, at) = (Message::user("go on"), |seconds: i64| Some(Timestamp(seconds * 1_000)));
+    fn an_imported_conversation_pauses_by_its_own_times_and_goes_on_by_those_of_recording() {
+        let said = Message::user("go on");
         let mut pace = Pace::default();
-        pace.hear(&said, at(0));
+        pace.hear(&dated(0), Some(time(90_000)));
         pace.send();
-        pace.hear(&said, at(400));
+        pace.hear(&said, Some(time(90_001)));
+        assert!(!pace.has_paused(LIFE), "it has no time, and was imported with the others");
+        pace.hear(&dated(400), Some(time(90_002)));
         assert!(pace.has_paused(LIFE));
-        pace.hear(&dated(10), at(401));
         pace.send();
-        pace.hear(&said, at(9_000));
-        assert!(!pace.has_paused(LIFE));
-        pace.hear(&dated(400), at(9_001));
+        pace.hear(&said, Some(time(90_400)));
+        assert!(pace.has_paused(LIFE));
+    }
+
+    #[test]
+    fn a_wrong_time_is_forgotten_with_the_next_prompt() {
+        let mut pace = Pace::default();
+        for seconds in [0, 4_000_000_000, 10] {
+            pace.hear(&dated(seconds), None);
+            pace.send();
+        }
+        pace.hear(&dated(310), None);
         assert!(pace.has_paused(LIFE));
     }
 }

@@ -28,10 +28,10 @@ use std::time::Duration;
 ///   that a high mark forces, the tool if a part that is too large to be shown forces it, words that a valid request
 ///   needs and the record lacks, and the caller's todo list and notices. Tokens are estimated, and a provider that
 ///   caches whole runs of them rounds each call by up to one run.
-/// - **A pause.** If more time than [`with_cache_life`](Self::with_cache_life) sets has passed since the last prompt, the
-///   provider has nothing of it in its cache any more, and everything is written again in any case: a fold is then
-///   cheaper than none, and does not wait for its price. Times are those that messages carry. In a conversation in which none does,
-///   they are the times at which messages were recorded.
+/// - **A pause.** Once as much time as [`with_cache_life`](Self::with_cache_life) sets has passed since the last prompt,
+///   the provider has nothing of it in its cache any more, and everything is written again in any case. A fold then
+///   costs less than none, and does not wait for its price; it still has to leave room for a recall. A pause shows in
+///   the times that messages carry, or in those at which they were recorded.
 /// - **A large result is seen once.** While it is new, it follows the cached part, where it costs
 ///   `plain` rather than `write`, and its light form is written in the next call, if that is then
 ///   cheaper than having kept it.
