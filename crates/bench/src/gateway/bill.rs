@@ -1,8 +1,7 @@
 //! The cost of a conversation on certain terms, with certain pauses.
 
 use crate::{BenchError, Counts};
-use foldback_core::CacheTerms;
-use foldback_core::Timestamp;
+use foldback_core::{CacheTerms, Timestamp};
 use foldback_gateway::{Replay, Taped, Tokens};
 use foldback_providers::{Billed, ProviderCache};
 use serde::Serialize;

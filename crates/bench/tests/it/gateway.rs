@@ -3,8 +3,7 @@
 use foldback::{Conversation, Envelope};
 use foldback_bench::Case;
 use foldback_bench::gateway::{Bills, Config, Talk, measure};
-use foldback_core::CacheTerms;
-use foldback_core::{Message, Prices};
+use foldback_core::{CacheTerms, Message, Prices};
 use foldback_gateway::ProxyTrial;
 use foldback_testkit::transcript;
 use std::fmt::Write as _;
