@@ -1,5 +1,6 @@
 //! How many calls of each session failed: counted once, and then only in what is new.
 
+use super::readable::readable;
 use foldback::Memory;
 use foldback::call_outcome;
 use foldback::core::{CallOutcome, Message, Role};
@@ -19,25 +20,27 @@ struct Counted {
 }
 
 /// How many messages one answer may read to count: a store that is looked at for the first time is counted in several.
+/// A long message counts as several.
 pub(super) const READ_MOST: u64 = 10_000;
 
+/// The bytes of a message that count as one.
+const BYTES: usize = 8 << 10;
+
 /// How many messages are read at once.
-const AT_ONCE: u64 = 500;
+const AT_ONCE: u64 = 100;
 
 impl FailedCalls {
-    /// The failed calls among the first `len` messages of a todo; `None` if that takes more than `left` further messages.
-    /// What is read is taken from `left`. A damaged message counts as no failure.
+    /// The failed calls among the first `len` messages of a todo; `None` if that takes more than `left` further messages,
+    /// or if the store fails meanwhile. What is read is taken from `left`. A damaged message counts as no failure.
     pub(super) fn of(&self, memory: &Memory, todo: &Todo, len: u64, left: &mut u64) -> Option<u64> {
         let mut counted = self.0.lock().get(&todo.no()).copied().unwrap_or_default();
         while counted.messages < len && *left > 0 {
             let end = len.min(counted.messages + AT_ONCE.min(*left));
-            *left -= end - counted.messages;
-            let read = |from, to| memory.messages(todo.id(), from..to);
-            let messages = read(counted.messages, end).unwrap_or_else(|_| {
-                let each = counted.messages..end;
-                each.filter_map(|seq| read(seq, seq + 1).ok()?.pop()).collect()
-            });
-            counted.failed += messages.iter().filter(|message| has_failed(message)).count() as u64;
+            let Ok(messages) = readable(memory, todo.id(), counted.messages..end) else { break };
+            let longer = messages.iter().map(|(_, message)| message.json().len() / BYTES);
+            *left = left.saturating_sub(end - counted.messages + longer.sum::<usize>() as u64);
+            let failed = messages.iter().filter(|(_, message)| has_failed(message));
+            counted.failed += failed.count() as u64;
             counted.messages = end;
         }
         // Another answer may have counted further meanwhile.
@@ -90,5 +93,7 @@ mod tests {
         call("fine", None);
         call("Error: no such file", None);
         assert_eq!(count(100), (Some(3), 4));
+        call(&"长".repeat(2 * BYTES), None);
+        assert_eq!(count(100), (Some(3), 8), "a long message counts as several");
     }
 }

@@ -10,6 +10,7 @@ mod hits;
 mod messages;
 mod openapi;
 mod payloads;
+mod readable;
 mod replays;
 mod requests;
 mod roster;
