@@ -1,29 +1,85 @@
 //! The places of an agent's runs in its session: a run's record has no numbers of messages.
 
+use super::readable::readable;
 use crate::runs::{Run, RunStep};
-use foldback::core::{Message, Role};
+use foldback::core::{Message, Role, TodoId, ToolCall, ToolCallId};
+use foldback::{Error, Memory};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::ops::Range;
+
+/// How many of the last messages are searched for the calls of the runs, and how many are read at once.
+const PLACED_MOST: u64 = 10_000;
+const AT_ONCE: u64 = 200;
+
+/// What is needed of a message to place runs: what the user said, or the calls of the model, or which call it answers.
+pub(super) struct Said {
+    seq: u64,
+    task: Option<String>,
+    calls: Vec<ToolCall>,
+    answers: Option<ToolCallId>,
+}
+
+impl Said {
+    /// Reads the last messages of a session, from the task of the first of these runs on if that is found. Damaged
+    /// messages are left out.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) fn of_runs(
+        memory: &Memory,
+        todo: &TodoId,
+        len: u64,
+        runs: &[Run],
+    ) -> Result<Vec<Self>, Error> {
+        let least = len.saturating_sub(PLACED_MOST);
+        let (mut from, mut open, mut found) = (len, runs, Vec::new());
+        while from > least && !open.is_empty() {
+            let end = from;
+            from = least.max(from.saturating_sub(AT_ONCE));
+            for (seq, message) in readable(memory, todo, from..end)?.iter().rev() {
+                let said = Self::read(*seq, message);
+                if let Some((run, before)) = open.split_last()
+                    && said.as_ref().is_some_and(|said| said.is_task_of(run))
+                {
+                    open = before;
+                }
+                found.extend(said);
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    fn read(seq: u64, message: &Message) -> Option<Self> {
+        let task = (*message.role() == Role::User).then(|| message.text().into_owned());
+        let calls = message.tool_calls().to_vec();
+        let answers = message.tool_call_id().cloned();
+        let is_needed = task.is_some() || !calls.is_empty() || answers.is_some();
+        is_needed.then_some(Self { seq, task, calls, answers })
+    }
+
+    fn is_task_of(&self, run: &Run) -> bool {
+        self.task.as_ref().is_some_and(|task| is_beginning(&run.task, task))
+    }
+}
 
 /// Sets the message of each run's task, and of each step those of its call and its result, as far as they are among
-/// these messages; `first` is the number of the first of them. A run's messages are those from its task to that of the
-/// next one.
-pub(super) fn place(runs: &mut [Run], first: u64, messages: &[Message]) {
-    let mut end = messages.len();
+/// these messages. A run's messages are those from its task to that of the next one.
+pub(super) fn place(runs: &mut [Run], said: &[Said]) {
+    let mut rest = said;
     for run in runs.iter_mut().rev() {
-        let before = messages.get(..end).unwrap_or_default();
-        let is_task = |message: &Message| {
-            *message.role() == Role::User && is_beginning(&run.task, &message.text())
+        let begin = rest.iter().rposition(|said| said.is_task_of(run));
+        let Some((before, own)) = begin.and_then(|begin| rest.split_at_checked(begin)) else {
+            continue;
         };
-        let Some(begin) = before.iter().rposition(is_task) else { continue };
-        run.task_seq = Some(first + begin as u64);
-        let mut calls = calls(messages, begin..end);
+        rest = before;
+        run.task_seq = own.first().map(|task| task.seq);
+        let mut calls = calls(own);
         let mut steps: Vec<_> = run.turns.iter_mut().flat_map(|turn| &mut turn.steps).collect();
         for step in &mut steps {
-            let own = calls.iter().position(|call| call.is_of(step));
-            if let Some(at) = own {
-                calls.remove(at).give(step, first);
+            let meant = read(&step.arguments);
+            if let Some(at) = calls.iter().position(|call| call.is_of(step, meant.as_ref())) {
+                calls.remove(at).give(step);
             }
         }
         // Of others, the arguments were filled in after the model had written them: their order decides where none is
@@ -31,55 +87,58 @@ pub(super) fn place(runs: &mut [Run], first: u64, messages: &[Message]) {
         steps.retain(|step| step.call_seq.is_none());
         let names: BTreeSet<_> = steps.iter().filter_map(|step| step.tool.clone()).collect();
         for name in names {
-            let own: Vec<_> = calls.iter().filter(|call| call.name == name).collect();
+            let own: Vec<_> = calls.iter().filter(|call| call.call.name == name).collect();
             let open = || steps.iter().filter(|step| step.tool.as_ref() == Some(&name));
             if own.len() == open().count() {
                 let open = steps.iter_mut().filter(|step| step.tool.as_ref() == Some(&name));
-                open.zip(own).for_each(|(step, call)| call.give(step, first));
+                open.zip(own).for_each(|(step, call)| call.give(step));
             }
         }
-        end = begin;
     }
 }
 
-/// A call among the messages, by their places.
-struct Call<'m> {
-    asked: usize,
-    answered: Option<usize>,
-    name: &'m str,
-    arguments: &'m str,
+/// A call, what its arguments say, and the messages in which it was made and answered.
+struct Call<'s> {
+    asked: u64,
+    answered: Option<u64>,
+    call: &'s ToolCall,
+    arguments: Option<Value>,
 }
 
 /// The calls of these messages, in order.
-fn calls(messages: &[Message], range: Range<usize>) -> Vec<Call<'_>> {
-    let own = range.clone().filter_map(|at| Some((at, messages.get(at)?)));
-    let calls =
-        own.flat_map(|(at, message)| message.tool_calls().iter().map(move |call| (at, call)));
+fn calls(said: &[Said]) -> Vec<Call<'_>> {
+    let calls = said
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| one.calls.iter().map(move |call| (at, one, call)));
     let answered = |asked: usize, id| {
-        let mut after = (asked + 1..range.end).filter(|at| messages.get(*at).is_some());
-        after.find(|at| messages.get(*at).and_then(Message::tool_call_id) == Some(id))
+        let mut after = said.iter().skip(asked + 1);
+        after.find(|one| one.answers.as_ref() == Some(id)).map(|one| one.seq)
     };
-    let call = calls.map(|(asked, call)| Call {
-        asked,
-        answered: answered(asked, &call.id),
-        name: &call.name,
-        arguments: &call.arguments,
+    let call = calls.map(|(at, one, call)| Call {
+        asked: one.seq,
+        answered: answered(at, &call.id),
+        call,
+        arguments: read(&call.arguments),
     });
     call.collect()
 }
 
 impl Call<'_> {
-    fn is_of(&self, step: &RunStep) -> bool {
-        let read = |json: &str| serde_json::from_str::<Value>(json).ok();
-        step.tool.as_deref() == Some(self.name)
-            && (is_beginning(&step.arguments, self.arguments)
-                || read(self.arguments).is_some_and(|own| read(&step.arguments) == Some(own)))
+    fn is_of(&self, step: &RunStep, arguments: Option<&Value>) -> bool {
+        step.tool.as_deref() == Some(&*self.call.name)
+            && (is_beginning(&step.arguments, &self.call.arguments)
+                || (arguments.is_some() && self.arguments.as_ref() == arguments))
     }
 
-    fn give(&self, step: &mut RunStep, first: u64) {
-        step.call_seq = Some(first + self.asked as u64);
-        step.result_seq = self.answered.map(|at| first + at as u64);
+    fn give(&self, step: &mut RunStep) {
+        step.call_seq = Some(self.asked);
+        step.result_seq = self.answered;
     }
+}
+
+fn read(json: &str) -> Option<Value> {
+    serde_json::from_str(json).ok()
 }
 
 /// Whether a text that a run shows, which may have lost its end, is this one.
@@ -163,7 +222,9 @@ mod tests {
                 ],
             ),
         ];
-        place(&mut runs, 100, &messages);
+        let numbered = (100..).zip(&messages);
+        let said: Vec<_> = numbered.filter_map(|(seq, message)| Said::read(seq, message)).collect();
+        place(&mut runs, &said);
         let places = |run: &Run| -> Vec<_> {
             run.turns[0].steps.iter().map(|step| (step.call_seq, step.result_seq)).collect()
         };
@@ -174,7 +235,7 @@ mod tests {
         assert_eq!(places(&runs[1])[3], (None, None));
         // A task that is nowhere among the messages has no places.
         let mut other = [run("another", vec![step(1, "read", "{\"path\": \"b\"}")])];
-        place(&mut other, 0, &messages);
+        place(&mut other, &said);
         assert_eq!((other[0].task_seq, places(&other[0])), (None, vec![(None, None)]));
     }
 }

@@ -1,7 +1,7 @@
 //! The runs of an agent in a session, and its todo list.
 
 use super::answer::{ApiError, Json, Named, noted, reading, session_id};
-use super::run_places::place;
+use super::run_places::{Said, place};
 use crate::runs::Run;
 use crate::server::Shared;
 use axum::extract::State;
@@ -40,9 +40,6 @@ struct Item {
 /// How many runs are listed.
 const RUNS: usize = 20;
 
-/// How many of the last messages are searched for the calls of the runs.
-const PLACED_MOST: u64 = 10_000;
-
 /// Lists the runs of an agent in a session, with the steps of each, and the session's todo list.
 #[utoipa::path(
     get,
@@ -61,10 +58,8 @@ pub(crate) async fn runs(
         let (total, mut runs) = shared.runs.last(&todo, RUNS).map_err(ApiError::failed)?;
         if !runs.is_empty() {
             let len = shared.memory.len(&todo)?;
-            let first = len.saturating_sub(PLACED_MOST);
-            // A session with damaged messages shows its runs without their places.
-            let messages = shared.memory.messages(&todo, first..len).unwrap_or_default();
-            place(&mut runs, first, &messages);
+            let said = Said::of_runs(&shared.memory, &todo, len, &runs)?;
+            place(&mut runs, &said);
         }
         let items = session.todo_list().items().iter().map(|item| Item::of(shared, item));
         Ok(RunList { total, runs, todo_list: items.collect() })
