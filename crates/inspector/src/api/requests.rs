@@ -1,7 +1,7 @@
 //! The requests of a session that passed through the gateway, from its ledger.
 
 use super::answer::{ApiError, Json, Named, noted, reading, session_id};
-use super::sent_parts::{changed_from, messages_left_out};
+use super::sent_parts::{changed_from, messages_left_out, tools_changed};
 use crate::server::Shared;
 use axum::extract::State;
 use foldback_gateway::{Bill, Entry};
@@ -45,6 +45,9 @@ struct Request {
     /// The first recorded message that the request before had and that this one left out or has in another form: what a
     /// provider's cache holds is of use up to there. Null if there is none, or as `after`.
     changed_from: Option<u64>,
+    /// Whether it had other tools than the request before, the gateway's included: they come before the messages, so that
+    /// a cache is of no use. Null if it is not recorded which tools either had.
+    tools_changed: Option<bool>,
 }
 
 /// Tokens and cost. Costs are in weighted tokens (tokens at the plain price of the model) and cover the input.
@@ -92,7 +95,7 @@ impl Request {
     fn new(number: usize, entry: &Entry, before: Option<&Entry>) -> Self {
         let contents = entry.contents.as_ref();
         let asked = contents.map(|contents| &contents.asked);
-        let before = before.and_then(|before| before.contents.as_ref());
+        let both = before.and_then(|before| before.contents.as_ref()).zip(contents);
         Self {
             number,
             at: entry.at.to_rfc3339(),
@@ -106,7 +109,8 @@ impl Request {
             is_estimate: entry.is_estimate,
             after: asked.and_then(|asked| asked.iter().map(|(_, end)| *end).max()),
             left_out: contents.map(messages_left_out),
-            changed_from: before.zip(contents).and_then(|(before, now)| changed_from(before, now)),
+            changed_from: both.and_then(|(before, now)| changed_from(before, now)),
+            tools_changed: both.and_then(|(before, now)| tools_changed(before, now)),
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn messages_left_out(contents: &Contents) -> u64 {
 }
 
 /// The first recorded message that the request before sent and this one did not send in the same form and place; `None`
-/// if this one repeats all of the other.
+/// if this one repeats all of the other, or is only the beginning of it.
 pub(super) fn changed_from(before: &Contents, now: &Contents) -> Option<u64> {
     let (before, now) = (parts(before), parts(now));
     let (mut before, mut now) = (before.into_iter(), now.into_iter());
@@ -40,12 +40,18 @@ pub(super) fn changed_from(before: &Contents, now: &Contents) -> Option<u64> {
                 Some(rests) => rests,
                 None => return first(part, before),
             },
-            None => return first(part, before),
+            None => return None,
         };
         old = rest.or_else(|| before.next());
         new = new_rest.or_else(|| now.next());
     }
     None
+}
+
+/// Whether a request had other tools than the one before; `None` if it is not recorded which tools either had.
+pub(super) fn tools_changed(before: &Contents, now: &Contents) -> Option<bool> {
+    let (old, new) = before.tools.zip(now.tools)?;
+    Some(old.0 != new.0 || before.has_tools != now.has_tools)
 }
 
 /// What is left of two runs that begin with the same message in the same form; `None` if they do not.
@@ -130,5 +136,26 @@ mod tests {
         check(&kept(&[(0, 9)]), &with(short), Some(4));
         check(&with(note), &with(short), Some(5));
         check(&kept(&[(0, 9)]), "[]", None);
+        // A conversation that only became shorter was not rewritten.
+        check(&kept(&[(0, 30)]), &kept(&[(0, 20)]), None);
+        check(&with(note), &kept(&[(0, 4)]), None);
+        check(&kept(&[(0, 30)]), &kept(&[(0, 8), (12, 20)]), Some(8));
+    }
+
+    #[test]
+    fn in7_a_change_of_tools_is_seen() {
+        let check = |before: &str, now: &str, expected: Option<bool>| {
+            let [before, now] = [before, now].map(|tools| {
+                serde_json::from_str(&format!("{{\"asked\":[[0,9]]{tools}}}")).unwrap()
+            });
+            assert_eq!(tools_changed(&before, &now), expected);
+        };
+        let [one, other] = ["01", "02"].map(|byte| format!(",\"tools\":\"{}\"", byte.repeat(8)));
+        let with_ours = format!("{one},\"has_tools\":true");
+        check(&one, &one, Some(false));
+        check(&one, &other, Some(true));
+        check(&one, &with_ours, Some(true));
+        check(&with_ours, &with_ours, Some(false));
+        check("", &one, None);
     }
 }

@@ -95,7 +95,7 @@ function paintRequests(list, bill) {
       ? element("div", { class: "expensive" },
         element("h3", null, "The most expensive requests"),
         element("ol", null, expensive.map(({ one, at }) => element("li", null,
-          nameOf(list, before, at), ` · ${((cost(one) / (all || 1)) * 100).toFixed(0)} % of the cost: ${reason(requests, at)} · ${parts(one)} · `, when(one.at)))))
+          nameOf(list, before, at), ` · ${((cost(one) / (all || 1)) * 100).toFixed(0)} % of the cost: ${reason(requests, at, before)} · ${parts(one)} · `, when(one.at)))))
       : null);
   curve.table.open = isOpen;
 }
@@ -111,12 +111,14 @@ function nameOf(list, before, at) {
 /** Providers keep a cache at least this long, in minutes. */
 const CACHE_MINUTES = 5;
 
-/** Why a request cost what it cost, as far as the one before it shows. */
-function reason(requests, at) {
+/** Why a request cost what it cost, as far as the one before it shows; `before` is the number of those not listed. */
+function reason(requests, at, before) {
   const [one, last] = [requests[at], requests[at - 1]];
   const told = [];
-  if (!last) told.push("it is the first one here, and nothing of it was in the cache");
-  else if (one.model !== last.model) told.push("it asked another model than the request before, and each model has a cache of its own");
+  if (!last) {
+    const first = before === 0 ? "it is the first one" : "the one before it is not listed";
+    told.push(`${first}${!one.is_estimate && one.sent.read === 0 ? ", and nothing of it was in the cache" : ""}`);
+  } else if (one.model !== last.model) told.push("it asked another model than the request before, and each model has a cache of its own");
   else {
     const more = one.sent.tokens - last.sent.tokens;
     if (more !== 0) told.push(`it had ${short(Math.abs(more))} ${more < 0 ? "fewer" : "more"} tokens than the request before`);
@@ -133,6 +135,13 @@ function cacheMissed(one, last) {
   const from = (seq) => (one.is_estimate
     ? `a cache was of no use from message ${number(seq)} on (the provider did not report what it used)`
     : `the provider could not use its cache from message ${number(seq)} on and ${rest}`);
+  // What the provider read shows whether its cache was of less use; of an estimate, only that it could be.
+  if (!one.is_estimate && one.sent.read >= last.sent.read) return null;
+  if (one.tools_changed) {
+    return one.is_estimate
+      ? "it had other tools, which come before the messages, so a cache was of no use (the provider did not report what it used)"
+      : `it had other tools, which come before the messages, so the provider could not use its cache and ${rest}`;
+  }
   if (one.changed_from != null) {
     const folded = one.left_out - last.left_out;
     return folded > 0
@@ -145,7 +154,7 @@ function cacheMissed(one, last) {
       ? `${short(left)} more tokens were left out, so the provider could not use its cache for what followed them and ${rest}`
       : `${short(left)} more tokens were left out, so the provider could not use its cache at all`;
   }
-  if (one.is_estimate || one.sent.read >= last.sent.read) return null;
+  if (one.is_estimate) return null;
   const minutes = Math.round((Date.parse(one.at) - Date.parse(last.at)) / 60_000);
   return minutes >= CACHE_MINUTES
     ? `it came ${count(minutes, "minute")} after the request before, and the provider had dropped some or all of its cache`
