@@ -21,25 +21,30 @@ function drawFacts(session) {
 /** The most failed calls that are named beside their number. */
 const FAILURES_NAMED = 5;
 
-/** The calls that failed, each with a link to its result in the transcript, where what the model saw is beside it. */
-function drawFailures() {
+/** The calls that failed, each with a link to its result in the transcript, where what the model saw is beside it. Of a
+ * session that is not replayed, their number. */
+function drawFailures(session) {
   const failed = (picture?.messages ?? []).flatMap((message, seq) => (["failed", "reads_failed"].includes(message.x) ? [[message, seq]] : []));
-  if (failed.length === 0) return;
+  const total = picture ? failed.length : session.failed_calls;
+  if (!total) return;
   // What the model saw when it made the call.
   const go = (seq) => {
     const asked = picture.askedAt(picture.messages[seq].by ?? seq);
-    chooseCall(asked < 0 ? picture.seenAt(seq) : asked);
+    const call = asked < 0 ? picture.seenAt(seq) : asked;
+    chooseCall(call < 0 ? LAST : call);
     showMessage(seq);
   };
-  const links = failed.slice(0, FAILURES_NAMED).map(([message, seq], at) => [at ? ", " : "",
-    element("button", { type: "button", class: "link", onclick: () => go(seq) }, `#${seq}${message.n ? ` ${message.n}` : ""}`)]);
-  const more = failed.length - FAILURES_NAMED;
-  document.querySelector("#facts .follow").before(element("p", { class: "small", id: "failed" },
-    element("b", { class: "bad" }, `✗ ${count(failed.length, "failed call")}`), ": ", links, more > 0 ? ` and ${number(more)} more` : "",
-    ". A link opens the result, and beside it what the model had seen when it made the call."));
+  const links = failed.map(([message, seq]) => element("button", { type: "button", class: "link", onclick: () => go(seq) }, `#${seq}${message.n ? ` ${message.n}` : ""}`));
+  const list = (some) => some.flatMap((link, at) => (at ? [", ", link] : [link]));
+  const more = links.slice(FAILURES_NAMED);
+  document.querySelector("#facts .follow").before(element("div", { class: "small", id: "failed" },
+    element("p", null,
+      element("b", { class: "bad" }, `✗ ${count(total, "failed call")}`),
+      links.length ? [": ", ...list(links.slice(0, FAILURES_NAMED)), ". A link opens the result, and beside it what the model had seen when it made the call."] : "."),
+    more.length ? element("details", null, element("summary", null, `${number(more.length)} more`), element("p", null, list(more))) : null));
 }
 
-/** Says what the replay is. Where it is known what was really sent, the replay's figures are put behind that. */
+/** Says what the replay is. Where it is known what was really sent, the replay's figures come after that. */
 function drawReplayNote(session) {
   const policy = `Policy: ${INDEX.entries[0].report.policy}.`;
   const heading = document.querySelector("#head h1");

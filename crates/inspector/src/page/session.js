@@ -74,10 +74,11 @@ async function drawReplay(id, session) {
     pictureAt = () => replay.picture;
     begin();
     drawReplayNote(session);
-    drawFailures();
+    drawFailures(session);
     return;
   }
   fill("head", problem(replay.undrawn));
+  drawFailures(session);
   await drawRecord(id, session);
 }
 
