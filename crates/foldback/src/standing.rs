@@ -27,7 +27,8 @@ impl Memory {
     }
 
     /// Returns every todo with its head, in order of creation. The heads of all of them are one read, and the names of
-    /// those that are `known` from an earlier answer are not read again: the name of a number never changes.
+    /// those that are `known` from an earlier answer are not read again, up to the first that holds nothing or is forgotten:
+    /// the name of a number never changes.
     ///
     /// # Errors
     /// When the store fails or the record of a todo is damaged.
@@ -38,22 +39,19 @@ impl Memory {
             Some(&DAMAGED_HEAD) => None,
             head => Some(head.map_or_else(Head::default, |head| Head::from_number(*head))),
         };
-        let last = known.iter().map(Todo::no).max();
-        let mut found: Vec<Todo> = Vec::with_capacity(known.len());
-        for todo in known {
-            // One without a head holds nothing, or is forgotten.
-            if heads.contains_key(&todo.no()) || registry.find(todo.id())?.as_ref() == Some(&todo) {
-                found.push(todo);
-            }
-        }
-        let mut after = last.unwrap_or(0);
+        let mut found = known;
+        found.sort_by_key(Todo::no);
+        // One without a head holds nothing, or is forgotten: from there on the names are listed again, which takes fewer
+        // reads than to look for each.
+        let kept = found.iter().position(|todo| !heads.contains_key(&todo.no()));
+        found.truncate(kept.unwrap_or(found.len()));
+        let mut after = found.last().map_or(0, Todo::no);
         loop {
             let page = registry.list(after, PAGE)?;
             let Some(last) = page.last() else { break };
             after = last.no();
             found.extend(page);
         }
-        found.sort_by_key(Todo::no);
         Ok(found.into_iter().map(|todo| Standing { head: head(&todo), todo }).collect())
     }
 }
@@ -88,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn in8_what_is_known_is_not_named_again_and_what_is_forgotten_is_gone() {
+    fn in8_what_is_known_is_listed_as_if_it_were_not_and_what_is_forgotten_is_gone() {
         let memory = Memory::in_memory(Options::default()).unwrap();
         let id = |id: &str| TodoId::new(id).unwrap();
         let say = |name: &str| {
