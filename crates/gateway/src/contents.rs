@@ -16,8 +16,8 @@ pub struct Contents {
     /// What was sent of it, in order; empty if that is everything, as the client sent it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sent: Vec<SentPart>,
-    /// The names of the client's own tools as a JSON list, in alphabetical order, which is a note; `None` in a ledger of
-    /// an earlier version.
+    /// The names of the client's own tools, or the types of those without one, as a JSON list in alphabetical order,
+    /// which is a note; `None` in a ledger of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<TextName<8>>,
     /// Whether tools of the gateway were declared.

@@ -176,12 +176,11 @@ impl Conversation {
         let mut names: Vec<_> = names.collect();
         names.sort();
         let agent = blake3::hash(names.join("\n").as_bytes());
-        if read.tools.is_none() {
-            let first = messages.first().filter(|_| api == Api::Responses);
-            let tools = first.and_then(|first| elements(tools_in(&first.json)?.get()));
-            names.extend(tools.iter().flatten().filter_map(|tool| name_of(tool)));
-            names.sort();
-        }
+        let first = messages.first().filter(|_| api == Api::Responses);
+        let more = first.and_then(|first| elements(tools_in(&first.json)?.get()));
+        let tools = read.tools.iter().chain(&more).flatten();
+        let mut names: Vec<_> = tools.filter_map(|tool| Tool::read(tool)?.label()).collect();
+        names.sort();
         let sender = asked.sender.clone().or_in(&read.hints, secret);
         Ok(Self {
             api,
@@ -306,6 +305,8 @@ fn standing(system: &RawValue) -> Option<Message> {
 /// A tool, in the form of either API.
 #[derive(Deserialize)]
 struct Tool<'t> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<Cow<'t, str>>,
     #[serde(borrow, default)]
     name: Option<Cow<'t, str>>,
     #[serde(borrow, default)]
@@ -330,6 +331,11 @@ impl Tool<'_> {
     fn name(&self) -> Option<&str> {
         let inner = self.function.as_ref().and_then(|function| function.name.as_deref());
         self.name.as_deref().or(inner)
+    }
+
+    /// Its name or, of a tool of the provider that has none, its type.
+    fn label(&self) -> Option<String> {
+        self.name().or(self.kind.as_deref()).map(str::to_owned)
     }
 
     fn description(&self) -> Option<&str> {

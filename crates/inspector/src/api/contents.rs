@@ -27,7 +27,8 @@ pub(crate) struct RequestContents {
     left_out: Vec<[u64; 2]>,
     /// Whether it was sent as the client wrote it.
     is_as_asked: bool,
-    /// The names of the client's own tools that it declared, in alphabetical order; null if they are not recorded.
+    /// The names of the client's own tools that it declared, or the types of those without one, in alphabetical order;
+    /// null if they are not recorded.
     tools: Option<Vec<String>>,
     /// Whether the gateway declared tools with which the model looks things up.
     has_tools: bool,
