@@ -267,16 +267,17 @@ pub(crate) fn each_cjk_run(text: &str, mut take: impl FnMut(&str)) {
 }
 
 /// Returns whether a word in lower case, or a pair of Chinese, Japanese or Korean characters, says nothing about a topic.
+/// A pair of which only one character is a function word may be a word of its own.
 ///
 /// ```
 /// use foldback_chunker::says_nothing;
 ///
-/// assert!(["the", "where", "我们", "了一", "です"].into_iter().all(says_nothing));
-/// assert!(!["port", "端口", "通知", "返す"].into_iter().any(says_nothing));
+/// assert!(["the", "where", "我们", "什么", "です"].into_iter().all(says_nothing));
+/// assert!(!["port", "端口", "目的", "会议", "返す"].into_iter().any(says_nothing));
 /// ```
 #[must_use]
 pub fn says_nothing(word: &str) -> bool {
-    is_stop_word(word) || word.chars().any(is_function_character) || word.chars().all(is_hiragana)
+    is_stop_word(word) || word.chars().all(is_function_character) || word.chars().all(is_hiragana)
 }
 
 /// Returns whether `word` says nothing about a topic.

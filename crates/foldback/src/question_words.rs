@@ -5,13 +5,13 @@ use foldback_core::script::{is_hangul, is_ideograph, is_kana};
 
 /// Returns the words of a question that are worth marking in a line, in lower case, each once. Chinese, Japanese and
 /// Korean are split into pairs of characters, because they have few or no spaces. Words that say nothing about a topic
-/// are left out, unless the question has no others.
+/// and single letters are left out, unless the question has no others.
 ///
 /// ```
 /// use foldback::question_words;
 ///
 /// assert_eq!(question_words("Where is the retry_limit?"), ["retry_limit"]);
-/// assert_eq!(question_words("我们的端口是 8443"), ["端口", "8443"]);
+/// assert_eq!(question_words("我们的端口是 8443"), ["的端", "端口", "口是", "8443"]);
 /// assert_eq!(question_words("to be or not"), ["to", "be", "or", "not"]);
 /// ```
 #[must_use]
@@ -34,8 +34,16 @@ pub fn question_words(question: &str) -> Vec<String> {
             }
         }
     }
-    let telling: Vec<_> = all.iter().filter(|word| !says_nothing(word)).cloned().collect();
+    let is_telling = |word: &&String| !says_nothing(word) && !is_letter(word);
+    let telling: Vec<_> = all.iter().filter(is_telling).cloned().collect();
     if telling.is_empty() { all } else { telling }
+}
+
+/// Whether a word is a single character that is neither a digit nor Chinese, Japanese or Korean: it is in most lines.
+fn is_letter(word: &str) -> bool {
+    let mut chars = word.chars();
+    let first = chars.next();
+    chars.next().is_none() && first.is_some_and(|c| !c.is_numeric() && !is_cjk(c))
 }
 
 fn is_cjk(c: char) -> bool {
@@ -58,8 +66,13 @@ mod tests {
             &["retry_limit", "config/default.toml"],
         );
         check("where did we decide the port", &["decide", "port"]);
-        check("重复的通知", &["重复", "通知"]);
-        check("我们用哪个端口", &["端口"]);
+        check("重复的通知", &["重复", "复的", "的通", "通知"]);
+        check("我们用哪个端口", &["个端", "端口"]);
+        // Words with one character that is elsewhere a word without a topic.
+        check("目的、对象、会议、能力、不同", &["目的", "对象", "会议", "能力", "不同"]);
+        check("哪个，什么，端口", &["端口"]);
+        check("Is step C or 5 in région é?", &["step", "5", "région"]);
+        check("C", &["c"]);
         check("port端口：8443。", &["port", "端口", "8443"]);
         check("応答が遅いのはなぜですか", &["応答", "答が", "が遅", "遅い"]);
         check("날짜 변경", &["날짜", "변경"]);
