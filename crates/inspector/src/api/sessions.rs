@@ -9,7 +9,6 @@ use axum::extract::State;
 use foldback::Memory;
 use foldback::core::{Role, Timestamp, TodoId};
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -64,7 +63,8 @@ pub(crate) struct ListQuery {
     /// What comes first.
     #[param(inline, default = "latest")]
     sort: Option<Sort>,
-    /// The `next` of the page before.
+    /// The `next` of the page before. While the order changes between two pages, as that by cost does with each request,
+    /// a session may be on both of them, or on neither.
     after: Option<String>,
     /// At most this many: 1 to 500.
     #[param(default = 50)]
@@ -89,11 +89,14 @@ impl Sort {
         let mut all: Vec<_> = roster.newest_first().iter().collect();
         let most = |one: &Listed| {
             let (cost, saved) = ledger.cost_and_saved(one.id().as_str())?;
-            // A rounded sum orders as well as the exact one.
-            Some(if matches!(self, Self::Cost) { cost.round() as i64 } else { saved })
+            Some(if matches!(self, Self::Cost) { cost } else { saved as f64 })
         };
         if !matches!(self, Self::Latest) {
-            all.sort_by_cached_key(|one| Reverse(most(one)));
+            // Those of which the ledger says nothing are last.
+            let of = |one| most(one).unwrap_or(f64::NEG_INFINITY);
+            let mut with: Vec<_> = all.into_iter().map(|one| (of(one), one)).collect();
+            with.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+            all = with.into_iter().map(|(_, one)| one).collect();
         }
         all
     }
@@ -148,11 +151,15 @@ pub(crate) async fn list(
     let list = reading(shared, move |shared| {
         let roster = shared.sessions.rosters.now(&shared.memory)?;
         let ledger = shared.sessions.ledgers.now()?;
-        let all = asked.sort.unwrap_or_default().of(&roster, &ledger);
+        let sort = asked.sort.unwrap_or_default();
+        let all = sort.of(&roster, &ledger);
         let from = match &after {
             None => 0,
             Some(after) => {
-                let at = all.iter().position(|one| one.id() == after);
+                let at = match sort {
+                    Sort::Latest => roster.place(after),
+                    _ => all.iter().position(|one| one.id() == after),
+                };
                 at.ok_or_else(|| ApiError::not_found(format!("there is no session {after}")))? + 1
             }
         };
