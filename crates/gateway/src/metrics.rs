@@ -49,7 +49,7 @@ pub(crate) fn metrics(ledger: &Ledger) -> Response<Body> {
         &recalls,
     );
     let cost = [("", sums.cost())];
-    let help = "What was sent, including look-ups, in tokens at the plain price.";
+    let help = "What was sent, including recalls, in weighted tokens.";
     family("cost_tokens_total", help, &cost);
     let cost = [("", sums.whole.cost)];
     family("whole_cost_tokens_total", whole, &cost);

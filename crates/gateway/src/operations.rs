@@ -89,7 +89,7 @@ impl Operations {
         head(
             text,
             "gen_ai_client_token_usage",
-            "Tokens of a request, look-ups included, and of its answer.",
+            "Tokens of a request, recalls included, and of its answer.",
         );
         for (labels, of) in self.labelled() {
             for (kind, tokens) in [("input", &of.input), ("output", &of.output)] {

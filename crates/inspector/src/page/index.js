@@ -1,4 +1,4 @@
-// The first page: what was saved, a search over everything, and the sessions, the newest first.
+// The first page: what was saved, a search over everything, and the sessions, in the order that is asked for.
 
 /** How many sessions are listed at first, and how many more a button adds. */
 const PAGE = 50;
