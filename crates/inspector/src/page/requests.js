@@ -137,15 +137,16 @@ function cacheMissed(one, last) {
     : `the provider could not use its cache from message ${number(seq)} on and ${rest}`);
   // What the provider read shows whether its cache was of less use; of an estimate, only that it could be.
   if (!one.is_estimate && one.sent.read >= last.sent.read) return null;
-  if (one.tools_changed) {
+  const folded = one.changed_from == null ? 0 : one.left_out - last.left_out;
+  // With the first messages that it leaves out, the gateway declares its own tools.
+  if (one.tools_changed && folded <= 0) {
     return one.is_estimate
       ? "it had other tools, which come before the messages, so a cache was of no use (the provider did not report what it used)"
       : `it had other tools, which come before the messages, so the provider could not use its cache and ${rest}`;
   }
   if (one.changed_from != null) {
-    const folded = one.left_out - last.left_out;
     return folded > 0
-      ? `${count(folded, "more message")} ${folded === 1 ? "was" : "were"} left out, so ${from(one.changed_from)}`
+      ? `${one.tools_changed ? "its tools, which come before the messages, changed, and " : ""}${count(folded, "more message")} ${folded === 1 ? "was" : "were"} left out, so ${from(one.changed_from)}`
       : `an earlier message was sent in another form, so ${from(one.changed_from)}`;
   }
   const left = one.whole.tokens - one.sent.tokens - (last.whole.tokens - last.sent.tokens);
