@@ -143,7 +143,7 @@ impl IndexCopy {
         first..chunks().map(|chunks| chunks.end).max().unwrap_or(first)
     }
 
-    /// Returns whether it lacks so many blocks that it is to be brought up to date.
+    /// Returns whether it lacks enough blocks to be brought up to date.
     fn is_behind(&self, blocks: u32) -> bool {
         blocks > self.blocks.saturating_add(self.blocks / GROWTH)
     }

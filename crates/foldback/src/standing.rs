@@ -102,10 +102,7 @@ mod tests {
         }
         // Another todo of the same name is another one.
         say("first");
-        assert_eq!(
-            memory.standings(before.clone()).unwrap(),
-            memory.standings(Vec::new()).unwrap()
-        );
+        assert_eq!(memory.standings(before).unwrap(), memory.standings(Vec::new()).unwrap());
         let names: Vec<_> = known().map(|todo| todo.id().to_string()).collect();
         assert_eq!(names, ["second", "third", "fourth", "first"]);
     }

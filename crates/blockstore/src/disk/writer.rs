@@ -170,10 +170,7 @@ impl<'a> IndexWriter<'a> {
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
         let mut is_new = index.is_none();
-        let generation = match index {
-            Some(index) => index.generation(),
-            None => self.records.vector_state(self.todo)?.generation,
-        };
+        let generation = self.generation(index)?;
         let mut first = index.map_or(0, DiskIndex::blocks) + 1;
         let mut totals = index.map(|index| index.manifest.totals()).unwrap_or_default();
         let mut omissions = index.map(|index| index.omissions().to_vec()).unwrap_or_default();
@@ -245,6 +242,12 @@ impl<'a> IndexWriter<'a> {
             first = next;
         }
         writer.wait_merging_threads().map_err(failed)
+    }
+
+    /// Returns the generation of the vectors that are appended to an index, or with which it begins.
+    fn generation(&self, index: Option<&DiskIndex>) -> Result<u32, Error> {
+        let begun = index.map(|index| Ok(index.generation()));
+        begun.unwrap_or_else(|| Ok(self.records.vector_state(self.todo)?.generation))
     }
 
     /// Returns the index to append to. It is opened anew for each run: a handle that outlives another process's writes

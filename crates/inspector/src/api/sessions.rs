@@ -269,9 +269,11 @@ fn title(memory: &Memory, todo: &TodoId, len: u64) -> Option<String> {
     first_line(&first.iter().find(|message| *message.role() == Role::User)?.text())
 }
 
-/// The first line of a text that is not empty, at most as long as a title.
+/// The first line of a text that is not empty, and not a tag alone if there is another, at most as long as a title.
 pub(super) fn first_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_tag = |line: &&str| line.starts_with('<') && line.ends_with('>');
+    let line = lines().find(|line| !is_tag(line)).or_else(|| lines().next())?;
     let mut title: String = line.chars().take(TITLE_CHARS).collect();
     if title.len() < line.len() {
         title.push('…');
