@@ -45,7 +45,7 @@ struct Slot {
     passages: Mutex<Passages>,
     /// Which of the parts that its index in memory lacks is tried again by a search.
     next_tried: NextTried,
-    /// How many blocks its index had when the copy in the store was last compared with it.
+    /// How many blocks its index had when the copy in the store was last compared with it, and when that was.
     published: Mutex<Option<(u32, Instant)>>,
     /// The memory that the cache counts for the slot.
     bytes: AtomicUsize,

@@ -41,10 +41,26 @@ impl Memory {
         };
         let mut found = known;
         found.sort_by_key(Todo::no);
-        // One without a head holds nothing, or is forgotten: from there on the names are listed again, which takes fewer
-        // reads than to look for each.
-        let kept = found.iter().position(|todo| !heads.contains_key(&todo.no()));
-        found.truncate(kept.unwrap_or(found.len()));
+        // One without a head holds nothing, or is forgotten. A few are looked for; where there are more, the names are
+        // listed again from the first of them on.
+        let is_headless = |todo: &Todo| !heads.contains_key(&todo.no());
+        if found.iter().filter(|todo| is_headless(todo)).count() <= found.len() / PAGE + 1 {
+            let mut failed = None;
+            found.retain(|todo| {
+                let is_there = !is_headless(todo)
+                    || match registry.find(todo.id()) {
+                        Ok(found) => found.is_some_and(|found| found.no() == todo.no()),
+                        Err(error) => {
+                            failed.get_or_insert(error);
+                            true
+                        }
+                    };
+                is_there
+            });
+            failed.map_or(Ok(()), Err)?;
+        } else if let Some(first) = found.iter().position(is_headless) {
+            found.truncate(first);
+        }
         let mut after = found.last().map_or(0, Todo::no);
         loop {
             let page = registry.list(after, PAGE)?;

@@ -23,9 +23,9 @@ impl Cache {
         if !self.records.shares_indexes() || last <= known || is_unused {
             return;
         }
-        // A graph is not part of a copy, and takes longer to build than these blocks to read.
+        // A graph is not part of a copy, and would have to be built again.
         let has_graph = state.disk.as_ref().is_some_and(|disk| disk.graph.is_some());
-        if has_graph {
+        if has_graph && last / 2 < state.blocks {
             return;
         }
         let found = Receiver::find(&self.records, todo, Some(state.generation), (known, last));
@@ -48,8 +48,8 @@ impl Cache {
         }
     }
 
-    /// Puts a copy in the place of the index in the folder, and opens it. One that cannot be opened, or is not of this
-    /// truth, stays neither there nor in the store. The caller holds the lock.
+    /// Puts a copy in the place of the index in the folder, and opens it. One that cannot be opened does not stay there,
+    /// and one that is not of this truth not in the store either. The caller holds the lock.
     fn receive(
         &self,
         todo: &Todo,
@@ -60,18 +60,15 @@ impl Cache {
         if !copy.receive(lock, folder)? {
             return Ok(None);
         }
-        let fit = match self.open(folder, todo, None) {
-            Ok(Some(disk)) => {
-                disk.fit(&self.records, todo).map(|fit| (fit == Fit::Fits, Some(disk)))
-            }
-            _ => Ok((false, None)),
-        };
-        if let Ok((true, disk)) = fit {
-            return Ok(disk);
+        let opened = self.open(folder, todo, None).ok().flatten();
+        let fit = opened.as_ref().map(|disk| disk.fit(&self.records, todo));
+        if let Some(Ok(Fit::Fits)) = fit {
+            return Ok(opened);
         }
         IndexWriter::new(lock, folder, &self.records, todo).clear()?;
-        fit?;
-        copy.remove()?;
+        if fit.transpose()?.is_some() {
+            copy.remove()?;
+        }
         Ok(None)
     }
 
@@ -91,6 +88,9 @@ impl Cache {
             return Ok(None);
         };
         let received = self.receive(todo, folder, lock, &copy).ok().flatten();
+        if received.is_none() {
+            IndexWriter::new(lock, folder, &self.records, todo).clear()?;
+        }
         if received.as_ref().is_some_and(|disk| self.records.can_read_any(todo, disk.omissions())) {
             // The index that is built now takes its place.
             IndexWriter::new(lock, folder, &self.records, todo).clear()?;

@@ -272,7 +272,10 @@ fn title(memory: &Memory, todo: &TodoId, len: u64) -> Option<String> {
 /// The first line of a text that is not empty, and not a tag alone if there is another, at most as long as a title.
 pub(super) fn first_line(text: &str) -> Option<String> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_tag = |line: &&str| line.starts_with('<') && line.ends_with('>');
+    let is_tag = |line: &&str| {
+        let inside = line.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+        inside.is_some_and(|inside| !inside.contains(['<', '>']))
+    };
     let line = lines().find(|line| !is_tag(line)).or_else(|| lines().next())?;
     let mut title: String = line.chars().take(TITLE_CHARS).collect();
     if title.len() < line.len() {

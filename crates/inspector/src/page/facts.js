@@ -26,6 +26,7 @@ const FAILURES_NAMED = 5;
 function drawFailures(session) {
   const failed = (picture?.messages ?? []).flatMap((message, seq) => (["failed", "reads_failed"].includes(message.x) ? [[message, seq]] : []));
   const total = picture ? failed.length : session.failed_calls;
+  if (!picture && total == null && session.messages > 0) countFailures(session.id);
   if (!total) return;
   // What the model saw when it made the call.
   const go = (seq) => {
@@ -42,6 +43,15 @@ function drawFailures(session) {
       element("b", { class: "bad" }, `✗ ${count(total, "failed call")}`),
       links.length ? [": ", ...list(links.slice(0, FAILURES_NAMED)), ". A link opens the result, and beside it what the model had seen when it made the call."] : "."),
     more.length ? element("details", null, element("summary", null, `${number(more.length)} more`), element("p", null, list(more))) : null));
+}
+
+/** Asks again until the failed calls of a long session are counted. */
+function countFailures(id, wait = 800) {
+  setTimeout(async () => {
+    const session = await ask(sessionPath(id)).catch(() => null);
+    if (session && session.failed_calls != null) drawFailures(session);
+    else countFailures(id, Math.min(2 * wait, 60_000));
+  }, wait);
 }
 
 /** Says what the replay is. Where it is known what was really sent, the replay's figures come after that. */

@@ -13,10 +13,19 @@ const sort = () => {
 /** The list that is drawn, as text: what did not change is not drawn again. */
 let drawn = null;
 
+/** Milliseconds until the list is asked for again, longer while it stays as it is. */
+const [SOON, LATE] = [400, 60_000];
+let wait = SOON;
+
 let due = null;
 function drawSoon() {
+  wait = SOON;
+  drawLater();
+}
+
+function drawLater() {
   clearTimeout(due);
-  due = setTimeout(drawSessions, 400);
+  due = setTimeout(drawSessions, wait);
 }
 
 async function drawSessions() {
@@ -29,8 +38,9 @@ async function drawSessions() {
     return;
   }
   // Of a store that is looked at for the first time, failed calls are counted in several answers.
-  if (list.sessions.some((session) => session.failed_calls == null && session.messages > 0)) drawSoon();
   const text = JSON.stringify(list);
+  wait = text === drawn ? Math.min(2 * wait, LATE) : SOON;
+  if (list.sessions.some((session) => session.failed_calls == null && session.messages > 0)) drawLater();
   if (text === drawn) return;
   drawn = text;
   drawSums(list);

@@ -108,6 +108,9 @@ function nameOf(list, before, at) {
     : element("button", { type: "button", class: "link", onclick: () => goToCall(call), title: "what the model got" }, name);
 }
 
+/** A provider that read this part of what its cache could hold missed nothing: caches keep whole runs of tokens. */
+const NEARLY_ALL = 0.9;
+
 /** Providers keep a cache at least this long, in minutes. */
 const CACHE_MINUTES = 5;
 
@@ -117,7 +120,7 @@ function reason(requests, at, before) {
   const told = [];
   if (!last) {
     const first = before === 0 ? "it is the first one" : "the one before it is not listed";
-    told.push(`${first}${!one.is_estimate && one.sent.read === 0 ? ", and nothing of it was in the cache" : ""}`);
+    told.push(`${first}${!one.is_estimate && one.sent.read === 0 ? "; nothing of this one was in the cache" : ""}`);
   } else if (one.model !== last.model) told.push("it asked another model than the request before, and each model has a cache of its own");
   else {
     const more = one.sent.tokens - last.sent.tokens;
@@ -136,7 +139,8 @@ function cacheMissed(one, last) {
     ? `a cache was of no use from message ${number(seq)} on (the provider did not report what it used)`
     : `the provider could not use its cache from message ${number(seq)} on and ${rest}`);
   // What the provider read shows whether its cache was of less use; of an estimate, only that it could be.
-  if (!one.is_estimate && one.sent.read >= last.sent.read) return null;
+  const kept = last.sent.written ? last.sent.read + last.sent.written : last.sent.tokens;
+  if (!one.is_estimate && one.sent.read >= NEARLY_ALL * kept) return null;
   const folded = one.changed_from == null ? 0 : one.left_out - last.left_out;
   // With the first messages that it leaves out, the gateway declares its own tools.
   if (one.tools_changed && folded <= 0) {
@@ -145,8 +149,14 @@ function cacheMissed(one, last) {
       : `it had other tools, which come before the messages, so the provider could not use its cache and ${rest}`;
   }
   if (one.changed_from != null) {
+    const left = `${count(folded, "more message")} ${folded === 1 ? "was" : "were"} left out`;
+    if (folded > 0 && one.tools_changed) {
+      return one.is_estimate
+        ? `${left}, and its tools, which come before the messages, changed, so a cache was of no use (the provider did not report what it used)`
+        : `${left}, and its tools, which come before the messages, changed, so the provider could not use its cache and ${rest}`;
+    }
     return folded > 0
-      ? `${one.tools_changed ? "its tools, which come before the messages, changed, and " : ""}${count(folded, "more message")} ${folded === 1 ? "was" : "were"} left out, so ${from(one.changed_from)}`
+      ? `${left}, so ${from(one.changed_from)}`
       : `an earlier message was sent in another form, so ${from(one.changed_from)}`;
   }
   const left = one.whole.tokens - one.sent.tokens - (last.whole.tokens - last.sent.tokens);

@@ -20,22 +20,35 @@ pub(crate) struct Pace {
 struct Clock {
     /// The time of the newest message that has one.
     newest: Option<Timestamp>,
-    /// The time of the last prompt: that of the newest message in it.
+    /// The latest time of the messages since the last prompt.
+    latest: Option<Timestamp>,
+    /// The time of the last prompt: the latest of the messages that were new in it.
     sent: Option<Timestamp>,
+}
+
+impl Clock {
+    fn hear(&mut self, at: Option<Timestamp>) {
+        self.newest = at.or(self.newest);
+        self.latest = self.latest.max(at);
+    }
+
+    fn send(&mut self) {
+        self.sent = self.latest.take().or(self.sent);
+    }
 }
 
 impl Pace {
     /// Notes that a prompt was sent after the messages so far.
     pub(crate) fn send(&mut self) {
         for clock in [&mut self.said, &mut self.recorded] {
-            clock.sent = clock.newest;
+            clock.send();
         }
     }
 
     /// Takes the next message, recorded at this time.
     pub(crate) fn hear(&mut self, message: &Message, recorded: Option<Timestamp>) {
-        self.said.newest = message.timestamp().or(self.said.newest);
-        self.recorded.newest = recorded.or(self.recorded.newest);
+        self.said.hear(message.timestamp());
+        self.recorded.hear(recorded);
     }
 
     /// Returns whether the newest message came this long after the last prompt, or later.
@@ -100,5 +113,12 @@ mod tests {
         }
         pace.hear(&dated(310), None);
         assert!(pace.has_paused(LIFE));
+        pace.send();
+        for seconds in [320, 0] {
+            pace.hear(&dated(seconds), None);
+        }
+        pace.send();
+        pace.hear(&dated(330), None);
+        assert!(!pace.has_paused(LIFE), "a time in the past is not that of the prompt");
     }
 }
