@@ -202,7 +202,8 @@ async fn gw20_the_ledger_says_which_messages_were_sent() {
     }
     assert!(folded > 10, "{folded}");
     let whole = serde_json::to_string(entries[0].contents.as_ref().unwrap()).unwrap();
-    assert_eq!(whole, r#"{"asked":[[0,2]]}"#);
+    assert!(whole.starts_with(r#"{"asked":[[0,2]],"tools":""#), "{whole}");
+    assert!(whole.len() < 50, "{whole}");
     let last = serde_json::to_string(&entries.last()).unwrap();
     for secret in ["sk-ant", "端口", "Read all files"] {
         assert!(!last.contains(secret), "{last}");

@@ -19,7 +19,7 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u6
     let mut agent = Agent::new(speaks, recall, seed);
     let model = calling(seed, agent.thinking.is_some());
     let mut world = World::with(model, |config| config.recall = recall).await;
-    let mut failing = Arc::new(Faulty::new(truth.clone(), seed << 32));
+    let mut failing = Arc::new(Faulty::new(truth.clone(), failures_of(seed, 0)));
     world.restart_on(failing.clone()).await;
     failing.fail(true);
     let mut faults = 0;
@@ -29,7 +29,7 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u6
             1 => world.wait(400),
             2..5 => {
                 faults += failing.faults();
-                failing = Arc::new(Faulty::new(truth.clone(), (seed << 32) | (step as u64 + 1)));
+                failing = Arc::new(Faulty::new(truth.clone(), failures_of(seed, step + 1)));
                 world.restart_on(failing.clone()).await;
                 failing.fail(true);
             }
@@ -74,6 +74,11 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u6
     let findings = memory.maintenance().doctor().unwrap().findings;
     assert_eq!(findings, Vec::<String>::new(), "{what}");
     faults
+}
+
+/// The seed of a store's failures.
+fn failures_of(seed: u64, step: usize) -> u64 {
+    (seed << 32) | (1 << 16) | step as u64
 }
 
 /// The failures of a seed depend on how the threads of the recorder take turns; what the agent does, does not.
