@@ -47,15 +47,14 @@ impl Memory {
         if found.iter().filter(|todo| is_headless(todo)).count() <= found.len() / PAGE + 1 {
             let mut failed = None;
             found.retain(|todo| {
-                let is_there = !is_headless(todo)
+                !is_headless(todo)
                     || match registry.find(todo.id()) {
                         Ok(found) => found.is_some_and(|found| found.no() == todo.no()),
                         Err(error) => {
                             failed.get_or_insert(error);
                             true
                         }
-                    };
-                is_there
+                    }
             });
             failed.map_or(Ok(()), Err)?;
         } else if let Some(first) = found.iter().position(is_headless) {
