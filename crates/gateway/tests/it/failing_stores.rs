@@ -76,9 +76,9 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u6
     faults
 }
 
-/// The seed of a store's failures.
+/// The seed of a store's failures. With these, turns that must begin with their thinking are interrupted by failures.
 fn failures_of(seed: u64, step: usize) -> u64 {
-    (seed << 32) | (1 << 16) | step as u64
+    (seed << 32) | (2 << 16) | step as u64
 }
 
 /// The failures of a seed depend on how the threads of the recorder take turns; what the agent does, does not.
