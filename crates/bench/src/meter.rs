@@ -74,11 +74,8 @@ impl Meter {
 
     /// Returns whether the cache has lost the previous prompt.
     fn has_lost(&self) -> bool {
-        let silence = self.now.zip(self.called).map(|(now, called)| now.0.saturating_sub(called.0));
-        let silence = silence.and_then(|silence| u64::try_from(silence).ok());
-        self.life
-            .zip(silence.map(Duration::from_millis))
-            .is_some_and(|(life, silence)| silence >= life)
+        let silence = self.now.zip(self.called).map(|(now, called)| now.since(called));
+        self.life.zip(silence).is_some_and(|(life, silence)| silence >= life)
     }
 
     /// Returns the usage of the calls so far, including [those apart](Self::apart) but not

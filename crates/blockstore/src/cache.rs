@@ -6,7 +6,7 @@ mod sharing;
 
 pub use maintenance::Maintained;
 
-use crate::disk::{Damage, DiskIndex, Fit, Folder, Indexed};
+use crate::disk::{Damage, DiskIndex, Fit, Folder, Indexed, index_error};
 use crate::memory_index::MemoryIndex;
 use crate::omission::{NextTried, Omission};
 use crate::records::Records;
@@ -161,7 +161,7 @@ impl Cache {
         before: Option<&DiskIndex>,
     ) -> Result<Option<DiskIndex>, Error> {
         self.open(folder, todo, before)
-            .map_err(|detail| index_error(folder, "opened after it was written", detail))
+            .map_err(|detail| index_error(folder, "opened after it was written", &detail))
     }
 
     /// Returns the index on disk, with its graph only if there are enough vectors to use one. What is known of it is
@@ -297,10 +297,6 @@ impl State {
     fn bytes(&self) -> usize {
         self.disk.as_ref().map_or(0, |disk| disk.bytes()) + self.memory.read().bytes()
     }
-}
-
-fn index_error(folder: &Folder, doing: &'static str, detail: String) -> Error {
-    Error::Index { path: folder.root().to_owned(), doing, detail }
 }
 
 pub(crate) fn stamp(folder: &Folder) -> Stamp {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 #[derive(
@@ -22,6 +23,12 @@ impl Timestamp {
         let civil: jiff::civil::DateTime = text.parse().ok()?;
         let at = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
         Some(Self(at.as_millisecond()))
+    }
+
+    /// Returns the time that has passed since an earlier one; none if that one is later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
     /// Returns the time as RFC 3339 in UTC.
@@ -59,6 +66,8 @@ mod tests {
         for bad in ["", "yesterday", "2025-13-01T00:00:00Z", "12"] {
             assert_eq!(Timestamp::parse(bad), None, "{bad}");
         }
+        assert_eq!(at.since(Timestamp(0)).as_secs(), 1_735_725_600);
+        assert!(Timestamp(0).since(Timestamp(5)).is_zero());
         assert_eq!(Timestamp(i64::MAX).to_string(), format!("{} ms", i64::MAX));
     }
 }

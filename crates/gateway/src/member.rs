@@ -258,8 +258,7 @@ impl Member {
     fn is_warm(&self, conversation: &Conversation, now: Timestamp) -> bool {
         let (model, life) = (&conversation.terms.model, conversation.cache.life);
         self.asked.as_ref().is_none_or(|(at, before)| {
-            let life = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
-            now.0.saturating_sub(at.0) < life && (before.is_empty() || before == model)
+            now.since(*at) < life && (before.is_empty() || before == model)
         })
     }
 

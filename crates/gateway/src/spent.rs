@@ -186,8 +186,7 @@ impl Spent {
 
     /// Returns whether the provider would still hold at this time what it was sent.
     fn finds(&self, at: Timestamp, conversation: &Conversation) -> bool {
-        let age = self.at.0.saturating_sub(at.0);
-        u128::try_from(age).unwrap_or_default() < conversation.cache.life.as_millis()
+        self.at.since(at) < conversation.cache.life
     }
 }
 

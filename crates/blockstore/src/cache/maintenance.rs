@@ -1,9 +1,9 @@
 //! Indexes on disk, built alongside searches.
 
 use super::removal::remove;
-use super::{Cache, GROWTH, Passages, Slot, index_error};
+use super::{Cache, GROWTH, Passages, Slot};
 use crate::Error;
-use crate::disk::{CodeGroup, DiskIndex, Fit, Folder, Graph, IndexWriter, Lock};
+use crate::disk::{CodeGroup, DiskIndex, Fit, Folder, Graph, IndexWriter, Lock, index_error};
 use foldback_kv::Todo;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,11 +83,18 @@ impl Cache {
                 done.dropped = Some("it lacks data that can be read by now".to_owned());
                 None
             }
-            Ok(Some(disk)) if disk.fit(&self.records, todo)? == Fit::Outdated => {
-                done.dropped = Some("its vectors were replaced on another machine".to_owned());
-                None
-            }
-            Ok(disk) => disk,
+            Ok(Some(disk)) => match disk.fit(&self.records, todo)? {
+                Fit::Fits => Some(disk),
+                Fit::Outdated => {
+                    done.dropped = Some("its vectors were replaced on another machine".to_owned());
+                    None
+                }
+                Fit::Ahead { .. } | Fit::Foreign { .. } => {
+                    done.ahead = true;
+                    return Ok(done);
+                }
+            },
+            Ok(None) => None,
             Err(damage) => {
                 done.dropped = Some(damage);
                 None
@@ -100,12 +107,6 @@ impl Cache {
             // Others have mapped an older one by its name, so it is never overwritten.
             writer.clear()?;
             disk = self.received(todo, folder, lock, last)?;
-        }
-        if let Some(disk) = &disk
-            && disk.fit(&self.records, todo)? != Fit::Fits
-        {
-            done.ahead = true;
-            return Ok(done);
         }
         if disk.is_none() || self.is_due(todo, slot, disk.as_ref(), last)? {
             let indexed = disk.as_ref().map_or(0, DiskIndex::blocks);
@@ -165,7 +166,7 @@ impl Cache {
         if let Some(group) = Graph::due(&disk.codes, graph.as_deref(), after) {
             let stop = || self.stopped.load(Ordering::Relaxed);
             done.graph_built = Graph::build(folder, &disk.codes, group, &stop)
-                .map_err(|detail| index_error(folder, "given a graph", detail))?;
+                .map_err(|detail| index_error(folder, "given a graph", &detail))?;
         }
         if done.graph_built
             && let Some(disk) = self.reopen(folder, todo, Some(disk))?

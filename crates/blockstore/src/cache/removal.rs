@@ -1,8 +1,8 @@
 //! Deletion of indexes on disk.
 
-use super::{Cache, TURN, index_error};
+use super::{Cache, TURN};
 use crate::Error;
-use crate::disk::{Folder, IndexWriter, Lock};
+use crate::disk::{Folder, IndexWriter, Lock, index_error};
 use foldback_kv::{Error as KvError, Todo};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ impl Cache {
             let folder = self.folder_of(dir, no);
             if gone.is_some() {
                 delete(&gone_root(&folder))
-                    .map_err(|error| index_error(&folder, "deleted", error.to_string()))?;
+                    .map_err(|error| index_error(&folder, "deleted", &error))?;
                 swept += 1;
                 continue;
             }
@@ -81,7 +81,7 @@ pub(super) fn remove(folder: &Folder) -> Result<(), Error> {
             Ok(()) => {}
             // A file that was just being created appeared in it, or another process deletes it too.
             Err((ErrorKind::DirectoryNotEmpty, _)) if tries > 0 => std::thread::sleep(TURN),
-            Err((_, error)) => return Err(index_error(folder, "deleted", error.to_string())),
+            Err((_, error)) => return Err(index_error(folder, "deleted", &error)),
         }
         tries -= 1;
     }

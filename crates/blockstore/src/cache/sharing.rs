@@ -88,16 +88,16 @@ impl Cache {
             return Ok(None);
         };
         let received = self.receive(todo, folder, lock, &copy).ok().flatten();
-        if received.is_none() {
-            IndexWriter::new(lock, folder, &self.records, todo).clear()?;
+        let is_whole = |disk: &DiskIndex| !self.records.can_read_any(todo, disk.omissions());
+        if received.as_ref().is_some_and(is_whole) {
+            return Ok(received);
         }
-        if received.as_ref().is_some_and(|disk| self.records.can_read_any(todo, disk.omissions())) {
+        IndexWriter::new(lock, folder, &self.records, todo).clear()?;
+        if received.is_some() {
             // The index that is built now takes its place.
-            IndexWriter::new(lock, folder, &self.records, todo).clear()?;
             copy.remove()?;
-            return Ok(None);
         }
-        Ok(received)
+        Ok(None)
     }
 
     /// Returns whether a copy of the index may have to be written into the store.

@@ -150,6 +150,12 @@ impl Replay {
         self.cache_life.map(Duration::from_secs)
     }
 
+    /// The replay of a conversation into a memory, up to where it stops.
+    fn replayed<'a>(&self, memory: &'a Memory, sourced: &'a Sourced, stop: Stop) -> Run<'a> {
+        let (policy, cache_life) = (self.policy, self.life());
+        Run { memory, todo: sourced.todo(), sourced, policy, cache_life, stop }
+    }
+
     /// How the memory shows a conversation.
     fn view(&self) -> ViewConfig {
         let life = self.life().unwrap_or(Duration::MAX);
@@ -200,14 +206,7 @@ impl Replay {
                 (temporary.memory(), "a temporary store")
             }
         };
-        let run = Run {
-            memory,
-            todo,
-            sourced,
-            policy: self.policy,
-            cache_life: self.life(),
-            stop: Stop::End,
-        };
+        let run = self.replayed(memory, sourced, Stop::End);
         let screen = match out.is_json() {
             true => None,
             false => Some(Screen::begin(out, sourced, self.policy, name)?),
@@ -307,15 +306,7 @@ impl Replay {
         if let Policy::Baseline(baseline) = self.policy {
             return Ok((replay_baseline(sourced, baseline, self.life(), Stop::End)?.0, None));
         }
-        let todo = sourced.todo();
-        let run = Run {
-            memory,
-            todo,
-            sourced,
-            policy: self.policy,
-            cache_life: self.life(),
-            stop: Stop::End,
-        };
+        let run = self.replayed(memory, sourced, Stop::End);
         painted(&run, paints, &mut |_| Ok(()))
     }
 
@@ -347,15 +338,7 @@ impl Replay {
             let options = store::shaped(globals).with_secret(KNOWN_SECRET);
             let options = options.with_view(globals.settings.view.of(self.view()));
             let memory = Memory::in_memory(options)?;
-            let (memory, todo) = (&memory, todo.clone());
-            let run = Run {
-                memory,
-                todo,
-                sourced: &sourced,
-                policy: self.policy,
-                cache_life: self.life(),
-                stop,
-            };
+            let run = self.replayed(&memory, &sourced, stop);
             replay(&run, &mut |event| {
                 if let Event::Call { prompt, .. } = event {
                     calls += 1;

@@ -53,10 +53,9 @@ impl Pace {
 
     /// Returns whether the newest message came this long after the last prompt, or later.
     pub(crate) fn has_paused(&self, life: Duration) -> bool {
-        let life = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
         [self.said, self.recorded].iter().any(|clock| {
             let times = clock.newest.zip(clock.sent);
-            times.is_some_and(|(newest, sent)| newest.0.saturating_sub(sent.0) >= life)
+            times.is_some_and(|(newest, sent)| newest.since(sent) >= life)
         })
     }
 }
