@@ -109,7 +109,6 @@ impl Watch {
     }
 
     fn cancel(&self) {
-        self.cancelled.cancel();
         // Nobody waits for an answer any more.
         self.screen.resume(false);
         self.screen.note(&match self.ends {
@@ -119,6 +118,8 @@ impl Watch {
             ),
             Ends::Turn => "stopping this turn. Interrupt again to leave it at once".to_owned(),
         });
+        // Afterwards, because the run may end at once.
+        self.cancelled.cancel();
     }
 }
 

@@ -194,7 +194,7 @@ impl Screen {
         self.resume(false);
         let mut view = self.view.lock();
         view.is_over = true;
-        if let Some(live) = &view.live {
+        if let Some(live) = view.live.take() {
             live.finish_and_clear();
         }
     }
