@@ -10,7 +10,8 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Every named point in the source. Tests check that the list is complete and that each point is reached.
+/// The named points that every store reaches. Tests check that all points of the source are listed, here or as those of
+/// several machines, and that each is reached.
 pub const POINTS: [&str; 27] = [
     "backend-store.temp.created",
     "backend-store.payload.written",
@@ -40,6 +41,10 @@ pub const POINTS: [&str; 27] = [
     "kv.compact.log-emptied",
     "kv.compact.done",
 ];
+
+/// The named points that only stores of several machines reach.
+pub const SHARED_POINTS: [&str; 3] =
+    ["blockstore.copy.chunk-written", "blockstore.copy.written", "blockstore.copy.received"];
 
 /// The program that works as a child: `PROGRAM child ...`.
 #[derive(Debug, Clone, Copy)]
@@ -152,34 +157,61 @@ pub fn at_random(
 /// When a child cannot be started.
 pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Result<Report, Error> {
     let mut report = Report::default();
-    let (mut dice, setup) = (Random::new(seed), Setup::of(seed));
+    let mut dice = Random::new(seed);
     for time in 1..=times {
-        let place = Place::folder()?;
-        let store = place.store(0);
+        let end_at = format!("{point}:{time}");
+        let (setup, place) = (Setup::of(seed), &Place::folder()?);
+        let turns = Turns { program, seed, setup, place, steps: 160 };
         let mut acknowledged = Acknowledged::default();
         // The second child has no end point: what the first has left must not stop it.
-        for point in [Some(point), None] {
-            let shared = acknowledged.shared_of(0);
-            let work_seed = dice.below(1 << 40) as u64;
-            let work = Work { writer: 0, seed: work_seed, steps: 160, shared, setup };
-            let mut command = program.work(&store, work);
-            if let Some(point) = point {
-                command.arg("--end-at").arg(format!("{point}:{time}"));
-            }
-            let ended = Heard::spawn(command)?.hear_rest(&mut acknowledged)?;
-            match (point, ended.success()) {
-                (Some(point), false) => report.count(point),
-                (Some(_), true) | (None, true) => {}
-                (None, false) => report.found(seed, "the next writer", vec![ended.to_string()]),
-            }
-            if store.exists() {
-                let findings = acknowledged.check(&store, setup);
-                report.found(seed, &format!("{}, time {time}", point.unwrap_or("after")), findings);
-            }
+        for end_at in [Some(&*end_at), None] {
+            turns.run(&mut dice, &mut acknowledged, (0, end_at), &mut report)?;
         }
         report.trials += 1;
     }
     Ok(report)
+}
+
+/// Writers of one store, one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Turns<'a> {
+    pub(crate) program: Program<'a>,
+    /// The seed of the trial.
+    pub(crate) seed: u64,
+    pub(crate) setup: Setup<'a>,
+    pub(crate) place: &'a Place,
+    /// How many steps each makes.
+    pub(crate) steps: u64,
+}
+
+impl Turns<'_> {
+    /// Starts a child on the machine of this number, and checks the store after it. With `POINT:N`, the child ends when it
+    /// reaches the point for the Nth time.
+    pub(crate) fn run(
+        self,
+        dice: &mut Random,
+        acknowledged: &mut Acknowledged,
+        (machine, end_at): (u32, Option<&str>),
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        let Self { program, setup, steps, .. } = self;
+        let store = self.place.store(machine);
+        let (seed, shared) = (dice.below(1 << 40) as u64, acknowledged.shared_of(0));
+        let mut command = program.work(&store, Work { writer: 0, seed, steps, shared, setup });
+        command.args(end_at.into_iter().flat_map(|end_at| ["--end-at", end_at]));
+        let ended = Heard::spawn(command)?.hear_rest(acknowledged)?;
+        let point = end_at.and_then(|end_at| end_at.split_once(':')).map(|(point, _)| point);
+        match (point, ended.success()) {
+            (Some(point), false) => report.count(point),
+            (_, true) => {}
+            (None, false) => report.found(self.seed, "the next writer", vec![ended.to_string()]),
+        }
+        if store.exists() {
+            let findings = acknowledged.check(&store, setup);
+            report.found(self.seed, end_at.unwrap_or("after"), findings);
+        }
+        Ok(())
+    }
 }
 
 /// A child process and its output.

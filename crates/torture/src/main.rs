@@ -113,6 +113,12 @@ const KINDS: &[(&str, Kind)] = &[
     }),
     ("simulation", |_, seed| simulation::histories(seed, 100, 100)),
     #[cfg(feature = "postgres")]
+    ("points-postgres", |program, seed| {
+        let mut dice = Random::new(seed);
+        let point = kill::SHARED_POINTS[dice.below(kill::SHARED_POINTS.len())];
+        machines::at_point(program, point, seed, 2)
+    }),
+    #[cfg(feature = "postgres")]
     ("kills-postgres", |program, seed| machines::kills(program, seed, 20)),
     #[cfg(feature = "postgres")]
     ("histories-postgres", |program, seed| machines::histories(program, seed, 10_000)),

@@ -11,8 +11,6 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use xxhash_rust::xxh3::Xxh3;
 
-/// This many bytes are committed at once: the todo takes no other writes meanwhile.
-const COMMIT_BYTES: usize = 2 << 20;
 /// A copy of this many bytes is finished by a process that is about to end; a larger one is left to the next.
 const FINISHED_BYTES: u64 = 32 << 20;
 
@@ -140,7 +138,7 @@ impl<'a> Publisher<'a> {
         let Some(mut layer) = copy.layers.pop() else { return Ok(false) };
         let mut held = found.record;
         let chunks = layer.chunks();
-        let (mut next, mut bytes) = (chunks.start, 0);
+        let mut next = chunks.start;
         let mut put: Vec<(Key, Vec<u8>)> = Vec::new();
         // What an interrupted writer left, and with a head that is unreadable or of another format whatever there is.
         let mut delete = match (&found.head.copy, &found.head.writer) {
@@ -149,18 +147,17 @@ impl<'a> Publisher<'a> {
             (Some(_), None) => Vec::new(),
         };
         let before = found.head.copy;
+        // Chunk by chunk, because the todo takes no other writes during a commit. The last one goes with the head.
         let whole = self.each_chunk(&mut layer.pieces, |chunk, is_last| {
-            bytes += chunk.len();
             put.push((key(Space::Index, self.todo, next), chunk));
             next += 1;
-            if bytes < COMMIT_BYTES || is_last {
+            if is_last {
                 return Ok(true);
             }
-            bytes = 0;
             let claim = Claim { token: RandomState::new().hash_one(next), chunks: chunks.clone() };
             let head = CopyHead { copy: before.clone(), writer: Some(claim) };
             held = Some(self.commit(held.take(), head, &mut put, &mut delete)?);
-            foldback_core::failpoint!("blockstore.copy.chunks-written");
+            foldback_core::failpoint!("blockstore.copy.chunk-written");
             Ok(!stop())
         })?;
         if !whole {

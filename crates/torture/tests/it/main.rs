@@ -4,7 +4,7 @@
 
 use foldback::Engine;
 use foldback_testkit::effort;
-use foldback_torture::kill::{self, POINTS, Program};
+use foldback_torture::kill::{self, POINTS, Program, SHARED_POINTS};
 #[cfg(feature = "postgres")]
 use foldback_torture::machines;
 use foldback_torture::{Error, Place, Report, fault, flip, history, power_cut, simulation};
@@ -76,7 +76,8 @@ fn r1_every_point_of_the_source_is_on_the_list() {
         let points = text.split("failpoint!(\"").skip(1);
         named.extend(points.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
     }
-    assert_eq!(named, POINTS.map(str::to_owned).into());
+    let listed = POINTS.iter().chain(&SHARED_POINTS).map(|point| (*point).to_owned());
+    assert_eq!(named, listed.collect());
 }
 
 /// The Rust files below a folder, which need not exist.
@@ -189,6 +190,18 @@ fn r1_pg3_killed_writers_of_two_machines_lose_nothing() {
         let kills = machines::kills(program(), seed, kills);
         let Some(report) = report_on_server("kills on two machines", kills) else { return };
         assert!(report.counted("kills of children that worked") >= report.trials / 2, "{report}");
+    }
+}
+
+/// R1, PG12: a writer that is ended at each named point of writing and taking copies of indexes loses nothing, and writers
+/// of both machines continue.
+#[cfg(feature = "postgres")]
+#[test]
+fn r1_pg12_writers_that_end_at_a_point_of_a_copy_lose_nothing() {
+    for (n, point) in SHARED_POINTS.into_iter().enumerate() {
+        let made = machines::at_point(program(), point, SEEDS[n % SEEDS.len()], 1);
+        let Some(report) = report_on_server(point, made) else { return };
+        assert!(report.counted(point) > 0, "{point} was never reached: {report}");
     }
 }
 
