@@ -76,7 +76,7 @@ fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> Str
     let sentence = if block_type == BlockType::ToolCall {
         let mut action =
             String::from(if names.tools.is_empty() { "a tool answers" } else { "calls " });
-        let more = |more| format!(" and {more} more tools");
+        let more = |more| format!(" and {more} more tool{}", if more == 1 { "" } else { "s" });
         action.push_str(&listed(&names.tools, 2, LONGEST_WORD, " and ", more));
         let failure = names.failure.as_ref();
         let error = failure.and_then(|failure| failure.error.as_ref());

@@ -106,10 +106,21 @@ function explained(hit) {
   ];
 }
 
-const heldBy = (line, words) => {
+/** Two letters or digits of one word. Scripts without spaces have no case, and every place in them may begin a word. */
+const WITHIN = /^(?:\p{Ll}\p{Ll}|\p{Lu}\p{L}|\p{N}\p{N})$/u;
+
+/** The first place from `from` on at which a word of the question begins a word of a line; -1 if there is none. */
+function placeOf(word, line, from = 0) {
   const low = line.toLowerCase();
-  return words.filter((word) => low.includes(word)).length;
-};
+  // Lower case may have another length.
+  const written = low.length === line.length ? line : low;
+  for (let at = low.indexOf(word, from); at >= 0; at = low.indexOf(word, at + 1)) {
+    if (at === 0 || !WITHIN.test(written.slice(at - 1, at + 1))) return at;
+  }
+  return -1;
+}
+
+const heldBy = (line, words) => words.filter((word) => placeOf(word, line) >= 0).length;
 
 /** The lines of a hit with most of the question, in their order. */
 function linesOf(hit, words) {
@@ -130,8 +141,7 @@ function shorter(line, words) {
   const letters = [...line];
   const most = 240;
   if (letters.length <= most) return line;
-  const low = line.toLowerCase();
-  const first = Math.min(...words.map((word) => low.indexOf(word)).filter((at) => at >= 0), line.length);
+  const first = Math.min(...words.map((word) => placeOf(word, line)).filter((at) => at >= 0), line.length);
   const from = first === line.length ? 0 : Math.max(0, [...line.slice(0, first)].length - 60);
   return `${from ? "… " : ""}${letters.slice(from, from + most).join("")} …`;
 }
@@ -139,15 +149,14 @@ function shorter(line, words) {
 /** A line as text nodes, with the words of the question marked. */
 function marked(line, words) {
   const nodes = [];
-  const low = line.toLowerCase();
   // Lower case may have another length; then nothing can be marked by place.
-  if (low.length !== line.length) return [line];
+  if (line.toLowerCase().length !== line.length) return [line];
   let from = 0;
   while (from < line.length) {
     let next = line.length;
     let long = 0;
     for (const word of words) {
-      const at = low.indexOf(word, from);
+      const at = placeOf(word, line, from);
       if (at >= 0 && (at < next || (at === next && word.length > long))) {
         next = at;
         long = word.length;

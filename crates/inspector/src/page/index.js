@@ -6,9 +6,19 @@ const PAGE = 50;
 let shown = PAGE;
 /** The orders in which sessions are listed, by their names in the address and in the API. */
 const SORTS = { latest: "latest", cost: "cost", tokens_saved: "tokens saved" };
+/** What this tab keeps; null if the browser keeps nothing. */
+function kept() {
+  try {
+    return sessionStorage;
+  } catch {
+    return null;
+  }
+}
+
+/** The order in the address, or else the one that was chosen last in this tab. */
 const sort = () => {
-  const asked = new URLSearchParams(location.search).get("sort");
-  return Object.hasOwn(SORTS, asked ?? "") ? asked : "latest";
+  const asked = [new URLSearchParams(location.search).get("sort"), kept()?.getItem("sort")];
+  return asked.find((name) => Object.hasOwn(SORTS, name ?? "")) ?? "latest";
 };
 /** The list that is drawn, as text: what did not change is not drawn again. */
 let drawn = null;
@@ -81,8 +91,7 @@ function sortLinks() {
   const to = (name) => {
     const query = new URLSearchParams(location.search);
     query.set("sort", name);
-    if (name === "latest") query.delete("sort");
-    return `/${query.size ? `?${query}` : ""}`;
+    return `/?${query}`;
   };
   return element("nav", { class: "sorts", "aria-label": "Order of the sessions" }, "Sort by ",
     Object.entries(SORTS).map(([name, title], at) => [at ? " · " : "", element("a", { href: to(name), "aria-current": name === sort() ? "true" : null }, title)]));
@@ -114,6 +123,7 @@ function sessionRow(session, isFirst) {
 }
 
 function beginIndex() {
+  kept()?.setItem("sort", sort());
   beginTheme();
   beginKeys();
   searchBox("find", {

@@ -79,8 +79,17 @@ test("sorting: the list is sorted by links, which the address keeps", async () =
     assert.equal(await page.locator(".sorts [aria-current=true]").textContent(), name);
     assert.equal(await page.locator("#find input").inputValue(), "retry limit", "the question stays");
   }
+  // A way back without an order in its address keeps the order.
+  await page.locator("#sessions .session a").first().click();
+  await sessionShown(page);
+  await page.goto(server.address);
+  await listShown(page);
+  const chosen = () => page.locator(".sorts [aria-current=true]").textContent();
+  assert.equal(await chosen(), "tokens saved");
   await page.getByRole("link", { name: "latest", exact: true }).click();
-  await page.waitForURL((url) => !url.searchParams.has("sort"));
+  await page.waitForURL((url) => url.searchParams.get("sort") === "latest");
+  await listShown(page);
+  assert.equal(await chosen(), "latest");
   await close();
 });
 
@@ -110,6 +119,11 @@ test("search: words that say nothing are not marked", async () => {
   await page.locator("#find .hit mark").first().waitFor();
   const marks = async () => [...new Set((await page.locator("#find .hit mark").allTextContents()).map((text) => text.toLowerCase()))].sort();
   assert.deepEqual(await marks(), ["limit", "retry"]);
+  // Nor is a part of another word.
+  await page.goto(`${server.address}/?q=try`);
+  await listShown(page);
+  await page.locator("#find .hit").first().waitFor();
+  assert.deepEqual(await marks(), []);
   await page.goto(`${server.address}/?q=${encodeURIComponent("我们的通知")}`);
   await listShown(page);
   await page.locator("#find .hit").first().waitFor();
