@@ -1,14 +1,15 @@
 //! A conversation in a request.
 
-use crate::Api;
 use crate::caching;
 use crate::class::{Class, Clues};
 use crate::client_message::{ClientMessage, Digests, Slice, is_marked, lives_long, ranges};
+use crate::config::Reach;
 use crate::exchange::Asked;
 use crate::identity::{Hints, Sender};
 use crate::model_answer::message_of;
 use crate::rest::Rest;
 use crate::turn::{Declaring, LOAD, elements, tools_in};
+use crate::{Api, RecallBy};
 use foldback::MemoryTool;
 use foldback_core::{CacheTerms, Content, Message};
 use serde::Deserialize;
@@ -60,9 +61,15 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Uses a tool of the gateway that loads what was recorded. A tool of the agent may reach something else.
-    pub(crate) fn recalls_unseen(&mut self) {
-        (self.load, self.is_unseen) = (Some(LOAD.to_owned()), true);
+    /// Sets the tool that loads what was recorded: the agent's own where it reaches that, or else one of the gateway.
+    pub(crate) fn reached_by(&mut self, reach: &Reach) {
+        match reach.by {
+            RecallBy::Mcp if self.load_says.contains(&reach.mark) => {}
+            by if by.is_unseen() && self.can_declare => {
+                (self.load, self.is_unseen) = (Some(LOAD.to_owned()), true);
+            }
+            _ => self.load = None,
+        }
     }
 }
 
@@ -212,6 +219,15 @@ impl Conversation {
     /// Returns the messages that the client sent.
     pub(crate) fn asked(&self) -> &[ClientMessage] {
         self.messages.get(..self.asked).unwrap_or_default()
+    }
+
+    /// Returns a digest of how it begins: of the first message in which somebody asks something, with the instructions before
+    /// it, which many conversations share.
+    pub(crate) fn opening(&self) -> blake3::Hash {
+        let asked = self.asked().iter().position(|message| message.is_asked).unwrap_or(0);
+        let mut digests = self.messages.iter().take(asked + 1).map(|message| message.digest);
+        let first = digests.next().unwrap_or_else(|| blake3::hash(b""));
+        digests.fold(first, |before, next| blake3::keyed_hash(before.as_bytes(), next.as_bytes()))
     }
 
     /// Returns how many messages precede the model's first: what the agent and its task are.

@@ -17,6 +17,7 @@ use foldback_core::Timestamp;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// A copied answer with more bytes is not read.
 const LONGEST: usize = 64 << 20;
@@ -149,28 +150,52 @@ impl Exchange {
     }
 }
 
-/// An answer that is being given. What was asked is recorded even if the answer breaks off.
+/// A request that is being answered. What was asked is recorded even if the answer breaks off, or never begins.
 pub(crate) struct Answering {
-    asked: Option<Asked>,
-    course: Course,
-    billed: Billed,
-    check: Option<Arc<Check>>,
-    headers: HeaderMap,
+    /// `None` if it is not part of a conversation.
+    pub(crate) asked: Option<Asked>,
+    pub(crate) course: Course,
+    /// What each request of its turn was billed, if the gateway plays that turn.
+    pub(crate) billed: Billed,
+    pub(crate) check: Option<Arc<Check>>,
+    /// The headers of the answer.
+    pub(crate) headers: HeaderMap,
+    /// Whether it is recorded at its end.
+    pub(crate) is_kept: bool,
     copy: Option<BytesMut>,
     recorder: Recorder,
+    ending: watch::Receiver<bool>,
 }
 
 impl Answering {
-    pub(crate) fn new(
-        asked: Asked,
-        course: Course,
-        billed: Billed,
-        check: Option<Arc<Check>>,
-        headers: HeaderMap,
-        recorder: Recorder,
-    ) -> Self {
-        let (asked, copy) = (Some(asked), Some(BytesMut::new()));
-        Self { asked, course, billed, check, headers, copy, recorder }
+    pub(crate) fn new(recorder: Recorder) -> Self {
+        Self {
+            asked: None,
+            course: Course::default(),
+            billed: Billed::default(),
+            check: None,
+            headers: HeaderMap::new(),
+            is_kept: false,
+            copy: Some(BytesMut::new()),
+            ending: recorder.ending(),
+            recorder,
+        }
+    }
+
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.is_kept && self.asked.is_some()
+    }
+
+    /// Returns how much of the request was sent; `None` if all of it was.
+    pub(crate) fn part_sent(&self) -> Option<String> {
+        let (asked, sent) = (self.asked.as_ref()?, self.course.instead.as_ref()?);
+        Some(format!("{} of {} bytes", sent.bytes, asked.bytes()))
+    }
+
+    /// Waits until the gateway records what was said so far, because it ends.
+    pub(crate) async fn ending(&mut self) {
+        // Without a gateway it ends, too.
+        let _ = self.ending.wait_for(|is_ending| *is_ending).await;
     }
 
     /// Copies a piece.
@@ -189,7 +214,7 @@ impl Drop for Answering {
     /// A server stops asking for pieces once the declared length is there, and a client may be gone with the last of
     /// them. Whether the copy is complete shows when it is read.
     fn drop(&mut self) {
-        let Some(asked) = self.asked.take() else { return };
+        let Some(asked) = self.asked.take().filter(|_| self.is_kept) else { return };
         let headers = std::mem::take(&mut self.headers);
         let answer = self.copy.take().map(BytesMut::freeze);
         let course = std::mem::take(&mut self.course);

@@ -61,6 +61,10 @@ impl Family {
             if let Some(found) = self.find(digests, agent) {
                 return Ok(found);
             }
+            // One that was created, and could not be written to.
+            if let Some(empty) = self.members.iter().position(Member::is_empty) {
+                return Ok((empty, Known::NOTHING));
+            }
             let todo = self.todo(self.members.len());
             self.members.push(Member::open(memory, &todo)?);
             // A todo that came from elsewhere keeps its origin.

@@ -6,11 +6,12 @@ use axum::http::header::{self, HeaderMap, HeaderName};
 pub(crate) const OWN: &str = "x-foldback-";
 
 /// Headers that belong to one connection (RFC 9110, section 7.6.1).
-const HOP_BY_HOP: [&str; 8] = [
+const HOP_BY_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
     "proxy-authorization",
+    "proxy-connection",
     "te",
     "trailer",
     "transfer-encoding",
@@ -43,5 +44,8 @@ pub(crate) fn passed(headers: &HeaderMap) -> HeaderMap {
 
 /// Returns the value of a header that is text.
 pub(crate) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty())
+    headers
+        .get(name)
+        .and_then(|value| str::from_utf8(value.as_bytes()).ok())
+        .filter(|text| !text.is_empty())
 }

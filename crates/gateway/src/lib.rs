@@ -69,8 +69,10 @@ mod text_name;
 mod traffic;
 mod trail;
 mod turn;
+mod unkept;
 mod upstream;
 mod usage;
+mod way;
 
 pub use api::Api;
 pub use branches::Branches;

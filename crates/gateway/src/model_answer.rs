@@ -110,7 +110,8 @@ fn responses_stream(stream: &str) -> Option<Value> {
     for mut event in events(stream) {
         match event.get("type").and_then(Value::as_str) {
             Some("response.output_item.done") => items.push(event.get_mut("item")?.take()),
-            Some("response.completed") => is_whole = true,
+            // It is incomplete where the model reached the most tokens that it may write.
+            Some("response.completed" | "response.incomplete") => is_whole = true,
             _ => {}
         }
     }
@@ -151,5 +152,26 @@ fn extend(object: &mut Map<String, Value>, key: &str, piece: &Value) {
         (_, Value::Null) => {}
         (Some(Value::String(text)), Value::String(more)) => text.push_str(more),
         _ => drop(object.insert(key.to_owned(), piece.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::message_of;
+    use crate::Api;
+
+    #[test]
+    fn gw2_an_answer_that_reached_its_longest_is_an_answer() {
+        let item = r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"港口"}]}"#;
+        let done = format!("data: {{\"type\":\"response.output_item.done\",\"item\":{item}}}\n\n");
+        let ended = |with: &str| {
+            let stream =
+                format!("{done}data: {{\"type\":\"response.{with}\",\"response\":{{}}}}\n\n");
+            message_of(Api::Responses, &stream).map(|message| message.get().to_owned())
+        };
+        let whole = ended("completed");
+        assert!(whole.as_ref().is_some_and(|whole| whole.contains("港口")));
+        assert_eq!(ended("incomplete"), whole);
+        assert_eq!(ended("failed"), None);
     }
 }

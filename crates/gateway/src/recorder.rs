@@ -3,7 +3,9 @@
 use crate::config::Reach;
 use crate::exchange::{Asked, Exchange};
 use crate::fold::Rewritten;
-use crate::recorder_thread::{Folded, Keeper, Unkept};
+use crate::reader::Reader;
+use crate::recorder_thread::{Folded, Keeper};
+use crate::unkept::Unkept;
 use crate::{Api, GatewayError, Ledger, Log, SessionTodos, WhyWhole};
 use axum::http::HeaderMap;
 use bytes::Bytes;
@@ -14,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::error::Elapsed;
 
 /// How often the end of the recorder's threads is looked for.
@@ -29,6 +31,12 @@ const THREADS: usize = 4;
 
 /// How long a request waits for what is sent in its place.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a request waits until it is recorded, if only recorded requests are passed on.
+const RECORDED: Duration = Duration::from_secs(10);
+
+/// How long the end of the gateway waits for the copies of answers in progress.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 /// After how long recording is tried again after a failure, if only recorded requests are passed on.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -47,8 +55,11 @@ struct Shared {
     state: Arc<State>,
     session: Arc<SessionTodos>,
     ledger: Ledger,
-    /// The clock; `None` if nothing is recorded.
+    /// `None` if nothing is recorded.
     memory: Option<Memory>,
+    reach: Reach,
+    /// Whether what was said so far is recorded, because the gateway ends. Each answer in progress watches it.
+    ending: watch::Sender<bool>,
     /// The key of digests.
     secret: [u8; 32],
 }
@@ -56,12 +67,12 @@ struct Shared {
 /// A job for a thread.
 enum Job {
     Keep(Box<Exchange>),
+    /// Responds with whether what is asked is recorded; if not, why.
+    Record(Asked, oneshot::Sender<Result<(), Unkept>>),
     /// Responds with what is sent.
     Fold(Asked, oneshot::Sender<Folded>),
     /// Responds with what would be sent.
     Foresee(Asked, oneshot::Sender<Folded>),
-    /// Responds with all of it but the model's thinking; `None` if it has none.
-    Unthink(Asked, oneshot::Sender<Option<Rewritten>>),
     LeaveAlone(Asked),
 }
 
@@ -69,20 +80,15 @@ impl Job {
     fn bytes(&self) -> usize {
         match self {
             Self::Keep(exchange) => exchange.bytes(),
-            Self::Fold(asked, _)
-            | Self::Foresee(asked, _)
-            | Self::Unthink(asked, _)
-            | Self::LeaveAlone(asked) => asked.bytes(),
+            _ => self.asked().bytes(),
         }
     }
 
     fn asked(&self) -> &Asked {
         match self {
             Self::Keep(exchange) => &exchange.asked,
-            Self::Fold(asked, _)
-            | Self::Foresee(asked, _)
-            | Self::Unthink(asked, _)
-            | Self::LeaveAlone(asked) => asked,
+            Self::Record(asked, _) => asked,
+            Self::Fold(asked, _) | Self::Foresee(asked, _) | Self::LeaveAlone(asked) => asked,
         }
     }
 }
@@ -104,6 +110,8 @@ impl Recorder {
             session: Arc::default(),
             ledger: Ledger::new(None, log),
             memory: None,
+            reach: Reach::default(),
+            ending: watch::Sender::default(),
             secret: [0; 32],
         };
         Self { shared: Arc::new(shared) }
@@ -147,8 +155,9 @@ impl Recorder {
             queues.push(queue);
         }
         let (queues, threads) = (Mutex::new(queues), Mutex::new(threads));
-        let memory = Some(memory);
-        let shared = Shared { queues, threads, state, session, ledger, memory, secret };
+        let (memory, ending) = (Some(memory), watch::Sender::default());
+        let shared =
+            Shared { queues, threads, state, session, ledger, memory, reach, ending, secret };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -206,6 +215,30 @@ impl Recorder {
         self.give(Job::Keep(Box::new(exchange)));
     }
 
+    /// Returns what becomes true when what was said so far is recorded, because the gateway ends.
+    pub(crate) fn ending(&self) -> watch::Receiver<bool> {
+        self.shared.ending.subscribe()
+    }
+
+    /// Records what is asked.
+    ///
+    /// # Errors
+    /// When that is impossible, or takes too long: a sentence without its full stop.
+    pub(crate) async fn record(&self, asked: &Asked) -> Result<(), String> {
+        let (answer, recorded) = oneshot::channel();
+        self.give(Job::Record(asked.clone(), answer));
+        let why = match tokio::time::timeout(RECORDED, recorded).await {
+            Ok(Ok(Ok(()))) => return Ok(()),
+            Ok(Ok(Err(unkept))) => unkept.to_string(),
+            Ok(Err(_)) => {
+                let trouble = self.trouble();
+                return Err(trouble.unwrap_or_else(|| "the recorder has ended".to_owned()));
+            }
+            Err(_) => format!("the store did not answer for {} seconds", RECORDED.as_secs()),
+        };
+        Err(format!("not recorded: {why}"))
+    }
+
     /// Records what is asked, and returns what is sent in its place: the client's own body, if determining it takes
     /// too long.
     pub(crate) async fn folded(&self, asked: &Asked) -> Folded {
@@ -217,9 +250,24 @@ impl Recorder {
         self.said(|answer| Job::Foresee(asked.clone(), answer)).await
     }
 
-    /// Returns a request without the model's thinking, except what its turn must begin with; `None` if it has none.
+    /// Returns a request without the model's thinking, except what its turn must begin with; `None` if it has none. That
+    /// does not need the store, which may be away.
     pub(crate) async fn without_thoughts(&self, asked: &Asked) -> Option<Rewritten> {
-        self.answered(|answer| Job::Unthink(asked.clone(), answer)).await.ok().flatten()
+        let Shared { memory, secret, reach, .. } = &*self.shared;
+        let reader = Reader::new(*secret).redacting(memory.as_ref()?.is_redacting());
+        let (mut reader, reach, asked) = (reader, reach.clone(), asked.clone());
+        let unthought = tokio::task::spawn_blocking(move || {
+            let held = asked.take();
+            if let Some(conversation) = held {
+                let sent = conversation.without_thoughts();
+                asked.hold(conversation);
+                return sent;
+            }
+            let mut conversation = reader.read(&asked).ok()?;
+            conversation.terms.reached_by(&reach);
+            conversation.without_thoughts()
+        });
+        unthought.await.ok().flatten()
     }
 
     async fn said(&self, job: impl FnOnce(oneshot::Sender<Folded>) -> Job) -> Folded {
@@ -258,18 +306,25 @@ impl Recorder {
         let number = job.asked().sender.number();
         let queues = self.shared.queues.lock();
         let queue = usize::try_from(number % THREADS as u64).ok().and_then(|n| queues.get(n));
-        if let Some(queue) = queue {
-            state.waiting.fetch_add(bytes, Ordering::Relaxed);
-            if queue.send(job).is_err() {
-                state.waiting.fetch_sub(bytes, Ordering::Relaxed);
-                state.set_trouble("the recorder has ended".to_owned());
+        let Some(queue) = queue else {
+            if self.shared.memory.is_some() {
+                self.log("a request is not recorded: it took longer than the gateway");
             }
+            return;
+        };
+        state.waiting.fetch_add(bytes, Ordering::Relaxed);
+        if queue.send(job).is_err() {
+            state.waiting.fetch_sub(bytes, Ordering::Relaxed);
+            state.set_trouble("the recorder has ended".to_owned());
         }
     }
 
-    /// Waits until everything that was taken is recorded, and takes no more. If nobody waits for that any longer, it may
-    /// be called again.
+    /// Waits until everything that was said is recorded, of answers in progress what was said so far, and takes no more. If
+    /// nobody waits for that any longer, it may be called again.
     pub async fn finish(&self) {
+        self.shared.ending.send_replace(true);
+        // A request that has no answer yet may still wait for its provider.
+        let _ = tokio::time::timeout(LAST_ANSWERS, self.shared.ending.closed()).await;
         self.shared.queues.lock().clear();
         while !self.shared.threads.lock().iter().all(|thread| thread.is_finished()) {
             tokio::time::sleep(FINISHED_YET).await;
@@ -290,29 +345,35 @@ impl State {
     /// Carries out a job. Neither an error nor a bug ends the recorder.
     fn carry_out(&self, keeper: &mut Keeper, job: Job) {
         let bytes = job.bytes();
-        let records = !matches!(job, Job::Foresee(..) | Job::Unthink(..));
+        let foresees = matches!(job, Job::Foresee(..));
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match job {
             Job::Keep(exchange) => keeper.keep(&exchange),
+            Job::Record(asked, answer) => {
+                let recorded = keeper.record(&asked);
+                drop(answer.send(recorded.clone()));
+                recorded
+            }
             // A request that waited too long has been sent already, or its client is gone.
             Job::Fold(_, answer) if answer.is_closed() => Ok(()),
             Job::Fold(asked, answer) => keeper.fold(&asked).map(|folded| drop(answer.send(folded))),
             Job::Foresee(asked, answer) => {
                 keeper.foresee(&asked).map(|folded| drop(answer.send(folded)))
             }
-            Job::Unthink(asked, answer) => {
-                keeper.without_thoughts(&asked).map(|sent| drop(answer.send(sent)))
-            }
             Job::LeaveAlone(asked) => keeper.leave_alone(&asked),
         }));
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);
-        // Otherwise the result does not show whether what is asked can be recorded.
-        if !records && done.is_ok() {
-            return;
+        // Without a commit, the result does not show whether anything can be recorded.
+        if keeper.has_recorded() {
+            *self.trouble.lock() = None;
         }
         match done {
-            Ok(Ok(())) => *self.trouble.lock() = None,
+            Ok(_) if foresees => {}
+            Ok(Ok(())) => {}
             Ok(Err(Unkept::Unreadable(why))) => {
                 (self.log)(&format!("a request is not recorded: {why}"));
+            }
+            Ok(Err(Unkept::Answer(why))) => {
+                (self.log)(&format!("an answer is not recorded: {why}"));
             }
             Ok(Err(Unkept::Store(why))) => self.set_trouble(why),
             Err(_) => {

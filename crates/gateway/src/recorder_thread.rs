@@ -10,12 +10,12 @@ use crate::fold::{Fold, Rewritten};
 use crate::member::Member;
 use crate::reader::Reader;
 use crate::spent::{Held, Spent};
+use crate::unkept::Unkept;
 use crate::usage::Usage;
 use crate::{Contents, Ledger, RecallBy, SessionTodos, TextName, WhyWhole};
 use foldback::{Arrangement, Error, ErrorKind, Memory, NoteName, Origin};
 use foldback_core::{CacheTerms, TodoId};
 use lru::LruCache;
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,6 +26,9 @@ pub(crate) const SHORTEST: usize = 24 << 10;
 /// How many families, and how many messages of clients, are held in memory at most; the store has them all.
 const MOST_FAMILIES: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 const MOST_HELD: usize = 50_000;
+
+/// Of how many todos it is known whether the model may look things up.
+const MOST_RECALLS: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 
 /// How often a conversation is placed, if others write to it too.
 const TRIES: usize = 4;
@@ -41,11 +44,12 @@ pub(crate) struct Keeper {
     session_todos: Arc<SessionTodos>,
     /// Whether the model may look things up, for each todo since it was first seen here: adding tools later would
     /// invalidate the provider's cache.
-    recalls: HashMap<TodoId, bool>,
+    recalls: LruCache<TodoId, bool>,
     reach: Reach,
     ledger: Ledger,
     /// The terms of every provider; `None` for those in its lists.
     cache: Option<CacheTerms>,
+    has_recorded: bool,
 }
 
 /// What is sent in place of a request.
@@ -67,14 +71,6 @@ pub(crate) struct Recalling {
     /// What the client sent, unpacked, and its messages.
     pub(crate) body: Arc<String>,
     pub(crate) said: Vec<Facts>,
-}
-
-/// Why an exchange was not recorded: a sentence without its full stop.
-pub(crate) enum Unkept {
-    /// It has no known shape.
-    Unreadable(String),
-    /// The store refused it.
-    Store(String),
 }
 
 impl Recalling {
@@ -101,10 +97,11 @@ impl Keeper {
             families: LruCache::new(MOST_FAMILIES),
             reader,
             session_todos,
-            recalls: HashMap::new(),
+            recalls: LruCache::new(MOST_RECALLS),
             reach,
             ledger,
             cache: None,
+            has_recorded: false,
         }
     }
 
@@ -125,9 +122,8 @@ impl Keeper {
     pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), Unkept> {
         let (asked, answer) = (&exchange.asked, exchange.answer());
         let mut conversation = self.read(asked)?;
-        if let Some(answer) = &answer {
-            self.reader.hear(&mut conversation, answer).map_err(Unkept::Unreadable)?;
-        }
+        let heard =
+            answer.as_ref().map_or(Ok(()), |answer| self.reader.hear(&mut conversation, answer));
         let whole = conversation.body.len();
         let course = &exchange.course;
         conversation.shown = course.instead.as_ref().map(|instead| instead.shown);
@@ -136,7 +132,9 @@ impl Keeper {
             false => exchange.billed.clone(),
         };
         let model = &conversation.terms.model;
-        self.ledger.operations().done(asked.api, model, exchange.took, Usage::sum(&usage));
+        // A turn that was played has an entry for each request, even if its provider reports nothing.
+        let sum = Usage::sum(&usage).filter(|sum| sum.input.total() > 0);
+        self.ledger.operations().done(asked.api, model, exchange.took, sum);
         let spent = Spent {
             at: asked.at,
             sent: course.instead.as_ref().map_or(whole, |instead| instead.bytes) as u64,
@@ -169,7 +167,7 @@ impl Keeper {
             Some(check) => check.note(entry, &self.ledger),
             None => self.ledger.note(&entry),
         }
-        recorded.map(drop)
+        recorded.and(heard.map_err(Unkept::Answer))
     }
 
     /// Records what is new in a long conversation before it is sent, and returns what is sent in its place.
@@ -198,16 +196,25 @@ impl Keeper {
         })
     }
 
-    /// Returns all of a conversation but the model's thinking; `None` if it has none that may be left out, or nothing
-    /// was ever left out of it.
+    /// Records what is new in a request.
     ///
     /// # Errors
-    /// When the request cannot be read.
-    pub(crate) fn without_thoughts(&mut self, asked: &Asked) -> Result<Option<Rewritten>, Unkept> {
+    /// As [`keep`](Self::keep).
+    pub(crate) fn record(&mut self, asked: &Asked) -> Result<(), Unkept> {
         let conversation = self.read(asked)?;
-        let sent = conversation.terms.load.as_ref().and_then(|_| conversation.without_thoughts());
+        let recorded = match conversation.asked {
+            0 => Ok(()),
+            _ => self.tried(&conversation, |keeper, name, conversation| {
+                keeper.recorded(name, conversation).map(drop)
+            }),
+        };
         asked.hold(conversation);
-        Ok(sent)
+        recorded
+    }
+
+    /// Returns whether anything was recorded since this was last asked.
+    pub(crate) fn has_recorded(&mut self) -> bool {
+        std::mem::take(&mut self.has_recorded)
     }
 
     /// Sends a conversation whole from now on: its provider refuses what was sent in its place.
@@ -232,11 +239,7 @@ impl Keeper {
         }
         let mut read = self.reader.read(asked).map(Box::new).map_err(Unkept::Unreadable)?;
         read.cache = self.cache.map_or(read.cache, |terms| terms.when(read.terms.is_marked));
-        match self.reach.by {
-            RecallBy::Mcp if read.terms.load_says.contains(&self.reach.mark) => {}
-            by if by.is_unseen() && read.terms.can_declare => read.terms.recalls_unseen(),
-            _ => read.terms.load = None,
-        }
+        read.terms.reached_by(&self.reach);
         Ok(read)
     }
 
@@ -274,7 +277,7 @@ impl Keeper {
         let place = family.and_then(|family| family.find(&digests, conversation.agent.as_ref()));
         let member = family.zip(place).and_then(|(family, (n, _))| family.members.get(n));
         let Some(session) = member.map(|member| &member.session) else { return Ok(None) };
-        let may = self.recalls.entry(session.todo().clone()).or_insert(session.blocks() > 0);
+        let may = *self.recalls.get_or_insert(session.todo().clone(), || session.blocks() > 0);
         Ok(may.then(|| session.todo().clone()))
     }
 
@@ -283,8 +286,7 @@ impl Keeper {
         if let Some(todo) = &conversation.sender.todo {
             return todo.clone();
         }
-        let opening = conversation.messages.first().map_or_else(|| blake3::hash(b""), |m| m.digest);
-        let digest = conversation.sender.family(&opening, &self.secret).to_hex();
+        let digest = conversation.sender.family(&conversation.opening(), &self.secret).to_hex();
         let digest: String = digest.chars().take(12).collect();
         format!("{}-{digest}", conversation.sender.client)
     }
@@ -316,7 +318,7 @@ impl Keeper {
         let (n, known) = family.place(&self.memory, asked, conversation.agent.as_ref())?;
         let Some(member) = family.members.get_mut(n) else { return Ok(None) };
         let session = &member.session;
-        self.recalls.entry(session.todo().clone()).or_insert(session.blocks() > 0);
+        self.recalls.get_or_insert(session.todo().clone(), || session.blocks() > 0);
         let again = member.sent_again(conversation, &known);
         // The answer may be known as well.
         let known = member.branches.go_on(known, digests.get(known.messages..).unwrap_or_default());
@@ -329,6 +331,7 @@ impl Keeper {
         self.session_todos.note(member.session.todo(), &answer);
         member.expect_answers(conversation, &known, &self.session_todos)?;
         let tip = member.record(conversation, &known, &again)?;
+        self.has_recorded = true;
         Ok(Some((member, tip)))
     }
 

@@ -2,7 +2,8 @@
 
 use crate::config::Reach;
 use crate::exchange::{Asked, Course, Exchange};
-use crate::recorder_thread::{Keeper, Unkept};
+use crate::recorder_thread::Keeper;
+use crate::unkept::Unkept;
 use crate::usage::Usage;
 use crate::{GatewayError, Keeping, Ledger, Log, RecallBy, Taped, Tokens};
 use axum::http::HeaderMap;
@@ -84,11 +85,11 @@ impl Replay {
     }
 }
 
-/// Returns what was done; `None` if a request cannot be read, which is passed on unchanged.
+/// Returns what was done; `None` if a request or its answer cannot be read, which is passed on unchanged.
 fn passed<T>(done: Result<T, Unkept>) -> Result<Option<T>, GatewayError> {
     match done {
         Ok(done) => Ok(Some(done)),
-        Err(Unkept::Unreadable(_)) => Ok(None),
+        Err(Unkept::Unreadable(_) | Unkept::Answer(_)) => Ok(None),
         Err(Unkept::Store(why)) => Err(GatewayError::Replay(why)),
     }
 }

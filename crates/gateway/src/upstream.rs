@@ -35,7 +35,9 @@ impl Upstream {
     pub(crate) fn url(&self, path: &str, is_anthropic: bool) -> Result<Url, GatewayError> {
         let base = self.base.as_str().trim_end_matches('/');
         let bare = base.strip_suffix("/v1").unwrap_or(base);
-        let versioned = path.strip_prefix("/v1").filter(|_| self.base.path() != "/");
+        let versioned =
+            path.strip_prefix("/v1").filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+        let versioned = versioned.filter(|_| self.base.path() != "/");
         let url = match versioned {
             Some(rest) if !is_anthropic => format!("{base}{rest}"),
             _ => format!("{bare}{path}"),
@@ -85,6 +87,7 @@ mod tests {
             ),
             ("https://h/v1beta/openai", false, "/v1/models", "https://h/v1beta/openai/models"),
             ("https://h/v1", false, "/other", "https://h/other"),
+            ("https://h/v4", false, "/v1beta/models", "https://h/v4/v1beta/models"),
         ] {
             let url = Upstream::new(base).unwrap().url(path, is_anthropic).unwrap();
             assert_eq!(url.as_str(), expected, "{base}");

@@ -51,7 +51,7 @@ pub(crate) struct Providers {
     #[arg(long, value_name = "N", conflicts_with = "no_record")]
     check_every: Option<NonZeroU64>,
 
-    /// Refuse a request whose conversation cannot be recorded, instead of passing it on
+    /// Record each request before it is sent, and refuse one that cannot be recorded (503) instead of passing it on
     #[arg(long, conflicts_with = "no_record")]
     fail_closed: bool,
 }

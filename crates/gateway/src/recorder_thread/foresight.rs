@@ -31,7 +31,7 @@ impl Keeper {
         let member = found.and_then(|(n, known)| Some((family.members.get_mut(n)?, known)));
         let Some((member, known)) = member else { return Ok(Folded::default()) };
         let session = &member.session;
-        let looks_up = self.recalls.get(session.todo()).copied().unwrap_or(session.blocks() > 0);
+        let looks_up = self.recalls.peek(session.todo()).copied().unwrap_or(session.blocks() > 0);
         let looks_up =
             looks_up && conversation.terms.is_unseen && self.reach.by == RecallBy::Always;
         let found = looks_up.then(|| Recalling::new(session.todo().clone(), conversation));

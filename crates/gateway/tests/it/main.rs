@@ -21,4 +21,5 @@ mod recording;
 mod redaction;
 mod tenants;
 mod traffic;
+mod unanswered;
 mod world;
