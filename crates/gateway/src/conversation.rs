@@ -61,7 +61,8 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Sets the tool that loads what was recorded: the agent's own where it reaches that, or else one of the gateway.
+    /// Sets the tool that loads what was recorded: the agent's own where it reaches that, or else one of the gateway, or
+    /// none.
     pub(crate) fn reached_by(&mut self, reach: &Reach) {
         match reach.by {
             RecallBy::Mcp if self.load_says.contains(&reach.mark) => {}
@@ -211,7 +212,9 @@ impl Conversation {
         let message = message_of(self.api, answer).filter(|_| self.asked > 0);
         if let Some(message) = message {
             let message = Slice::from(message.get().to_owned());
-            self.messages.push(digests.read(self.api, message, 0..0)?);
+            // The words of such an error quote the message.
+            let read = digests.read(self.api, message, 0..0);
+            self.messages.push(read.map_err(|_| "it does not have the shape of its API")?);
         }
         Ok(())
     }
@@ -221,11 +224,13 @@ impl Conversation {
         self.messages.get(..self.asked).unwrap_or_default()
     }
 
-    /// Returns a digest of how it begins: of the first message in which somebody asks something, with the instructions before
-    /// it, which many conversations share.
+    /// Returns a digest of how it begins, up to the first message in which somebody asks something. Many conversations share
+    /// the instructions before it.
     pub(crate) fn opening(&self) -> blake3::Hash {
-        let asked = self.asked().iter().position(|message| message.is_asked).unwrap_or(0);
-        let mut digests = self.messages.iter().take(asked + 1).map(|message| message.digest);
+        let before = self.asked().iter().take(self.opening_len().max(1));
+        let asked =
+            before.clone().position(|message| message.is_asked).map_or(usize::MAX, |n| n + 1);
+        let mut digests = before.take(asked).map(|message| message.digest);
         let first = digests.next().unwrap_or_else(|| blake3::hash(b""));
         digests.fold(first, |before, next| blake3::keyed_hash(before.as_bytes(), next.as_bytes()))
     }

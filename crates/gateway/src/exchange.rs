@@ -66,6 +66,12 @@ impl Asked {
         Self { at, began, api, path: path.to_owned(), sender, headers, bytes, body }
     }
 
+    /// Returns the same request, not yet read, with the body as it came.
+    pub(crate) fn anew(&self, body: &Bytes) -> Self {
+        let body = Arc::new(Mutex::new(AskedBody { bytes: body.clone(), read: None }));
+        Self { body, ..self.clone() }
+    }
+
     /// Returns the body as it came; empty if it was read already.
     pub(crate) fn came(&self) -> Bytes {
         self.body.lock().bytes.clone()
@@ -192,9 +198,9 @@ impl Answering {
         Some(format!("{} of {} bytes", sent.bytes, asked.bytes()))
     }
 
-    /// Waits until the gateway records what was said so far, because it ends.
-    pub(crate) async fn ending(&mut self) {
-        // Without a gateway it ends, too.
+    /// Waits until the gateway ends, and records what was said so far.
+    pub(crate) async fn ended(&mut self) {
+        // Without a recorder it has ended, too.
         let _ = self.ending.wait_for(|is_ending| *is_ending).await;
     }
 

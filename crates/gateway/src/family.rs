@@ -61,18 +61,17 @@ impl Family {
             if let Some(found) = self.find(digests, agent) {
                 return Ok(found);
             }
-            // One that was created, and could not be written to.
-            if let Some(empty) = self.members.iter().position(Member::is_empty) {
-                return Ok((empty, Known::NOTHING));
+            // One may have been created that could not be written to.
+            let n = self.members.iter().position(Member::is_empty).unwrap_or(self.members.len());
+            let todo = self.todo(n);
+            if n == self.members.len() {
+                self.members.push(Member::open(memory, &todo)?);
             }
-            let todo = self.todo(self.members.len());
-            self.members.push(Member::open(memory, &todo)?);
             // A todo that came from elsewhere keeps its origin.
             if memory.conversations().info(&todo)?.origin == Origin::default() {
                 memory.conversations().set_origin(&todo, &self.origin)?;
             }
-            let (n, is_empty) =
-                (self.members.len() - 1, self.members.last().is_none_or(Member::is_empty));
+            let is_empty = self.members.get(n).is_none_or(Member::is_empty);
             if is_empty || self.known_by == KnownBy::Todo {
                 return Ok((n, Known::NOTHING));
             }

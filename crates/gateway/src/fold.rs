@@ -284,8 +284,10 @@ impl Conversation {
             && !asked.get(place..).unwrap_or_default().iter().any(is_question)
     }
 
-    /// Returns all of it but the model's thinking; `None` if there is none that may be left out.
+    /// Returns all of it but the model's thinking; `None` if there is none that may be left out, or if nothing was ever left
+    /// out of it.
     pub(crate) fn without_thoughts(&self) -> Option<Rewritten> {
+        self.terms.load.as_ref()?;
         let leaves = |place| !self.must_think(place);
         let mut asked = self.asked().iter().enumerate();
         if !asked.any(|(place, message)| {

@@ -4,7 +4,7 @@ use crate::exchange::Answering;
 use crate::refusal::refusal;
 use crate::traffic::taped;
 use crate::way::Way;
-use crate::{Api, Gateway, RecallBy};
+use crate::{Api, Gateway, Keeping, RecallBy};
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::request::Parts;
@@ -35,15 +35,11 @@ pub(crate) enum Read {
 pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let Gateway { config, recorder, traffic, .. } = gateway;
-    let trouble = recorder.trouble().filter(|_| api.has_conversation());
+    let mut trouble = recorder.trouble().filter(|_| api.has_conversation());
     let refused = |why: &str| {
         let why = format!("{why}; only requests that can be recorded are passed on");
         refusal(api, StatusCode::SERVICE_UNAVAILABLE, &why)
     };
-    let is_closed = trouble.is_some() && config.fail_closed;
-    if let Some(trouble) = recorder.fresh_trouble().filter(|_| is_closed) {
-        return refused(&trouble);
-    }
     let way = match Way::of(gateway, api, &head) {
         Ok(way) => way,
         Err(error) => return refusal(api, StatusCode::BAD_REQUEST, &error.to_string()),
@@ -56,15 +52,18 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         false => way.send(None).await,
         true if api.has_conversation() => match read(body).await {
             Read::Whole(bytes) => {
-                answering.asked = recorder.asked(api, path, &head.headers, &bytes);
-                if let Some(asked) = answering.asked.as_ref().filter(|_| config.fail_closed)
-                    && let Err(why) = recorder.record(asked).await
-                {
+                if let Err(why) = begin(gateway, api, &head, &bytes, &mut answering).await {
                     return refused(&why);
                 }
-                answering.is_kept = true;
+                trouble = trouble.filter(|_| !config.fail_closed);
                 tape = traffic.as_ref().map(|to| to.asked(api, path, &head.headers, &bytes));
-                way.converse(api, bytes, &mut answering).await
+                tokio::select! {
+                    answer = way.converse(api, bytes, &mut answering) => answer,
+                    () = recorder.ended() => {
+                        let why = "the gateway is ending; send the request again";
+                        return refusal(api, StatusCode::SERVICE_UNAVAILABLE, why);
+                    }
+                }
             }
             Read::Begun(..) if config.fail_closed => {
                 return refused("the request is too long to be recorded");
@@ -111,6 +110,33 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         let pieces = taped(body.into_data_stream(), answered);
         Body::from_stream(copied(pieces, Some(answering).filter(Answering::is_recorded)))
     })
+}
+
+/// Reads a request of a conversation for the recorder, and records it if only recorded requests are passed on.
+///
+/// # Errors
+/// When that is so, and it cannot be recorded: a sentence without its full stop.
+async fn begin(
+    gateway: &Gateway,
+    api: Api,
+    head: &Parts,
+    bytes: &Bytes,
+    answering: &mut Answering,
+) -> Result<(), String> {
+    let Gateway { config, recorder, .. } = gateway;
+    if let Some(trouble) = recorder.fresh_trouble().filter(|_| config.fail_closed) {
+        return Err(trouble);
+    }
+    answering.asked = recorder.asked(api, head.uri.path(), &head.headers, bytes);
+    match &answering.asked {
+        Some(asked) if config.fail_closed => recorder.record(asked).await?,
+        None if config.fail_closed && matches!(config.keeping, Keeping::On(_)) => {
+            return Err("the gateway is ending".to_owned());
+        }
+        _ => {}
+    }
+    answering.is_kept = true;
+    Ok(())
 }
 
 /// Adds a header of the gateway's own to an answer.
@@ -164,7 +190,7 @@ fn copied<E>(
         let piece = match &mut answering {
             Some(copy) => tokio::select! {
                 piece = pieces.next() => Some(piece),
-                () = copy.ending() => None,
+                () = copy.ended() => None,
             },
             None => None,
         };

@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const RECORDED: Duration = Duration::from_secs(10);
 
 /// How long the end of the gateway waits for the copies of answers in progress.
-const LAST_ANSWERS: Duration = Duration::from_millis(500);
+const LAST_COPIES: Duration = Duration::from_millis(500);
 
 /// After how long recording is tried again after a failure, if only recorded requests are passed on.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -220,6 +220,12 @@ impl Recorder {
         self.shared.ending.subscribe()
     }
 
+    /// Waits until the gateway ends, and records what was said so far.
+    pub(crate) async fn ended(&self) {
+        // The recorder holds the other side.
+        let _ = self.ending().wait_for(|is_ending| *is_ending).await;
+    }
+
     /// Records what is asked.
     ///
     /// # Errors
@@ -232,9 +238,13 @@ impl Recorder {
             Ok(Ok(Err(unkept))) => unkept.to_string(),
             Ok(Err(_)) => {
                 let trouble = self.trouble();
-                return Err(trouble.unwrap_or_else(|| "the recorder has ended".to_owned()));
+                return Err(trouble.unwrap_or_else(|| "the gateway is ending".to_owned()));
             }
-            Err(_) => format!("the store did not answer for {} seconds", RECORDED.as_secs()),
+            Err(_) => {
+                let why = format!("the store did not answer for {} seconds", RECORDED.as_secs());
+                self.shared.state.set_trouble(why.clone());
+                why
+            }
         };
         Err(format!("not recorded: {why}"))
     }
@@ -250,19 +260,13 @@ impl Recorder {
         self.said(|answer| Job::Foresee(asked.clone(), answer)).await
     }
 
-    /// Returns a request without the model's thinking, except what its turn must begin with; `None` if it has none. That
-    /// does not need the store, which may be away.
-    pub(crate) async fn without_thoughts(&self, asked: &Asked) -> Option<Rewritten> {
+    /// Returns a request, which was not read yet, without the model's thinking, except what its turn must begin with; `None`
+    /// if it has none. That does not need the store, which may be away.
+    pub(crate) async fn without_thoughts(&self, asked: Asked) -> Option<Rewritten> {
         let Shared { memory, secret, reach, .. } = &*self.shared;
         let reader = Reader::new(*secret).redacting(memory.as_ref()?.is_redacting());
-        let (mut reader, reach, asked) = (reader, reach.clone(), asked.clone());
+        let (mut reader, reach) = (reader, reach.clone());
         let unthought = tokio::task::spawn_blocking(move || {
-            let held = asked.take();
-            if let Some(conversation) = held {
-                let sent = conversation.without_thoughts();
-                asked.hold(conversation);
-                return sent;
-            }
             let mut conversation = reader.read(&asked).ok()?;
             conversation.terms.reached_by(&reach);
             conversation.without_thoughts()
@@ -319,12 +323,12 @@ impl Recorder {
         }
     }
 
-    /// Waits until everything that was said is recorded, of answers in progress what was said so far, and takes no more. If
-    /// nobody waits for that any longer, it may be called again.
+    /// Waits until everything that was said is recorded, and takes no more. Of an answer in progress, its question is
+    /// recorded. If nobody waits for that any longer, it may be called again.
     pub async fn finish(&self) {
         self.shared.ending.send_replace(true);
-        // A request that has no answer yet may still wait for its provider.
-        let _ = tokio::time::timeout(LAST_ANSWERS, self.shared.ending.closed()).await;
+        // A client that does not read does not let its answer end.
+        let _ = tokio::time::timeout(LAST_COPIES, self.shared.ending.closed()).await;
         self.shared.queues.lock().clear();
         while !self.shared.threads.lock().iter().all(|thread| thread.is_finished()) {
             tokio::time::sleep(FINISHED_YET).await;
@@ -348,6 +352,7 @@ impl State {
         let foresees = matches!(job, Job::Foresee(..));
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match job {
             Job::Keep(exchange) => keeper.keep(&exchange),
+            Job::Record(_, answer) if answer.is_closed() => Ok(()),
             Job::Record(asked, answer) => {
                 let recorded = keeper.record(&asked);
                 drop(answer.send(recorded.clone()));

@@ -132,9 +132,11 @@ impl Keeper {
             false => exchange.billed.clone(),
         };
         let model = &conversation.terms.model;
-        // A turn that was played has an entry for each request, even if its provider reports nothing.
-        let sum = Usage::sum(&usage).filter(|sum| sum.input.total() > 0);
-        self.ledger.operations().done(asked.api, model, exchange.took, sum);
+        if exchange.answer.as_ref().is_none_or(|answer| !answer.is_empty()) {
+            // A turn that was played has an entry for each request, even if its provider reports nothing.
+            let sum = Usage::sum(&usage).filter(|sum| sum.input.total() > 0);
+            self.ledger.operations().done(asked.api, model, exchange.took, sum);
+        }
         let spent = Spent {
             at: asked.at,
             sent: course.instead.as_ref().map_or(whole, |instead| instead.bytes) as u64,

@@ -101,7 +101,7 @@ impl<'g> Way<'g> {
         // While the store was failing, it may not have recorded what preceded each piece of thinking.
         let (answer, is_of_thoughts) = speaks_of_thoughts(answer).await;
         let unthought = match is_of_thoughts {
-            true => recorder.without_thoughts(asked).await,
+            true => recorder.without_thoughts(asked.anew(&bytes)).await,
             false => None,
         };
         let Some(unthought) = unthought else { return Ok(answer) };

@@ -98,9 +98,12 @@ async fn r6_gw12_requests_pass_while_the_store_fails_and_are_recorded_once_it_wo
 /// A request that a provider refuses for another reason is not sent again, and the refusal reaches the client.
 #[tokio::test]
 async fn gw12_only_a_refusal_that_speaks_of_thoughts_is_sent_again_without_them() {
-    for (why, is_again) in [
-        ("messages.3: Invalid `signature` in `thinking` block", true),
-        ("max_tokens is too large", false),
+    let of_thoughts = "messages.3: Invalid `signature` in `thinking` block";
+    for (why, has_tools, is_again) in [
+        (of_thoughts, true, true),
+        ("max_tokens is too large", true, false),
+        // Nothing is ever left out of a conversation without tools.
+        (of_thoughts, false, false),
     ] {
         let error = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": why } });
         let raw = Raw {
@@ -123,7 +126,9 @@ async fn gw12_only_a_refusal_that_speaks_of_thoughts_is_sent_again_without_them(
             { "role": "assistant", "content": [thought, { "type": "text", "text": "Done." }] },
             { "role": "user", "content": "Which port?" },
         ]));
-        sent["tools"] = json!([{ "name": "read", "input_schema": { "type": "object" } }]);
+        if has_tools {
+            sent["tools"] = json!([{ "name": "read", "input_schema": { "type": "object" } }]);
+        }
         let answer = world.messages(&sent).send().await.unwrap();
         let (status, text) = (answer.status(), answer.text().await.unwrap());
         let (_, seen) = world.end().await;

@@ -3,7 +3,7 @@
 use crate::world::{World, body, client, exports, todos};
 use foldback::{Memory, Options, Quota};
 use foldback_gateway::{Gateway, Keeping, Upstream as Address};
-use foldback_testkit::upstream::{Answer, Raw, Said};
+use foldback_testkit::upstream::{Answer, Raw, Said, Upstream};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -47,7 +47,7 @@ async fn gw12_an_answer_that_cannot_be_read_keeps_its_question() {
     assert!(only(&memory).contains("Which port?"));
     assert_eq!(ledger.sums().requests, 1);
     let log = log.lock().join("\n");
-    assert!(log.contains("an answer is not recorded: "), "{log}");
+    assert!(log.contains("an answer is not recorded: ") && !log.contains("read\""), "{log}");
 }
 
 /// A provider that begins to answer, and does not end.
@@ -86,6 +86,58 @@ async fn gw12_a_question_is_recorded_before_the_end_though_its_answer_goes_on() 
     assert!(only(&memory).contains("Which port?"));
     assert_eq!(ledger.sums().requests, 1);
     served.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gw12_a_question_is_recorded_before_the_end_though_its_answer_has_not_begun() {
+    let slow = Upstream::start(|_| {
+        std::thread::sleep(Duration::from_secs(2));
+        Answer::Said(Said::text("Too late."))
+    })
+    .await;
+    let memory = Memory::in_memory(Options::default().with_view(Keeping::view())).unwrap();
+    let mut config = foldback_gateway::GatewayConfig::new().unwrap();
+    config.openai = Address::new(&format!("{}/v1", slow.url)).unwrap();
+    config.keeping = Keeping::On(memory.clone());
+    let gateway = Gateway::new(config).unwrap();
+    let finisher = gateway.finisher();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1/chat/completions", listener.local_addr().unwrap());
+    let served = tokio::spawn(gateway.serve(listener, std::future::pending()));
+    let asked = json!({ "model": "m", "messages": [{ "role": "user", "content": "Which port?" }] });
+    let answer = tokio::spawn(client().post(url).body(asked.to_string()).send());
+    while slow.seen().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    finisher.finish().await;
+    assert!(only(&memory).contains("Which port?"));
+    let answer = answer.await.unwrap().unwrap();
+    assert_eq!(answer.status(), 503);
+    assert!(answer.text().await.unwrap().contains("the gateway is ending"));
+    served.abort();
+}
+
+/// Conversations with the same instructions are families of their own, also where the user asks only later.
+#[tokio::test]
+async fn gw3_instructions_that_are_shared_do_not_make_a_family() {
+    let world = World::new(crate::world::counting()).await;
+    let system = json!({ "role": "system", "content": "Be brief. 请简短。" });
+    for question in ["Which port?", "Which host?"] {
+        let user = json!({ "role": "user", "content": question });
+        let mut said = vec![system.clone(), user];
+        for _ in 0..2 {
+            let asked = json!({ "model": "m", "messages": said });
+            let answer = world.chat(&asked).send().await.unwrap();
+            let answer: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+            said.push(answer["choices"][0]["message"].clone());
+            said.push(json!({ "role": "user", "content": "And then?" }));
+        }
+    }
+    let (memory, _) = world.end().await;
+    let todos = todos(&memory);
+    assert_eq!(todos.len(), 2, "{todos:?}");
+    let family = |todo: &foldback_core::TodoId| todo.as_str().rsplit('-').next().unwrap().len();
+    assert!(todos.iter().all(|todo| family(todo) == 12), "neither is a second member: {todos:?}");
 }
 
 /// What a gateway reports of itself, once it reports trouble, or none.
