@@ -326,6 +326,10 @@ impl Recorder {
     /// Waits until everything that was said is recorded, and takes no more. Of an answer in progress, its question is
     /// recorded. If nobody waits for that any longer, it may be called again.
     pub async fn finish(&self) {
+        if self.shared.memory.is_none() {
+            // What it answers is not recorded, and goes on.
+            return;
+        }
         self.shared.ending.send_replace(true);
         // A client that does not read does not let its answer end.
         let _ = tokio::time::timeout(LAST_COPIES, self.shared.ending.closed()).await;
