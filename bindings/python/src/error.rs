@@ -42,6 +42,12 @@ pub(crate) fn detached<T: Send>(
     done.map_err(|failure| raise(py, &failure))
 }
 
+/// Drops a value without the interpreter's lock: the end of a store waits for its threads.
+pub(crate) fn drop_detached<T: Send>(value: T) {
+    // Where the interpreter is gone, the value is dropped all the same.
+    Python::try_attach(|py| py.detach(move || drop(value)));
+}
+
 fn raise(py: Python<'_>, failure: &Failure) -> PyErr {
     let error = FoldbackError::new_err(failure.message.clone());
     match error.value(py).setattr("kind", &failure.kind) {

@@ -1,8 +1,8 @@
 //! A store of conversations.
 
-use crate::error::{Failure, detached};
+use crate::error::{Failure, detached, drop_detached};
 use crate::prompt::Answer;
-use crate::session::Session;
+use crate::session::{OpenSession, Session};
 use foldback::core::{Prices, Reference, TodoId};
 use foldback::{
     CacheAware, EncryptionKey, Engine, FoldPolicy, Memory as Store, Mode, Options, Redaction,
@@ -10,12 +10,42 @@ use foldback::{
 };
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// A store of conversations.
+/// A store of conversations. The store closes with the last call, session or memory that holds it.
 #[pyclass(frozen, module = "foldback._foldback")]
 pub(crate) struct Memory {
-    store: Arc<Store>,
+    held: Mutex<Held>,
+}
+
+/// What a memory holds until it is closed.
+#[derive(Default)]
+struct Held {
+    store: Option<Arc<Store>>,
+    /// Closed with the memory, because each holds the store as well.
+    sessions: Vec<Weak<OpenSession>>,
+}
+
+impl Held {
+    fn store(&self) -> Result<Arc<Store>, Failure> {
+        self.store.clone().ok_or_else(|| Failure::invalid("the memory is closed; open it again"))
+    }
+}
+
+impl Memory {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store(&self) -> Result<Arc<Store>, Failure> {
+        self.held().store()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        drop_detached(std::mem::take(&mut *self.held()));
+    }
 }
 
 /// A tool as it is declared: its name, its description, the JSON schema of its arguments.
@@ -56,19 +86,37 @@ impl Memory {
                 None => Store::in_memory(options)?,
             })
         })?;
-        Ok(Self { store: Arc::new(store) })
+        let store = Some(Arc::new(store));
+        Ok(Self { held: Mutex::new(Held { store, sessions: Vec::new() }) })
     }
 
     /// The conversation of this name, which is begun where there is none.
     fn session(&self, py: Python<'_>, name: &str) -> PyResult<Session> {
-        detached(py, || Session::open(&self.store, &TodoId::from_foreign(name)))
+        detached(py, || {
+            let session = Session::open(&self.store()?, &TodoId::from_foreign(name))?;
+            let mut held = self.held();
+            // It may have been closed meanwhile.
+            held.store()?;
+            held.sessions.retain(|session| session.strong_count() > 0);
+            held.sessions.push(Arc::downgrade(&session.open));
+            Ok(session)
+        })
+    }
+
+    /// Closes the memory and its sessions, and waits until a call that is running has ended. It may be closed already.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || {
+            let held = std::mem::take(&mut *self.held());
+            held.sessions.iter().filter_map(Weak::upgrade).for_each(|session| session.close());
+            Ok(())
+        })
     }
 
     /// The names of the conversations behind this one, in their order.
     fn names(&self, py: Python<'_>, after: Option<&str>, most: usize) -> PyResult<Vec<String>> {
         detached(py, || {
             let after = after.map(TodoId::from_foreign);
-            let names = self.store.todos(after.as_ref(), most)?;
+            let names = self.store()?.todos(after.as_ref(), most)?;
             Ok(names.iter().map(ToString::to_string).collect())
         })
     }
@@ -77,8 +125,8 @@ impl Memory {
     fn messages(&self, py: Python<'_>, name: &str, from: u64, to: u64) -> PyResult<Vec<String>> {
         detached(py, || {
             let todo = TodoId::from_foreign(name);
-            let to = to.min(self.store.len(&todo)?);
-            let messages = self.store.messages(&todo, from.min(to)..to)?;
+            let to = to.min(self.store()?.len(&todo)?);
+            let messages = self.store()?.messages(&todo, from.min(to)..to)?;
             Ok(messages.iter().map(|message| message.json().to_owned()).collect())
         })
     }
@@ -87,7 +135,7 @@ impl Memory {
     fn search(&self, py: Python<'_>, name: &str, query: &str, k: usize) -> PyResult<Vec<Hit>> {
         detached(py, || {
             let request = SearchRequest::new(query).k(k);
-            let answer = self.store.search(&TodoId::from_foreign(name), &request)?;
+            let answer = self.store()?.search(&TodoId::from_foreign(name), &request)?;
             let hit = |hit: foldback::Hit| {
                 let range = hit.block.range;
                 let end = range.last().0 + 1;
@@ -101,7 +149,7 @@ impl Memory {
     /// Answers a call of a memory tool for a caller who sees nothing of the conversation.
     fn call(&self, py: Python<'_>, name: &str, tool: &str, arguments: &str) -> PyResult<Answer> {
         let todo = TodoId::from_foreign(name);
-        detached(py, || Ok(self.store.recall(&todo, tool, arguments)?.into()))
+        detached(py, || Ok(self.store()?.recall(&todo, tool, arguments)?.into()))
     }
 
     /// The memory tools as they are declared to a model under the policy `strict`.
@@ -117,14 +165,14 @@ impl Memory {
             let todo = TodoId::from_foreign(name);
             let reference = Reference::parse_in(&todo, reference).map_err(Failure::invalid)?;
             let mut bytes = Vec::new();
-            self.store.references().write(&todo, &reference, &mut bytes)?;
+            self.store()?.references().write(&todo, &reference, &mut bytes)?;
             Ok(bytes)
         })
     }
 
     /// Removes a conversation for good.
     fn forget(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        detached(py, || Ok(self.store.maintenance().forget(&TodoId::from_foreign(name))?))
+        detached(py, || Ok(self.store()?.maintenance().forget(&TodoId::from_foreign(name))?))
     }
 }
 

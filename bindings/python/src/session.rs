@@ -1,22 +1,26 @@
 //! One conversation while it goes on.
 
 use crate::conversation_tree::{ConversationTree, Given};
-use crate::error::{Failure, detached};
+use crate::error::{Failure, detached, drop_detached};
 use crate::message_format::MessageFormat;
 use crate::prompt::{Answer, Prompt};
 use foldback::core::{Budget, ContextManager, Message, SeqNo, TodoId, ToolCall};
 use foldback::{Close, Memory as Store};
 use pyo3::prelude::*;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One conversation while it goes on.
 #[pyclass(frozen, module = "foldback._foldback")]
 pub(crate) struct Session {
-    store: Arc<Store>,
-    open: Mutex<Open>,
+    pub(crate) open: Arc<OpenSession>,
 }
 
+/// What a session works on until it or its memory is closed.
+#[derive(Default)]
+pub(crate) struct OpenSession(Mutex<Option<Open>>);
+
 struct Open {
+    store: Arc<Store>,
     session: foldback::Session,
     /// Read when a conversation is given whole for the first time.
     tree: Option<ConversationTree>,
@@ -24,8 +28,8 @@ struct Open {
 
 impl Session {
     pub(crate) fn open(store: &Arc<Store>, todo: &TodoId) -> Result<Self, Failure> {
-        let open = Open { session: store.session(todo)?, tree: None };
-        Ok(Self { store: Arc::clone(store), open: Mutex::new(open) })
+        let open = Open { store: Arc::clone(store), session: store.session(todo)?, tree: None };
+        Ok(Self { open: Arc::new(OpenSession(Mutex::new(Some(open)))) })
     }
 
     /// Works on what is open. After a panic nothing is known about it, so it is not worked on again.
@@ -35,14 +39,28 @@ impl Session {
         work: impl FnOnce(&mut Open) -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
         detached(py, || {
-            let lock = self.open.lock();
+            let lock = self.open.0.lock();
             let mut open = lock.map_err(|_| {
                 Failure::internal(
                     "an earlier call of this session ended in a bug; open the session again",
                 )
             })?;
-            work(&mut open)
+            let open = open.as_mut();
+            work(open.ok_or_else(|| Failure::invalid("the session's memory is closed"))?)
         })
+    }
+}
+
+impl OpenSession {
+    /// Closes the session, once a call that is running has ended.
+    pub(crate) fn close(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop_detached(std::mem::take(&mut self.open));
     }
 }
 
@@ -88,9 +106,9 @@ impl Session {
                 given.push(Given { message, identity });
             }
             if open.tree.is_none() {
-                open.tree = Some(ConversationTree::open(&self.store, open.session.todo())?);
+                open.tree = Some(ConversationTree::open(&open.store, open.session.todo())?);
             }
-            let Open { session, tree } = open;
+            let Open { session, tree, .. } = open;
             let tree =
                 tree.as_mut().ok_or_else(|| Failure::internal("a tree that was read is gone"))?;
             tree.show(session, known, given)

@@ -149,6 +149,41 @@ def test_py1_the_interpreter_runs_on_while_the_store_works(tmp_path: Path) -> No
     assert turns > 10
 
 
+@pytest.mark.parametrize("end", ["closed", "dropped", "dropped with its session"])
+def test_py1_the_interpreter_runs_on_while_a_store_closes(tmp_path: Path, end: str) -> None:
+    memory = Memory(tmp_path)
+    session = memory.session("rooms")
+    talk(session, 200)
+    held = [session] if end == "dropped with its session" else [memory]
+    close = memory.close if end == "closed" else held.clear
+    del memory, session
+    turns, done = 0, threading.Event()
+
+    def finish() -> None:
+        close()
+        done.set()
+
+    worker = threading.Thread(target=finish)
+    worker.start()
+    while not done.is_set():
+        turns += 1
+        time.sleep(0)
+    worker.join()
+    # With the lock held, this thread would get no turn before the store is closed.
+    assert turns > 10
+
+
+def test_py1_a_closed_memory_closes_its_sessions() -> None:
+    with Memory() as memory:
+        session = memory.session("x")
+        session.record({"role": "user", "content": "你好"})
+    memory.close()
+    for attempt in (session.prompt, lambda: memory.session("x"), lambda: list(memory.sessions())):
+        with pytest.raises(FoldbackError, match="closed") as refused:
+            attempt()
+        assert refused.value.kind == "invalid_input"
+
+
 def test_py1_a_key_opens_what_it_closed(tmp_path: Path) -> None:
     key = bytes(range(32))
     talk(Memory(tmp_path, key=key).session("x"), 2)

@@ -86,6 +86,8 @@ class Hit:
 class Memory:
     """A store of conversations, in a folder or, without one, in memory.
 
+    It may be used by several threads. :meth:`close`, or the end of a ``with`` block, closes it.
+
     :param store: the folder, which is made where there is none; ``None`` keeps everything in memory.
     :param policy: when blocks leave the view.
     :param prices: what a token costs that is read from the provider's cache, and one that is written there, where an
@@ -118,6 +120,27 @@ class Memory:
         # The store stays where it is if the program goes to another folder.
         folder = None if store is None else abspath(store)
         self._memory = _foldback.Memory(folder, policy, prices, least_cached, engine, read_only, key, redact)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the store, and waits until what it does in the background has ended.
+
+        Its sessions are closed, too. A call that is running in another thread ends first. Without this, a store closes
+        with the last object that uses it.
+
+        >>> with Memory() as memory:
+        ...     session = memory.session("trip")
+        >>> session.prompt()
+        Traceback (most recent call last):
+        ...
+        foldback.FoldbackError: the session's memory is closed
+        """
+        self._memory.close()
 
     def session(self, id: str) -> Session:
         """The conversation of this name, which is begun where there is none.
