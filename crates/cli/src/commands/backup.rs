@@ -12,12 +12,13 @@ use std::path::{Component, Path, PathBuf};
 ///
 /// Other processes may continue to write meanwhile; the copy is of a single moment. Indexes are not
 /// copied, because they are rebuilt automatically. Neither are the records of runs, so no run can
-/// be resumed from the copy.
+/// be resumed from the copy. Tenants have stores of their own, so each needs a copy of its own: --tenant
+/// NAME backup DIR.
 ///
 /// JSON: {"dir", "bytes"}
 #[derive(Args)]
 #[command(after_long_help = "Example:\n  foldback backup ~/copies/monday\n  foldback --store \
-                             ~/copies/monday verify")]
+                             ~/copies/monday verify\n  foldback --tenant acme backup ~/copies/acme")]
 pub(crate) struct Backup {
     /// The folder for the copy, new or empty
     #[arg(value_name = "DIR")]
@@ -33,13 +34,17 @@ struct BackupJson {
 impl Backup {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let memory = store::open_for_reading(globals)?;
-        let (store, dir) = (resolved(&store::folder(globals)?), resolved(&self.dir));
-        if dir.starts_with(&store) {
-            return Err(CliError::Usage(format!(
-                "{} lies in the store's own folder {}; choose a folder outside it",
-                self.dir.display(),
-                store.display()
-            )));
+        let dir = resolved(&self.dir);
+        // A tenant's store is in the folder of all stores, unless a link leads elsewhere.
+        for of in [globals, &globals.of_tenant(None)] {
+            let store = resolved(&store::folder(of)?);
+            if dir.starts_with(&store) {
+                return Err(CliError::Usage(format!(
+                    "{} lies in the store's own folder {}; choose a folder outside it",
+                    self.dir.display(),
+                    store.display()
+                )));
+            }
         }
         memory.maintenance().backup(&self.dir)?;
         let bytes = store::bytes_of(&self.dir);
@@ -49,6 +54,14 @@ impl Backup {
         } else {
             let dir = style::paint(style::NAME, text::plain(&dir));
             out.line(format!("copied: {} in {dir}", text::bytes(bytes)))?;
+        }
+        match memory.tenants().list()?.len() as u64 {
+            0 => {}
+            tenants => out.note(format_args!(
+                "{} of this store {} not in the copy; back up each with --tenant NAME",
+                text::count(tenants, "tenant"),
+                if tenants == 1 { "is" } else { "are" }
+            )),
         }
         Ok(Outcome::Done)
     }

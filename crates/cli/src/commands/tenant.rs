@@ -39,7 +39,8 @@ enum Task {
 /// Add a tenant, and print its token
 ///
 /// The token is shown once; only a digest of it is stored. Clients of the gateway send it as `x-foldback-token`, and
-/// `foldback wrap` takes it from FOLDBACK_GATEWAY_TOKEN.
+/// `foldback wrap` takes it from FOLDBACK_GATEWAY_TOKEN. In a copy that `foldback backup` made, this gives a tenant that the
+/// original had a new, empty store.
 ///
 /// JSON: {"tenant", "token"}
 #[derive(Args)]
@@ -199,7 +200,10 @@ impl Tenant {
 impl Add {
     fn run(self, all: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let memory = store::open_for_writing(all, out)?;
-        if known(&memory, &self.name)?.is_some() {
+        let known = known(&memory, &self.name)?;
+        // A copy of a store knows its tenants and has none of their folders.
+        let is_there = store::folder(&all.of_tenant(Some(self.name.clone()))).is_ok();
+        if known.as_ref().is_some_and(|known| is_there || !known.is_let_in()) {
             return Err(CliError::Usage(format!(
                 "there is a tenant {0} already; `foldback tenant token {0}` gives it a new token",
                 self.name
@@ -219,7 +223,10 @@ impl Add {
         }
         own.maintenance().set_quota(&self.limits.quota())?;
         // Last, so that no request comes before everything is there.
-        let token = memory.tenants().let_in(&self.name)?;
+        let token = match known {
+            Some(_) => memory.tenants().renew(&self.name)?,
+            None => memory.tenants().let_in(&self.name)?,
+        };
         print_token(self.name, token, out)?;
         Ok(Outcome::Done)
     }

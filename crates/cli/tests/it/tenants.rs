@@ -182,6 +182,28 @@ fn pg9_tenants_of_a_folder_are_told_apart() {
     assert_eq!((has_store("acme"), has_store("beta")), (false, true));
 }
 
+/// PG9: a copy of a store is a copy without its tenants, which says so, lies outside the store, and takes them anew.
+#[test]
+fn pg9_a_copy_says_which_tenants_it_lacks() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    shell.ok(&["tenant", "add", "acme"]);
+    shell.ok(&["--tenant", "acme", "import", &file]);
+    for inside in ["store/inner", "store/tenants/beta", "store/tenants/acme/inner"] {
+        let ran = shell.run(&["--tenant", "acme", "backup", inside]);
+        assert!(ran.code == 2 && ran.stderr.contains("store's own folder"), "{ran:?}");
+    }
+    let ran = shell.ok(&["backup", "copy"]);
+    assert!(ran.stderr.contains("1 tenant of this store is not in the copy"), "{ran:?}");
+    let ran = shell.ok(&["--tenant", "acme", "backup", "of-acme"]);
+    assert!(!ran.stderr.contains("tenant"), "{ran:?}");
+    let of_copy = |args: &[&str]| shell.run_bare(&[&["--store", "copy"], args].concat());
+    let added = of_copy(&["tenant", "add", "acme"]);
+    assert_eq!(added.code, 0, "{added:?}");
+    assert_eq!(of_copy(&["--json", "--tenant", "acme", "todos"]).json(), json!([]));
+    assert_eq!(of_copy(&["tenant", "add", "acme"]).code, 2);
+}
+
 /// PG10: the same holds in a database, between machines, and where the database keeps tenants apart itself.
 #[cfg(all(unix, feature = "postgres"))]
 #[test]
