@@ -105,6 +105,21 @@ fn rc5_nothing_is_changed_without_a_yes() {
     assert_eq!(setup(&shell, &["uninstall", "json"]).code, 2);
 }
 
+/// RC5: the server is started with the settings of the command that installed it.
+#[test]
+fn rc5_a_server_has_the_settings_of_its_installation() {
+    let shell = Shell::new();
+    let settings = format!("[memory]\nstore = {:?}\nengine = \"redb\"\n", shell.store());
+    shell.write("x.toml", settings);
+    let install = ["--config", "x.toml", "--embedder", "none", "mcp", "install", "json"];
+    let printed = shell.run_bare(&install).json();
+    let arguments = printed["mcpServers"]["foldback"]["args"].as_array().unwrap();
+    let of = |flag| arguments.iter().skip_while(move |it| **it != json!(flag)).nth(1);
+    assert_eq!(of("--config"), Some(&json!(shell.path("x.toml"))), "{printed}");
+    assert_eq!(of("--embedder"), Some(&json!("none")), "{printed}");
+    assert_eq!(of("--store"), Some(&json!(shell.store())), "{printed}");
+}
+
 /// RC5: what is written is what released clients read, and the server that it names answers them.
 #[test]
 fn rc5_released_clients_find_what_is_installed() {

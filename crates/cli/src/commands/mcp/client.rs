@@ -130,6 +130,9 @@ impl Start {
             source,
         })?;
         let mut arguments = vec!["mcp".to_owned()];
+        if let Some(file) = &globals.settings.named {
+            arguments.extend(["--config".to_owned(), absolute(file)]);
+        }
         let store = globals.store.as_ref().or(globals.settings.memory.store.as_ref());
         if let Some(store) = store {
             arguments.extend(["--store".to_owned(), absolute(store)]);
@@ -143,6 +146,11 @@ impl Start {
         }
         if let Some(payloads) = &globals.payloads {
             arguments.extend(["--payloads".to_owned(), payloads.clone()]);
+        }
+        let of_flag =
+            globals.settings.source_of("memory.embedder").as_deref() == Some("--embedder");
+        if let Some(embedder) = globals.embedder.as_ref().filter(|_| of_flag) {
+            arguments.extend(["--embedder".to_owned(), embedder.to_string()]);
         }
         if let Some(todo) = &what.todo {
             arguments.extend(["--todo".to_owned(), todo.to_string()]);
