@@ -67,9 +67,10 @@ def test_py5_a_store_outlives_its_process(tmp_path: Path) -> None:
     assert list(memory.sessions()) == ["rooms"]
     messages = list(memory.messages("rooms"))
     assert len(messages) == 10 and messages[1]["content"].startswith("Room 0")
-    with pytest.raises(FoldbackError) as refused:
-        memory.session("another").record({"role": "user", "content": "no"})
-    assert refused.value.kind == "read_only"
+    for name, kind in (("rooms", "read_only"), ("another", "not_found")):
+        with pytest.raises(FoldbackError) as refused:
+            memory.session(name).record({"role": "user", "content": "no"})
+        assert refused.value.kind == kind
 
 
 def test_py5_a_store_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

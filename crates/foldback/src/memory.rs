@@ -35,6 +35,7 @@ pub(crate) struct Shared {
     /// The store's folder; `None` in memory.
     pub(crate) dir: Option<PathBuf>,
     pub(crate) kv: Arc<dyn Kv>,
+    mode: Mode,
     pub(crate) registry: Registry,
     pub(crate) blocks: Arc<BlockStore>,
     /// For the owner's handle and for upkeep; nothing that an agent uses leads to it.
@@ -184,6 +185,7 @@ impl Memory {
             dir,
             registry,
             kv,
+            mode: options.mode,
             blocks,
             all_todos,
             payloads,
@@ -223,12 +225,16 @@ impl Memory {
             .with_quota(self.shared.quota.clone())
     }
 
-    /// Returns the session of a todo, as it was left; a new todo begins empty.
+    /// Returns the session of a todo, as it was left; a new todo begins empty, unless the store is only read.
     ///
     /// # Errors
-    /// When the store fails or the todo's state is damaged.
+    /// When the store fails or the todo's state is damaged; with [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when
+    /// there is no such todo in a store that is only read.
     pub fn session(&self, todo: &TodoId) -> Result<Session, Error> {
-        let todo = self.shared.registry.create(todo, b"")?;
+        let todo = match self.shared.mode {
+            Mode::ReadOnly => self.find(todo)?,
+            Mode::ReadWrite => self.shared.registry.create(todo, b"")?,
+        };
         // An index that is missing or behind is rebuilt while the todo is in use.
         self.shared.indexer.wake(&todo);
         Session::resume(self.shared.clone(), todo)

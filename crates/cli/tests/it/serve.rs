@@ -313,6 +313,7 @@ fn in5_paths_that_climb_and_hostile_ids_lead_nowhere() {
         "sessions/nobody",
         "sessions/nobody/blocks",
         "sessions/nobody/search?q=a",
+        "sessions/nobody/runs",
         "sessions/quay/payloads/99-aaaa",
         "sessions?after=nobody",
         "nothing",

@@ -53,6 +53,8 @@ pub(crate) async fn runs(
 ) -> Result<Json<RunList>, ApiError> {
     let todo = session_id(&id)?;
     let list = reading(shared, move |shared| {
+        // It is not begun by being asked for.
+        shared.memory.find(&todo)?;
         let session = shared.memory.session(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
         let (total, mut runs) = shared.runs.last(&todo, RUNS).map_err(ApiError::failed)?;
