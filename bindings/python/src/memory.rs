@@ -112,12 +112,11 @@ impl Memory {
         })
     }
 
-    /// The names of the conversations behind this one, in their order.
-    fn names(&self, py: Python<'_>, after: Option<&str>, most: usize) -> PyResult<Vec<String>> {
+    /// The conversations with numbers above this one, in their order: the number and the name of each.
+    fn names(&self, py: Python<'_>, after: u32, most: usize) -> PyResult<Vec<(u32, String)>> {
         detached(py, || {
-            let after = after.map(TodoId::from_foreign);
-            let names = self.store()?.todos(after.as_ref(), most)?;
-            Ok(names.iter().map(ToString::to_string).collect())
+            let todos = self.store()?.todos_after(after, most)?;
+            Ok(todos.iter().map(|todo| (todo.no(), todo.id().to_string())).collect())
         })
     }
 

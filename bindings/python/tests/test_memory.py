@@ -73,6 +73,16 @@ def test_py5_a_store_outlives_its_process(tmp_path: Path) -> None:
         assert refused.value.kind == kind
 
 
+def test_py5_conversations_may_be_forgotten_while_they_are_walked_over() -> None:
+    memory = Memory()
+    begun = [memory.session(f"t{n}").id for n in range(600)]
+    walked = []
+    for name in memory.sessions():
+        memory.forget(name)
+        walked.append(name)
+    assert walked == begun and list(memory.sessions()) == []
+
+
 def test_py5_a_store_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -1,7 +1,7 @@
 //! Walking over everything that a store holds, a step at a time, so that memory does not grow with
 //! the store.
 
-use foldback::{Error, Memory};
+use foldback::{Error, Memory, Todo};
 use foldback_core::{Block, TodoId};
 
 /// The number of records that are read at once.
@@ -17,9 +17,10 @@ pub(crate) fn blocks<'a>(
     })
 }
 
-/// The todos of a store, in order of creation. Ends after an error.
+/// The todos of a store, in order of creation, also if some are forgotten meanwhile. Ends after an error.
 pub(crate) fn todos(memory: &Memory) -> impl Iterator<Item = Result<TodoId, Error>> + '_ {
-    steps(move |last: Option<&TodoId>| memory.todos(last, STEP))
+    let all = steps(move |last: Option<&Todo>| memory.todos_after(last.map_or(0, Todo::no), STEP));
+    all.map(|todo| Ok(todo?.id().clone()))
 }
 
 /// Repeats `read`, each time after the last item, until it returns nothing.
@@ -54,6 +55,20 @@ fn steps<T: Clone>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_walk_goes_on_while_todos_are_forgotten() {
+        let memory = Memory::in_memory(foldback::Options::default()).unwrap();
+        let id = |n: usize| TodoId::new(&format!("t{n}")).unwrap();
+        let made = STEP * 2 + 9;
+        (0..made).for_each(|n| drop(memory.session(&id(n)).unwrap()));
+        let walked = todos(&memory).map(|todo| {
+            let todo = todo.unwrap();
+            memory.maintenance().forget(&todo).unwrap();
+            todo
+        });
+        assert!(walked.eq((0..made).map(id)));
+    }
 
     #[test]
     fn steps_give_everything_once() {

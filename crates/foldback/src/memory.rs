@@ -243,11 +243,21 @@ impl Memory {
     /// Returns up to `limit` todos after `after`, in order of creation.
     ///
     /// # Errors
-    /// When the store fails or there is no todo `after`.
+    /// When the store fails or there is no todo `after`: if it may be forgotten meanwhile, walk with
+    /// [`todos_after`](Self::todos_after).
     pub fn todos(&self, after: Option<&TodoId>, limit: usize) -> Result<Vec<TodoId>, Error> {
         let after = after.map(|todo| self.find(todo)).transpose()?.map_or(0, |todo| todo.no());
-        let todos = self.shared.registry.list(after, limit)?;
+        let todos = self.todos_after(after, limit)?;
         Ok(todos.into_iter().map(|todo| todo.id().clone()).collect())
+    }
+
+    /// Returns up to `limit` todos with [numbers](Todo::no) above `after`, in order of creation; 0 is before all of them.
+    /// No number is given twice, so a walk goes on after a todo that has been forgotten since.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn todos_after(&self, after: u32, limit: usize) -> Result<Vec<Todo>, Error> {
+        Ok(self.shared.registry.list(after, limit)?)
     }
 
     /// Returns how many messages a todo holds.

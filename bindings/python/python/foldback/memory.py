@@ -153,15 +153,17 @@ class Memory:
     def sessions(self) -> Iterator[str]:
         """The names of all conversations, in the order in which they were begun.
 
+        They may be forgotten meanwhile.
+
         >>> memory = Memory()
         >>> _ = memory.session("b"), memory.session("a")
         >>> list(memory.sessions())
         ['b', 'a']
         """
-        after: str | None = None
+        after = 0
         while names := self._memory.names(after, 256):
-            yield from names
-            after = names[-1]
+            for after, name in names:
+                yield name
 
     def messages(self, id: str) -> Iterator[dict[str, Any]]:
         """All messages of a conversation, exactly as they were recorded."""

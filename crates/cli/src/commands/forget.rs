@@ -129,18 +129,19 @@ fn forget_tenant(tenant: &TenantId, globals: &Globals, out: &Output) -> Result<O
 /// Deletes all todos of a store, also those that are added meanwhile. One that cannot be deleted is warned of: its records
 /// go with the store, but what it has in an object store stays.
 fn forget_todos(own: &Memory, globals: &Globals) -> Result<usize, CliError> {
-    let (mut forgotten, mut after) = (0, None);
+    let (mut forgotten, mut after) = (0, 0);
     loop {
-        let todos = own.todos(after.as_ref(), 512)?;
+        let todos = own.todos_after(after, 512)?;
         if todos.is_empty() {
             return Ok(forgotten);
         }
         for todo in todos {
-            match own.maintenance().forget(&todo) {
+            let (no, todo) = (todo.no(), todo.id());
+            match own.maintenance().forget(todo) {
                 Ok(()) => forgotten += 1,
                 Err(error) => {
                     output::warn(globals, format_args!("{todo}: {error}"));
-                    after = Some(todo);
+                    after = no;
                 }
             }
         }
