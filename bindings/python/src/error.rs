@@ -28,7 +28,7 @@ impl Failure {
 
 impl From<foldback::Error> for Failure {
     fn from(error: foldback::Error) -> Self {
-        Self { kind: snake_case(&format!("{:?}", error.kind())), message: error.to_string() }
+        Self { kind: snake_case(&format!("{:?}", error.kind())), message: error.sentence() }
     }
 }
 

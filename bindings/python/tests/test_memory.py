@@ -125,7 +125,7 @@ def test_py5_stored_parts_come_back_byte_for_byte() -> None:
         (lambda m: m.payload("nowhere", "store://1"), "invalid_input", "store://<n>-<check>"),
         (lambda m: Memory(engine="paper"), "invalid_input", "paper"),
         (lambda m: Memory(prices=(-1.0, 1.0)), "invalid_input", "price"),
-        (lambda m: Memory("/proc/no/such/folder"), "io", "/proc"),
+        (lambda m: Memory("/proc/no/such/folder"), "io", "No such file or directory"),
     ],
 )
 def test_py1_errors_name_what_was_wrong(attempt: object, kind: str, words: str) -> None:

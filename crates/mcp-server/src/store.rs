@@ -2,7 +2,6 @@
 
 use foldback::{Error, ErrorKind, Memory};
 use parking_lot::Mutex;
-use std::error::Error as _;
 
 /// Opens the store; otherwise returns why it cannot be opened.
 type Open = dyn Fn() -> Result<Memory, String> + Send + Sync;
@@ -35,21 +34,7 @@ impl Store {
             if error.kind() != ErrorKind::NotFound {
                 *self.memory.lock() = None;
             }
-            sentence(&error)
+            error.sentence()
         })
     }
-}
-
-/// Returns what went wrong, and what the system said of it.
-fn sentence(error: &Error) -> String {
-    let mut sentence = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let text = error.to_string();
-        if !sentence.contains(&text) {
-            sentence.push_str(&format!(": {text}"));
-        }
-        source = error.source();
-    }
-    sentence
 }
