@@ -48,7 +48,8 @@ pub(crate) fn drop_detached<T: Send>(value: T) {
     Python::try_attach(|py| py.detach(move || drop(value)));
 }
 
-fn raise(py: Python<'_>, failure: &Failure) -> PyErr {
+/// The exception for a failure.
+pub(crate) fn raise(py: Python<'_>, failure: &Failure) -> PyErr {
     let error = FoldbackError::new_err(failure.message.clone());
     match error.value(py).setattr("kind", &failure.kind) {
         Ok(()) => error,

@@ -3,6 +3,7 @@
 //! It speaks JSON texts and numbers; the package's Python code gives it its public face. Every call that works
 //! on a store releases the interpreter's lock, and a panic becomes a `FoldbackError` of the kind `internal`.
 
+mod argument;
 mod conversation_tree;
 mod error;
 mod memory;

@@ -1,5 +1,6 @@
 //! A store of conversations.
 
+use crate::argument::{KeyBytes, Whole};
 use crate::error::{Failure, detached, drop_detached};
 use crate::prompt::Answer;
 use crate::session::{OpenSession, Session};
@@ -67,19 +68,19 @@ impl Memory {
         folder: Option<PathBuf>,
         policy: &str,
         prices: Option<(f64, f64)>,
-        least_cached: Option<u64>,
+        least_cached: Option<Whole<u64>>,
         engine: &str,
         read_only: bool,
-        key: Option<[u8; 32]>,
+        key: Option<KeyBytes>,
         redact: bool,
     ) -> PyResult<Self> {
         let store = detached(py, || {
             let mode = if read_only { Mode::ReadOnly } else { Mode::ReadWrite };
             let options = Options::default()
-                .with_view(view(policy, prices, least_cached)?)
+                .with_view(view(policy, prices, least_cached.map(|tokens| tokens.0))?)
                 .with_truth(truth_named(engine)?)
                 .with_mode(mode)
-                .with_encryption(key.map(EncryptionKey::new))
+                .with_encryption(key.map(|key| EncryptionKey::new(key.0)))
                 .with_redaction(redact.then(Redaction::default));
             Ok(match folder {
                 Some(folder) => Store::open(&folder, options)?,
@@ -131,9 +132,15 @@ impl Memory {
     }
 
     /// The blocks of a conversation that answer a question best.
-    fn search(&self, py: Python<'_>, name: &str, query: &str, k: usize) -> PyResult<Vec<Hit>> {
+    fn search(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        query: &str,
+        k: Whole<usize>,
+    ) -> PyResult<Vec<Hit>> {
         detached(py, || {
-            let request = SearchRequest::new(query).k(k);
+            let request = SearchRequest::new(query).k(k.0);
             let answer = self.store()?.search(&TodoId::from_foreign(name), &request)?;
             let hit = |hit: foldback::Hit| {
                 let range = hit.block.range;

@@ -1,5 +1,6 @@
 //! One conversation while it goes on.
 
+use crate::argument::Whole;
 use crate::conversation_tree::{ConversationTree, Given};
 use crate::error::{Failure, detached, drop_detached};
 use crate::message_format::MessageFormat;
@@ -124,7 +125,13 @@ impl Session {
     }
 
     /// The request to send now, of at most so many tokens.
-    fn prompt(&self, py: Python<'_>, format: &str, tokens: Option<usize>) -> PyResult<Prompt> {
+    fn prompt(
+        &self,
+        py: Python<'_>,
+        format: &str,
+        tokens: Option<Whole<usize>>,
+    ) -> PyResult<Prompt> {
+        let tokens = tokens.map(|tokens| tokens.0);
         let format = format.to_owned();
         self.with(py, |open| {
             let format = MessageFormat::named(&format)?;
@@ -147,8 +154,8 @@ impl Session {
     }
 
     /// Keeps a message in every prompt.
-    fn pin(&self, py: Python<'_>, message: u64) -> PyResult<()> {
-        self.with(py, |open| Ok(open.session.pin(SeqNo(message))?))
+    fn pin(&self, py: Python<'_>, message: Whole<u64>) -> PyResult<()> {
+        self.with(py, |open| Ok(open.session.pin(SeqNo(message.0))?))
     }
 
     /// So many tokens of the agent's own are sent in front of every prompt.

@@ -250,7 +250,9 @@ class Session:
 
         :returns: the ids of the blocks that they closed.
         """
-        return self._session.record([_json(message) for message in messages], format)
+        if not isinstance(messages, Iterable):
+            raise _invalid(f"the messages are an iterable of messages, and not {type(messages).__name__}")
+        return self._session.record([_message(message) for message in messages], format)
 
     def prompt(self, format: Format = "openai", max_tokens: int | None = None) -> Prompt:
         """The request to send to the model now.
@@ -284,6 +286,8 @@ class Session:
 
 
 def _declared(tools: Iterable[tuple[str, str, str]], format: str) -> list[dict[str, Any]]:
+    if format not in ("openai", "anthropic"):
+        raise _invalid(f'the format is "openai" or "anthropic", and not {json.dumps(str(format))}')
     declared: list[dict[str, Any]] = []
     for name, description, parameters in tools:
         schema = json.loads(parameters)
@@ -296,11 +300,31 @@ def _declared(tools: Iterable[tuple[str, str, str]], format: str) -> list[dict[s
 
 
 def _arguments(arguments: Mapping[str, Any] | str) -> str:
-    return arguments if isinstance(arguments, str) else _json(arguments)
+    if isinstance(arguments, str):
+        return arguments
+    if not isinstance(arguments, Mapping):
+        raise _invalid(f"arguments are a mapping or their JSON, and not {type(arguments).__name__}")
+    return _json("the arguments", arguments)
 
 
-def _json(message: MessageLike) -> str:
-    """The text of a message, in which half a surrogate pair, which no UTF-8 can hold, is replaced."""
-    value = message if isinstance(message, Mapping) else message.model_dump(exclude_none=True)
-    text = json.dumps(dict(value), ensure_ascii=False)
+def _message(message: MessageLike) -> str:
+    if isinstance(message, Mapping):
+        return _json("the message", message)
+    if isinstance(message, type) or not isinstance(message, _Dumps):
+        raise _invalid(f"a message is a mapping or an SDK's message object, and not {type(message).__name__}")
+    return _json("the message", message.model_dump(exclude_none=True))
+
+
+def _json(what: str, value: Mapping[str, Any]) -> str:
+    """The text of a mapping, in which half a surrogate pair, which no UTF-8 can hold, is replaced."""
+    try:
+        text = json.dumps(dict(value), ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise _invalid(f"{what} cannot be written as JSON: {error}") from error
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _invalid(what: str) -> _foldback.FoldbackError:
+    error = _foldback.FoldbackError(what)
+    error.kind = "invalid_input"
+    return error
