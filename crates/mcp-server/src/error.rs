@@ -25,5 +25,5 @@ pub enum ServeError {
     Begin(String),
     /// The server ended by itself.
     #[error("the server has ended: {0}")]
-    Ended(String),
+    Ended(#[source] io::Error),
 }

@@ -7,6 +7,7 @@ use rmcp::service::{QuitReason, ServerInitializeError};
 use rmcp::transport::stdio_pipes;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -25,10 +26,8 @@ impl MemoryServer {
         };
         match running.waiting().await {
             Ok(QuitReason::Closed | QuitReason::Cancelled) => Ok(()),
-            Ok(QuitReason::JoinError(error)) | Err(error) => {
-                Err(ServeError::Ended(error.to_string()))
-            }
-            Ok(other) => Err(ServeError::Ended(format!("{other:?}"))),
+            Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Ended(error.into())),
+            Ok(other) => Err(ServeError::Ended(io::Error::other(format!("{other:?}")))),
         }
     }
 }
@@ -98,6 +97,6 @@ impl HttpServer {
         };
         let listener = self.listener.tap_io(|client| drop(client.set_nodelay(true)));
         let served = axum::serve(listener, router).with_graceful_shutdown(ended).await;
-        served.map_err(|error| ServeError::Ended(error.to_string()))
+        served.map_err(ServeError::Ended)
     }
 }

@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 use foldback_core::TodoId;
 use foldback_mcp_server::{HttpServer, MemoryServer, Scope, ServeError};
 use install::{Install, Uninstall};
+use serde::Serialize;
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ use std::time::Duration;
 /// may record; other processes may read and write it meanwhile.
 ///
 /// `foldback mcp install` writes what a client needs into the client's own configuration.
+///
+/// JSON, once it listens with --http: {"listening"}
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -79,6 +82,11 @@ struct What {
     allow_record: bool,
 }
 
+#[derive(Serialize)]
+struct ListeningJson {
+    listening: String,
+}
+
 impl Mcp {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         match self.setup {
@@ -123,7 +131,7 @@ fn serve(
         what: "the server could not be started".to_owned(),
         source,
     })?;
-    let served: Result<(), ServeError> = runtime.block_on(async {
+    let served: Result<(), CliError> = runtime.block_on(async {
         let Some(address) = http else {
             if std::io::stdin().is_terminal() {
                 out.remark(
@@ -131,16 +139,34 @@ fn serve(
                      sets one up",
                 );
             }
-            return server.serve_stdio().await;
+            return server.serve_stdio().await.map_err(failed);
         };
-        let listening = HttpServer::bind(address).await?;
-        out.remark(format_args!("serving at {}; press Ctrl-C to stop", listening.url()));
-        listening.serve(server, interrupted()).await
+        let server_at = HttpServer::bind(address).await.map_err(failed)?;
+        let listening = server_at.url();
+        if out.is_json() {
+            out.json(&ListeningJson { listening })?;
+        } else {
+            out.line(listening)?;
+            out.note("clients connect to this address; press Ctrl-C to stop");
+        }
+        server_at.serve(server, interrupted()).await.map_err(failed)
     });
     // A call that is still running for a client that is gone does not delay the end.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    served.map_err(|error| CliError::Usage(error.to_string()))?;
+    served?;
     Ok(Outcome::Done)
+}
+
+fn failed(error: ServeError) -> CliError {
+    match error {
+        ServeError::Bind { address, source } => {
+            CliError::Io { what: format!("listening on {address}"), source }
+        }
+        ServeError::Ended(source) => {
+            CliError::Io { what: "the server has ended".to_owned(), source }
+        }
+        error => CliError::Usage(error.to_string()),
+    }
 }
 
 /// Completes once the process is interrupted or asked to end.
@@ -157,4 +183,19 @@ async fn interrupted() {
     }
     #[cfg(not(unix))]
     drop(interrupt.await);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_may_not_be_used_is_a_missing_resource() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 80));
+        let source = std::io::ErrorKind::PermissionDenied.into();
+        assert!(failed(ServeError::Bind { address, source }).is_of_resources());
+        let source = std::io::Error::from_raw_os_error(24);
+        assert!(failed(ServeError::Ended(source)).is_of_resources(), "too many open files");
+        assert!(!failed(ServeError::NotLoopback(address)).is_of_resources());
+    }
 }

@@ -195,6 +195,19 @@ fn upkeep() {
 }
 
 #[test]
+fn clients_of_the_server() {
+    let shell = Shell::new();
+    for (command, changed) in
+        [("install", true), ("install", false), ("uninstall", true), ("uninstall", false)]
+    {
+        let set_up = shell.json(&["mcp", command, "cursor", "--project", "--yes"]);
+        check(&set_up, &["path", "changed"]);
+        assert_eq!(set_up["changed"], changed, "{command}: {set_up}");
+        assert_eq!(set_up["path"], ".cursor/mcp.json");
+    }
+}
+
+#[test]
 fn export_is_what_was_imported() {
     let shell = Shell::new();
     // Number forms, escapes, an unknown key, an order of keys of its own.

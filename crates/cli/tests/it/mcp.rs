@@ -259,6 +259,25 @@ fn rc5_rc3_the_python_client_names_its_root() {
     }
 }
 
+/// RC5: a program reads from stdout where the server listens, and from the error why it does not.
+#[test]
+fn rc5_the_address_is_a_result() {
+    let shell = Shell::new();
+    let mut command = serving(&shell, &["--http", "127.0.0.1:0", "--json", "--quiet"]);
+    let mut server = command.spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told.as_object().unwrap().len(), 1, "{told}");
+    let url = told["listening"].as_str().unwrap();
+    let address = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/mcp")).unwrap();
+    let ran = shell.run(&["mcp", "--http", address]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains(&format!("listening on {address}: ")), "{ran:?}");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
 /// How the Python client starts a server over the store of this shell.
 fn over_stdio(shell: &Shell, mode: &str, args: &[&str]) -> Value {
     let command = shell.command();
@@ -281,8 +300,8 @@ fn rc5_the_python_client_is_served_over_http() {
     let shell = Shell::with_quay();
     let mut server = serving(&shell, &["--todo", "quay", "--http", "127.0.0.1:0"]).spawn().unwrap();
     let mut told = String::new();
-    BufReader::new(server.stderr.take().unwrap()).read_line(&mut told).unwrap();
-    let url = told.strip_prefix("serving at ").unwrap().split(';').next().unwrap();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    let url = told.trim_end();
     for mode in ["auto", "legacy"] {
         let how = json!({"url": url, "mode": mode, "root": null, "query": QUESTION});
         check_quay(&asked(&python, &how), false);

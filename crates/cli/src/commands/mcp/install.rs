@@ -7,6 +7,7 @@ use crate::error::{CliError, Outcome};
 use crate::outfile;
 use crate::output::{Output, style, text};
 use clap::Args;
+use serde::Serialize;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,8 @@ use std::path::{Path, PathBuf};
 /// The change to the client's configuration is shown, and made once you have agreed. For Codex and opencode, the server
 /// works in the folder that they start it in (--folder .), because not all of them name it as their root; --todo or
 /// --folder overrides that.
+///
+/// JSON: {"path", "changed"}; for the client json, the lines that belong in its configuration
 #[derive(Args)]
 pub(super) struct Install {
     #[command(flatten)]
@@ -27,6 +30,8 @@ pub(super) struct Install {
 /// Remove this server from a client's configuration
 ///
 /// The change is shown, and made once you have agreed. Nothing else in the file is touched.
+///
+/// JSON: {"path", "changed"}
 #[derive(Args)]
 pub(super) struct Uninstall {
     #[command(flatten)]
@@ -48,6 +53,12 @@ struct FileOf {
     /// Change the file without asking
     #[arg(long)]
     yes: bool,
+}
+
+#[derive(Serialize)]
+struct ChangeJson {
+    path: String,
+    changed: bool,
 }
 
 impl Install {
@@ -75,7 +86,7 @@ impl Uninstall {
         let after = self.place.client.without(&before).map_err(|what| unusable(&path, &what))?;
         let Some(after) = after else {
             out.note(format_args!("foldback is not set up in {}", path.display()));
-            return Ok(Outcome::Done);
+            return report(&path, false, out);
         };
         self.place.change(&path, &before, &after, out)
     }
@@ -92,14 +103,21 @@ impl FileOf {
     ) -> Result<Outcome, CliError> {
         if before == after {
             out.note(format_args!("{} already has it", path.display()));
-            return Ok(Outcome::Done);
+            return report(path, false, out);
         }
-        out.line(style::paint(style::NAME, text::plain(&path.display().to_string())))?;
-        for (sign, line) in changed(before, after) {
-            out.line(format!("{sign} {}", text::plain(line)))?;
+        let name = path.display().to_string();
+        let shown = changed(before, after)
+            .into_iter()
+            .map(|(sign, line)| format!("{sign} {}", text::plain(line)));
+        let shown = std::iter::once(style::paint(style::NAME, text::plain(&name))).chain(shown);
+        // With --json the question is not a result.
+        match out.is_json() {
+            true => shown.for_each(|line| out.remark(line)),
+            false => shown.map(|line| out.line(line)).collect::<Result<_, _>>()?,
         }
         if !self.yes && !agreed()? {
             out.note("nothing was changed");
+            report(path, false, out)?;
             return Ok(Outcome::NotClean);
         }
         let failed = |source| CliError::Io {
@@ -110,8 +128,16 @@ impl FileOf {
         folder.map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
         outfile::write(path, |file| file.write_all(after.as_bytes()).map_err(failed))?;
         out.note(format_args!("changed {}; restart the client", path.display()));
-        Ok(Outcome::Done)
+        report(path, true, out)
     }
+}
+
+/// Says as JSON whether the file was changed. A person has read it in a note.
+fn report(path: &Path, changed: bool, out: &Output) -> Result<Outcome, CliError> {
+    if out.is_json() {
+        out.json(&ChangeJson { path: path.display().to_string(), changed })?;
+    }
+    Ok(Outcome::Done)
 }
 
 /// The removed and the added lines, each with its sign.
