@@ -1,7 +1,7 @@
 //! Blocks and stored parts as resources: templates, a list with a cursor, and their contents.
 
 use crate::declared::link;
-use crate::uri;
+use crate::{any_todo, uri};
 use foldback::{Answer, Error, ErrorKind, Memory};
 use foldback_core::{Reference, TodoId};
 use rmcp::ErrorData;
@@ -70,25 +70,65 @@ pub(crate) fn list(
     Ok(listed)
 }
 
-/// Returns the arguments of the call that reads an address.
-pub(crate) fn call(uri: &str) -> Result<String, ErrorData> {
-    let Some((reference, lines)) = uri::read(uri) else {
-        let what =
-            format!("{uri:?} is not a valid address; expected {} or {}", uri::BLOCK, uri::PAYLOAD);
-        return Err(ErrorData::resource_not_found(what, None));
-    };
-    let name = reference.to_string();
-    Ok(match lines {
-        Some(lines) => json!({"ref": name, "lines": lines}),
-        None => json!({"ref": name}),
+/// What an address names.
+#[derive(Clone)]
+pub(crate) struct Address {
+    reference: Reference,
+    lines: Option<String>,
+}
+
+impl Address {
+    pub(crate) fn parse(uri: &str) -> Result<Self, ErrorData> {
+        let (reference, lines) = uri::read(uri).ok_or_else(|| {
+            let (block, payload) = (uri::BLOCK, uri::PAYLOAD);
+            let what = format!("{uri:?} is not a valid address; expected {block} or {payload}");
+            ErrorData::resource_not_found(what, None)
+        })?;
+        Ok(Self { reference, lines })
     }
-    .to_string())
+
+    /// Returns the arguments of the call that reads it.
+    pub(crate) fn arguments(&self) -> String {
+        let name = self.reference.to_string();
+        match &self.lines {
+            Some(lines) => json!({"ref": name, "lines": lines}),
+            None => json!({"ref": name}),
+        }
+        .to_string()
+    }
+
+    /// Returns why `load` refused it: it leads nowhere, as seen from `todo` or, without one, for the owner of all todos;
+    /// its lines make no sense; or what it names is damaged.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) fn refusal(
+        &self,
+        memory: &Memory,
+        todo: Option<&TodoId>,
+        why: String,
+    ) -> Result<ErrorData, Error> {
+        if self.lines.is_some() {
+            let whole = Self { lines: None, ..self.clone() }.arguments();
+            let whole = match todo {
+                Some(todo) => memory.call_tool(todo, TOOL, &whole)?,
+                None => any_todo::answer(memory, TOOL, &whole)?,
+            };
+            if !whole.is_error {
+                return Ok(ErrorData::invalid_params(why, None));
+            }
+        }
+        let todo = todo.unwrap_or_else(|| self.reference.todo());
+        match memory.references().locate(todo, &self.reference) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Ok(ErrorData::resource_not_found(why, None))
+            }
+            _ => Ok(ErrorData::internal_error(why, None)),
+        }
+    }
 }
 
 /// Returns the contents of an address.
-pub(crate) fn contents(uri: &str, answer: &Answer) -> Result<ReadResourceResult, ErrorData> {
-    if answer.is_error {
-        return Err(ErrorData::resource_not_found(answer.text.clone(), None));
-    }
-    Ok(ReadResourceResult::new(vec![ResourceContents::text(&*answer.text, uri)]))
+pub(crate) fn contents(uri: &str, answer: &Answer) -> ReadResourceResult {
+    ReadResourceResult::new(vec![ResourceContents::text(&*answer.text, uri)])
 }

@@ -1,10 +1,11 @@
 //! A store as a server: what it answers to each request of a client.
 
+use crate::any_todo;
 use crate::declared::{declared, result, text};
 use crate::place::{Place, Roots};
+use crate::resources::{self, Address};
 use crate::scope::Scope;
 use crate::store::Store;
-use crate::{any_todo, resources};
 use foldback::{Answer, Error, Memory, MemoryTool};
 use foldback_core::TodoId;
 use rmcp::model::{
@@ -29,6 +30,10 @@ pub struct MemoryServer {
 enum Reply {
     /// An answer; its short names are those of the todo.
     Answer(Answer, Option<TodoId>),
+    /// Why there is no conversation to work in.
+    Nowhere(String),
+    /// Why the store failed.
+    Failed(String),
     /// The client must answer first.
     Ask(InputRequiredResult),
 }
@@ -88,7 +93,7 @@ impl MemoryServer {
             };
             let found = match place.find(&scope, memory)? {
                 Ok(found) => found,
-                Err(why) => return Ok(Reply::Answer(Answer::error(tool, &why), None)),
+                Err(why) => return Ok(Reply::Nowhere(why)),
             };
             let answer = memory.call_tool(&found.todo, tool, &arguments)?;
             if scope.record && !answer.is_error {
@@ -97,7 +102,7 @@ impl MemoryServer {
             Ok(Reply::Answer(answer, Some(found.todo)))
         })
         .await
-        .map(|reply| reply.unwrap_or_else(|why| Reply::Answer(Answer::error(tool, &why), None)))
+        .map(|reply| reply.unwrap_or_else(Reply::Failed))
     }
 
     /// Works with the store, outside the threads that serve clients.
@@ -150,16 +155,19 @@ impl ServerHandler for MemoryServer {
         let arguments = request.arguments.unwrap_or_default();
         let arguments = serde_json::Value::Object(arguments).to_string();
         let responses = request.input_responses.as_ref();
-        Ok(match self.reply(tool.name, arguments, responses, &context).await? {
-            Reply::Answer(answer, _) if self.scope.is_session() => {
-                if let Some(hears) = &self.scope.hears {
-                    hears(&answer);
-                }
-                text(&answer).into()
-            }
-            Reply::Answer(answer, todo) => result(&answer, todo.as_ref()).into(),
-            Reply::Ask(request) => request.into(),
-        })
+        let reply = self.reply(tool.name, arguments, responses, &context).await?;
+        let (answer, todo) = match reply {
+            Reply::Ask(request) => return Ok(request.into()),
+            Reply::Nowhere(why) | Reply::Failed(why) => (Answer::error(tool.name, &why), None),
+            Reply::Answer(answer, todo) => (answer, todo),
+        };
+        if !self.scope.is_session() {
+            return Ok(result(&answer, todo.as_ref()).into());
+        }
+        if let Some(hears) = &self.scope.hears {
+            hears(&answer);
+        }
+        Ok(text(&answer).into())
     }
 
     async fn list_resource_templates(
@@ -191,11 +199,19 @@ impl ServerHandler for MemoryServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let arguments = resources::call(&request.uri)?;
+        let address = Address::parse(&request.uri)?;
         let responses = request.input_responses.as_ref();
-        match self.reply(resources::TOOL, arguments, responses, &context).await? {
+        match self.reply(resources::TOOL, address.arguments(), responses, &context).await? {
             Reply::Ask(request) => Ok(request.into()),
-            Reply::Answer(answer, _) => resources::contents(&request.uri, &answer).map(Into::into),
+            Reply::Nowhere(why) => Err(ErrorData::resource_not_found(why, None)),
+            Reply::Failed(why) => Err(ErrorData::internal_error(why, None)),
+            Reply::Answer(answer, todo) if answer.is_error => {
+                let refused = self
+                    .read(move |memory| address.refusal(memory, todo.as_ref(), answer.text))
+                    .await?;
+                Err(refused.unwrap_or_else(|why| ErrorData::internal_error(why, None)))
+            }
+            Reply::Answer(answer, _) => Ok(resources::contents(&request.uri, &answer).into()),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::wire::{Wire, id, server, store};
 use foldback::Close;
 use foldback::core::{Message, ToolCall, ToolCallId};
-use foldback_mcp_server::Scope;
+use foldback_mcp_server::{MemoryServer, Scope};
 use serde_json::json;
 
 /// RC2: blocks and stored parts are templates; what a link names can be read, and a long one by its lines.
@@ -34,12 +34,33 @@ async fn rc2_blocks_and_stored_parts_are_read_by_their_addresses() {
     let read = wire.request("resources/read", json!({ "uri": lines })).await;
     let text = read["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
     assert!(text.contains("line 3999 of the log") && !text.contains("line 3989 of"), "{text}");
-    for wrong in
-        ["foldback://block/b_trip_009", "foldback://block/b_other_001", "file:///etc/passwd"]
-    {
-        let read = wire.request("resources/read", json!({ "uri": wrong })).await;
-        assert!(read["error"]["message"].is_string(), "{wrong}: {read}");
+    let beyond = format!("{}?lines=9000-", links[1]);
+    for (wrong, code) in [
+        ("foldback://block/b_trip_009", -32002),
+        ("foldback://block/b_trip_009?lines=1-2", -32002),
+        ("foldback://block/b_other_001", -32002),
+        ("file:///etc/passwd", -32002),
+        ("foldback://block/b_trip_001?lines=x", -32602),
+        (&beyond, -32602),
+    ] {
+        for scope in [Scope::todo(id("trip")), Scope::todo(id("trip")).with_any_todo()] {
+            let mut wire = Wire::start(server(&memory, scope)).await;
+            let read = wire.request("resources/read", json!({ "uri": wrong })).await;
+            assert!(read["error"]["message"].is_string(), "{wrong}: {read}");
+            assert_eq!(read["error"]["code"], code, "{wrong}: {read}");
+        }
     }
+}
+
+/// RC2: a store that cannot be opened is an error of the server's, and not of the address.
+#[tokio::test]
+async fn rc2_a_store_that_fails_is_not_a_resource_that_is_missing() {
+    let closed = MemoryServer::new(|| Err("the store is locked".into()), Scope::todo(id("trip")));
+    let mut wire = Wire::start(closed).await;
+    let address = json!({"uri": "foldback://block/b_trip_001"});
+    let read = wire.request("resources/read", address).await;
+    assert_eq!(read["error"]["code"], -32603, "{read}");
+    assert!(read["error"]["message"].as_str().unwrap().contains("the store is locked"), "{read}");
 }
 
 /// RC2: the list of blocks continues with its cursor, and reveals nothing of what was recorded.
