@@ -3,7 +3,7 @@
 use super::verify;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::runtime;
+use crate::gateway::{gateway_address, runtime};
 use crate::output::{Output, text};
 use crate::store::{self, Temporary};
 use clap::Args;
@@ -47,7 +47,8 @@ pub(crate) struct Doctor {
     accept_loss: bool,
 
     /// Check the gateway at this URL; without a URL, try one out
-    #[arg(long, value_name = "URL", conflicts_with_all = ["repair", "accept_loss"])]
+    #[arg(long, value_name = "URL", value_parser = gateway_address,
+          conflicts_with_all = ["repair", "accept_loss"])]
     gateway: Option<Option<String>>,
 }
 

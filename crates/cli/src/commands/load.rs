@@ -62,7 +62,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "LINE", requires = "pattern")]
     from: Option<Position>,
 
-    /// With --lines or --match, print about this many tokens at most
+    /// Print about this many tokens of a payload at most
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
 
@@ -193,8 +193,8 @@ impl Load {
     }
 
     fn block(&self, memory: &Memory, id: &BlockId, out: &Output) -> Result<Outcome, CliError> {
-        if self.lines.is_some() || self.pattern.is_some() {
-            let what = "--lines and --match are for payloads (store://...); a block is always printed whole";
+        if self.lines.is_some() || self.pattern.is_some() || self.max_tokens.is_some() {
+            let what = "--lines, --match and --max-tokens are for payloads (store://...); a block is always printed whole";
             return Err(CliError::Usage(what.to_owned()));
         }
         let block = match self.open_block(memory, id)? {

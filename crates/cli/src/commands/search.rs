@@ -1,5 +1,6 @@
 //! `foldback search`.
 
+mod filter;
 mod hit_json;
 mod not_searched;
 
@@ -10,6 +11,7 @@ use crate::output::snippet::{snippet_line, snippets};
 use crate::output::{self, Output, style, text};
 use crate::store;
 use clap::Args;
+use filter::excludes_all;
 use foldback::{
     AllTodosAnswer, AllTodosRequest, Memory, NotSearched, SearchAnswer, Unsearched, question_words,
 };
@@ -145,8 +147,13 @@ const SNIPPETS: usize = 3;
 
 impl Search {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let memory = self.open(globals, out)?;
         let query = self.query.join(" ");
+        if query.trim().is_empty() {
+            let what =
+                "the question is blank; words, names, paths or an error message were expected";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        let memory = self.open(globals, out)?;
         let begun = Instant::now();
         let (answer, extent) = self.ask(&memory, &query)?;
         let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -185,6 +192,13 @@ impl Search {
                 unsearched,
                 unsearched_more,
             })?;
+        } else if found.is_empty()
+            && excludes_all(&memory, self.source.as_deref(), self.folder().as_deref())?
+        {
+            let flags = [("--source", self.source.is_some()), ("--folder", self.folder.is_some())];
+            let flags: Vec<_> = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).collect();
+            let flags = flags.join(" and ");
+            out.note(format_args!("nothing was searched: no todo passes {flags}"));
         } else if found.is_empty() {
             let more = if self.all { "" } else { "; --all shows the nearest blocks" };
             let or = match &self.todo {
@@ -217,6 +231,13 @@ impl Search {
         Ok(memory)
     }
 
+    /// Returns the folder as logs name folders: by its full path.
+    fn folder(&self) -> Option<PathBuf> {
+        let dir = self.folder.as_ref()?;
+        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+        Some(dir.canonicalize().unwrap_or(dir))
+    }
+
     fn ask(
         &self,
         memory: &Memory,
@@ -231,11 +252,7 @@ impl Search {
         if let Some(todo) = &self.todo {
             return Ok((memory.search(todo, &request)?, None));
         }
-        // Logs have the full paths of folders.
-        let folder = self.folder.as_ref().map(|dir| {
-            let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-            dir.canonicalize().unwrap_or(dir)
-        });
+        let folder = self.folder();
         let source = self.source.as_deref();
         let request = AllTodosRequest::new(request).source(source).folder(folder.as_deref());
         let AllTodosAnswer { hits, by_words_alone, blocks, waiting, not_searched, .. } =

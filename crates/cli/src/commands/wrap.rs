@@ -3,7 +3,7 @@
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::gateway::{
-    Client, Hosted, LAST_ANSWERS, Pointer, Providers, Recall, RecallArg, runtime,
+    Client, Hosted, LAST_ANSWERS, Pointer, Providers, Recall, RecallArg, gateway_address, runtime,
 };
 use crate::output::{Output, text};
 use crate::run::{Heard, Signals};
@@ -48,7 +48,7 @@ pub(crate) struct Wrap {
 
     /// Use the gateway that runs at this URL, or one of several with the same store, separated by commas [token:
     /// FOLDBACK_GATEWAY_TOKEN]
-    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with_all = [
+    #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = gateway_address, conflicts_with_all = [
         "anthropic_url", "openai_url", "no_record", "record", "recall", "fail_closed",
     ])]
     gateway: Vec<String>,
@@ -193,8 +193,7 @@ impl Wrap {
     /// Returns the gateway that the conversation belongs to: the first by affinity that is ready, or the first if none is.
     async fn node(&self, out: &Output) -> String {
         // One gateway has one place in the order, however its address ends.
-        let nodes = self.gateway.iter().map(|url| Running::bare(url.trim()));
-        let nodes: Vec<&str> = nodes.filter(|url| !url.is_empty()).collect();
+        let nodes: Vec<&str> = self.gateway.iter().map(|url| Running::bare(url)).collect();
         let folder = || std::env::current_dir().unwrap_or_default().display().to_string();
         let key = self.todo.as_ref().map_or_else(folder, TodoId::to_string);
         let order = nodes_by_affinity(&nodes, &key);

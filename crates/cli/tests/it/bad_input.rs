@@ -153,6 +153,23 @@ fn a_todo_that_is_not_there_is_not_made() {
 }
 
 #[test]
+fn arguments_that_make_no_sense_are_named() {
+    let shell = Shell::with_quay();
+    for (args, expected) in [
+        (&["doctor", "--gateway", "not a url"][..], "expected an address such as http://"),
+        (&["wrap", "--gateway", "", "true"], "expected an address such as http://"),
+        (&["wrap", "--gateway", "http://127.0.0.1:1,ftp://node", "true"], "expected an address"),
+        (&["load", "--todo", "quay", "b_quay_001", "--max-tokens", "3"], "always printed whole"),
+        (&["search", "--todo", "quay", "  "], "the question is blank"),
+        (&["search", "--all-todos", "", "\u{3000}"], "the question is blank"),
+    ] {
+        let ran = shell.run(args);
+        assert_eq!(ran.code, 2, "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains(expected), "{args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_store_of_another_engine_is_named() {
     let shell = Shell::with_quay();
     let ran = shell.run(&["--engine", "sled", "todos"]);

@@ -71,6 +71,18 @@ fn rc7_time_source_and_folder_bound_the_list() {
 }
 
 #[test]
+fn a_filter_that_no_todo_passes_is_named() {
+    let shell = filled();
+    let note = |args: &[&str]| shell.run(&[&["search", "--all-todos"], args].concat()).stderr;
+    let said = note(&["--source", "nosuch", "lamp"]);
+    assert!(said.contains("no todo passes --source"), "{said}");
+    let said = note(&["--source", "codex", "--folder", "/nowhere", "lamp"]);
+    assert!(said.contains("no todo passes --source and --folder"), "{said}");
+    let said = note(&["--source", "codex", "xylophone 木琴"]);
+    assert!(said.contains("nothing was found"), "{said}");
+}
+
+#[test]
 fn a_search_names_a_todo_or_asks_for_all() {
     let shell = Shell::with_quay();
     for args in [
