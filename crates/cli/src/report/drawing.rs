@@ -14,6 +14,25 @@ use foldback_inspector::{Drawing, Drawn};
 use foldback_kv::Engine;
 use foldback_policies::Policy;
 
+/// A browser holds the picture several times over: as text, as values, and as what is drawn.
+const BYTES_MOST: usize = 32_000_000;
+
+/// How many messages are measured at once.
+const STEP: u64 = 8;
+
+/// Returns whether the messages of a todo have more than this many bytes together.
+fn exceeds(memory: &Memory, todo: &TodoId, messages: u64, most: usize) -> Result<bool, CliError> {
+    let mut bytes = 0;
+    for from in (0..messages).step_by(STEP as usize) {
+        let step = memory.messages(todo, from..messages.min(from + STEP))?;
+        bytes += step.iter().map(|message| message.json().len()).sum::<usize>();
+        if bytes > most {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Draws sessions of a store by replaying them into memory.
 pub(crate) struct Replaying {
     options: Options,
@@ -29,12 +48,19 @@ impl Replaying {
 
     fn drawn(&self, memory: &Memory, todo: &TodoId, policy: Policy) -> Result<Drawn, CliError> {
         let messages = memory.len(todo)?;
-        if messages > MESSAGES_MOST as u64 {
+        let too_large = if messages > MESSAGES_MOST as u64 {
+            let most = thousands(MESSAGES_MOST as u64);
+            Some(format!("has {} messages, and one of over {most}", thousands(messages)))
+        } else if exceeds(memory, todo, messages, BYTES_MOST)? {
+            let most = format!("{} MB", BYTES_MOST / 1_000_000);
+            Some(format!("has over {most} of messages, and such a one"))
+        } else {
+            None
+        };
+        if let Some(too_large) = too_large {
             return Err(CliError::Usage(format!(
-                "The session has {} messages, and one of over {} is not replayed here. For its figures, run \
-                 `foldback export --todo {todo} > session.jsonl` and `foldback replay session.jsonl`.",
-                thousands(messages),
-                thousands(MESSAGES_MOST as u64)
+                "The session {too_large} is not replayed here. For its figures, run `foldback export --todo {todo} > \
+                 session.jsonl` and `foldback replay session.jsonl`."
             )));
         }
         let conversation = memory.conversations().export(todo)?;
@@ -69,5 +95,22 @@ impl Drawing for Replaying {
 
     fn style(&self) -> String {
         STYLE.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_core::Message;
+
+    #[test]
+    fn the_bytes_of_all_messages_count() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let todo = TodoId::new("logs").unwrap();
+        let messages: Vec<_> = (0..20).map(|n| Message::user(&format!("berth {n} 泊位"))).collect();
+        let bytes = messages.iter().map(|message| message.json().len()).sum::<usize>();
+        memory.session(&todo).unwrap().record_all(messages).unwrap();
+        assert!(!exceeds(&memory, &todo, 20, bytes).unwrap());
+        assert!(exceeds(&memory, &todo, 20, bytes - 1).unwrap());
     }
 }

@@ -14,6 +14,9 @@ pub(crate) struct MessageList {
     /// How many the session has.
     total: u64,
     messages: Vec<Numbered>,
+    /// The first message that was asked for and is left out, because the answer would exceed 4 MB with it; null if there is
+    /// none. One message is always given, whatever its size.
+    next: Option<u64>,
 }
 
 /// A message and its number.
@@ -41,6 +44,12 @@ pub(crate) struct MessagesQuery {
 const MESSAGES: u64 = 100;
 const MESSAGES_MOST: u64 = 1_000;
 
+/// The most bytes of messages in one answer.
+const BYTES_MOST: usize = 4_000_000;
+
+/// How many messages are in memory beside those of the answer.
+const STEP: u64 = 8;
+
 /// Reads messages of a session.
 #[utoipa::path(
     get,
@@ -66,11 +75,19 @@ pub(crate) async fn messages(
         noted(shared, Some(&todo), "inspect", &[])?;
         let total = shared.memory.len(&todo)?;
         let (from, to) = (from.min(total), to.min(total));
-        let found = shared.memory.messages(&todo, from..to)?;
-        let numbered = (from..)
-            .zip(&found)
-            .map(|(seq, message)| Ok(Numbered { seq, message: raw(message.json())? }));
-        Ok(MessageList { total, messages: numbered.collect::<Result<_, ApiError>>()? })
+        let (mut messages, mut bytes) = (Vec::new(), 0);
+        let mut at = from;
+        while at < to {
+            for message in shared.memory.messages(&todo, at..to.min(at + STEP))? {
+                bytes += message.json().len();
+                if bytes > BYTES_MOST && !messages.is_empty() {
+                    return Ok(MessageList { total, messages, next: Some(at) });
+                }
+                messages.push(Numbered { seq: at, message: raw(message.json())? });
+                at += 1;
+            }
+        }
+        Ok(MessageList { total, messages, next: None })
     });
     Ok(Json(list.await?))
 }

@@ -20,7 +20,7 @@ pub(crate) struct Replay {
     /// searches. Null if the session cannot be replayed.
     #[schema(value_type = Option<Object>)]
     picture: Option<Box<RawValue>>,
-    /// Why it is not replayed: it is damaged, or has over 10,000 messages.
+    /// Why it is not replayed: it is damaged, or has over 10,000 messages or 32 MB of them.
     undrawn: Option<String>,
 }
 

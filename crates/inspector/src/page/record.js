@@ -16,25 +16,29 @@ async function drawRecord(id, session) {
   const line = element("input", { type: "number", min: 0, value: 0, "aria-label": "Message" });
   const told = element("span", { class: "small", role: "status" });
   let from = 0;
+  let end = 0;
   let latest = 0;
   const read = async (first, target) => {
     from = Math.max(0, first);
     latest += 1;
     const own = latest;
     earlier.disabled = from === 0;
-    const { total, rows } = await stretch(id, from, from + MESSAGES_READ, target);
+    const { total, rows, next } = await stretch(id, from, from + MESSAGES_READ, target);
     if (own !== latest) return;
+    end = next ?? Math.min(from + MESSAGES_READ, total);
+    // Large messages before it filled the answer.
+    if (target >= end && target < total) return read(target, target);
     pane.replaceChildren(...rows);
     pane.scrollTop = 0;
-    told.textContent = `messages ${number(from)}–${number(Math.max(from, Math.min(from + MESSAGES_READ, total) - 1))} of ${number(total)}`;
+    told.textContent = `messages ${number(from)}–${number(Math.max(from, end - 1))} of ${number(total)}`;
     line.max = Math.max(0, total - 1);
-    later.disabled = from + MESSAGES_READ >= total;
+    later.disabled = end >= total;
     if (document.activeElement === document.body) pane.focus({ preventScroll: true });
     const node = pane.querySelector(".target");
     if (node) scrollPane(pane, node, 60);
   };
   earlier.addEventListener("click", () => read(from - MESSAGES_READ));
-  later.addEventListener("click", () => read(from + MESSAGES_READ));
+  later.addEventListener("click", () => read(end));
   readMessage = async (seq) => {
     await read(seq - (seq % MESSAGES_READ), seq);
     document.getElementById("record").scrollIntoView();
@@ -50,16 +54,21 @@ async function drawRecord(id, session) {
   await read(0);
 }
 
-/** The rows of some messages, and how many there are in all. A part that cannot be read does not hide the others. */
+/**
+ * The rows of some messages, how many there are in all, and the first message that an answer had no room for. A part that
+ * cannot be read does not hide the others.
+ */
 async function stretch(id, from, to, target) {
   try {
     const list = await ask(`${sessionPath(id)}/messages`, { from, to });
-    return { total: list.total, rows: list.messages.map((one) => recorded(one, one.seq === target)) };
+    return { total: list.total, rows: list.messages.map((one) => recorded(one, one.seq === target)), next: list.next };
   } catch (error) {
     if (to - from <= 1) return { total: from + 1, rows: [problem(new Error(`Message ${from}: ${error.message}`))] };
     const middle = Math.floor((from + to) / 2);
-    const [first, second] = [await stretch(id, from, middle, target), await stretch(id, middle, to, target)];
-    return { total: Math.max(first.total, second.total), rows: [...first.rows, ...second.rows] };
+    const first = await stretch(id, from, middle, target);
+    if (first.next != null) return first;
+    const second = await stretch(id, middle, to, target);
+    return { total: Math.max(first.total, second.total), rows: [...first.rows, ...second.rows], next: second.next };
   }
 }
 

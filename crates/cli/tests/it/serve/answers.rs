@@ -3,7 +3,7 @@
 use super::Server;
 use crate::shell::{Shell, line};
 use foldback::{Memory, NewSent, Options};
-use foldback_core::{Message, SeqNo, TodoId};
+use foldback_core::{Message, SeqNo, TodoId, ToolCall, ToolCallId};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -214,6 +214,25 @@ fn in2_a_session_that_is_too_long_to_be_replayed_is_read_as_it_is() {
     assert!(replay["undrawn"].as_str().unwrap().contains("10,001 messages"), "{replay}");
     let last = server.api("sessions/long/messages?from=10000");
     assert_eq!(last["messages"][0]["message"]["content"], "berth 10000");
+}
+
+#[test]
+fn in2_large_messages_are_read_a_few_at_a_time() {
+    let shell = Shell::new();
+    let result = "berth seven 泊位 0123456789\n".repeat(50_000);
+    let mut messages = vec![Message::user("Read the logs.")];
+    for id in ["c1", "c2", "c3"] {
+        messages.push(Message::calls("", vec![ToolCall::new(id, "read", "{}")]));
+        messages.push(Message::tool_result(&ToolCallId::new(id), &result));
+    }
+    let file = shell.write("logs.jsonl", line("logs", messages));
+    shell.ok(&["import", &file]);
+    let server = Server::of(&shell);
+    let list = server.api("sessions/logs/messages");
+    assert_eq!((list["messages"].as_array().unwrap().len(), &list["next"]), (6, &6.into()));
+    let rest = server.api("sessions/logs/messages?from=6");
+    assert_eq!((rest["messages"].as_array().unwrap().len(), &rest["next"]), (1, &Value::Null));
+    assert_eq!(rest["messages"][0]["message"]["content"], result);
 }
 
 #[test]
