@@ -236,12 +236,16 @@ impl Registry {
         retry(|| {
             let head = self.kv.head(todo.no)?;
             let mut names = self.names(&todo.id)?;
+            let held = names.len();
             names.retain(|other| other.no != todo.no);
             let (mut put, mut delete) = (Vec::new(), delete.clone());
-            if names.is_empty() {
-                delete.push(Delete::one(name));
-            } else {
-                put.push((name, write_names(&names)));
+            // If another process has removed the todo, its name may be that of a new one by now.
+            if names.len() < held {
+                if names.is_empty() {
+                    delete.push(Delete::one(name));
+                } else {
+                    put.push((name, write_names(&names)));
+                }
             }
             let expect = Some(Expect { todo: todo.no, head, next: FORGOTTEN_HEAD });
             self.kv.erase(Batch { expect, put, delete })

@@ -1,7 +1,10 @@
 //! Todos that are created, found, limited in number and removed.
 
 use super::*;
-use crate::{Engine, Mode};
+use crate::{Engine, Finding, Mode};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn registry() -> Registry {
     let dir = tempfile::tempdir().unwrap();
@@ -86,4 +89,63 @@ fn a_number_is_never_given_out_again() {
     assert_eq!(registry.heads().unwrap(), [(other.no(), 7)], "neither forgotten nor empty ones");
     assert_eq!(registry.list(0, 10).unwrap(), [again.clone(), other]);
     assert_eq!(registry.list(again.no(), 10).unwrap().len(), 1);
+}
+
+/// A store in which another process makes a todo right before the first commit.
+struct Overtaken {
+    kv: Arc<dyn Kv>,
+    id: TodoId,
+    is_made: AtomicBool,
+}
+
+impl Kv for Overtaken {
+    fn commit(&self, batch: Batch) -> Result<(), Error> {
+        if !self.is_made.swap(true, Ordering::Relaxed) {
+            Registry::new(self.kv.clone()).create(&self.id, b"")?;
+        }
+        self.kv.commit(batch)
+    }
+    fn head(&self, todo: u32) -> Result<u64, Error> {
+        self.kv.head(todo)
+    }
+    fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
+        self.kv.get(key)
+    }
+    fn scan(
+        &self,
+        space: Space,
+        todo: u32,
+        range: Range<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        self.kv.scan(space, todo, range, limit)
+    }
+    fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        self.kv.last(space, todo)
+    }
+    fn changed(&self) -> Result<u64, Error> {
+        self.kv.changed()
+    }
+    fn compact(&self) -> Result<(), Error> {
+        self.kv.compact()
+    }
+    fn backup(&self, dir: &Path) -> Result<(), Error> {
+        self.kv.backup(dir)
+    }
+    fn check(&self) -> Result<Vec<Finding>, Error> {
+        self.kv.check()
+    }
+}
+
+/// PG2: of two processes that forget a todo, the second one leaves a new todo of the same name as it is.
+#[test]
+fn pg2_forgetting_twice_spares_a_new_todo_of_the_same_name() {
+    let (kv, id) = (crate::memory(), TodoId::new("a").unwrap());
+    let registry = Registry::new(kv.clone());
+    let old = registry.create(&id, b"").unwrap();
+    registry.remove(&old, Vec::new()).unwrap();
+    let second = Overtaken { kv, id: id.clone(), is_made: AtomicBool::new(false) };
+    Registry::new(Arc::new(second)).remove(&old, Vec::new()).unwrap();
+    let new = registry.find(&id).unwrap().expect("the new todo is found by its name");
+    assert_eq!(registry.list(0, 9).unwrap(), [new]);
 }
