@@ -43,6 +43,8 @@ struct Slot {
     state: Mutex<State>,
     /// How many passages are in the payloads of blocks that are not indexed on disk.
     passages: Mutex<Passages>,
+    /// The memory that this takes, for those who do not wait while it is counted.
+    passages_bytes: AtomicUsize,
     /// Which of the parts that its index in memory lacks is tried again by a search.
     next_tried: NextTried,
     /// How many blocks its index had when the copy in the store was last compared with it, and when that was.
@@ -50,6 +52,9 @@ struct Slot {
     /// The memory that the cache counts for the slot.
     bytes: AtomicUsize,
 }
+
+/// The memory of a slot that holds nothing: itself, its index in memory, and its place in the list.
+const SLOT_BYTES: usize = size_of::<Slot>() + size_of::<MemoryIndex>() + 128;
 
 /// How many passages there are in the blocks after one, up to another, without those of payloads that earlier blocks
 /// carry. Counted once.
@@ -120,11 +125,7 @@ impl Cache {
             self.catch_up(todo, &mut state)?;
             state.changed = Some(changed);
         }
-        // It also grows when a graph is loaded alongside searches.
-        let bytes = state.bytes();
-        if slot.bytes.load(Ordering::Relaxed) != bytes {
-            self.account(todo, &slot, bytes);
-        }
+        self.account(todo, &slot, &state);
         Ok(Searcher::new(
             todo.clone(),
             self.records.clone(),
@@ -151,7 +152,15 @@ impl Cache {
     }
 
     fn slot(&self, todo: &Todo) -> Arc<Slot> {
-        self.slots.lock().by_todo.get_or_insert(todo.no(), Arc::default).clone()
+        let mut slots = self.slots.lock();
+        if let Some(slot) = slots.by_todo.get(&todo.no()) {
+            return slot.clone();
+        }
+        let slot = Arc::new(Slot { bytes: AtomicUsize::new(SLOT_BYTES), ..Slot::default() });
+        slots.by_todo.put(todo.no(), slot.clone());
+        slots.bytes += SLOT_BYTES;
+        slots.shrink(self.config.cache_bytes);
+        slot
     }
 
     fn reopen(
@@ -186,7 +195,7 @@ impl Cache {
         let mut state = slot.state.lock();
         state.tried = Some(stamp(folder));
         self.search_disk(&mut state, disk);
-        self.account(todo, slot, state.bytes());
+        self.account(todo, slot, &state);
     }
 
     fn catch_up(&self, todo: &Todo, state: &mut State) -> Result<(), Error> {
@@ -276,7 +285,11 @@ impl Cache {
     }
 
     /// Notes how much memory a slot uses, and drops others if that is too much.
-    fn account(&self, todo: &Todo, slot: &Arc<Slot>, bytes: usize) {
+    fn account(&self, todo: &Todo, slot: &Arc<Slot>, state: &State) {
+        let bytes = slot.held(state);
+        if slot.bytes.load(Ordering::Relaxed) == bytes {
+            return;
+        }
         let mut slots = self.slots.lock();
         // It may have been dropped while it was in use; then it no longer counts.
         if !slots.by_todo.peek(&todo.no()).is_some_and(|known| Arc::ptr_eq(known, slot)) {
@@ -284,18 +297,27 @@ impl Cache {
         }
         let before = slot.bytes.swap(bytes, Ordering::Relaxed);
         slots.bytes = slots.bytes.saturating_sub(before).saturating_add(bytes);
-        while slots.bytes > self.config.cache_bytes && slots.by_todo.len() > 1 {
-            let Some((_, slot)) = slots.by_todo.pop_lru() else { break };
+        slots.shrink(self.config.cache_bytes);
+    }
+}
+
+impl Slots {
+    /// Drops the todos that were in use the longest ago, until the others take no more than this, or one is left.
+    fn shrink(&mut self, most: usize) {
+        while self.bytes > most && self.by_todo.len() > 1 {
+            let Some((_, slot)) = self.by_todo.pop_lru() else { break };
             let freed = slot.bytes.swap(0, Ordering::Relaxed);
-            slots.bytes = slots.bytes.saturating_sub(freed);
+            self.bytes = self.bytes.saturating_sub(freed);
         }
     }
 }
 
-impl State {
-    /// Returns about how much memory it uses.
-    fn bytes(&self) -> usize {
-        self.disk.as_ref().map_or(0, |disk| disk.bytes()) + self.memory.read().bytes()
+impl Slot {
+    /// Returns about how much memory it uses. A graph counts once it is loaded, alongside searches.
+    fn held(&self, state: &State) -> usize {
+        let disk = state.disk.as_ref().map_or(0, |disk| disk.bytes());
+        let passages = self.passages_bytes.load(Ordering::Relaxed);
+        SLOT_BYTES + disk + state.memory.read().bytes() + passages
     }
 }
 

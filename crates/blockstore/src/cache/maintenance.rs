@@ -233,7 +233,7 @@ impl Cache {
     fn is_due(
         &self,
         todo: &Todo,
-        slot: &Slot,
+        slot: &Arc<Slot>,
         disk: Option<&DiskIndex>,
         last: u32,
     ) -> Result<bool, Error> {
@@ -258,8 +258,13 @@ impl Cache {
             passages.count += self.records.count_passages(todo, new, is_new)?;
             passages.until = last;
         }
+        let count = passages.count;
+        let bytes = passages.payloads.capacity() * (size_of::<u64>() + 1);
+        drop(passages);
+        slot.passages_bytes.store(bytes, Ordering::Relaxed);
+        self.account(todo, slot, &slot.state.lock());
         // Each update costs as much as a part of the whole, so a large index waits for more.
         let held = disk.map_or(0, |disk| disk.passages().len() as u64);
-        Ok(passages.count > u64::from(self.config.index_after_passages).max(held / GROWTH))
+        Ok(count > u64::from(self.config.index_after_passages).max(held / GROWTH))
     }
 }

@@ -67,7 +67,7 @@ fn c8_the_memory_of_the_cache_is_counted_after_upkeep_too() {
         let slots = cache.slots.lock();
         let held = slots.by_todo.iter().map(|(_, slot)| {
             let counted = slot.bytes.load(Ordering::Relaxed);
-            assert_eq!(counted, slot.state.lock().bytes());
+            assert_eq!(counted, slot.held(&slot.state.lock()));
             counted
         });
         assert_eq!(held.sum::<usize>(), slots.bytes);
@@ -171,4 +171,26 @@ fn c7_a_forgotten_todo_takes_no_place() {
         assert_eq!(cache.slots.lock().by_todo.len(), 1, "after {} of them", n + 1);
     }
     assert!(cache.slots.lock().by_todo.contains(&kept.no()));
+}
+
+/// C8: todos whose indexes were looked after, and that were never searched, are counted and bounded, too.
+#[test]
+fn c8_todos_that_were_only_looked_after_take_bounded_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let kv = foldback_kv::memory();
+    let records = Records::new(kv.clone(), None);
+    let config = IndexConfig { cache_bytes: 4 * SLOT_BYTES, ..IndexConfig::default() };
+    let cache =
+        Cache::new(records.clone(), Registry::new(kv.clone()), Some(dir.path().into()), config);
+    for n in 0..12 {
+        let todo = filled(&kv, &records, &format!("todo-{n}"));
+        match n % 2 {
+            0 => drop(cache.maintain(&todo).unwrap()),
+            _ => assert!(!cache.is_worth_an_index(&todo, 40).unwrap()),
+        }
+        let slots = cache.slots.lock();
+        assert!(slots.by_todo.len() <= 4, "after {n}: {}", slots.by_todo.len());
+        assert!(slots.by_todo.contains(&todo.no()));
+        assert!((SLOT_BYTES..=4 * SLOT_BYTES).contains(&slots.bytes));
+    }
 }
