@@ -75,6 +75,8 @@ struct State {
     changed: Option<u64>,
     /// How many blocks it holds, on disk and in memory.
     blocks: u32,
+    /// The newest block whose record was seen: its number, and the hash of the record.
+    anchor: Option<(u32, u64)>,
     disk: Option<Arc<DiskIndex>>,
     /// The blocks after those of `disk`.
     memory: Arc<RwLock<MemoryIndex>>,
@@ -199,13 +201,14 @@ impl Cache {
     }
 
     fn catch_up(&self, todo: &Todo, state: &mut State) -> Result<(), Error> {
-        let last = self.records.last_block_n(todo)?;
+        let (last, anchor) = self.records.last_anchor(todo)?;
         let broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
         let generation = self.records.vector_state(todo)?.generation;
         let replaced = state.generation != generation;
-        if last < state.blocks || broken || replaced || state.blocks == 0 {
-            // The truth was replaced by an older copy of itself, a search stumbled over the index, or other vectors
-            // replaced those that it holds.
+        let is_other = last < state.blocks || self.is_other_truth(todo, state, (last, anchor))?;
+        if is_other || broken || replaced || state.blocks == 0 {
+            // The truth was replaced by an older copy of itself, perhaps continued since, a search stumbled over the
+            // index, or other vectors replaced those that it holds.
             let tried = if broken { state.tried } else { None };
             *state = State { tried, generation, ..State::default() };
             state.memory = self.memory_behind(0);
@@ -228,7 +231,22 @@ impl Cache {
             return Err(error);
         }
         state.blocks = state.blocks.max(last);
+        state.anchor = anchor.map(|anchor| (last, anchor));
         Ok(())
+    }
+
+    /// Returns whether the newest block that a state holds is another one in the truth, whose last block is given.
+    fn is_other_truth(
+        &self,
+        todo: &Todo,
+        state: &State,
+        (last, anchor): (u32, Option<u64>),
+    ) -> Result<bool, Error> {
+        let Some((n, known)) = state.anchor.filter(|(n, _)| *n == state.blocks) else {
+            return Ok(false);
+        };
+        let found = if n == last { anchor } else { self.records.anchor(todo, n)? };
+        Ok(found.is_some_and(|found| found != known))
     }
 
     /// Reads the blocks up to `last` into memory, and the parts of other blocks' payloads that the index on disk lacks.

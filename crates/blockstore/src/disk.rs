@@ -34,7 +34,7 @@ mod writer;
 pub(crate) use code_file::NewCodes;
 pub(crate) use codes::{CodeGroup, Estimate, Query};
 pub(crate) use graph::Graph;
-pub(crate) use manifest::{FORMAT as INDEX_FORMAT, Fit};
+pub(crate) use manifest::{FORMAT as INDEX_FORMAT, Fit, Manifest};
 pub(crate) use reader::{DiskIndex, TermsOf};
 pub(crate) use received::{Changes, IndexFile, Received};
 pub(crate) use sealing::{Indexed, Sealing};

@@ -6,7 +6,7 @@ mod texts;
 pub(crate) use scanned::Scanned;
 pub(crate) use texts::pages;
 
-use crate::disk::{Indexed, Sealing};
+use crate::disk::{Indexed, Manifest, Sealing};
 use crate::omission::Omission;
 use crate::payload_texts::PayloadTexts;
 use crate::vectors::{self, MessageVectors};
@@ -226,14 +226,30 @@ impl Records {
         }
     }
 
-    /// Returns the number of the last block; 0 when there is none.
-    pub(crate) fn last_block_n(&self, todo: &Todo) -> Result<u32, Error> {
+    /// Returns the number of the last block, 0 when there is none, and the hash of its record, if that can be read.
+    pub(crate) fn last_anchor(&self, todo: &Todo) -> Result<(u32, Option<u64>), Error> {
         match self.last_block_bytes(todo) {
-            Ok(last) => Ok(last.map_or(0, |(n, _)| n as u32)),
-            // A damaged last block is still the last one.
-            Err(Error::Corrupt { key, .. }) => Ok(key.n as u32),
+            Ok(last) => {
+                Ok(last.map_or((0, None), |(n, bytes)| (n as u32, Some(Manifest::anchor(&bytes)))))
+            }
+            Err(Error::Corrupt { key, .. }) => Ok((key.n as u32, None)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the hash of the record of a block, if it can be read.
+    pub(crate) fn anchor(&self, todo: &Todo, n: u32) -> Result<Option<u64>, Error> {
+        match self.block_bytes(todo, n) {
+            Ok(found) => Ok(found.map(|bytes| Manifest::anchor(&bytes))),
+            Err(Error::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the number of the last block; 0 when there is none.
+    pub(crate) fn last_block_n(&self, todo: &Todo) -> Result<u32, Error> {
+        // A damaged last block is still the last one.
+        Ok(self.last_anchor(todo)?.0)
     }
 
     fn last_block_bytes(&self, todo: &Todo) -> Result<Option<(u64, Vec<u8>)>, Error> {

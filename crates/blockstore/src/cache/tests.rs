@@ -1,12 +1,12 @@
 //! The contents of the cache, and their memory.
 
 use super::*;
-use crate::{Commit, Head, NewMessage};
+use crate::{Commit, Head, NewMessage, SearchRequest};
 use foldback_core::{
     Block, BlockHeader, BlockId, BlockType, CloseReason, Message, Piece, SeqNo, SeqRange,
     StoredMessage, TodoId, Vectors,
 };
-use foldback_kv::{Delete, Kv, Space};
+use foldback_kv::{Batch, Delete, Expect, Key, Kv, Space};
 
 /// A todo of 40 blocks, each of one message and one vector.
 fn filled(kv: &Arc<dyn Kv>, records: &Records, id: &str) -> Todo {
@@ -192,5 +192,51 @@ fn c8_todos_that_were_only_looked_after_take_bounded_room() {
         assert!(slots.by_todo.len() <= 4, "after {n}: {}", slots.by_todo.len());
         assert!(slots.by_todo.contains(&todo.no()));
         assert!((SLOT_BYTES..=4 * SLOT_BYTES).contains(&slots.bytes));
+    }
+}
+
+/// R4: where acknowledged blocks were lost and others recorded in their place, a process that was running all the while
+/// finds the new ones, and not those that are gone.
+#[test]
+fn r4_blocks_that_took_the_place_of_lost_ones_are_found() {
+    let kv = foldback_kv::memory();
+    let records = Records::new(kv.clone(), None);
+    let todo = filled(&kv, &records, "a");
+    let cache =
+        Cache::new(records.clone(), Registry::new(kv.clone()), None, IndexConfig::default());
+    let found = |word: &str| {
+        let searcher = cache.searcher(&todo).unwrap();
+        let hits = searcher.search(&SearchRequest::new(word).k(1)).unwrap();
+        let by_word = hits.iter().filter(|hit| hit.bm25 > 0.0);
+        by_word.map(|hit| hit.block.header.block_id.n()).collect::<Vec<_>>()
+    };
+    let key = |space, n| Key { space, todo: todo.no(), n };
+    let stored = |text: &str| {
+        let (pieces, offloads) = (vec![Piece::Text(Message::user(text).json().to_owned())], vec![]);
+        rmp_serde::to_vec(&StoredMessage { pieces, offloads, recall: false, recorded_at: 0 })
+            .unwrap()
+    };
+    // As the last block, and then as one that others follow.
+    for (word, before, is_continued) in [("lighthouse", "40", false), ("灯塔", "lighthouse", true)]
+    {
+        assert_eq!((found(word), found(before)), (vec![], vec![40]));
+        let mut block = records.block(&todo, 40).unwrap().unwrap();
+        block.header.core_semantic = format!("About the {word}.");
+        let mut put = vec![
+            (key(Space::Block, 40), rmp_serde::to_vec(&block).unwrap()),
+            (key(Space::Message, 39), stored(&format!("the {word} instead"))),
+        ];
+        let head = records.head(&todo).unwrap();
+        let next = if is_continued { head.after(1) } else { head };
+        if is_continued {
+            block.header.block_id = BlockId::new(todo.id().clone(), 41);
+            block.range = SeqRange::new(SeqNo(40), SeqNo(40)).unwrap();
+            put.push((key(Space::Block, 41), rmp_serde::to_vec(&block).unwrap()));
+            put.push((key(Space::Message, 40), stored("and so on")));
+        }
+        let (head, next) = (head.to_number(), next.to_number());
+        let expect = Some(Expect { todo: todo.no(), head, next });
+        kv.commit(Batch { expect, put, ..Batch::default() }).unwrap();
+        assert_eq!((found(word), found(before)), (vec![40], vec![]));
     }
 }
