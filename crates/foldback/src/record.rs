@@ -9,7 +9,7 @@ use crate::message_vectors::{direction, vectors_of, vectors_of_each};
 use crate::open_block::header_of;
 use crate::{Error, Session, texts};
 use foldback_backend_store::{Pending, preview};
-use foldback_blockstore::{Commit, NewMessage};
+use foldback_blockstore::{Commit, Error as BlockError, NewMessage};
 use foldback_chunker::{Closed, Event, Input};
 use foldback_core::{
     Block, BlockId, EmbedError, Message, Offload, Recorded, Role, SeqNo, StoredMessage, Timestamp,
@@ -161,13 +161,9 @@ impl Session {
             delete: Vec::new(),
         };
         foldback_core::failpoint!("foldback.record.drafted");
-        let committed = self.memory.blocks.commit(commit, self.memory.embedder.model_id());
-        if committed.is_err()
-            && self.memory.registry.find(self.todo.id())?.as_ref() != Some(&self.todo)
-        {
-            return Err(Failure::NoTodo(self.todo().clone()).into());
+        if let Err(error) = self.memory.blocks.commit(commit, self.memory.embedder.model_id()) {
+            return Err(self.commit_error(error));
         }
-        committed?;
         foldback_core::failpoint!("foldback.record.committed");
         live.head = live.head.after(draft.messages.len());
         self.live = live;
@@ -178,6 +174,18 @@ impl Session {
             self.memory.indexer.wake(&self.todo);
         }
         Ok(())
+    }
+
+    /// Returns why a commit failed. One that was refused may have been so because the todo was forgotten; of any other
+    /// failure, the kind says whether the commit may be repeated, and nothing else takes its place.
+    fn commit_error(&self, error: BlockError) -> Error {
+        let is_refused = matches!(error, BlockError::Conflict { .. } | BlockError::Refused { .. });
+        match is_refused.then(|| self.memory.registry.find(self.todo.id())) {
+            Some(Ok(found)) if found.as_ref() != Some(&self.todo) => {
+                Failure::NoTodo(self.todo().clone()).into()
+            }
+            _ => error.into(),
+        }
     }
 
     /// Embeds several messages together. A single message, and messages that may include recalled
@@ -349,3 +357,6 @@ pub enum Close {
     /// The work continues in another todo, or on another branch of the conversation.
     Switch,
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,113 @@
+//! Commits that fail, and the errors that callers get.
+
+use super::*;
+use crate::{ErrorKind, Memory, Options};
+use foldback_core::TodoId;
+use foldback_kv::{Batch, Error as KvError, Finding, Kv, Space};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+type KvResult<T> = Result<T, KvError>;
+
+/// A machine's way to a database that others use, too. Its server may go away during a commit.
+pub(crate) struct Cut {
+    kv: Arc<dyn Kv>,
+    is_cut: AtomicBool,
+    /// Whether the server is away for reads, too, from the next commit on.
+    cuts: AtomicBool,
+}
+
+impl Cut {
+    pub(crate) fn new(kv: Arc<dyn Kv>) -> Arc<Self> {
+        Arc::new(Self { kv, is_cut: AtomicBool::new(false), cuts: AtomicBool::new(false) })
+    }
+
+    fn read(&self) -> KvResult<&dyn Kv> {
+        match self.is_cut.load(Ordering::Relaxed) {
+            true => Err(KvError::Unreachable { path: "db".into(), detail: "cut off".to_owned() }),
+            false => Ok(self.kv.as_ref()),
+        }
+    }
+}
+
+impl Kv for Cut {
+    fn commit(&self, batch: Batch) -> KvResult<()> {
+        if !self.cuts.load(Ordering::Relaxed) {
+            return self.kv.commit(batch);
+        }
+        self.is_cut.store(true, Ordering::Relaxed);
+        self.kv.commit(batch)?;
+        Err(KvError::Unknown { path: "db".into(), detail: "cut off".to_owned() })
+    }
+    fn head(&self, todo: u32) -> KvResult<u64> {
+        self.read()?.head(todo)
+    }
+    fn get(&self, key: Key) -> KvResult<Option<Vec<u8>>> {
+        self.read()?.get(key)
+    }
+    fn scan(
+        &self,
+        space: Space,
+        todo: u32,
+        range: Range<u64>,
+        limit: usize,
+    ) -> KvResult<Vec<(u64, Vec<u8>)>> {
+        self.read()?.scan(space, todo, range, limit)
+    }
+    fn last(&self, space: Space, todo: u32) -> KvResult<Option<(u64, Vec<u8>)>> {
+        self.read()?.last(space, todo)
+    }
+    fn changed(&self) -> KvResult<u64> {
+        self.read()?.changed()
+    }
+    fn compact(&self) -> KvResult<()> {
+        self.read()?.compact()
+    }
+    fn backup(&self, dir: &Path) -> KvResult<()> {
+        self.read()?.backup(dir)
+    }
+    fn check(&self) -> KvResult<Vec<Finding>> {
+        self.read()?.check()
+    }
+    fn shares_derived(&self) -> bool {
+        true
+    }
+}
+
+/// PG3: a caller whose commit has an unknown outcome gets to know that, also while the server stays away, and does not
+/// take it for a commit that can be repeated.
+#[test]
+fn pg3_an_unknown_outcome_stays_unknown_while_the_server_is_away() {
+    let kv = Cut::new(foldback_kv::memory());
+    let memory = Memory::open_on(kv.clone(), None, Options::default()).unwrap();
+    let mut session = memory.session(&TodoId::new("quay").unwrap()).unwrap();
+    session.record(Message::user("第一")).unwrap();
+    kv.cuts.store(true, Ordering::Relaxed);
+    let error = session.record(Message::user("第二")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
+    kv.cuts.store(false, Ordering::Relaxed);
+    kv.is_cut.store(false, Ordering::Relaxed);
+    session.refresh().unwrap();
+    assert_eq!(session.len(), 2, "it was made after all");
+}
+
+/// PG2: a writer whose todo was forgotten learns that there is no such todo, whether its commit closes a block or not.
+#[test]
+fn pg2_a_writer_of_a_forgotten_todo_is_refused() {
+    let kv = foldback_kv::memory();
+    let memory = Memory::open_on(kv.clone(), None, Options::default()).unwrap();
+    let other = Memory::open_on(kv, None, Options::default()).unwrap();
+    let id = TodoId::new("quay").unwrap();
+    let mut session = memory.session(&id).unwrap();
+    for text in ["一", "二"] {
+        session.record(Message::user(text)).unwrap();
+        session.close(Close::End).unwrap();
+    }
+    session.record(Message::user("三")).unwrap();
+    other.maintenance().forget(&id).unwrap();
+    let closed = session.close(Close::End).unwrap_err();
+    assert_eq!(closed.kind(), ErrorKind::NotFound, "{closed}");
+    let recorded = session.record(Message::user("四")).unwrap_err();
+    assert_eq!(recorded.kind(), ErrorKind::NotFound, "{recorded}");
+}
