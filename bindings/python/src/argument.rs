@@ -2,7 +2,7 @@
 
 use crate::error::{Failure, raise};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyByteArray, PyBytes};
 
 /// A whole number that is not negative.
 pub(crate) struct Whole<T>(pub(crate) T);
@@ -15,7 +15,8 @@ impl<'a, 'py, T: FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for Whole<T> {
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         given.extract().map(Self).map_err(|_| {
-            let what = format!("expected a whole number from 0 on, and not {:?}", &*given);
+            let most = u64::MAX;
+            let what = format!("expected a whole number from 0 to {most}, and not {:?}", &*given);
             raise(given.py(), &Failure::invalid(what))
         })
     }
@@ -31,7 +32,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KeyBytes {
                 Ok(key) => return Ok(Self(key)),
                 Err(_) => format!("{} bytes", bytes.as_bytes().len()),
             },
-            Err(_) => given.get_type().name()?.to_string(),
+            Err(_) => match given.cast::<PyByteArray>() {
+                Ok(bytes) => match bytes.to_vec().try_into() {
+                    Ok(key) => return Ok(Self(key)),
+                    Err(bytes) => format!("{} bytes", bytes.len()),
+                },
+                Err(_) => given.get_type().name()?.to_string(),
+            },
         };
         let what = format!("the key is 32 bytes, and not {got}");
         Err(raise(given.py(), &Failure::invalid(what)))

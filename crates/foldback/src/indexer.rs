@@ -8,6 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+/// After how long the indexes of forgotten todos are looked for again.
+const SWEPT_AFTER: Duration = Duration::from_secs(600);
+
 /// Blocks wait this long for others, so that one index commit covers many.
 const GATHER: Duration = Duration::from_millis(500);
 
@@ -73,7 +76,7 @@ struct Keeper {
 
 impl Keeper {
     fn run(mut self, woken: &Receiver<Todo>) {
-        let mut swept = false;
+        let mut swept: Option<Instant> = None;
         let mut closing = false;
         while !closing {
             let Ok(first) = woken.recv() else { break };
@@ -86,9 +89,9 @@ impl Keeper {
                     Err(RecvTimeoutError::Disconnected) => break true,
                 }
             };
-            // Once per process, and without delaying a short-lived one.
-            if !swept && !closing {
-                swept = self.blocks.sweep_forgotten().is_ok();
+            // Without delaying a short-lived process. Another machine may have forgotten a todo since.
+            if !closing && swept.is_none_or(|at| at.elapsed() >= SWEPT_AFTER) {
+                swept = self.blocks.sweep_forgotten().is_ok().then(Instant::now);
             }
             for todo in &todos {
                 if self.blocks.maintain(todo).is_ok_and(|done| done.graph_due) {

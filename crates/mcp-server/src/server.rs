@@ -6,7 +6,7 @@ use crate::place::{Place, Roots};
 use crate::resources::{self, Address};
 use crate::scope::Scope;
 use crate::store::Store;
-use foldback::{Answer, Error, Memory, MemoryTool};
+use foldback::{Answer, Error, ErrorKind, Memory, MemoryTool};
 use foldback_core::TodoId;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, InputRequiredResult, InputResponses,
@@ -95,7 +95,13 @@ impl MemoryServer {
                 Ok(found) => found,
                 Err(why) => return Ok(Reply::Nowhere(why)),
             };
-            let answer = memory.call_tool(&found.todo, tool, &arguments)?;
+            let answer = match memory.call_tool(&found.todo, tool, &arguments) {
+                // Nothing was recorded in it yet.
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Ok(Reply::Nowhere(error.sentence()));
+                }
+                answer => answer?,
+            };
             if scope.record && !answer.is_error {
                 found.note_origin(memory)?;
             }

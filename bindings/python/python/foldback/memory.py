@@ -130,8 +130,8 @@ class Memory:
     def close(self) -> None:
         """Closes the store, and waits until what it does in the background has ended.
 
-        Its sessions are closed, too. A call that is running in another thread ends first. Without this, a store closes
-        with the last object that uses it.
+        Its sessions are closed, too. A call of a session that is running in another thread ends first; one of the
+        memory keeps the store open until it ends. Without this, a store closes with the last object that uses it.
 
         >>> with Memory() as memory:
         ...     session = memory.session("trip")
@@ -153,7 +153,7 @@ class Memory:
     def sessions(self) -> Iterator[str]:
         """The names of all conversations, in the order in which they were begun.
 
-        They may be forgotten meanwhile.
+        Conversations may be forgotten during the walk.
 
         >>> memory = Memory()
         >>> _ = memory.session("b"), memory.session("a")

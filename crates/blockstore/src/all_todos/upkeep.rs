@@ -58,6 +58,10 @@ impl AllTodos {
         let mut done = CaughtUp::default();
         let Some(folder) = &self.folder else { return Ok(done) };
         loop {
+            // What changed is looked for in every todo that did.
+            if !is_forced && self.stopped.load(Ordering::Relaxed) {
+                return Ok(done);
+            }
             let Some(_lock) = Lock::take(folder)? else {
                 return Ok(CaughtUp { busy: true, ..done });
             };
@@ -96,11 +100,36 @@ impl AllTodos {
         self.drop_where(|volume| volume.holds(|no| no == todo.no()))
     }
 
-    /// Deletes all volumes, because the vectors that they hold were replaced by those of another model.
+    /// Deletes the volumes in which any todo has vectors that were replaced since. To be called when all todos have new
+    /// ones: until then such a volume still finds words.
+    ///
+    /// # Errors
+    /// When the store fails or a volume cannot be deleted.
+    pub fn drop_outdated(&self) -> Result<(), Error> {
+        let Some(folder) = self.folder.as_ref().filter(|folder| folder.root().exists()) else {
+            return Ok(());
+        };
+        let mut outdated = FxHashSet::default();
+        for volume in Catalogue::read(folder).unwrap_or_default().volumes {
+            for run in &volume.runs {
+                let Some(todo) = self.todo(run.todo)? else { continue };
+                if self.records.vector_state(&todo)?.generation != run.generation {
+                    outdated.insert(volume.number);
+                    break;
+                }
+            }
+        }
+        if outdated.is_empty() {
+            return Ok(());
+        }
+        self.drop_where(|volume| outdated.contains(&volume.number))
+    }
+
+    /// Deletes all volumes.
     ///
     /// # Errors
     /// When one cannot be deleted.
-    pub fn clear(&self) -> Result<(), Error> {
+    pub(super) fn clear(&self) -> Result<(), Error> {
         self.drop_where(|_| true)
     }
 

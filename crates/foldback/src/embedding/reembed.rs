@@ -207,6 +207,7 @@ impl Work {
         })?;
         if turn == Turn::Done && course.batches > 0 && !course.stop.load(Ordering::Relaxed) {
             // An index that cannot be built now is merely behind.
+            drop(self.all_todos.drop_outdated());
             drop(self.all_todos.catch_up(false, |_, _| {}));
         }
         Ok(turn)

@@ -18,8 +18,11 @@ async function drawRecord(id, session) {
   let from = 0;
   let end = 0;
   let latest = 0;
-  const read = async (first, target) => {
+  // Where the pages before this one begin, which may have fewer messages.
+  let left = [];
+  const read = async (first, target, before = []) => {
     from = Math.max(0, first);
+    left = before;
     latest += 1;
     const own = latest;
     earlier.disabled = from === 0;
@@ -27,7 +30,7 @@ async function drawRecord(id, session) {
     if (own !== latest) return;
     end = next ?? Math.min(from + MESSAGES_READ, total);
     // Large messages before it filled the answer.
-    if (target >= end && target < total) return read(target, target);
+    if (target >= end && target < total) return read(target, target, before);
     pane.replaceChildren(...rows);
     pane.scrollTop = 0;
     told.textContent = `messages ${number(from)}–${number(Math.max(from, end - 1))} of ${number(total)}`;
@@ -37,8 +40,11 @@ async function drawRecord(id, session) {
     const node = pane.querySelector(".target");
     if (node) scrollPane(pane, node, 60);
   };
-  earlier.addEventListener("click", () => read(from - MESSAGES_READ));
-  later.addEventListener("click", () => read(end));
+  earlier.addEventListener("click", () => read(left.at(-1) ?? from - MESSAGES_READ, undefined, left.slice(0, -1)));
+  later.addEventListener("click", () => {
+    later.disabled = true;
+    read(end, undefined, [...left, from]);
+  });
   readMessage = async (seq) => {
     await read(seq - (seq % MESSAGES_READ), seq);
     document.getElementById("record").scrollIntoView();

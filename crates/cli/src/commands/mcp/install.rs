@@ -106,14 +106,14 @@ impl FileOf {
             return report(path, false, out);
         }
         let name = path.display().to_string();
-        let shown = changed(before, after)
-            .into_iter()
-            .map(|(sign, line)| format!("{sign} {}", text::plain(line)));
-        let shown = std::iter::once(style::paint(style::NAME, text::plain(&name))).chain(shown);
+        let lines = changed(before, after);
+        let lines = lines.into_iter().map(|(sign, line)| format!("{sign} {}", text::plain(line)));
         // With --json the question is not a result.
-        match out.is_json() {
-            true => shown.for_each(|line| out.remark(line)),
-            false => shown.map(|line| out.line(line)).collect::<Result<_, _>>()?,
+        if out.is_json() {
+            std::iter::once(name).chain(lines).for_each(|line| out.remark(line));
+        } else {
+            out.line(style::paint(style::NAME, text::plain(&name)))?;
+            lines.map(|line| out.line(line)).collect::<Result<(), _>>()?;
         }
         if !self.yes && !agreed()? {
             out.note("nothing was changed");
