@@ -107,13 +107,14 @@ impl FileOf {
         }
         let name = path.display().to_string();
         let lines = changed(before, after);
-        let lines = lines.into_iter().map(|(sign, line)| format!("{sign} {}", text::plain(line)));
+        let mut lines =
+            lines.into_iter().map(|(sign, line)| format!("{sign} {}", text::plain(line)));
         // With --json the question is not a result.
         if out.is_json() {
             std::iter::once(name).chain(lines).for_each(|line| out.remark(line));
         } else {
             out.line(style::paint(style::NAME, text::plain(&name)))?;
-            lines.map(|line| out.line(line)).collect::<Result<(), _>>()?;
+            lines.try_for_each(|line| out.line(line))?;
         }
         if !self.yes && !agreed()? {
             out.note("nothing was changed");
