@@ -110,7 +110,7 @@ function explained(hit) {
 const WITHIN = /^(?:\p{Ll}\p{Ll}|\p{Lu}\p{L}|\p{N}\p{N})$/u;
 
 /** The first place from `from` on at which a word of the question begins a word of a line; -1 if there is none. */
-function placeOf(word, line, from = 0) {
+function wordAt(word, line, from = 0) {
   const low = line.toLowerCase();
   // Lower case may have another length.
   const written = low.length === line.length ? line : low;
@@ -120,7 +120,7 @@ function placeOf(word, line, from = 0) {
   return -1;
 }
 
-const heldBy = (line, words) => words.filter((word) => placeOf(word, line) >= 0).length;
+const heldBy = (line, words) => words.filter((word) => wordAt(word, line) >= 0).length;
 
 /** The lines of a hit with most of the question, in their order. */
 function linesOf(hit, words) {
@@ -141,7 +141,7 @@ function shorter(line, words) {
   const letters = [...line];
   const most = 240;
   if (letters.length <= most) return line;
-  const first = Math.min(...words.map((word) => placeOf(word, line)).filter((at) => at >= 0), line.length);
+  const first = Math.min(...words.map((word) => wordAt(word, line)).filter((at) => at >= 0), line.length);
   const from = first === line.length ? 0 : Math.max(0, [...line.slice(0, first)].length - 60);
   return `${from ? "… " : ""}${letters.slice(from, from + most).join("")} …`;
 }
@@ -156,7 +156,7 @@ function marked(line, words) {
     let next = line.length;
     let long = 0;
     for (const word of words) {
-      const at = placeOf(word, line, from);
+      const at = wordAt(word, line, from);
       if (at >= 0 && (at < next || (at === next && word.length > long))) {
         next = at;
         long = word.length;
