@@ -22,8 +22,7 @@ use tokio::time::error::Elapsed;
 /// How often the end of the recorder's threads is looked for.
 const FINISHED_YET: Duration = Duration::from_millis(10);
 
-/// How many bytes may wait to be recorded. What exceeds that is not recorded now: the next request of the same
-/// conversation contains it again.
+/// How many bytes may wait to be recorded. The next request of a conversation has what exceeds that again.
 const MOST_WAITING: usize = 256 << 20;
 
 /// How many threads record. A conversation that has to wait delays only those that share its thread.
@@ -356,18 +355,16 @@ impl State {
         let foresees = matches!(job, Job::Foresee(..));
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match job {
             Job::Keep(exchange) => keeper.keep(&exchange),
-            Job::Record(_, answer) if answer.is_closed() => Ok(()),
-            Job::Record(asked, answer) => {
+            Job::Record(_, to) if to.is_closed() => Ok(()),
+            Job::Record(asked, to) => {
                 let recorded = keeper.record(&asked);
-                drop(answer.send(recorded.clone()));
+                drop(to.send(recorded.clone()));
                 recorded
             }
             // A request that waited too long has been sent already, or its client is gone.
-            Job::Fold(_, answer) if answer.is_closed() => Ok(()),
-            Job::Fold(asked, answer) => keeper.fold(&asked).map(|folded| drop(answer.send(folded))),
-            Job::Foresee(asked, answer) => {
-                keeper.foresee(&asked).map(|folded| drop(answer.send(folded)))
-            }
+            Job::Fold(_, to) if to.is_closed() => Ok(()),
+            Job::Fold(asked, to) => keeper.fold(&asked).map(|folded| drop(to.send(folded))),
+            Job::Foresee(asked, to) => keeper.foresee(&asked).map(|folded| drop(to.send(folded))),
             Job::LeaveAlone(asked) => keeper.leave_alone(&asked),
         }));
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);
