@@ -1,13 +1,15 @@
 //! GW12: what is recorded where an answer does not come, does not end or cannot be read, and where nothing can be recorded.
 
-use crate::world::{World, body, client, exports, todos};
+use crate::world::{World, body, client, counting, exports, todos};
 use foldback::{Memory, Options, Quota};
 use foldback_gateway::{Gateway, Keeping, Upstream as Address};
-use foldback_testkit::upstream::{Answer, Raw, Said, Upstream};
+use foldback_testkit::upstream::{Answer, Raw};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// The one conversation of a store, as the client sent it.
 #[track_caller]
@@ -17,20 +19,21 @@ fn only(memory: &Memory) -> String {
     exports(memory, &todos[0]).concat().concat()
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn gw12_a_question_is_kept_whose_client_leaves_before_the_answer() {
-    let world = World::new(|_| {
-        std::thread::sleep(Duration::from_millis(800));
-        Answer::Said(Said::text("Too late."))
+    let (provider, arrived) = endless(false).await;
+    let world = World::with(counting(), |config| {
+        config.openai = Address::new(&provider).unwrap();
     })
     .await;
-    let asked = body(json!([{ "role": "user", "content": "Which port? 哪个端口?" }]));
-    let left = world.messages(&asked).timeout(Duration::from_millis(200)).send().await;
-    assert!(left.unwrap_err().is_timeout());
-    let (memory, seen) = world.end().await;
-    assert_eq!(seen.len(), 1);
-    let kept = only(&memory);
-    assert!(kept.contains("哪个端口") && !kept.contains("Too late"), "{kept}");
+    let question = json!({ "role": "user", "content": "Which port? 哪个端口?" });
+    let asked = json!({ "model": "m", "messages": [question] });
+    let asking = tokio::spawn(world.chat(&asked).send());
+    arrived.notified().await;
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    let (memory, _) = world.end().await;
+    assert!(only(&memory).contains("哪个端口"));
 }
 
 #[tokio::test]
@@ -50,28 +53,33 @@ async fn gw12_an_answer_that_cannot_be_read_keeps_its_question() {
     assert!(log.contains("an answer is not recorded: ") && !log.contains("read\""), "{log}");
 }
 
-/// A provider that begins to answer, and does not end.
-async fn endless() -> String {
+/// A provider whose answer begins, or does not even begin, and never ends; and what is notified of a request.
+async fn endless(begins: bool) -> (String, Arc<Notify>) {
+    let asked = Arc::new(Notify::new());
+    let arrived = Arc::clone(&asked);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
-        let mut asked = [0; 64 << 10];
-        let _ = client.read(&mut asked).await.unwrap();
+        let mut request = [0; 64 << 10];
+        let _ = client.read(&mut request).await.unwrap();
+        arrived.notify_one();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
         let piece = "data: {\"choices\":[{\"delta\":{\"content\":\"It is\"}}]}\n\n";
         let begun = format!("{head}{:x}\r\n{piece}\r\n", piece.len());
-        client.write_all(begun.as_bytes()).await.unwrap();
+        if begins {
+            client.write_all(begun.as_bytes()).await.unwrap();
+        }
         std::future::pending::<()>().await;
     });
-    url
+    (url, asked)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gw12_a_question_is_recorded_before_the_end_though_its_answer_goes_on() {
     let memory = Memory::in_memory(Options::default().with_view(Keeping::view())).unwrap();
     let mut config = foldback_gateway::GatewayConfig::new().unwrap();
-    config.openai = Address::new(&endless().await).unwrap();
+    config.openai = Address::new(&endless(true).await.0).unwrap();
     config.keeping = Keeping::On(memory.clone());
     let gateway = Gateway::new(config).unwrap();
     let (finisher, ledger) = (gateway.finisher(), gateway.recorder().ledger().clone());
@@ -90,14 +98,10 @@ async fn gw12_a_question_is_recorded_before_the_end_though_its_answer_goes_on() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gw12_a_question_is_recorded_before_the_end_though_its_answer_has_not_begun() {
-    let slow = Upstream::start(|_| {
-        std::thread::sleep(Duration::from_secs(2));
-        Answer::Said(Said::text("Too late."))
-    })
-    .await;
+    let (provider, arrived) = endless(false).await;
     let memory = Memory::in_memory(Options::default().with_view(Keeping::view())).unwrap();
     let mut config = foldback_gateway::GatewayConfig::new().unwrap();
-    config.openai = Address::new(&format!("{}/v1", slow.url)).unwrap();
+    config.openai = Address::new(&provider).unwrap();
     config.keeping = Keeping::On(memory.clone());
     let gateway = Gateway::new(config).unwrap();
     let finisher = gateway.finisher();
@@ -106,9 +110,7 @@ async fn gw12_a_question_is_recorded_before_the_end_though_its_answer_has_not_be
     let served = tokio::spawn(gateway.serve(listener, std::future::pending()));
     let asked = json!({ "model": "m", "messages": [{ "role": "user", "content": "Which port?" }] });
     let answer = tokio::spawn(client().post(url).body(asked.to_string()).send());
-    while slow.seen().is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    arrived.notified().await;
     finisher.finish().await;
     assert!(only(&memory).contains("Which port?"));
     let answer = answer.await.unwrap().unwrap();
@@ -120,7 +122,7 @@ async fn gw12_a_question_is_recorded_before_the_end_though_its_answer_has_not_be
 /// Conversations with the same instructions are families of their own, also where the user asks only later.
 #[tokio::test]
 async fn gw3_instructions_that_are_shared_do_not_make_a_family() {
-    let world = World::new(crate::world::counting()).await;
+    let world = World::new(counting()).await;
     let system = json!({ "role": "system", "content": "Be brief. 请简短。" });
     for question in ["Which port?", "Which host?"] {
         let user = json!({ "role": "user", "content": question });
@@ -160,7 +162,7 @@ async fn full(fail_closed: bool) -> World {
     let options = Options::default().with_view(Keeping::view());
     let options = options.with_quota(Quota::default().with_messages(3));
     let memory = Memory::in_memory(options).unwrap();
-    World::with(crate::world::counting(), |config| {
+    World::with(counting(), |config| {
         config.keeping = Keeping::On(memory);
         config.fail_closed = fail_closed;
     })
@@ -200,7 +202,7 @@ async fn gw12_a_refused_conversation_makes_no_further_todo() {
     let options = Options::default().with_view(Keeping::view());
     let memory = Memory::in_memory(options.with_quota(Quota::default().with_messages(3))).unwrap();
     let kept = memory.clone();
-    let world = World::with(crate::world::counting(), |config| config.keeping = Keeping::On(kept));
+    let world = World::with(counting(), |config| config.keeping = Keeping::On(kept));
     let world = world.await;
     for _ in 0..4 {
         assert_eq!(world.messages(&long()).send().await.unwrap().status(), 200);
