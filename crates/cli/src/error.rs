@@ -106,16 +106,7 @@ impl CliError {
     /// The message, followed by those of its sources that add something. Recorded text in it never
     /// reaches a terminal as a control character.
     pub(crate) fn sentence(&self) -> String {
-        let mut sentence = self.to_string();
-        let mut source = self.source();
-        while let Some(error) = source {
-            let text = error.to_string();
-            if !sentence.contains(&text) {
-                sentence.push_str(&format!(": {text}"));
-            }
-            source = error.source();
-        }
-        crate::output::text::plain(&sentence).into_owned()
+        crate::output::text::plain(&foldback_core::error_text(self)).into_owned()
     }
 
     /// 1 for what does not exist or is damaged, 2 for what the caller has to change, 3 for a resource that the system

@@ -26,16 +26,7 @@ impl Error {
     /// Returns what went wrong, followed by what its sources add: the reason that the system gave.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let mut sentence = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(error) = source {
-            let text = error.to_string();
-            if !sentence.contains(&text) {
-                sentence.push_str(&format!(": {text}"));
-            }
-            source = error.source();
-        }
-        sentence
+        foldback_core::error_text(self)
     }
 
     /// Returns what went wrong, in detail.

@@ -4,12 +4,13 @@ use crate::exchange::Answering;
 use crate::refusal::refusal;
 use crate::traffic::taped;
 use crate::way::Way;
+use crate::whole_body::{LONGEST, Read, read};
 use crate::{Api, Gateway, Keeping, RecallBy};
-use axum::body::{Body, HttpBody as _};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 
 /// The header that says what the gateway could not do.
@@ -18,18 +19,8 @@ pub(crate) const NOTICE: &str = "x-foldback-notice";
 /// The header that says how much of a request was sent.
 pub(crate) const SENT: &str = "x-foldback-sent";
 
-/// A longer conversation, in bytes, is passed on without being read.
-const LONGEST: usize = 64 << 20;
-
 /// The greatest number of characters in a notice.
 const LONGEST_NOTICE: usize = 200;
-
-/// The result of reading a body before it is sent.
-pub(crate) enum Read {
-    Whole(Bytes),
-    /// Too long, or broken off: what was read, and the rest.
-    Begun(Bytes, axum::body::BodyDataStream),
-}
 
 /// Passes a request on unchanged, or with less in it, and returns the provider's answer as it arrives.
 pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Response<Body> {
@@ -156,27 +147,6 @@ fn is_count(head: &Parts) -> bool {
 /// Returns a body of which the beginning was read.
 fn continued(begun: Bytes, rest: axum::body::BodyDataStream) -> reqwest::Body {
     reqwest::Body::wrap_stream(stream::once(async { Ok(begun) }).chain(rest))
-}
-
-/// Reads a body to its end, or up to the limit.
-pub(crate) async fn read(body: Body) -> Read {
-    let length = usize::try_from(body.size_hint().lower()).unwrap_or(LONGEST);
-    let mut bytes = BytesMut::with_capacity(length.min(LONGEST));
-    let mut stream = body.into_data_stream();
-    while let Some(piece) = stream.next().await {
-        match piece {
-            Ok(piece) => bytes.extend_from_slice(&piece),
-            // The request to the provider breaks off where the client's did.
-            Err(error) => {
-                let broken = Body::from_stream(stream::once(async { Err::<Bytes, _>(error) }));
-                return Read::Begun(bytes.freeze(), broken.into_data_stream());
-            }
-        }
-        if bytes.len() > LONGEST {
-            return Read::Begun(bytes.freeze(), stream);
-        }
-    }
-    Read::Whole(bytes.freeze())
 }
 
 /// Passes the pieces on, with a copy for the recorder: up to the end of the gateway, which comes before that of an answer

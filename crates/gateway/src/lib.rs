@@ -73,6 +73,7 @@ mod unkept;
 mod upstream;
 mod usage;
 mod way;
+mod whole_body;
 
 pub use api::Api;
 pub use branches::Branches;

@@ -17,7 +17,6 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
-use tokio::time::error::Elapsed;
 
 /// How often the end of the recorder's threads is looked for.
 const FINISHED_YET: Duration = Duration::from_millis(10);
@@ -273,22 +272,17 @@ impl Recorder {
         unthought.await.ok().flatten()
     }
 
+    /// Returns the response to a job, or the client's own body if it takes too long or cannot be done.
     async fn said(&self, job: impl FnOnce(oneshot::Sender<Folded>) -> Job) -> Folded {
-        self.answered(job).await.unwrap_or_else(|_| {
-            self.log("the store is slow: a request is sent unchanged");
-            Folded { why: Some(WhyWhole::SlowStore), ..Folded::default() }
-        })
-    }
-
-    /// Returns the response to a job, or a default if it cannot be done; an error if it takes too long.
-    async fn answered<T: Default>(
-        &self,
-        job: impl FnOnce(oneshot::Sender<T>) -> Job,
-    ) -> Result<T, Elapsed> {
         let (answer, answered) = oneshot::channel();
         self.give(job(answer));
-        let answered = tokio::time::timeout(PATIENCE, answered).await?;
-        Ok(answered.unwrap_or_default())
+        match tokio::time::timeout(PATIENCE, answered).await {
+            Ok(answered) => answered.unwrap_or_default(),
+            Err(_) => {
+                self.log("the store is slow: a request is sent unchanged");
+                Folded { why: Some(WhyWhole::SlowStore), ..Folded::default() }
+            }
+        }
     }
 
     /// Sends a conversation whole from now on: its provider has refused a shortened request with this status.

@@ -39,8 +39,8 @@ pub(crate) struct Assets {
 impl Assets {
     pub(crate) fn new(drawing: &dyn Drawing) -> Self {
         let (drawn, shared) = (drawing.scripts(), SHARED.concat());
-        let scope =
-            |code: &[&str]| format!("(() => {{\n\"use strict\";\n{}}})();\n", code.concat());
+        // In a block, two functions of one name are an error, where the later one would take the place of the other.
+        let scope = |code: &[&str]| format!("\"use strict\";\n{{\n{}}}\n", code.concat());
         let of_session = OF_SESSION.concat();
         Self {
             index_js: scope(&[&drawn, &shared, &FIRST.concat()]),

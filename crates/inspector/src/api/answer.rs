@@ -57,7 +57,7 @@ impl ApiError {
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        let message = sentence(&error);
+        let message = error.sentence();
         match error.kind() {
             ErrorKind::NotFound => Self::not_found(message),
             ErrorKind::InvalidInput => Self::invalid(message),
@@ -74,20 +74,6 @@ impl From<foldback_backend_store::Error> for ApiError {
     fn from(error: foldback_backend_store::Error) -> Self {
         Error::from(error).into()
     }
-}
-
-/// The message of an error, followed by those of its sources that add something.
-fn sentence(error: &dyn std::error::Error) -> String {
-    let mut sentence = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let text = error.to_string();
-        if !sentence.contains(&text) {
-            sentence.push_str(&format!(": {text}"));
-        }
-        source = error.source();
-    }
-    sentence
 }
 
 impl IntoResponse for ApiError {
