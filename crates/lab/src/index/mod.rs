@@ -41,6 +41,6 @@ pub use load::{Load, Measured};
 pub use page::{contest_page, ladder_page};
 pub use part::Part;
 #[cfg(feature = "postgres")]
-pub use scale::{Scale, Task};
+pub use scale::{NodeLoad, Scale, Task};
 pub(crate) use words::Random;
 pub use workload::Workload;

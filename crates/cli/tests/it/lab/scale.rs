@@ -37,3 +37,32 @@ fn c1_the_ladders_of_a_database_are_climbed() {
         server.sql("test_0", "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'foldback%'");
     assert_eq!(left, "");
 }
+
+/// C1: two nodes beside one, each of them started through a command.
+#[test]
+fn c1_two_nodes_are_measured_beside_one() {
+    let Some(server) = Server::start("c1_two_nodes_are_measured_beside_one") else { return };
+    let (shell, address) = (Shell::new(), server.database());
+    let bench = |node_command: &str| {
+        let mut command = shell.command();
+        command.args(["--json", "--engine", &address, "bench", "scale", "--nodes", "1"]);
+        command.args(["--seconds", "2", "--node-command", node_command]);
+        Ran::of(command.output().unwrap())
+    };
+    let ran = bench("nice -n 1");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let measured = ran.json();
+    let steps = measured["steps"].as_array().unwrap();
+    let of = |step: &serde_json::Value| {
+        (step["does"].as_str().unwrap().to_owned(), step["nodes"].as_u64().unwrap())
+    };
+    let expected = [("append", 1), ("append", 2), ("search", 1), ("search", 2)];
+    let expected = expected.map(|(does, nodes)| (does.to_owned(), nodes));
+    assert_eq!(steps.iter().map(of).collect::<Vec<_>>(), expected);
+    for step in steps {
+        assert!(step["per_s"].as_f64().unwrap() > 0.0, "{step}");
+    }
+    let ran = bench("no-such-command");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("no-such-command"), "{ran:?}");
+}

@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
+pub use nodes::NodeLoad;
+
 /// A measurement of stores in a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
@@ -27,10 +29,12 @@ pub enum Scale {
         /// The number of todos at the top of the second, at least 10.
         todos: u32,
     },
-    /// One node beside two, with 1, 2, 4 ... writers on each up to this many.
+    /// One node beside two, with 1, 2, 4 ... threads on each.
     Nodes {
-        /// The number of writers of a node in the last step.
-        writers: u32,
+        /// The number of threads of a node in the last step.
+        threads: u32,
+        /// How long the nodes of each step work.
+        seconds: u32,
     },
 }
 
@@ -60,7 +64,9 @@ impl Scale {
                 }
                 Ok(step::measured(&steps))
             }
-            Self::Nodes { writers } => nodes::measure(writers, server, again, told),
+            Self::Nodes { threads, seconds } => {
+                nodes::measure(threads, seconds, server, again, told)
+            }
         }
     }
 }
@@ -100,10 +106,8 @@ pub enum Task {
     Work {
         /// The number of the node, from 0.
         node: u32,
-        /// The number of its threads, each with a todo of its own.
-        threads: u32,
-        /// Whether they search; else they append.
-        searches: bool,
+        /// What it does.
+        load: NodeLoad,
         /// The schema.
         schema: String,
         /// The node's folder.
@@ -127,9 +131,8 @@ impl Task {
             Self::Cold { rung, schema, store } => {
                 serde_json::to_value(climb::cold(*rung, &server.in_schema(schema), store)?)
             }
-            Self::Work { node, threads, searches, schema, store } => {
-                let server = server.in_schema(schema);
-                serde_json::to_value(nodes::work(*node, *threads, *searches, &server, store)?)
+            Self::Work { node, load, schema, store } => {
+                serde_json::to_value(nodes::work(*node, *load, &server.in_schema(schema), store)?)
             }
         };
         result.map_err(|error| BenchError::Input(format!("a result cannot be written: {error}")))

@@ -7,6 +7,7 @@ use crate::output::Output;
 use clap::Args;
 use foldback_kv::{Engine, Truth};
 use foldback_lab::index::{Again, Scale as Measurement, Task};
+use std::ffi::OsString;
 
 /// Measure stores in a database: as they grow, and with two nodes
 ///
@@ -17,13 +18,23 @@ use foldback_lab::index::{Again, Scale as Measurement, Task};
 /// what grows.
 ///
 /// With --nodes, measures one process beside two on the same server, with 1, 2, 4 ... threads each: appends and searches
-/// per second, the cores in use, and what the server waits for.
+/// per second, the cores in use, and what the server waits for. Where the server is on this machine, let --node-command
+/// limit the processors of a node: two nodes can only do more than one while the machine has room for them.
 #[derive(Args)]
 pub(crate) struct Scale {
     /// Measure one node beside two, with up to this many threads each
     #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=64),
           conflicts_with_all = ["blocks", "todos"])]
     nodes: Option<u32>,
+
+    /// How long the nodes of each step work, in seconds
+    #[arg(long, value_name = "N", requires = "nodes", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=3_600))]
+    seconds: u32,
+
+    /// Start each process through this command, which runs its arguments: one that limits their processors, for example,
+    /// so that a node is smaller than the machine of the server
+    #[arg(long, value_name = "COMMAND", requires = "nodes")]
+    node_command: Option<String>,
 
     /// The number of blocks of one todo in the last step of the first ladder; 0 for no such ladder
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
@@ -62,10 +73,14 @@ impl Scale {
             what: "the path of this program could not be determined".to_owned(),
             source,
         })?;
-        let again = Again::new(program, ["--engine", "postgres", "bench", "scale", "--part"])
-            .with_env("FOLDBACK_POSTGRES_URL", server.url());
+        let around = self.node_command.iter().flat_map(|command| command.split_whitespace());
+        let mut words: Vec<OsString> = around.map(OsString::from).collect();
+        words.push(program.into());
+        words.extend(["--engine", "postgres", "bench", "scale", "--part"].map(OsString::from));
+        let again =
+            Again::new(words.remove(0), words).with_env("FOLDBACK_POSTGRES_URL", server.url());
         let measurement = match self.nodes {
-            Some(writers) => Measurement::Nodes { writers },
+            Some(threads) => Measurement::Nodes { threads, seconds: self.seconds },
             None => Measurement::Growth { blocks: self.blocks, todos: self.todos },
         };
         let measured = measurement.measure(&server, &again, |line| out.note(line))?;
