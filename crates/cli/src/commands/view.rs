@@ -39,7 +39,7 @@ impl View {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let memory = store::open_for_reading(globals)?;
         let todo = self.todo.todo;
-        // Opening a session would create a missing todo.
+        // A todo that is missing is an error before the audit log notes anything.
         memory.find(&todo)?;
         memory.audit().note(&AuditEvent {
             todo: Some(&todo),
