@@ -7,6 +7,7 @@ use foldback_planner::{StepId, StepResult};
 use foldback_tool::FailureKind;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(task: &Task, strategy: &StrategyName) -> Self {
-        let hash = blake3::hash(task.request.as_bytes()).to_hex();
+    fn of(task: &Task, strategy: &StrategyName, journal: &dyn Journal) -> Self {
+        let hash = blake3::hash(journal.kept(&task.request).as_bytes()).to_hex();
         let strategy = strategy.clone();
         Self { strategy, request: hash.get(..16).unwrap_or_default().to_owned() }
     }
@@ -37,12 +38,13 @@ pub(crate) fn check_task(
     records: &[Record],
     task: &Task,
     strategy: &StrategyName,
+    journal: &dyn Journal,
 ) -> Result<(), AgentError> {
     let noted = records.iter().find_map(|record| match record {
         Record::Note { kind, body } if kind == KIND => serde_json::from_str::<Identity>(body).ok(),
         _ => None,
     });
-    let given = Identity::of(task, strategy);
+    let given = Identity::of(task, strategy, journal);
     let found = match noted {
         Some(noted) if noted.strategy != *strategy => {
             format!("by the strategy {}, and not by {strategy}", noted.strategy)
@@ -79,10 +81,16 @@ impl Notes {
 
     /// Notes the identity of the run, unless that has been done.
     pub(crate) fn begin(&self, task: &Task, strategy: &StrategyName) -> Result<(), AgentError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
         if self.past.iter().any(|(kind, _)| kind == KIND) {
             return Ok(());
         }
-        self.note(KIND, &Identity::of(task, strategy))
+        self.note(KIND, &Identity::of(task, strategy, &**journal))
+    }
+
+    /// Returns the form in which the journal keeps a text.
+    pub(crate) fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.journal.as_ref().map_or(Cow::Borrowed(text), |journal| journal.kept(text))
     }
 
     /// Returns the name of the run.

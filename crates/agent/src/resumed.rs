@@ -164,13 +164,16 @@ impl Resumed {
         let is_last = self.next + 1 == self.held;
         let detail = match self.past.marks.get(&self.next) {
             None => format!("somebody else recorded message {at}, where the run continues"),
-            Some(known) if *known != mark(message) => {
+            Some(known) if *known != mark(message, &self.notes) => {
                 format!("message {at} is not the one that the run would now record there")
             }
             Some(_) if !is_last && !self.past.is_sure(self.next) => {
                 format!("somebody else recorded what follows message {at}, where the run continues")
             }
-            Some(_) if is_last && contradicts(&context.prompt(&Budget::default()), message) => {
+            Some(_)
+                if is_last
+                    && contradicts(&context.prompt(&Budget::default()), message, &self.notes) =>
+            {
                 format!("message {at} is not the one that the run would record there")
             }
             Some(_) => return Ok(()),
@@ -194,7 +197,7 @@ impl Resumed {
             self.notes.note(KIND, &Noted::Begins(self.next))?;
             self.past = Past { begins: Some(self.next), ..Past::default() };
         }
-        let mark = mark(message);
+        let mark = mark(message, &self.notes);
         if self.past.marks.get(&self.next) == Some(&mark) {
             return Ok(());
         }
@@ -268,8 +271,9 @@ fn moved(context: &dyn ContextManager, notes: &Notes, detail: String) -> AgentEr
 }
 
 /// Returns the mark by which a message is recognised. For the agent's instructions and for a tool's result it
-/// names only the author: instructions may be reworded, and the recorded result is kept.
-fn mark(message: &Message) -> String {
+/// names only the author: instructions may be reworded, and the recorded result is kept. Texts count as the journal
+/// keeps them.
+fn mark(message: &Message, notes: &Notes) -> String {
     let role = message.role().as_str();
     if message.role().is_instruction() {
         return role.to_owned();
@@ -279,6 +283,7 @@ fn mark(message: &Message) -> String {
     }
     let mut hasher = blake3::Hasher::new();
     let mut part = |text: &str| {
+        let text = notes.kept(text);
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(text.as_bytes());
     };
@@ -292,7 +297,7 @@ fn mark(message: &Message) -> String {
 
 /// Returns whether a prompt shows that its last recorded message is not this one. A policy may shorten a long
 /// text, but always shows the calls that wait for results, and results with their calls.
-fn contradicts(prompt: &Prompt, message: &Message) -> bool {
+fn contradicts(prompt: &Prompt, message: &Message, notes: &Notes) -> bool {
     let shown = prompt.conversation();
     if *message.role() == Role::Tool {
         return !shown.iter().any(|other| other.tool_call_id() == message.tool_call_id());
@@ -305,7 +310,8 @@ fn contradicts(prompt: &Prompt, message: &Message) -> bool {
     shown.last().is_some_and(|last| {
         let other = last.text();
         let is_plain = last.tool_calls().is_empty() && last.role() == message.role();
-        is_plain && text.len() < SHORT_BYTES && other.len() < SHORT_BYTES && !other.contains(&*text)
+        let is_short = text.len() < SHORT_BYTES && other.len() < SHORT_BYTES;
+        is_plain && is_short && !notes.kept(&other).contains(&*notes.kept(&text))
     })
 }
 
@@ -324,18 +330,20 @@ mod tests {
             conversation: Some(said.to_vec()),
             ..Prompt::default()
         };
+        let none = Notes::default();
         assert_eq!(open_calls(&prompt(&said)), [ToolCallId::new("c1")]);
-        assert!(!contradicts(&prompt(&said), &said[1]));
-        assert!(!contradicts(&prompt(&said[..1]), &said[0]));
-        assert!(contradicts(&prompt(&said[..1]), &Message::user("another")));
+        assert!(!contradicts(&prompt(&said), &said[1], &none));
+        assert!(!contradicts(&prompt(&said[..1]), &said[0], &none));
+        assert!(contradicts(&prompt(&said[..1]), &Message::user("another"), &none));
     }
 
     /// R12: a run from a time when observations had no name resumes.
     #[test]
     fn r12_an_observation_is_known_without_its_name() {
         let (named, plain) = (Message::observation("晴"), Message::user("晴"));
-        assert_eq!(mark(&named), mark(&plain));
+        let none = Notes::default();
+        assert_eq!(mark(&named, &none), mark(&plain, &none));
         let recorded = Prompt { messages: vec![plain.into()], ..Prompt::default() };
-        assert!(!contradicts(&recorded, &named));
+        assert!(!contradicts(&recorded, &named, &none));
     }
 }

@@ -97,7 +97,9 @@ impl LoggedRun {
     ) -> Result<Self, AgentError> {
         let run = &task.run;
         let (claim, journal, records) = agent.executor.hold(run, task.depth)?;
-        check_task(&records, task, strategy)?;
+        if let Some(journal) = &journal {
+            check_task(&records, task, strategy, &**journal)?;
+        }
         let mut noted = AgentState::noted(&records);
         // A run that is tried again is running. A finished one stays finished when its answer is requested.
         if let Some(journal) = &journal

@@ -153,7 +153,7 @@ impl FileJournal {
     }
 
     /// Applies `change` to the JSON of each record before it is written, for a journal that must not hold
-    /// everything. Later reads return what was written.
+    /// everything. Later reads return what was written. A text that was changed once must not change again.
     #[must_use]
     pub fn with_change(mut self, change: for<'t> fn(&'t str) -> Cow<'t, str>) -> Self {
         self.change = Some(change);
@@ -183,6 +183,18 @@ impl Drop for Locked {
 }
 
 impl Journal for FileJournal {
+    /// The change is made to a text as JSON, as it is to the text in a record.
+    fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let changed = self.change.and_then(|change| {
+            let json = serde_json::to_string(text).ok()?;
+            match change(&json) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(changed) => serde_json::from_str(&changed).ok(),
+            }
+        });
+        changed.map_or(Cow::Borrowed(text), Cow::Owned)
+    }
+
     fn append(&self, run: &str, record: &Record) -> Result<(), JournalError> {
         let mut record = serde_json::value::to_raw_value(record)?;
         if let Some(change) = self.change {

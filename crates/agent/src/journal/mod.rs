@@ -13,6 +13,7 @@ use crate::{Decision, Spending};
 use foldback_planner::{Step, StepId, StepResult};
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// A journal of runs.
@@ -37,6 +38,12 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// When they cannot be read.
     fn records(&self, run: &str) -> Result<Vec<Record>, JournalError>;
+
+    /// Returns the form in which this journal keeps a text. A resumed run compares the texts of its request and of its
+    /// messages in this form: a journal that must not hold everything changes them.
+    fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        Cow::Borrowed(text)
+    }
 }
 
 /// An event in a run.

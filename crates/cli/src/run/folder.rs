@@ -8,7 +8,7 @@ use data_encoding::BASE32_NOPAD;
 use foldback_agent::trajectory::write_trajectory;
 use foldback_agent::{FileJournal, Trajectory};
 use foldback_core::TodoId;
-use foldback_redaction::plain;
+use foldback_redaction::{plain, without_numbers};
 use std::borrow::Cow;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -173,7 +173,7 @@ impl Runs {
 
     /// A text as it is kept: with secrets replaced if that is set.
     fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.redacts { plain(text) } else { Cow::Borrowed(text) }
+        if self.redacts { unnumbered(text) } else { Cow::Borrowed(text) }
     }
 
     /// Every run, oldest first. A run that cannot be read is an error in its place.
@@ -200,7 +200,7 @@ impl Runs {
 impl RunFolder {
     /// A text as it is kept: with secrets replaced if that is set.
     pub(super) fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.redacts { plain(text) } else { Cow::Borrowed(text) }
+        if self.redacts { unnumbered(text) } else { Cow::Borrowed(text) }
     }
 
     /// The run's own working folder, for a run that is given none.
@@ -228,7 +228,7 @@ impl RunFolder {
     /// Opens the run's journal for this process alone.
     pub(crate) fn journal(&self) -> Result<FileJournal, CliError> {
         let journal = FileJournal::open(self.journal_path())?;
-        Ok(if self.redacts { journal.with_change(plain) } else { journal })
+        Ok(if self.redacts { journal.with_change(unnumbered) } else { journal })
     }
 
     /// Writes the record to a new file that replaces the old one at once, so a kill leaves one of the two.
@@ -252,6 +252,13 @@ impl RunFolder {
             });
             written.map_err(|source| failed(&path, "written", source))
         })
+    }
+
+    /// Removes the folder of a run that has no record yet, so that its name is free again.
+    pub(crate) fn discard_unrecorded(&self) {
+        if !self.record().exists() {
+            self.discard();
+        }
     }
 
     /// Removes the run, which must not have begun.
@@ -341,6 +348,15 @@ fn slug(task: &str) -> String {
         slug.push_str(&word.to_ascii_lowercase()[..word.len().min(room)]);
     }
     if slug.is_empty() { "run".to_owned() } else { slug }
+}
+
+/// A text with marks without numbers in place of its secrets. The numbers of marks that it holds already are removed:
+/// they are the store's, and a text that was kept once stays as it is.
+fn unnumbered(text: &str) -> Cow<'_, str> {
+    match plain(text) {
+        Cow::Borrowed(text) => without_numbers(text),
+        Cow::Owned(text) => Cow::Owned(without_numbers(&text).into_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -115,6 +115,39 @@ fn s8_a_run_keeps_no_secret() {
     assert!(shell.ok(&["export", "--todo", todo]).text().contains("[redacted github-token 1]"));
 }
 
+/// A run whose request, words and calls have secrets is resumed: what it is compared with has marks.
+#[test]
+fn s8_a_run_with_secrets_is_resumed() {
+    let shell = Shell::new();
+    shell.folders(&["work"]);
+    let content = format!("TOKEN={SECRET}\n口令\n");
+    let write = json!({ "path": "secrets.env", "content": content });
+    let mut asked = 0;
+    let provider = Provider::answering(move |_| {
+        asked += 1;
+        match asked {
+            1 => Provider::pieces_and(
+                &format!("我写入 {SECRET}。"),
+                &[("file_write", write.clone())],
+            ),
+            2 => Provider::error(400),
+            _ => Provider::text("It is written."),
+        }
+    });
+    let task = format!("Keep {SECRET} in secrets.env");
+    let args = ["--id", "keep", "--strategy", "react", "--yes", &task];
+    let mut begun = command(&shell, &provider, &args);
+    let begun = Ran::of(begun.env("FOLDBACK_MEMORY_REDACT", "true").output().unwrap());
+    assert_ne!(begun.code, 0, "{begun:?}");
+    let written = || std::fs::read_to_string(shell.path("work/secrets.env")).unwrap();
+    assert_eq!(written(), content);
+    let resumed = redacting(&shell, &["run", "--resume", "keep"], None);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert!(resumed.text().contains("It is written."), "{resumed:?}");
+    assert_eq!(written(), content, "the call was not made again");
+    assert_eq!(leaks(&shell.store()), Vec::<String>::new());
+}
+
 #[test]
 fn s8_a_gateway_that_keeps_requests_as_they_are_is_refused() {
     let shell = Shell::new();
