@@ -135,6 +135,10 @@ pub(crate) const NOTHING: &str = "(done; the tool returned nothing)";
 pub(crate) const EMPTY_ANSWER: &str =
     "[Your last message was empty. Call a tool, or answer the request in words.]";
 
+/// Said of an answer that the provider stopped or withheld.
+pub(crate) const BROKEN_OFF: &str = "[The provider stopped your last message before its end, or withheld a part of it. \
+     Say it again, in other words.]";
+
 /// Said of an answer that was cut off before it was usable.
 pub(crate) const CUT_OFF: &str = "[Your last message reached the maximum length of an answer and was cut off there. \
      Continue where it ends, or write less at a time.]";

@@ -14,7 +14,7 @@ use foldback_agent::{
     TerminateStatus,
 };
 use foldback_core::{ContextError, ContextManager, Message, TodoId, TodoList};
-use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason};
+use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind};
 use std::collections::BTreeMap;
 use std::fmt;
 use step_work::RefusedStep;
@@ -177,14 +177,14 @@ impl<'a> Drive<'a> {
     ) -> Result<Ending, Halt> {
         let request = self.requests.summary(&self.plan, &self.results);
         let response = self.ask(Flow::SUMMARY, "summary", request).await?;
-        let is_cut = response.as_ref().is_some_and(|response| response.stop == StopReason::Length);
+        let incomplete = response.as_ref().and_then(|response| response.stop.incomplete());
         let text = response.map(|response| response.message.text().into_owned());
         let answer = text.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| self.page());
         self.record(context, &answer)?;
-        let stop = match (is_done, is_cut) {
-            (true, false) => Stop::Answered,
-            (true, true) => Stop::CutOff,
-            (false, _) => Stop::Terminated { status: TerminateStatus::Failure },
+        let stop = match incomplete {
+            _ if !is_done => Stop::Terminated { status: TerminateStatus::Failure },
+            None => Stop::Answered,
+            Some(_) => Stop::CutOff,
         };
         Ok(Ending { stop, answer: Some(answer) })
     }

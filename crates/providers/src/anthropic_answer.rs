@@ -55,6 +55,11 @@ impl AnthropicFrames {
         Self { draft, blocks: Vec::new(), ended: false }
     }
 
+    /// Whether the provider has said why the answer ends.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.draft.stop.is_some()
+    }
+
     pub(crate) fn read(
         &mut self,
         frame: &str,
@@ -154,6 +159,7 @@ fn note(answer: &Value, draft: &mut Draft) {
             "tool_use" => StopReason::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
             "refusal" => StopReason::Filtered,
+            "pause_turn" => StopReason::Interrupted(reason.to_owned()),
             other => StopReason::Other(other.to_owned()),
         });
     }

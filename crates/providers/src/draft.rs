@@ -220,8 +220,11 @@ impl Draft {
         if let Some(problem) = self.problem {
             return Err(unreadable(&problem.to_string(), ""));
         }
-        for call in &mut self.calls {
-            if call.arguments.trim().is_empty() {
+        let is_cut = self.stop == Some(StopReason::Length);
+        let last = self.calls.len().saturating_sub(1);
+        for (at, call) in self.calls.iter_mut().enumerate() {
+            // A call that was cut off before its arguments has none, which is not the same as an empty object.
+            if call.arguments.trim().is_empty() && !(is_cut && at == last) {
                 "{}".clone_into(&mut call.arguments);
             }
             let schema = self.nullable.get(&call.name);

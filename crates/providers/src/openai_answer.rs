@@ -51,6 +51,11 @@ impl OpenAiFrames {
         Self { draft, calls: Vec::new(), answered: false, ended: false }
     }
 
+    /// Whether the provider has said why the answer ends.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.draft.stop.is_some()
+    }
+
     pub(crate) fn read(
         &mut self,
         frame: &str,
@@ -165,6 +170,10 @@ fn stop_reason(reason: &str) -> StopReason {
         "tool_calls" | "function_call" => StopReason::ToolCalls,
         "length" => StopReason::Length,
         "content_filter" => StopReason::Filtered,
+        // DeepSeek, vLLM and OpenRouter.
+        "insufficient_system_resource" | "abort" | "error" => {
+            StopReason::Interrupted(reason.to_owned())
+        }
         other => StopReason::Other(other.to_owned()),
     }
 }
@@ -180,7 +189,8 @@ fn said(message: &Value, draft: &mut Draft, ready: &mut VecDeque<ChatChunk>) {
         }
         _ => {}
     }
-    if let Some(refusal) = message.get("refusal").and_then(Value::as_str) {
+    let refusal = message.get("refusal").and_then(Value::as_str);
+    if let Some(refusal) = refusal.filter(|refusal| !refusal.is_empty()) {
         draft.push_text(refusal, ready);
         draft.stop = Some(StopReason::Filtered);
     }

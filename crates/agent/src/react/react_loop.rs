@@ -305,6 +305,10 @@ impl<'a> ReactLoop<'a> {
                        model.max_tokens limits";
             return Ok(Next::Unusable(why.to_owned()));
         }
+        if let Some(why) = stop.incomplete() {
+            self.tell(context, observation::BROKEN_OFF)?;
+            return Ok(Next::Unusable(why));
+        }
         if self.must_call {
             self.tell(context, observation::CALL_REQUIRED)?;
             return Ok(Next::Unusable("the model calls no tool although it must".to_owned()));

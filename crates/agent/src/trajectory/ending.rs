@@ -84,7 +84,7 @@ impl fmt::Display for Stop {
                 write!(f, "Terminated: the run may spend no more {resource}")
             }
             Self::ModelFailed { message } => write!(f, "The model failed: {message}"),
-            Self::CutOff => f.write_str("The answer was cut off at its greatest length"),
+            Self::CutOff => f.write_str("The answer was cut off before its end"),
             Self::Terminated { status } => {
                 write!(f, "Terminated by the model with status: {status}")
             }

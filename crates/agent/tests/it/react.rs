@@ -154,12 +154,22 @@ async fn mc15_unusable_answers_are_asked_for_again() {
     assert_eq!(report.answer(), Some("42"));
     assert!(messages.iter().any(|message| message.text() == "The answer is"));
 
-    for answers in [["".into(), "".into(), " ".into()], [cut(), cut(), cut()]] {
+    let interrupted = StopReason::Interrupted("insufficient_system_resource".to_owned());
+    let stopped = |stop: &StopReason| Answer::text("前三步是 1.").stopped(stop.clone());
+    let [withheld, interrupted] =
+        [StopReason::Filtered, interrupted].map(|stop| [&stop, &stop, &stop].map(stopped));
+    for answers in
+        [["".into(), "".into(), " ".into()], [cut(), cut(), cut()], withheld, interrupted]
+    {
         let hopeless = model(answers);
         let (report, _) = walk(&agent(&hopeless, vec![])).await;
         assert!(matches!(report.trajectory.outcome.stop, Stop::ModelFailed { .. }));
         assert_eq!((report.answer(), hopeless.calls()), (None, 3));
     }
+    // A reason that is not known says nothing against an answer.
+    let known = model([Answer::text("42").stopped(StopReason::Other("eos".to_owned()))]);
+    let (report, _) = walk(&agent(&known, vec![])).await;
+    assert_eq!(report.answer(), Some("42"));
     let refused = model([ModelError::new(ModelErrorKind::ContextLength, "too long").into()]);
     let (report, _) = walk(&agent(&refused, vec![])).await;
     let stop = Stop::ModelFailed { message: "too long".to_owned() };

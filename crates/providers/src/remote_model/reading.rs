@@ -23,6 +23,14 @@ impl Reader {
         }
     }
 
+    /// Whether the provider has said why the answer ends.
+    fn has_stopped(&self) -> bool {
+        match self {
+            Self::OpenAi(reader) => reader.has_stopped(),
+            Self::Anthropic(reader) => reader.has_stopped(),
+        }
+    }
+
     fn has_ended(&self) -> bool {
         match self {
             Self::OpenAi(reader) => reader.ended,
@@ -72,6 +80,8 @@ impl Reading {
                     Reader::OpenAi(reader) => reader.read(&frame, &mut self.ready),
                     Reader::Anthropic(reader) => reader.read(&frame, &mut self.ready),
                 },
+                // A connection that fails once the answer is whole takes nothing from it.
+                Some(Err(_)) if reader.has_stopped() => return self.end(),
                 Some(Err(error)) => Err(error),
                 None => return self.end(),
             };

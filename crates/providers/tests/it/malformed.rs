@@ -496,6 +496,15 @@ async fn a_cut_call_says_that_it_was_cut() {
     assert_eq!(response.stop, StopReason::Length);
     assert_eq!(response.message.tool_calls(), [ToolCall::new("t", "n", "{\"a\": \"上")]);
 
+    // One that was cut off before its arguments is not a call with none.
+    for (stop, arguments) in [("length", ""), ("tool_calls", "{}")] {
+        let body = value!({"choices": [{"finish_reason": stop, "message": {"tool_calls":
+            [{"id": "c", "function": {"name": "t", "arguments": ""}}]}}]});
+        let server = serve(json(&body.to_string())).await;
+        let response = ask(&server, Provider::OpenAi, &question()).await.unwrap();
+        assert_eq!(response.message.tool_calls()[0].arguments, arguments);
+    }
+
     // Such a call is sent back in a request that can be read.
     let mut request = question_with_tool().with_messages(question().messages);
     request.messages.push(response.message.into());

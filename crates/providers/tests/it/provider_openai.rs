@@ -399,6 +399,11 @@ async fn thoughts_and_refusals_are_kept() {
             StopReason::Filtered,
         ),
         (
+            r#"{"role":"assistant","content":"Yes.","refusal":""}"#,
+            r#"{"role":"assistant","content":"Yes."}"#,
+            StopReason::End,
+        ),
+        (
             r#"{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":" b"}]}"#,
             r#"{"role":"assistant","content":"a b"}"#,
             StopReason::End,

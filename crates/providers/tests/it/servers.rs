@@ -251,6 +251,30 @@ async fn only_silence_is_bounded() {
     }
 }
 
+/// A connection that fails once the provider has said why the answer ends takes nothing from the answer, and it is not
+/// asked for again.
+#[tokio::test]
+async fn an_answer_that_is_whole_survives_its_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = vec![0; 65_536];
+        let _ = stream.read(&mut request).await;
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
+        let piece = "data: {\"choices\":[{\"delta\":{\"content\":\"好的\"},\"finish_reason\":\"stop\"}]}\n\n";
+        stream.write_all(format!("{head}{piece}").as_bytes()).await.unwrap();
+        drop(stream);
+        // Nobody asks again.
+        tokio::time::timeout(Duration::from_secs(1), listener.accept()).await.is_err()
+    });
+    let config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
+    let answer = RemoteModel::new(config).unwrap().complete(&question()).await.unwrap();
+    assert_eq!((answer.message.text().as_ref(), answer.stop), ("好的", StopReason::End));
+    assert!(server.await.unwrap());
+}
+
 /// What arrives of a stream that is lost: a beginning, or nothing at all, by chance.
 const BEGUN: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";

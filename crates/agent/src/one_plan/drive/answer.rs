@@ -29,7 +29,8 @@ impl Drive<'_> {
                 Reply::Answer(response) => {
                     let text = response.message.text();
                     let is_cut = response.stop == StopReason::Length;
-                    if !text.trim().is_empty() && !is_cut {
+                    let incomplete = response.stop.incomplete();
+                    if !text.trim().is_empty() && incomplete.is_none() {
                         let answer = Some(text.into_owned());
                         return Ok(Finish::Ended(Ending { stop: Stop::Answered, answer }));
                     }
@@ -37,6 +38,8 @@ impl Drive<'_> {
                         cut =
                             Some(text.into_owned()).filter(|text| !text.trim().is_empty()).or(cut);
                         longer(&mut request);
+                    } else if let Some(reason) = incomplete {
+                        why = reason;
                     }
                 }
                 Reply::Failed(error) if error.kind == ModelErrorKind::Response => {
