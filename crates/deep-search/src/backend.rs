@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Something that finds passages of documents: a folder of files, a search engine, a library.
 pub trait SearchBackend: Send + Sync {
@@ -19,6 +20,11 @@ pub trait SearchBackend: Send + Sync {
         query: &'a str,
         k: usize,
     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
+
+    /// Returns how long a search may take, if not as long as other calls of a run.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// A passage that a search found.
@@ -71,6 +77,10 @@ impl SearchTool {
 impl Tool for SearchTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn timeout(&self, _arguments: &str) -> Option<Duration> {
+        self.backend.timeout()
     }
 
     fn call<'a>(

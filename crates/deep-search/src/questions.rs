@@ -10,6 +10,7 @@ use foldback_core::Message;
 use foldback_llm::{ChatModel, ChatRequest, RetryPolicy, Sampling, StopReason};
 use std::ops::Range;
 use std::sync::Arc;
+use tokio::time::{Instant, sleep_until};
 
 /// Stretches of a text and the numbers of their sources.
 pub(crate) type Cited = Vec<(Range<usize>, Vec<usize>)>;
@@ -72,7 +73,7 @@ impl Nodes<'_> {
         if text.trim().is_empty() {
             return Err(Trouble::Failed("the model answered nothing".to_owned()));
         }
-        Ok((text.trim().to_owned(), stop == StopReason::Length))
+        Ok((text.trim().to_owned(), stop.incomplete().is_some()))
     }
 
     async fn ask(
@@ -104,9 +105,16 @@ impl Nodes<'_> {
                     let wait =
                         RetryPolicy::default().wait(failures, Some(self.run.todo().as_str()));
                     let wait = wait.max(error.retry_after.unwrap_or_default());
-                    let wait = tokio::time::sleep(wait);
-                    // A run that is cancelled meanwhile notices it at the next request.
-                    let _ = self.run.task().cancelled.run_until_cancelled(wait).await;
+                    if wait > RetryPolicy::default().total_wait {
+                        return Err(Trouble::Failed(error.message));
+                    }
+                    // A run that is cancelled meanwhile, or has no time left, notices it at the next request.
+                    let cancelled = &self.run.task().cancelled;
+                    let wait = match self.run.task().spend.deadline() {
+                        Some(deadline) => deadline.min(Instant::now() + wait),
+                        None => Instant::now() + wait,
+                    };
+                    let _ = cancelled.run_until_cancelled(sleep_until(wait)).await;
                     failures += 1;
                 }
             }

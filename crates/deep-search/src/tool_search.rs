@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A [`SearchBackend`] made of a tool that takes a query and answers with results.
 ///
@@ -133,6 +134,10 @@ impl SearchBackend for ToolSearch {
             Ok(found)
         }
         .boxed()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.tool.timeout("{}")
     }
 }
 

@@ -19,7 +19,8 @@ pub(crate) fn answer(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let parts = result.content.iter().filter(|part| !is_said(part));
     let parts: Vec<String> = structured.iter().cloned().chain(parts.map(told)).collect();
     let text = parts.join("\n");
-    let bytes = text.len() + structured.as_ref().map_or(0, String::len);
+    // The structured content is a part of the text.
+    let bytes = text.len();
     if bytes > LARGEST {
         return Err(ToolError::permanent(format!(
             "the tool's answer has {} bytes, and at most {} are accepted; ask for less, or \

@@ -83,6 +83,7 @@ pub(crate) fn begin(order: Order, desk: &Desk<'_>) -> Result<RunRecord, CliError
     if desk.ends == Ends::Command {
         tell_of_project(desk);
     }
+    let strategy = order.settings.strategy()?.to_string();
     let runs = Runs::of(desk.globals)?;
     let (todo, (id, folder)) = match order.place {
         Place::New(name) => (None, runs.create(&order.task, name)?),
@@ -95,7 +96,7 @@ pub(crate) fn begin(order: Order, desk: &Desk<'_>) -> Result<RunRecord, CliError
         version: VERSION,
         id,
         todo,
-        strategy: order.settings.strategy()?.to_string(),
+        strategy,
         context: policy.name().to_owned(),
         model: model.model.name().to_owned(),
         demo: false,
@@ -119,6 +120,7 @@ pub(crate) fn begin(order: Order, desk: &Desk<'_>) -> Result<RunRecord, CliError
 /// Begins the demo, and works on it until it ends.
 pub(crate) fn begin_demo(name: Option<TodoId>, desk: &Desk<'_>) -> Result<RunRecord, CliError> {
     name.as_ref().map_or(Ok(()), |name| check_new(name, desk.globals))?;
+    let model = demo_model(desk.out)?;
     let (id, folder) = Runs::of(desk.globals)?.create("demo", name)?;
     let workspace = folder.workspace();
     if let Err(error) = demo::write_project(&workspace) {
@@ -126,7 +128,6 @@ pub(crate) fn begin_demo(name: Option<TodoId>, desk: &Desk<'_>) -> Result<RunRec
         return Err(error);
     }
     let settings = RunSettings::in_workspace(&workspace, &demo::STRATEGY, demo::CONTEXT);
-    let model = demo_model(desk.out)?;
     let record = RunRecord {
         version: VERSION,
         id,
@@ -242,11 +243,15 @@ fn work(
     model: Model,
     desk: &Desk<'_>,
 ) -> Result<RunRecord, CliError> {
-    let spend =
-        SpendTracker::new(record.limits.spend_limits(), model.money).map_err(AgentError::from)?;
-    let journal = Arc::new(folder.journal()?);
     let record = RunRecord { state: RunState::Running, why: None, ..record };
-    folder.save(&record)?;
+    let begun = || {
+        let limits = record.limits.spend_limits();
+        let spend = SpendTracker::new(limits, model.money).map_err(AgentError::from)?;
+        let journal = Arc::new(folder.journal()?);
+        folder.save(&record)?;
+        Ok((spend, journal))
+    };
+    let (spend, journal) = begun().inspect_err(|_: &CliError| folder.discard_unrecorded())?;
     let spoken = match desk.ends {
         Ends::Turn => speech::spoken(&record.settings.strategy()?, record.settings.steps.form()?),
         Ends::Command => Vec::new(),

@@ -56,7 +56,8 @@ fn excerpt(text: &str) -> String {
 /// answer with it. A call that is complete at the end of the answer needs no end tag, because servers
 /// take that tag as the end of the answer.
 ///
-/// The answer ends where the turn does: everything after the token for that is dropped.
+/// The answer ends where the turn does: everything after the token for that is dropped. Thoughts that the answer
+/// begins with are text, whatever calls they weigh.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HermesParser {
     /// Text that has not become a part yet.
@@ -65,7 +66,23 @@ pub(crate) struct HermesParser {
     block: Option<Block>,
     /// Whether the turn has ended.
     is_over: bool,
+    thoughts: Thoughts,
 }
+
+/// Whether the answer begins with thoughts, for a server that leaves them in the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Thoughts {
+    /// Its beginning does not show it yet.
+    #[default]
+    Unknown,
+    /// They have not ended.
+    Open,
+    /// They have ended, or there are none.
+    Over,
+}
+
+const THOUGHTS_BEGIN: &str = "<think>";
+const THOUGHTS_END: &str = "</think>";
 
 impl HermesParser {
     /// Takes more of the answer, and returns the parts that are complete.
@@ -83,7 +100,8 @@ impl HermesParser {
     fn read(&mut self, is_end: bool) -> Vec<HermesPart> {
         let mut parts = Vec::new();
         let mut from = 0;
-        while !self.is_over {
+        self.read_thoughts(is_end, &mut parts);
+        while !self.is_over && self.thoughts == Thoughts::Over {
             let rest = self.rest.get(from..).unwrap_or_default();
             let Some(block) = &mut self.block else {
                 let (sure, mark) = words(rest, is_end);
@@ -118,6 +136,37 @@ impl HermesParser {
             self.rest.drain(..from);
         }
         parts
+    }
+
+    /// Takes thoughts off the beginning, as text.
+    fn read_thoughts(&mut self, is_end: bool, parts: &mut Vec<HermesPart>) {
+        if self.thoughts == Thoughts::Unknown {
+            let begun = self.rest.trim_start();
+            self.thoughts = match begun.starts_with(THOUGHTS_BEGIN) {
+                true => Thoughts::Open,
+                false if !is_end && THOUGHTS_BEGIN.starts_with(begun) => Thoughts::Unknown,
+                false => Thoughts::Over,
+            };
+        }
+        if self.thoughts != Thoughts::Open {
+            return;
+        }
+        let end = match self.rest.find(THOUGHTS_END) {
+            Some(at) => {
+                self.thoughts = Thoughts::Over;
+                at + THOUGHTS_END.len()
+            }
+            None if is_end => self.rest.len(),
+            // The end may have begun.
+            None => (0..THOUGHTS_END.len())
+                .rev()
+                .find_map(|length| Some(self.rest.strip_suffix(THOUGHTS_END.get(..length)?)?.len()))
+                .unwrap_or_default(),
+        };
+        if end > 0 {
+            push_text(self.rest.split_at(end).0, parts);
+            self.rest.drain(..end);
+        }
     }
 }
 

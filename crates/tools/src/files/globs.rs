@@ -16,9 +16,17 @@ struct One {
 
 impl Glob {
     pub(super) fn new(pattern: &str) -> Result<Self, ToolError> {
-        let has_braces = pattern.contains('{');
         // A comma inside braces belongs to the pattern.
-        let each = pattern.split(|letter| letter == ',' && !has_braces).map(str::trim);
+        let mut depth = 0_u32;
+        let each = pattern.split(|letter| {
+            match letter {
+                '{' => depth += 1,
+                '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            letter == ',' && depth == 0
+        });
+        let each = each.map(str::trim);
         each.map(One::new).collect::<Result<_, _>>().map(Self)
     }
 

@@ -23,6 +23,12 @@ async fn lines_that_match_are_told_with_their_place() {
     grep(json!({ "pattern": "zhou$" }), "b/c.txt:1:Hangzhou").await;
     grep(json!({ "pattern": r"\d+°" }), "a.md:2:杭州 小雨 12°").await;
     grep(json!({ "pattern": "o", "glob": "*.txt" }), "b/c.txt:1:Hangzhou").await;
+    grep(json!({ "pattern": "o", "glob": "*.{c,txt}, *.md" }), "b/c.txt:1:Hangzhou").await;
+    grep(
+        json!({ "pattern": "杭州 ", "glob": "*.txt,*.{md,rs}" }),
+        "a.md:2:杭州 小雨 12°\na.md:5:杭州 晴",
+    )
+    .await;
     grep(json!({ "pattern": "o", "path": "b" }), "b/c.txt:1:Hangzhou").await;
     grep(json!({ "pattern": "晴", "path": "a.md" }), "a.md:5:杭州 晴").await;
     grep(json!({ "pattern": "杭州", "path": "private" }), "private/d.md:1:杭州").await;

@@ -2,7 +2,7 @@
 
 use super::{Library, agent, model, node, plain, two, usual};
 use crate::script::full;
-use foldback_agent::{Stop, Task};
+use foldback_agent::{Resource, SpendLimits, SpendTracker, Stop, Task};
 use foldback_llm::{ModelError, ModelErrorKind};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -45,5 +45,28 @@ async fn ds3_a_retry_waits_as_long_as_it_is_told() {
         let report = agent.run(full().as_mut(), &task).await;
         assert_eq!(report.trajectory.outcome.stop, stop);
         assert_eq!(began.elapsed().as_secs(), cancelled_at.unwrap_or(90));
+    }
+}
+
+/// DS3: a provider that wants to be asked in a day is not waited for, and no wait outlasts the time of a run.
+#[tokio::test(start_paused = true)]
+async fn ds3_no_retry_waits_for_ever() {
+    let failed = Stop::ModelFailed { message: "busy".to_owned() };
+    let exhausted = Stop::Exhausted { resource: Resource::Time };
+    for (wait, limit, stop, waited) in [(86_400, None, failed, 0), (90, Some(20), exhausted, 20)] {
+        let model = model(move |_| {
+            let busy = ModelError::new(ModelErrorKind::RateLimit, "busy");
+            ModelError { retry_after: Some(Duration::from_secs(wait)), ..busy }.into()
+        });
+        let mut task = Task::new("run", "潮差多少?");
+        if let Some(seconds) = limit {
+            let limits = SpendLimits::default().with_time(Duration::from_secs(seconds));
+            task.spend = SpendTracker::new(limits, None).unwrap();
+        }
+        let began = Instant::now();
+        let agent = agent(&model, &Library::new(two), plain());
+        let report = agent.run(full().as_mut(), &task).await;
+        assert_eq!(report.trajectory.outcome.stop, stop);
+        assert_eq!(began.elapsed().as_secs(), waited);
     }
 }

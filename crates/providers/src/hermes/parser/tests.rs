@@ -349,3 +349,31 @@ fn mc11_huge_arguments_are_read() {
     let words = "a < b ".repeat(200_000);
     assert_eq!(one_character_at_a_time(&words).parts, [HermesPart::Text(words)]);
 }
+
+/// What the thoughts at the beginning weigh is not called, however the answer comes in pieces.
+#[test]
+fn calls_in_thoughts_are_text() {
+    let call =
+        r#"<tool_call>{"name": "shell_run", "arguments": {"command": "rm -r 构建"}}</tool_call>"#;
+    let thoughts = format!("\n<think>I could {call}, 但是不行</thin <tool_call></think>");
+    for (answer, calls) in [
+        (format!("{thoughts}No."), 0),
+        (format!("{thoughts}{call}"), 1),
+        (format!("<think>{call}"), 0),
+        (format!("<thinking>{call}"), 1),
+        (format!("  {call}"), 1),
+    ] {
+        let whole = parse_hermes(&answer);
+        assert_eq!(whole.calls().count(), calls, "{answer}");
+        for size in 1..8 {
+            let mut parser = HermesParser::default();
+            let letters: Vec<char> = answer.chars().collect();
+            let mut parts = Vec::new();
+            for piece in letters.chunks(size) {
+                parts.extend(parser.push(&piece.iter().collect::<String>()));
+            }
+            parts.extend(parser.finish());
+            assert_eq!(parts.into_iter().collect::<HermesAnswer>(), whole, "{size}: {answer}");
+        }
+    }
+}
