@@ -9,6 +9,7 @@ use foldback_agent::{
 use foldback_core::{ItemState, Message, ToolCall, ToolDefinition};
 use foldback_flow::Flow;
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_testkit::stride;
 use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -153,7 +154,7 @@ async fn om9_a_flow_over_a_store_goes_on_after_any_record() {
     let whole = tempdir().unwrap();
     live(whole.path(), usize::MAX, &Arc::default()).await.unwrap();
     let expected = left(whole.path());
-    for records in 0.. {
+    for records in (0..).step_by(stride()) {
         let (folder, calls) = (tempdir().unwrap(), Arc::default());
         let is_over = live(folder.path(), records, &calls).await.is_some();
         live(folder.path(), usize::MAX, &calls).await.unwrap();

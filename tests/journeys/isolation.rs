@@ -3,6 +3,7 @@
 use crate::story::{engines, exchange, in_memory, open_on, options, todo};
 use foldback::{Close, Engine, ErrorKind, Memory, Session};
 use foldback_core::{Budget, Message, ToolCall, ToolCallId};
+use foldback_testkit::stride;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::path::Path;
@@ -24,7 +25,7 @@ fn s2_no_canary_is_seen_from_another_todo() {
 fn s2_no_canary_is_seen_from_another_todo_on_disk() {
     for engine in engines() {
         let dir = tempfile::tempdir().unwrap();
-        check_no_canary_is_seen(&open_on(engine, dir.path()), OPERATIONS / 10);
+        check_no_canary_is_seen(&open_on(engine, dir.path()), OPERATIONS / 10 / stride());
     }
 }
 

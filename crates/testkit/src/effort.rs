@@ -4,5 +4,16 @@
 /// so that nobody has to wait.
 #[must_use]
 pub fn effort(whole: u32) -> u32 {
-    if std::env::var_os("FOLDBACK_WHOLE_TESTS").is_some() { whole } else { whole.div_ceil(4) }
+    if is_whole() { whole } else { whole.div_ceil(4) }
+}
+
+/// Returns the distance of the places that a test tries which could try every place: 1 if `FOLDBACK_WHOLE_TESTS` is set,
+/// otherwise 5.
+#[must_use]
+pub fn stride() -> usize {
+    if is_whole() { 1 } else { 5 }
+}
+
+fn is_whole() -> bool {
+    std::env::var_os("FOLDBACK_WHOLE_TESTS").is_some()
 }

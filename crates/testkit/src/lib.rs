@@ -7,7 +7,7 @@
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
 //! - [`Random`] generates numbers and words, the same on every run.
 //! - [`alone()`] runs a test in a process of its own.
-//! - [`effort()`] says how much a long test tries.
+//! - [`effort()`] and [`stride`] say how much a long test tries.
 //! - [`hostile_queries`] are questions that are meant to do harm.
 //! - [`memory`] measures how much memory a piece of work takes.
 //! - [`mutation`] damages bytes as a file or a sender might.
@@ -56,7 +56,7 @@ pub mod script;
 pub mod upstream;
 
 pub use alone::alone;
-pub use effort::effort;
+pub use effort::{effort, stride};
 pub use hostile::hostile_queries;
 pub use random::Random;
 pub use script::transcript;
