@@ -5,7 +5,8 @@ use crate::wire::{
 };
 use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::{
-    ChatChunk, ChatModel, ChatRequest, ModelErrorKind, RetryPolicy, Retrying, Sampling, ToolChoice,
+    ChatChunk, ChatModel, ChatRequest, ModelErrorKind, RetryPolicy, Retrying, Sampling, StopReason,
+    ToolChoice,
 };
 use foldback_providers::{Family, ModelConfig, Provider, RemoteModel};
 use serde_json::{Value, json as value};
