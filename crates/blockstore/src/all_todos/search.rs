@@ -102,7 +102,7 @@ impl AllTodos {
             let mut others = self.ranked(asked, searched, best, others, &mut todos)?;
             others.retain(|one| placing.is_near(&one.candidate));
             others.sort_by(Ranked::by_meaning);
-            ranked = placing.interleave(ranked, others, |a, b| a.at == b.at);
+            ranked = placing.interleave(ranked, others, |a, b| a.at == b.at, |one| &one.candidate);
         }
         let mut hits = Vec::with_capacity(ranked.len());
         for ranked in ranked {

@@ -2,9 +2,10 @@
 //!
 //! Such an answer shares no word with the question, and its vector is farther from the question's than those of texts
 //! in one script are. In one common order it would come after everything that has anything to do with the question. So
-//! blocks in another script have an order of their own, by meaning, and take every second place from the second on.
-//! They take none if the question is answered in its own script: if a block there holds a name that was asked for, or
-//! as many of the question's words as count as an answer.
+//! blocks in another script have an order of their own, by meaning, and take every second place from the second on; from
+//! the first on if one of them is clearly nearer to the question than every block in its own script. They take none if
+//! the question is answered in its own script: if a block there holds a name that was asked for, or as many of the
+//! question's words as count as an answer.
 
 use super::question::ANSWERING_SHARE;
 use super::{Candidate, Held, Question};
@@ -16,6 +17,11 @@ use rayon::prelude::*;
 
 /// A block in another script may be an answer if its meaning reaches at least this much, on the common scale.
 const MAY_ANSWER: f32 = 0.3;
+
+/// How much greater its cosine is if a block in another script is clearly nearer. The least of 0.3, 0.15, 0.1, 0.05, 0
+/// and less that costs the talks of `tests/sets/cjk` nothing beside facts in another language (`docs/benchmarks.md`,
+/// "Across languages").
+const NEARER: f32 = 0.05;
 
 /// At most this many blocks are compared by their exact vectors, or as many as four times the hits.
 const MAX_EXACT: usize = 64;
@@ -147,24 +153,34 @@ impl<'a, 'r> OtherScripts<'a, 'r> {
         found: Vec<T>,
         others: Vec<T>,
         is_same: impl Fn(&T, &T) -> bool,
+        candidate: impl Fn(&T) -> &Candidate,
     ) -> Vec<T> {
-        interleave(found, others, self.request.k, is_same)
+        let own = found.iter().map(&candidate).filter(|candidate| !candidate.another_script);
+        let of_others = nearest(others.iter().map(&candidate));
+        let others_first = of_others > nearest(own) + NEARER;
+        interleave(found, others, self.request.k, others_first, is_same)
     }
+}
+
+/// Returns the greatest cosine.
+fn nearest<'c>(candidates: impl Iterator<Item = &'c Candidate>) -> f32 {
+    candidates.filter_map(|candidate| candidate.cosine).fold(f32::NEG_INFINITY, f32::max)
 }
 
 fn interleave<T>(
     found: Vec<T>,
     others: Vec<T>,
     k: usize,
+    others_first: bool,
     is_same: impl Fn(&T, &T) -> bool,
 ) -> Vec<T> {
     let mut placed: Vec<T> = Vec::with_capacity(k.min(found.len() + others.len()));
     let (mut found, mut others) = (found.into_iter(), others.into_iter());
     while placed.len() < k {
         let is_new = |one: &T| !placed.iter().any(|placed| is_same(placed, one));
-        let next = match placed.len() % 2 {
-            0 => found.find(is_new).or_else(|| others.find(is_new)),
-            _ => others.find(is_new).or_else(|| found.find(is_new)),
+        let next = match (placed.len() % 2 == 0) != others_first {
+            true => found.find(is_new).or_else(|| others.find(is_new)),
+            false => others.find(is_new).or_else(|| found.find(is_new)),
         };
         let Some(next) = next else { break };
         placed.push(next);
@@ -224,8 +240,9 @@ mod tests {
     #[test]
     fn others_take_every_second_place_once() {
         let place = |found: &[u32], others: &[u32], k| {
-            interleave(found.to_vec(), others.to_vec(), k, |a, b| a == b)
+            interleave(found.to_vec(), others.to_vec(), k, false, |a, b| a == b)
         };
+        assert_eq!(interleave(vec![1, 2, 3], vec![8, 9], 4, true, |a, b| a == b), [8, 1, 9, 2]);
         assert_eq!(place(&[1, 2, 3], &[8, 9], 5), [1, 8, 2, 9, 3]);
         assert_eq!(place(&[1, 2, 3], &[2, 9], 4), [1, 2, 3, 9]);
         assert_eq!(place(&[1, 2, 3], &[], 2), [1, 2]);

@@ -20,5 +20,6 @@ pub(super) fn place(
         }
     }
     others.sort_by(Ranked::by_meaning);
-    Ok(placing.interleave(found, others, |a, b| a.candidate.n == b.candidate.n))
+    let is_same = |a: &Ranked, b: &Ranked| a.candidate.n == b.candidate.n;
+    Ok(placing.interleave(found, others, is_same, |one| &one.candidate))
 }
