@@ -1,6 +1,7 @@
 //! Secrets that are found by their names: `password = ..`, `"apiKey": ".."`, `--token ..`, `密码：..`.
 
 use crate::checks::Check;
+use crate::patience::Patience;
 use std::ops::Range;
 
 /// A name of secrets.
@@ -70,7 +71,13 @@ const LONGEST_NAME: usize = 40;
 const LONGEST_VALUE: usize = 4_096;
 
 /// The value after the name at this place of a text, if it is a secret.
-pub(crate) fn value(text: &str, name: &Name, at: Range<usize>) -> Option<Range<usize>> {
+pub(crate) fn value(
+    text: &str,
+    name: &Name,
+    at: Range<usize>,
+    patience: &mut Patience,
+) -> Option<Range<usize>> {
+    let longest = patience.allows(at.start, LONGEST_VALUE)?;
     let rest = text.get(at.end..)?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let more = prefix(head(rest, LONGEST_NAME + 1), is_name);
@@ -80,7 +87,7 @@ pub(crate) fn value(text: &str, name: &Name, at: Range<usize>) -> Option<Range<u
     let before = text.as_bytes().get(..at.start)?.iter().rev().take(LONGEST_NAME);
     let before = before.take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
     let is_flag = text.get(at.start - before..at.start)?.starts_with("--");
-    let rest = head(rest.get(more.len()..)?, LONGEST_VALUE + 3 * LONGEST_NAME);
+    let rest = head(rest.get(more.len()..)?, longest + 3 * LONGEST_NAME);
     let behind = separator(rest, is_flag)?;
     let quotes = prefix(behind, is_quote);
     let value = behind.get(quotes.len()..)?;
@@ -88,11 +95,13 @@ pub(crate) fn value(text: &str, name: &Name, at: Range<usize>) -> Option<Range<u
         true => bare(value),
         false => prefix(value, |c| c.is_ascii_graphic() && !is_quote(c)),
     };
-    let is_whole = value.len() <= LONGEST_VALUE && !value.is_empty() && is_literal(value, quotes);
-    (is_whole && name.check.holds(value)).then(|| {
-        let start = at.end + more.len() + (rest.len() - behind.len()) + quotes.len();
-        start..start + value.len()
-    })
+    patience.spend(value.len());
+    let is_whole = value.len() <= longest && !value.is_empty() && is_literal(value, quotes);
+    if !is_whole || !name.check.holds(value) {
+        return None;
+    }
+    let start = at.end + more.len() + (rest.len() - behind.len()) + quotes.len();
+    Some(start..start + value.len())
 }
 
 /// The first bytes of a text: a bound on the work that a hostile text causes.

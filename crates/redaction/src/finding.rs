@@ -1,6 +1,7 @@
 //! Finding the places of secrets in a text.
 
 use crate::assignment::{self, NAMES};
+use crate::patience::Patience;
 use crate::shape::{Compiled, Shape};
 use crate::shapes::SHAPES;
 use crate::unescaped::Unescaped;
@@ -91,23 +92,35 @@ static BEGINNINGS: LazyLock<Option<Beginnings>> = LazyLock::new(|| {
     })
 });
 
+/// How much of a text was read.
+#[derive(Default)]
+struct Work {
+    /// For each row of the shapes.
+    rows: Vec<Patience>,
+    names: Patience,
+}
+
 /// Adds every part of a text that has the shape of a secret, without looking under escapes.
-fn scan(text: &str, take: &mut dyn FnMut(Range<usize>, &'static str)) {
+fn scan(text: &str, take: &mut dyn FnMut(Range<usize>, &'static str)) -> Work {
     // A test ensures that the table can be read.
-    let Some(beginnings) = &*BEGINNINGS else { return };
+    let Some(beginnings) = &*BEGINNINGS else { return Work::default() };
+    let mut work = Work { rows: vec![Patience::default(); SHAPES.len()], ..Work::default() };
     for hit in beginnings.shapes.find_overlapping_iter(text) {
-        let row = beginnings.row_of.get(hit.pattern().as_usize());
-        let Some(row) = row.and_then(|row| beginnings.rows.get(*row)) else { continue };
-        if let Some(range) = row.find(text, hit.start()) {
+        let Some(n) = beginnings.row_of.get(hit.pattern().as_usize()).copied() else { continue };
+        let Some((row, patience)) = beginnings.rows.get(n).zip(work.rows.get_mut(n)) else {
+            continue;
+        };
+        if let Some(range) = row.find(text, hit.start(), patience) {
             take(range, row.kind());
         }
     }
     for hit in beginnings.names.find_overlapping_iter(text) {
         let Some(name) = NAMES.get(hit.pattern().as_usize()) else { continue };
-        if let Some(range) = assignment::value(text, name, hit.range()) {
+        if let Some(range) = assignment::value(text, name, hit.range(), &mut work.names) {
             take(range, name.kind);
         }
     }
+    work
 }
 
 /// Merges findings that overlap. The merged one has the kind of the first, unless that was found only by its name and a
@@ -162,6 +175,58 @@ mod tests {
         let beginnings = BEGINNINGS.as_ref().unwrap();
         assert_eq!(beginnings.rows.len(), SHAPES.len());
         assert!(kinds().count() >= 40, "{}", kinds().count());
+    }
+
+    /// How many bytes are read for the secrets of a text.
+    fn work(text: &str) -> usize {
+        let work = scan(text, &mut |_, _| ());
+        let all = work.rows.iter().chain([&work.names]);
+        all.map(Patience::spent).sum()
+    }
+
+    /// Twice as much text is at most twice as much work, even if each beginning could be read up to the end.
+    #[test]
+    fn s8_the_work_is_in_proportion_to_the_length() {
+        let shapes = SHAPES.iter().flat_map(|shape| shape.begins).map(|begin| format!("{begin}-"));
+        let words = NAMES.iter().map(|name| format!("{}=", name.word));
+        let others = [
+            "sk-proj-",
+            "pypi-AgEI-",
+            "b3BlbnNzaC1rZXktdjE\n",
+            "\nAb: -----BEGIN RSA PRIVATE KEY-----",
+            "-----BEGIN RSA PRIVATE KEY-----\n> 中",
+            "://a:@",
+        ];
+        for part in shapes.chain(words).chain(others.map(str::to_owned)) {
+            let of = |bytes: usize| work(&part.repeat(bytes / part.len()));
+            let (one, two) = (of(100_000), of(200_000));
+            assert!(two <= 2 * one + one / 8, "{part:?}: {one} and {two}");
+            assert!(two <= 200_000 * 256, "{part:?}: {two}");
+        }
+    }
+
+    /// What is longer than its form is compared with is replaced as a whole, or not at all.
+    #[test]
+    fn s8_long_secrets_are_replaced_whole() {
+        let body = "kJ2x9Qv4L7pZ1sW8nT3m".repeat(5_000);
+        let lines = "kJ2x9Qv4L7pZ1sW8nT3m\n".repeat(5_000);
+        let key = "-----BEGIN RSA PRIVATE KEY-----";
+        for (text, secret) in [
+            (format!("a sk-proj-{body} 中"), format!("sk-proj-{body}")),
+            (format!("//npm/:_authToken={body}\n中"), body.clone()),
+            (format!("{key}{lines}-----END RSA PRIVATE KEY-----中"), lines),
+            (format!("{key}{body}"), body.clone()),
+        ] {
+            let found = find(&text);
+            assert_eq!(found.len(), 1, "{}", &text[..40]);
+            assert!(found[0].secret.contains(&secret), "{}", &text[..40]);
+            let escaped = text.replace('\n', "\\n");
+            let found = find(&escaped);
+            assert_eq!(found.len(), 1, "{}", &text[..40]);
+            assert!(found[0].secret.contains(&secret), "{}", &text[..40]);
+        }
+        let jwt = format!("eyJhbGciOiJIUzI1NiJ9.{body}.{body}");
+        assert_eq!(find(&jwt), []);
     }
 
     #[test]

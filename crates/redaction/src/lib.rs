@@ -24,6 +24,7 @@ mod shapes;
 
 mod assignment;
 mod checks;
+mod patience;
 mod shape;
 mod unescaped;
 

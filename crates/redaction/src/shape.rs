@@ -1,6 +1,7 @@
 //! A row of the table: the shape of a secret.
 
 use crate::checks::Check;
+use crate::patience::Patience;
 use regex::{Regex, RegexBuilder};
 use std::ops::Range;
 
@@ -18,6 +19,10 @@ pub(crate) struct Shape {
     pub(crate) check: Check,
     /// Whether it may touch letters and digits on either side.
     pub(crate) may_touch: bool,
+    /// How many bytes from its beginning are compared with its form.
+    pub(crate) longest: usize,
+    /// Whether a character continues a secret that is longer.
+    pub(crate) goes_on: fn(u8) -> bool,
 }
 
 /// How far a secret begins before the letters by which it is found.
@@ -47,7 +52,13 @@ impl Compiled {
     }
 
     /// Returns the secret of this shape whose letters are at this place.
-    pub(crate) fn find(&self, text: &str, at: usize) -> Option<Range<usize>> {
+    pub(crate) fn find(
+        &self,
+        text: &str,
+        at: usize,
+        patience: &mut Patience,
+    ) -> Option<Range<usize>> {
+        let longest = patience.allows(at, self.shape.longest)?;
         let (bytes, back) = (text.as_bytes(), self.shape.back);
         let before = bytes.get(..at)?.iter().rev().take(back.most);
         let before = before.take_while(|byte| (back.is)(**byte)).count();
@@ -57,12 +68,48 @@ impl Compiled {
         if touches_before && !self.shape.may_touch {
             return None;
         }
-        let found = self.form.captures(text.get(start..)?)?;
-        let found = found.get(1).or(found.get(0))?;
-        let range = start + found.start()..start + found.end();
+        let rest = text.get(start..)?;
+        let part = rest.get(..rest.floor_char_boundary(longest))?;
+        patience.spend(part.len());
+        let (whole, found) = self.compare(part)?;
+        if !self.shape.check.holds(part.get(found.clone())?) {
+            return None;
+        }
+        let more = match part.len() < rest.len() && found.end == whole.end {
+            true => self.more(rest, found.end, part.len()),
+            false => 0,
+        };
+        let range = start + found.start..start + found.end + more;
         if is_word(bytes.get(range.end)) && !self.shape.may_touch {
             return None;
         }
-        self.shape.check.holds(found.as_str()).then_some(range)
+        patience.find_until(range.end);
+        Some(range)
+    }
+
+    /// The places of the form and of the secret in it, at the beginning of a text.
+    fn compare(&self, part: &str) -> Option<(Range<usize>, Range<usize>)> {
+        if self.form.captures_len() == 1 {
+            let whole = self.form.find(part)?.range();
+            return Some((whole.clone(), whole));
+        }
+        let found = self.form.captures(part)?;
+        let whole = found.get(0)?.range();
+        Some((whole.clone(), found.get(1).map_or(whole, |found| found.range())))
+    }
+
+    /// How many bytes a secret goes on behind what was compared with its form: a long one is replaced as a whole.
+    fn more(&self, rest: &str, end: usize, compared: usize) -> usize {
+        // The last escape may have been cut.
+        if end + LONGEST_ESCAPE < compared {
+            return 0;
+        }
+        let rest = rest.as_bytes().get(end..).unwrap_or_default();
+        let all = rest.iter().take_while(|byte| (self.shape.goes_on)(**byte)).count();
+        let more = rest.get(..all).unwrap_or_default();
+        all - more.iter().rev().take_while(|byte| **byte == b'\\').count()
     }
 }
+
+/// The longest run of backslashes, with the letter behind it, before a line of a key.
+const LONGEST_ESCAPE: usize = 16;

@@ -84,13 +84,13 @@ pub(crate) static SHAPES: &[Shape] = &[
     shape("shopify-token", &["shpat_", "shpca_", "shppa_", "shpss_"], r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}", Check::Bits(2.8)),
     shape("square-token", &["sq0atp-", "sq0csp-"], r"sq0(?:atp-[A-Za-z0-9_-]{22}|csp-[A-Za-z0-9_-]{43})", Check::Bits(3.2)),
     // Keys, signatures and passwords from anywhere.
-    shape("ssh-private-key", &["-----BEGIN OPENSSH PRIVATE"], r"-----BEGIN (?:OPENSSH PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
-    shape("pgp-private-key", &["-----BEGIN PGP PRIVATE"], r"-----BEGIN (?:PGP PRIVATE KEY BLOCK)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
-    shape("private-key", &["-----BEGIN RSA", "-----BEGIN EC", "-----BEGIN DSA", "-----BEGIN PRIVATE", "-----BEGIN ENCRYPTED", "-----BEGIN ANY"], r"-----BEGIN (?:(?:RSA |EC |DSA |ENCRYPTED |ANY )?PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching(),
-    shape("private-key", &["-----BEGIN "], r"-----BEGIN (?:[A-Z0-9]{2,12} )?PRIVATE KEY(?: BLOCK)?-----((?:[A-Za-z0-9+/=]|\s|\\+[nrt]){64,})", Check::Form).touching(),
-    shape("ssh-private-key", &["b3BlbnNzaC1rZXktdjE"], r"b3BlbnNzaC1rZXktdjE(?:[A-Za-z0-9+/=]|\s|\\+[nrt]){40,}", Check::Form),
-    shape("putty-private-key", &["Private-Lines:"], r"Private-Lines: \d+((?:[A-Za-z0-9+/=]|\s|\\+[nrt]){32,})", Check::Form).touching(),
-    shape("jwt", &["eyJ"], r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}", Check::Signed),
+    shape("ssh-private-key", &["-----BEGIN OPENSSH PRIVATE"], r"-----BEGIN (?:OPENSSH PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching().lines(),
+    shape("pgp-private-key", &["-----BEGIN PGP PRIVATE"], r"-----BEGIN (?:PGP PRIVATE KEY BLOCK)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching().lines(),
+    shape("private-key", &["-----BEGIN RSA", "-----BEGIN EC", "-----BEGIN DSA", "-----BEGIN PRIVATE", "-----BEGIN ENCRYPTED", "-----BEGIN ANY"], r"-----BEGIN (?:(?:RSA |EC |DSA |ENCRYPTED |ANY )?PRIVATE KEY)-----(?:(?:\s|\\+[nrt])+[A-Z][A-Za-z-]{1,20}: [ !#-\[\]-~]*)*(?:[A-Za-z0-9+/=]|\s|\\+[nrt])+-----END [A-Z0-9 ]{0,30}-----", Check::Form).touching().lines(),
+    shape("private-key", &["-----BEGIN "], r"-----BEGIN (?:[A-Z0-9]{2,12} )?PRIVATE KEY(?: BLOCK)?-----((?:[A-Za-z0-9+/=]|\s|\\+[nrt]){64,})", Check::Form).touching().lines(),
+    shape("ssh-private-key", &["b3BlbnNzaC1rZXktdjE"], r"b3BlbnNzaC1rZXktdjE(?:[A-Za-z0-9+/=]|\s|\\+[nrt]){40,}", Check::Form).lines(),
+    shape("putty-private-key", &["Private-Lines:"], r"Private-Lines: \d+((?:[A-Za-z0-9+/=]|\s|\\+[nrt]){32,})", Check::Form).touching().lines(),
+    shape("jwt", &["eyJ"], r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}", Check::Signed).long(),
     shape("url-password", &["://"], r"://[A-Za-z0-9._~!$&*+,;=%-]*:([A-Za-z0-9._~!$&()*+,;=:%#?^-]{3,})@[A-Za-z0-9_.\[-]", Check::UrlPassword).touching(),
     shape("bearer-token", &["Bearer ", "bearer "], r"[Bb]earer (?:token )?([A-Za-z0-9._~+/-]{16,}={0,2})", Check::Token),
     shape("basic-auth", &["Basic ", "basic "], r"[Bb]asic ([A-Za-z0-9+/]{10,}={0,2})", Check::NamePassword),
@@ -109,7 +109,7 @@ const fn shape(
     check: Check,
 ) -> Shape {
     let back = Back { least: 0, most: 0, is: is_digit };
-    Shape { kind, begins, back, form, check, may_touch: false }
+    Shape { kind, begins, back, form, check, may_touch: false, longest: 2_048, goes_on: is_token }
 }
 
 impl Shape {
@@ -122,6 +122,26 @@ impl Shape {
     const fn touching(self) -> Self {
         Self { may_touch: true, ..self }
     }
+
+    /// Compares more than 2 KiB with the form: for what is longer and ends with something other than more of the same.
+    const fn long(self) -> Self {
+        Self { longest: 16_384, ..self }
+    }
+
+    /// It is a key in lines.
+    const fn lines(self) -> Self {
+        Self { goes_on: is_in_lines, ..self }.long()
+    }
+}
+
+/// Whether a character continues a token.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-.~+/=%".contains(&byte)
+}
+
+/// Whether a character is one of base64 in lines, or of an escape there.
+fn is_in_lines(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || b"+/=\\".contains(&byte)
 }
 
 fn is_digit(byte: u8) -> bool {
