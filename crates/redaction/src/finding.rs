@@ -4,6 +4,7 @@ use crate::assignment::{self, NAMES};
 use crate::patience::Patience;
 use crate::shape::{Compiled, Shape};
 use crate::shapes::SHAPES;
+use crate::shown;
 use crate::unescaped::Unescaped;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use std::borrow::Cow;
@@ -98,6 +99,7 @@ struct Work {
     /// For each row of the shapes.
     rows: Vec<Patience>,
     names: Patience,
+    shown: Patience,
 }
 
 /// Adds every part of a text that has the shape of a secret, without looking under escapes.
@@ -112,6 +114,9 @@ fn scan(text: &str, take: &mut dyn FnMut(Range<usize>, &'static str)) -> Work {
         };
         if let Some(range) = row.find(text, hit.start(), patience) {
             take(range, row.kind());
+        }
+        if row.begins_keys() {
+            shown::find(text, hit.start(), &mut work.shown, take);
         }
     }
     for hit in beginnings.names.find_overlapping_iter(text) {
@@ -180,7 +185,7 @@ mod tests {
     /// How many bytes are read for the secrets of a text.
     fn work(text: &str) -> usize {
         let work = scan(text, &mut |_, _| ());
-        let all = work.rows.iter().chain([&work.names]);
+        let all = work.rows.iter().chain([&work.names, &work.shown]);
         all.map(Patience::spent).sum()
     }
 

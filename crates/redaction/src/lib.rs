@@ -26,6 +26,7 @@ mod assignment;
 mod checks;
 mod patience;
 mod shape;
+mod shown;
 mod unescaped;
 
 pub use finding::{Finding, find, kinds, replaced};

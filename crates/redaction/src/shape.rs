@@ -2,6 +2,7 @@
 
 use crate::checks::Check;
 use crate::patience::Patience;
+use crate::shown;
 use regex::{Regex, RegexBuilder};
 use std::ops::Range;
 
@@ -49,6 +50,11 @@ impl Compiled {
 
     pub(crate) fn kind(&self) -> &'static str {
         self.shape.kind
+    }
+
+    /// Whether its letters are those of every private key in lines.
+    pub(crate) fn begins_keys(&self) -> bool {
+        self.shape.begins == [shown::BEGIN]
     }
 
     /// Returns the secret of this shape whose letters are at this place.

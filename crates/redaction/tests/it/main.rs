@@ -6,3 +6,4 @@ mod benign;
 mod bounds;
 mod recall;
 mod samples;
+mod shown;
