@@ -67,9 +67,8 @@ fn is_name_password(text: &str) -> bool {
 }
 
 /// Placeholders that are used in place of a secret.
-const STAND_INS: [&str; 24] = [
+const PLACEHOLDERS: [&str; 12] = [
     "example",
-    "your",
     "placeholder",
     "changeme",
     "change_me",
@@ -81,6 +80,11 @@ const STAND_INS: [&str; 24] = [
     "redacted",
     "insert",
     "replace",
+];
+
+/// Words of placeholders and of names of secrets. A password may have one in it, too.
+const WORDS: [&str; 12] = [
+    "your",
     "password",
     "passwd",
     "secret",
@@ -89,15 +93,42 @@ const STAND_INS: [&str; 24] = [
     "apikey",
     "api-key",
     "undefined",
-    "none",
     "null",
+    "none",
     "todo",
 ];
 
-/// Whether a text is a placeholder or the name of a secret.
-pub(crate) fn is_stand_in(text: &str) -> bool {
+/// Whether a text says of itself that it is in place of a secret.
+fn is_placeholder(text: &str) -> bool {
     let small = text.to_ascii_lowercase();
-    STAND_INS.iter().any(|one| small.contains(one))
+    small.starts_with("your") || PLACEHOLDERS.iter().any(|one| small.contains(one))
+}
+
+/// Whether a text is a placeholder or the name of a secret.
+fn is_stand_in(text: &str) -> bool {
+    let small = text.to_ascii_lowercase();
+    let has_word = WORDS.iter().any(|one| small.contains(one));
+    is_placeholder(text) || has_word && (is_name(&small) || !is_more_than_words(text, &small))
+}
+
+/// Whether a text is more than the words of a placeholder or a name: `MySecret#2024x`, but neither `secret_2024` nor
+/// `newSecret2`.
+fn is_more_than_words(text: &str, small: &str) -> bool {
+    let kinds = Kinds::of(text);
+    let has_sign = text.bytes().any(|byte| b"!@#$%^*+~".contains(&byte));
+    if kinds.digit && kinds.has_letters() && has_sign {
+        return true;
+    }
+    let words = WORDS.iter().fold(small.to_owned(), |rest, one| rest.replace(one, ""));
+    words.split(['_', '-', '.', '/', ':', '@']).any(is_mixed)
+}
+
+/// Whether digits are among the letters of a text. In a name, they end a word.
+fn is_mixed(part: &str) -> bool {
+    let pairs = part.as_bytes().windows(2);
+    let turns = pairs.filter(|pair| pair.first().is_some_and(u8::is_ascii_digit));
+    let turns = turns.filter(|pair| pair.last().is_some_and(u8::is_ascii_alphabetic)).count();
+    part.len() >= 8 && turns >= 2
 }
 
 /// How many kinds of characters a text has.
@@ -187,10 +218,26 @@ fn is_password(text: &str) -> bool {
 fn is_url_password(text: &str) -> bool {
     let small = text.to_ascii_lowercase();
     let is_usual = ["pass", "pw", "pwd", "user", "postgres", "root", "admin", "guest", "test"];
-    Kinds::of(text).has_letters()
-        && !is_stand_in(text)
+    let kinds = Kinds::of(text);
+    // `MySecret123`: in an address, nothing is the name of a variable.
+    let is_chosen = || kinds.small && kinds.capital && kinds.digit && !is_placeholder(text);
+    kinds.has_letters()
+        && (!is_stand_in(text) || is_chosen())
         && !is_usual.contains(&small.as_str())
         && !text.starts_with(['%', '*'])
+        && (!text.contains('/') || is_no_path(text))
+}
+
+/// Whether a text with slashes after a name in an address is a password, rather than a port and a path:
+/// `localhost:8080/node_modules/@scope`.
+fn is_no_path(text: &str) -> bool {
+    let kinds = Kinds::of(text);
+    let port = text.split('/').next().unwrap_or_default();
+    text.len() >= 8
+        && kinds.digit
+        && !port.bytes().all(|byte| byte.is_ascii_digit())
+        && !text.starts_with('$')
+        && !is_name(text)
 }
 
 /// Whether a text is a token that a machine made.
@@ -231,6 +278,25 @@ mod tests {
         for other in others {
             assert!(!is_password(other), "{other}");
         }
+    }
+
+    #[test]
+    fn s8_a_word_of_placeholders_excuses_only_what_is_little_more() {
+        for password in ["Password123!", "MySecret#2024x", "null#And7token"] {
+            assert!(is_password(password), "{password}");
+        }
+        for other in ["your7Secret!x", "newSecret2", "next_password2", "changeme123!", "secret123"]
+        {
+            assert!(!is_password(other), "{other}");
+        }
+        assert!(is_token("k2J9xQnull4vL7pZ1sW8nT3m") && is_token("9f86d081todo884c7d65"));
+        for other in
+            ["YOUR_ACCESS_TOKEN_V2", "user_password_reset_token_2", "myClientSecretForV2Api"]
+        {
+            assert!(!is_token(other), "{other}");
+        }
+        assert!(is_url_password("MySecret123"));
+        assert!(!is_url_password("my-secret-pw") && !is_url_password("ChangeMe123"));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(crate) static SHAPES: &[Shape] = &[
     shape("ssh-private-key", &["b3BlbnNzaC1rZXktdjE"], r"b3BlbnNzaC1rZXktdjE(?:[A-Za-z0-9+/=]|\s|\\+[nrt]){40,}", Check::Form).lines(),
     shape("putty-private-key", &["Private-Lines:"], r"Private-Lines: \d+((?:[A-Za-z0-9+/=]|\s|\\+[nrt]){32,})", Check::Form).touching().lines(),
     shape("jwt", &["eyJ"], r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}", Check::Signed).long(),
-    shape("url-password", &["://"], r"://[A-Za-z0-9._~!$&*+,;=%-]*:([A-Za-z0-9._~!$&()*+,;=:%#?^-]{3,})@[A-Za-z0-9_.\[-]", Check::UrlPassword).touching(),
+    shape("url-password", &["://"], r"://[A-Za-z0-9._~!$&*+,;=%-]*:((?:[A-Za-z0-9._~!$&()*+,;=:%#?^-]{3,}|[A-Za-z0-9._~!$&()*+,;=:%#?^-]{1,2}@[A-Za-z0-9._~!$&()*+=:%^-]+|[A-Za-z0-9._~!$&()*+,;=:%#?^-]*/[A-Za-z0-9._~!$&()*+=:%^/-]{2,})(?:@[A-Za-z0-9._~!$&()*+=:%^-]+)*)@[A-Za-z0-9_.\[-]", Check::UrlPassword).touching(),
     shape("bearer-token", &["Bearer ", "bearer "], r"[Bb]earer (?:token )?([A-Za-z0-9._~+/-]{16,}={0,2})", Check::Token),
     shape("basic-auth", &["Basic ", "basic "], r"[Bb]asic ([A-Za-z0-9+/]{10,}={0,2})", Check::NamePassword),
     shape("basic-auth", &["-u ", "--user "], r#"(?:-u|--user) ["'\\]{0,2}[A-Za-z0-9_.@+-]+:([!#-&(-;=?-\[\]^_a-~]{3,})"#, Check::Password).touching(),

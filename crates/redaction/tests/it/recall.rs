@@ -1,7 +1,7 @@
 //! A text with the shape of a secret is found, wherever it is.
 
 use crate::samples::{Letters, samples};
-use foldback_redaction::{find, kinds};
+use foldback_redaction::{find, kinds, plain};
 use std::collections::BTreeSet;
 
 /// How often each shape is tried.
@@ -108,4 +108,31 @@ fn s8_names_and_passwords_in_base64_are_found() {
     let text = "Authorization: Basic Ym90Omt4N21RMnpQOXM=\r\n";
     assert!(is_found(text, "Ym90Omt4N21RMnpQOXM=", "basic-auth"));
     assert_eq!(find("Basic authentication is off, Basic knowledge12 helps"), []);
+}
+
+#[test]
+fn s8_passwords_in_addresses_are_replaced_whole() {
+    let mark = "[redacted url-password]";
+    for (before, secret, behind) in [
+        ("postgres://app:", "Xy7@pQ92kLm", "@db:5432/main"),
+        ("mysql://root:", "p@ssW0rd!9", "@db/x"),
+        ("看 postgres://app:", "ab/Cd9+xQ2=", "@db/x。"),
+        ("postgres://app:", "ab/Cd9@xQ2=", "@db/x"),
+        ("postgres://admin:", "MySecret123", "@prod-db/x"),
+        ("amqp://a:", "b7xQ9@k2", "@h1,amqp://10.0.0.1:5672/@me"),
+        ("https://a:", "b7xQ9k2", "@h/x?mail=me@example.com"),
+    ] {
+        let text = format!("{before}{secret}{behind}");
+        assert_eq!(plain(&text), format!("{before}{mark}{behind}"));
+    }
+    let two = "redis://a:b7xQ9k2@h1,redis://c:d8yR0m3@h2 redis://e:f9zS1n4@h3";
+    let left = "redis://a:M@h1,redis://c:M@h2 redis://e:M@h3".replace('M', mark);
+    assert_eq!(plain(two), left);
+    for text in [
+        "https://medium.com/@user1 http://localhost:3000/@vite/client2",
+        "git@host:path1/@x and npm i pkg@1.2/@scope",
+        "postgres://u:changeme1@db/x postgres://u:YourPassword1@db/x postgres://u:db_secret_1@db/x",
+    ] {
+        assert_eq!(find(text), []);
+    }
 }

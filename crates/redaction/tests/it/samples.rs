@@ -182,6 +182,10 @@ const SAMPLES: &[Sample] = &[
     ("jwt", "", "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiI<62:30>.<url:42><62:1>", ""),
     ("url-password", "postgres://app:", "<62:20>", "@db.internal:5432/main"),
     ("url-password", "redis://:", "<pass:16>", "@cache/0"),
+    ("url-password", "postgres://app:", "<62:6>@<62:7>", "@db:5432/main"),
+    ("url-password", "mysql://root:", "p@<62:4>W0rd!9", "@db/x"),
+    ("url-password", "postgres://app:", "<62:9>/<62:7>7=", "@db/x"),
+    ("url-password", "postgres://admin:", "MySecret<digit:3>", "@prod-db/x"),
     ("bearer-token", "Authorization: Bearer ", "<62:40>", "\r\n"),
     ("basic-auth", "curl -u admin:", "<62:16>", " https://x"),
     ("npm-token", "//npm.acme.dev/:_authToken=", "<hex:8><62:32>", "\n"),
@@ -198,4 +202,7 @@ const SAMPLES: &[Sample] = &[
     ("token", "访问令牌：", "<62:32>", "。"),
     ("api-key", "X-Api-Key: ", "<62:32>", "\r\n"),
     ("access-key", "access_key=", "<62:32>", "&x=1"),
+    ("password", "DB_PASSWORD=", "Password<digit:3>!", "\n"),
+    ("password", "password: \"", "MySecret#<digit:4>x", "\""),
+    ("token", "token = '", "<62:8>null<62:20>", "'"),
 ];
