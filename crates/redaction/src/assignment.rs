@@ -42,13 +42,23 @@ pub(crate) static NAMES: &[Name] = &[
     token("accesskey", "access-key"),
     token("access-key", "access-key"),
     token("auth_key", "access-key"),
+    token("auth-key", "access-key"),
     token("authkey", "access-key"),
     token("account_key", "access-key"),
+    token("account-key", "access-key"),
+    token("accountkey", "access-key"),
     token("private_key", "secret"),
+    token("private-key", "secret"),
+    token("privatekey", "secret"),
     token("encryption_key", "secret"),
+    token("encryption-key", "secret"),
     token("encryptionkey", "secret"),
     token("signing_key", "secret"),
+    token("signing-key", "secret"),
+    token("signingkey", "secret"),
     token("master_key", "secret"),
+    token("master-key", "secret"),
+    token("masterkey", "secret"),
 ];
 
 const fn password(word: &'static str) -> Name {

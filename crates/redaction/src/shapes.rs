@@ -62,6 +62,7 @@ pub(crate) static SHAPES: &[Shape] = &[
     shape("dynatrace-token", &["dt0c01."], r"dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{64}", Check::Bits(3.2)),
     // Models.
     shape("openai-key", &["sk-"], r"sk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{40,}|[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}|[A-Za-z0-9]{48})", Check::Bits(3.2)),
+    shape("deepseek-key", &["sk-"], r"sk-[0-9a-f]{32}", Check::Bits(2.8)),
     shape("anthropic-key", &["sk-ant-"], r"sk-ant-(?:api|admin|oat|ort|sid)\d\d-[A-Za-z0-9_-]{80,}", Check::Bits(3.2)),
     shape("openrouter-key", &["sk-or-v1-"], r"sk-or-v1-[0-9a-f]{64}", Check::Bits(2.8)),
     shape("huggingface-token", &["hf_", "api_org_"], r"(?:hf_|api_org_)[A-Za-z0-9]{34,40}", Check::Bits(3.2)),
@@ -70,7 +71,7 @@ pub(crate) static SHAPES: &[Shape] = &[
     shape("perplexity-key", &["pplx-"], r"pplx-[A-Za-z0-9]{48}", Check::Bits(3.2)),
     shape("xai-key", &["xai-"], r"xai-[A-Za-z0-9]{80}", Check::Bits(3.2)),
     // Messages and money.
-    shape("slack-token", &["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-", "xoxe.", "xoxe-", "xapp-"], r"(?:xox[abposre]-(?:\d{8,14}-){1,3}[A-Za-z0-9-]{16,80}|xoxe[.-](?:xox[bp]-)?\d-[A-Za-z0-9]{80,}|xapp-\d-[A-Z0-9]{8,14}-\d{8,14}-[a-z0-9]{40,80})", Check::Bits(2.8)),
+    shape("slack-token", &["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-", "xoxc-", "xoxd-", "xoxe.", "xoxe-", "xapp-"], r"(?:xox[abcposre]-(?:\d{8,14}-){1,3}[A-Za-z0-9-]{16,80}|xoxd-[A-Za-z0-9%+/_=-]{40,}|xoxe[.-](?:xox[bp]-)?\d-[A-Za-z0-9]{80,}|xapp-\d-[A-Z0-9]{8,14}-\d{8,14}-[a-z0-9]{40,80})", Check::Bits(2.8)),
     shape("slack-webhook", &["hooks.slack.com/"], r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9]{8,14}/[A-Za-z0-9]{8,14}/[A-Za-z0-9]{20,32})", Check::Bits(2.8)),
     shape("teams-webhook", &["webhook.office.com/"], r"webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{100,})", Check::Bits(2.8)),
     shape("discord-webhook", &["/api/webhooks/"], r"/api/webhooks/\d{16,20}/([A-Za-z0-9_-]{60,80})", Check::Bits(3.2)).touching(),
@@ -93,6 +94,7 @@ pub(crate) static SHAPES: &[Shape] = &[
     shape("jwt", &["eyJ"], r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}", Check::Signed).long(),
     shape("url-password", &["://"], r"://[A-Za-z0-9._~!$&*+,;=%-]*:((?:[A-Za-z0-9._~!$&()*+,;=:%#?^-]{3,}|[A-Za-z0-9._~!$&()*+,;=:%#?^-]{1,2}@[A-Za-z0-9._~!$&()*+=:%^-]+|[A-Za-z0-9._~!$&()*+,;=:%#?^-]*/[A-Za-z0-9._~!$&()*+=:%^/-]{2,})(?:@[A-Za-z0-9._~!$&()*+=:%^-]+)*)@[A-Za-z0-9_.\[-]", Check::UrlPassword).touching(),
     shape("bearer-token", &["Bearer ", "bearer "], r"[Bb]earer (?:token )?([A-Za-z0-9._~+/-]{16,}={0,2})", Check::Token),
+    shape("authorization", &["Authorization", "authorization"], r#"[Aa]uthorization["'\\]{0,4}\s{0,4}[:=,]\s{0,4}["'\\]{0,4}(?i:token|api-?key|key)[ =]([A-Za-z0-9._~+/-]{16,}={0,2})"#, Check::Token),
     shape("basic-auth", &["Basic ", "basic "], r"[Bb]asic ([A-Za-z0-9+/]{10,}={0,2})", Check::NamePassword),
     shape("basic-auth", &["-u ", "--user "], r#"(?:-u|--user) ["'\\]{0,2}[A-Za-z0-9_.@+-]+:([!#-&(-;=?-\[\]^_a-~]{3,})"#, Check::Password).touching(),
     shape("docker-auth", &["\"auth\""], r#""auth"\s{0,4}:\s{0,4}"([A-Za-z0-9+/]{12,}={0,2})"#, Check::NamePassword).touching(),
