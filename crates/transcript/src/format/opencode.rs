@@ -14,7 +14,7 @@ use crate::{Conversation, Error};
 use foldback_core::Timestamp;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns whether an object is such a session.
 pub(super) fn fits(object: &Object<'_>) -> bool {
@@ -61,16 +61,16 @@ pub(super) fn read(
         }
         let parts = message.array("parts").unwrap_or_default();
         let parts: Vec<_> = parts.into_iter().filter_map(Object::of).collect();
-        let (drafts, is_open) = match role.as_ref() {
-            "user" => (user(&info, &parts, line), false),
+        let said = match role.as_ref() {
+            "user" => user(&info, &parts, line),
             "assistant" => assistant(&info, &parts, line),
-            _ => (Vec::new(), false),
+            _ => Said::default(),
         };
-        open = (is_open && !drafts.is_empty()).then_some(line);
-        for draft in drafts {
+        open = (said.is_open && !said.drafts.is_empty()).then_some(line);
+        for draft in said.drafts {
             conversion.push(draft, context)?;
         }
-        conversion.record(&role, line, &rest_of(&message, &parts));
+        conversion.record(&role, line, &rest_of(&message, &parts, &said.taken));
     }
     if conversion.is_empty() {
         return Err(context.no_messages(Format::OpenCodeSession, &seen));
@@ -79,18 +79,30 @@ pub(super) fn read(
     Ok(conversion.finish())
 }
 
-/// Returns what a person, or the client in the person's name, has said: `None` if that is nothing.
-fn user(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> Vec<Draft> {
+/// What a message of OpenCode became.
+#[derive(Default)]
+struct Said {
+    drafts: Vec<Draft>,
+    /// Whether the model may say more.
+    is_open: bool,
+    /// The places of the parts whose text is in the drafts.
+    taken: BTreeSet<usize>,
+}
+
+/// Returns what a person, or the client in the person's name, has said.
+fn user(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> Said {
     let mut draft = begin("user", info, line);
     let mut own = false;
     let mut texts = Vec::new();
-    for part in parts {
+    let mut taken = BTreeSet::new();
+    for (at, part) in parts.iter().enumerate() {
         match part.text("type").as_deref() {
             Some("text") => {
                 let Some(text) = part.get("text").filter(|text| text.get().starts_with('"')) else {
                     continue;
                 };
                 own |= !is_true(part, "synthetic");
+                taken.insert(at);
                 texts.push(text.get());
                 draft.part(&format!("{{\"type\":\"text\",\"text\":{}}}", text.get()));
             }
@@ -107,7 +119,7 @@ fn user(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> Vec<Draft> {
         }
     }
     if draft.is_empty() {
-        return Vec::new();
+        return Said::default();
     }
     if let ([text], true) = (texts.as_slice(), parts.len() == 1) {
         draft.content(text);
@@ -115,29 +127,37 @@ fn user(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> Vec<Draft> {
     if !own {
         draft.keep("injected", "true");
     }
-    vec![draft]
+    Said { drafts: vec![draft], is_open: false, taken }
 }
 
-/// Returns what the model said, step by step, with the results of its calls, and whether it may say more.
-fn assistant(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> (Vec<Draft>, bool) {
-    let mut all = Vec::new();
+/// Returns what the model said, step by step, with the results of its calls.
+fn assistant(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> Said {
+    let mut said = Said::default();
     let mut step = Step::new(info, line);
-    for part in parts {
+    for (at, part) in parts.iter().enumerate() {
         match part.text("type").as_deref() {
-            Some("step-start") => std::mem::replace(&mut step, Step::new(info, line)).end(&mut all),
+            Some("step-start") => {
+                std::mem::replace(&mut step, Step::new(info, line)).end(&mut said);
+                continue;
+            }
             Some("text") => step.say(part),
             Some("reasoning") => {
                 step.reasoning.extend(part.get("text").map(|text| text.get().to_owned()));
             }
             Some("tool") => step.call(part, info, line),
-            Some("step-finish") => step.count(part),
-            _ => {}
+            Some("step-finish") => {
+                step.count(part);
+                continue;
+            }
+            _ => continue,
         }
+        step.taken.push(at);
     }
     let calls_wait = step.waits;
-    step.end(&mut all);
+    step.end(&mut said);
     let ended = info.object("time").is_some_and(|time| time.has("completed")) || info.has("error");
-    (all, calls_wait || !ended)
+    said.is_open = calls_wait || !ended;
+    said
 }
 
 /// One answer of the model.
@@ -146,6 +166,7 @@ struct Step {
     texts: Vec<String>,
     reasoning: Vec<String>,
     results: Vec<Draft>,
+    taken: Vec<usize>,
     /// Whether a call has no result.
     waits: bool,
 }
@@ -156,7 +177,14 @@ impl Step {
         if let Some(model) = info.get("modelID") {
             draft.keep("model", model.get());
         }
-        Self { draft, texts: Vec::new(), reasoning: Vec::new(), results: Vec::new(), waits: false }
+        Self {
+            draft,
+            texts: Vec::new(),
+            reasoning: Vec::new(),
+            results: Vec::new(),
+            taken: Vec::new(),
+            waits: false,
+        }
     }
 
     fn say(&mut self, part: &Object<'_>) {
@@ -168,13 +196,9 @@ impl Step {
         let Some(state) = part.object("state") else { return };
         let input = state.get("input").map_or("{}", RawValue::get);
         self.draft.call(&text("callID"), &text("tool"), input);
-        let (key, is_error) = match state.text("status").as_deref() {
-            Some("completed") => ("output", false),
-            Some("error") => ("error", true),
-            _ => {
-                self.waits = true;
-                return;
-            }
+        let Some((key, is_error)) = result_key(&state) else {
+            self.waits = true;
+            return;
         };
         let mut result = begin("tool", info, line);
         result.answers(&text("callID"));
@@ -202,7 +226,9 @@ impl Step {
         self.draft.keep("completion_tokens", &completion.to_string());
     }
 
-    fn end(mut self, all: &mut Vec<Draft>) {
+    /// Adds the step's messages. A step that says and calls nothing, as one that was stopped while
+    /// the model was thinking, is no message; then its reasoning stays in the record.
+    fn end(mut self, said: &mut Said) {
         match self.texts.as_slice() {
             [] => {}
             [text] => self.draft.content(text),
@@ -216,8 +242,9 @@ impl Step {
         if !self.reasoning.is_empty() {
             self.draft.keep("reasoning", &list_of(&self.reasoning));
         }
-        all.push(self.draft);
-        all.append(&mut self.results);
+        said.drafts.push(self.draft);
+        said.drafts.append(&mut self.results);
+        said.taken.extend(self.taken);
     }
 }
 
@@ -235,26 +262,40 @@ fn begin(role: &str, info: &Object<'_>, line: u64) -> Draft {
 }
 
 /// Returns what a message says in addition to what was taken into messages.
-fn rest_of(message: &Object<'_>, parts: &[Object<'_>]) -> String {
-    let parts: Vec<_> = parts.iter().map(rest_of_part).collect();
+fn rest_of(message: &Object<'_>, parts: &[Object<'_>], taken: &BTreeSet<usize>) -> String {
+    let rest = |(at, part)| match taken.contains(&at) {
+        true => rest_of_part(part),
+        false => members_but(part, &[]),
+    };
+    let parts: Vec<_> = parts.iter().enumerate().map(rest).collect();
     let mut rest = members_but(message, &["parts"]);
     rest.pop();
     push_member("parts", &list_of(&parts), &mut rest);
     rest + "}"
 }
 
+/// Returns what a part of which something was taken says besides that.
 fn rest_of_part(part: &Object<'_>) -> String {
-    match part.text("type").as_deref() {
-        Some("text" | "reasoning") => members_but(part, &["text"]),
-        Some("tool") => {
-            let state = part.object("state");
-            let state = state.map(|state| members_but(&state, &["input", "output", "error"]));
-            let mut rest = members_but(part, &["state"]);
-            rest.pop();
-            push_member("state", state.as_deref().unwrap_or("null"), &mut rest);
-            rest + "}"
-        }
-        _ => members_but(part, &[]),
+    if part.text("type").as_deref() != Some("tool") {
+        return members_but(part, &["text"]);
+    }
+    let Some(state) = part.object("state") else { return members_but(part, &[]) };
+    let taken: &[&str] = match result_key(&state) {
+        Some((key, _)) => &["input", key],
+        None => &["input"],
+    };
+    let mut rest = members_but(part, &["state"]);
+    rest.pop();
+    push_member("state", &members_but(&state, taken), &mut rest);
+    rest + "}"
+}
+
+/// Returns the key of a call's result, and whether the call failed: `None` while it has no result.
+fn result_key(state: &Object<'_>) -> Option<(&'static str, bool)> {
+    match state.text("status").as_deref() {
+        Some("completed") => Some(("output", false)),
+        Some("error") => Some(("error", true)),
+        _ => None,
     }
 }
 

@@ -107,3 +107,37 @@ fn r5_counts_beyond_all_numbers_are_read() {
     let said = format!("\"prompt_tokens\":{most},\"completion_tokens\":{most}");
     assert!(json.contains(&said), "{json}");
 }
+
+/// What becomes no message is kept whole in the records: the reasoning of a step that was stopped or
+/// that said nothing, the words of an unknown role, a result before its call ended.
+#[test]
+fn what_becomes_no_message_stays_in_the_records() {
+    let text = r#"{"info": {"id": "s"}, "messages": [
+      {"info": {"id": "m1", "role": "user"}, "parts": [
+        {"type": "text", "text": "哪个端口？"}, {"type": "reasoning", "text": "user-thought"}]},
+      {"info": {"id": "m2", "role": "assistant"}, "parts": [
+        {"type": "step-start"}, {"type": "reasoning", "text": "先想一想"},
+        {"type": "step-start"}, {"type": "reasoning", "text": "spoken-thought"},
+        {"type": "text", "text": "7001"},
+        {"type": "tool", "callID": "c1", "tool": "sh", "state": {"status": "running", "input": {}, "output": "half a result"}},
+        {"type": "step-start"}, {"type": "reasoning", "text": "stopped-thought"}]},
+      {"info": {"id": "m3", "role": "critic"}, "parts": [{"type": "text", "text": "critical"}]}
+    ]}"#;
+    let session = read(text);
+    let said: Vec<_> = session.messages.iter().map(|m| m.text().into_owned()).collect();
+    assert_eq!(said, ["哪个端口？", "7001"]);
+    let line = session.to_json_line();
+    for kept in [
+        "user-thought",
+        "先想一想",
+        "spoken-thought",
+        "half a result",
+        "stopped-thought",
+        "critical",
+    ] {
+        assert_eq!(line.matches(kept).count(), 1, "{kept} in {line}");
+    }
+    // What a message holds is not kept a second time.
+    assert_eq!((line.matches("哪个端口").count(), line.matches("7001").count()), (1, 1));
+    crate::converted::comes_back(&session);
+}
