@@ -54,12 +54,25 @@ pub fn message_tokens(counter: &dyn TokenCounter, message: &Message) -> usize {
 /// The tokens of a message besides its content: its role and the marks around it. OpenAI's cookbook
 /// counts 3, and 1 for a name.
 const MESSAGE_OVERHEAD: usize = 4;
+/// How many bytes of what is not read take a token.
+const BYTES_PER_TOKEN: usize = 4;
 /// An image of usual size at high detail: 85 and four tiles of 170, as OpenAI prices it.
 const IMAGE: usize = 765;
 
 fn part_tokens(json: &str) -> usize {
-    // The kind is in the first few keys, and an image may be megabytes long.
-    let head: String = json.chars().take(200).filter(|c| !c.is_whitespace()).collect();
+    // The kind is in the first few keys, or in the last few if the keys are sorted; the data of an
+    // image between them may be megabytes long.
+    let head: String = json.chars().take(PART_END).filter(|c| !c.is_whitespace()).collect();
+    let from = json.char_indices().rev().nth(PART_END - 1).map_or(0, |(at, _)| at);
+    let tail = json.get(from..).unwrap_or_default();
+    let tail: String = tail.chars().filter(|c| !c.is_whitespace()).collect();
     let image = ["\"type\":\"image", "\"image_url\"", "\"input_image\""];
-    if image.iter().any(|kind| head.contains(kind)) { IMAGE } else { json.len() / 4 }
+    let is_image = image.iter().any(|kind| head.contains(kind) || tail.contains(kind));
+    if is_image { IMAGE } else { json.len() / BYTES_PER_TOKEN }
 }
+
+/// How many characters of either end of a part say what it is.
+const PART_END: usize = 200;
+
+#[cfg(test)]
+mod tests;
