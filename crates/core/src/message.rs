@@ -1,5 +1,6 @@
 //! One message of a conversation, in the shape of chat-completions.
 
+mod beside;
 mod error;
 mod outcome;
 mod read;
@@ -9,6 +10,7 @@ pub use error::MessageError;
 pub use outcome::CallOutcome;
 
 use crate::{Content, OBSERVATIONS, Object, Role, Timestamp, ToolCall, ToolCallId};
+use beside::Beside;
 use read::{opt_string, read_calls, read_content, string};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
@@ -30,6 +32,7 @@ pub struct Message {
     name: Option<String>,
     id: Option<String>,
     timestamp: Option<Timestamp>,
+    beside: Beside,
 }
 
 impl Message {
@@ -45,6 +48,7 @@ impl Message {
         let mut content = Content::Empty;
         let (mut tool_calls, mut has_usual_calls) = (Vec::new(), true);
         let (mut tool_call_id, mut name, mut id, mut timestamp) = (None, None, None, None);
+        let mut beside = Beside::default();
         for (key, value) in &fields {
             match key.as_ref() {
                 "role" => role = Some(Role::from(string("role", value)?.as_ref())),
@@ -58,7 +62,7 @@ impl Message {
                 "name" => name = opt_string(value),
                 "id" => id = opt_string(value),
                 "timestamp" => timestamp = opt_string(value).and_then(|t| Timestamp::parse(&t)),
-                _ => {}
+                key => beside.take(key, value.get()),
             }
         }
         let role = role.ok_or(MessageError::Missing { key: "role" })?;
@@ -73,6 +77,7 @@ impl Message {
             name,
             id,
             timestamp,
+            beside,
         })
     }
 
@@ -125,6 +130,7 @@ impl Message {
             name: None,
             id: None,
             timestamp: None,
+            beside: Beside::default(),
         };
         message.json = message.write_json(None, &[]).into();
         message
@@ -297,6 +303,13 @@ impl Message {
     #[must_use]
     pub fn timestamp(&self) -> Option<Timestamp> {
         self.timestamp
+    }
+
+    /// Returns how many bytes a chat API is sent beside the content and the calls: the reasoning in
+    /// its longest form, as a provider takes one of them, a refusal and a call of the old form.
+    #[must_use]
+    pub fn beside_bytes(&self) -> usize {
+        self.beside.bytes()
     }
 
     /// Returns the keys and their exact values, in the order of the text; the last value of a

@@ -33,6 +33,10 @@ impl TokenCounter for Estimate {
 /// Returns the tokens that a message takes in a request: its texts, the names and arguments of its
 /// calls, and four for the message itself. A part of an unknown kind counts by its length, an image
 /// as 765 however large its data are.
+///
+/// What is sent [beside these](Message::beside_bytes), reasoning above all, also counts by its
+/// length. For a provider that does not take earlier reasoning, or behind a gateway that leaves it
+/// out, the count is too high.
 #[must_use]
 pub fn message_tokens(counter: &dyn TokenCounter, message: &Message) -> usize {
     let content = match message.content() {
@@ -48,7 +52,7 @@ pub fn message_tokens(counter: &dyn TokenCounter, message: &Message) -> usize {
     };
     let calls = message.tool_calls().iter();
     let calls: usize = calls.map(|c| counter.count(&c.name) + counter.count(&c.arguments)).sum();
-    MESSAGE_OVERHEAD + content + calls
+    MESSAGE_OVERHEAD + content + calls + message.beside_bytes() / BYTES_PER_TOKEN
 }
 
 /// The tokens of a message besides its content: its role and the marks around it. OpenAI's cookbook

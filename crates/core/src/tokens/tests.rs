@@ -32,3 +32,31 @@ fn lv11_a_part_of_an_unknown_kind_counts_by_its_length() {
         assert_eq!(tokens(&json), MESSAGE_OVERHEAD + part.len() / 4, "{n}");
     }
 }
+
+/// LV11: reasoning and what else is sent beside content and calls counts by its length; the same
+/// reasoning in two forms counts once.
+#[test]
+fn lv11_what_is_sent_beside_the_content_counts() {
+    let thought = "想".repeat(4_000);
+    let said = tokens(r#"{"role":"assistant","content":"好"}"#);
+    let with = |fields: &str| tokens(&format!(r#"{{"role":"assistant",{fields},"content":"好"}}"#));
+    let blocks = format!(
+        r#""thinking_blocks":[{{"type":"thinking","thinking":"{thought}","signature":"s"}}]"#
+    );
+    let plain = format!(r#""reasoning_content":"{thought}""#);
+    assert!((3_000..3_050).contains(&(with(&blocks) - said)), "{}", with(&blocks));
+    assert_eq!(with(&plain) - said, 3_000);
+    assert_eq!(with(&format!("{plain},{blocks}")), with(&blocks));
+    assert_eq!(with(&format!(r#""refusal":"{thought}",{plain}"#)) - said, 6_001);
+    let old = r#""function_call":{"name":"read","arguments":"{}"}"#;
+    assert_eq!(with(old) - said, 8);
+    // Nothing is sent in an empty field, and no API is sent a field that it does not know.
+    let none = r#""refusal":null,"function_call":null,"reasoning":"","thinking_blocks":[]"#;
+    assert_eq!(with(none), said);
+    assert_eq!(with(&format!(r#""source":{{"reasoning":"{thought}"}}"#)), said);
+    // A stand-in keeps what is beside its content.
+    let json = format!(r#"{{"role":"assistant",{plain},"content":"好"}}"#);
+    let stand_in = Message::from_json(&json).unwrap().with_body(Content::Empty, Vec::new());
+    assert!(stand_in.api_json().contains(&thought));
+    assert_eq!(message_tokens(&Estimate, &stand_in), MESSAGE_OVERHEAD + 3_000);
+}

@@ -555,6 +555,29 @@ fn lv11_parts_that_are_unknown_pass_through_unchanged() {
     assert_eq!(prompt.messages[2].json(), json);
 }
 
+/// LV11: the tokens of a prompt include the reasoning that is sent with it.
+#[test]
+fn lv11_reasoning_that_is_sent_counts() {
+    let thought = "想".repeat(8_000);
+    let tokens = |thinking: &str| {
+        let mut play = Play::new(ViewConfig::default());
+        play.append(Message::user("看图"), None);
+        for _ in 0..4 {
+            let json = format!(r#"{{"role":"assistant","content":"ok"{thinking}}}"#);
+            play.append(Message::from_json(&json).unwrap(), None);
+        }
+        let prompt = play.prompt();
+        (prompt.tokens, prompt.messages.iter().filter(|m| m.json().contains(&thought)).count())
+    };
+    let blocks = format!(
+        r#","thinking_blocks":[{{"type":"thinking","thinking":"{thought}","signature":"s"}}]"#
+    );
+    let ((plain, none), (with, shown)) = (tokens(""), tokens(&blocks));
+    assert_eq!((none, shown), (0, 4));
+    assert!((24_000..24_200).contains(&(with - plain)), "{plain} {with}");
+    assert_eq!(tokens(r#","reasoning":null,"refusal":null"#).0, plain);
+}
+
 #[test]
 fn snapshots_are_small() {
     let mut play = Play::script(READS);
