@@ -99,7 +99,8 @@ impl Chunker {
     }
 
     /// Returns whether a call waits for its result.
-    fn has_open_call(&self) -> bool {
+    #[must_use]
+    pub fn has_open_call(&self) -> bool {
         !self.state.open.is_empty()
     }
 

@@ -62,7 +62,8 @@ impl<'a> Conversations<'a> {
         Self { memory }
     }
 
-    /// Imports a whole conversation into a new todo and closes its last block.
+    /// Imports a whole conversation into a new todo and closes its last block. While its last call
+    /// has no result, this block stays open, as the open tail.
     ///
     /// # Errors
     /// When the todo already holds messages, or the store fails. What was made durable before a failure
@@ -123,7 +124,8 @@ impl<'a> Conversations<'a> {
         begun.into_par_iter().map(import).collect()
     }
 
-    /// Records the part of a conversation that its todo does not hold yet, and closes its last block.
+    /// Records the part of a conversation that its todo does not hold yet, and closes its last block
+    /// unless a call in it waits for its result.
     fn go_on(
         self,
         (mut session, mut checked): (Session, u64),
@@ -145,8 +147,9 @@ impl<'a> Conversations<'a> {
                 Err(error) => return Err(error),
             }
         }
-        // Its last block may already be closed.
-        if session.open() == 0 {
+        // Its last block may already be closed. A call whose result is still to come keeps it open:
+        // the log may have been read while the tool worked, and the two are never parted.
+        if session.open() == 0 || session.live.chunker.has_open_call() {
             return Ok(recorded);
         }
         let closed = session.close(Close::End)?;
@@ -311,3 +314,6 @@ fn batches(messages: &[Message]) -> impl Iterator<Item = &[Message]> {
         (!batch.is_empty()).then_some(batch)
     })
 }
+
+#[cfg(test)]
+mod tests;

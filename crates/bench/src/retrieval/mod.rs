@@ -19,7 +19,7 @@ pub use result::{CategoryRecall, Cuts, FileRecall, Retrieval, Setting, SettingRe
 
 use crate::{BenchError, Case};
 use evidence::{Asked, asked};
-use foldback::{Memory, Options};
+use foldback::{Close, Memory, Options};
 use foldback_blockstore::{Hit, Ranking, SearchRequest};
 use foldback_core::{Embedder, Timestamp, TodoId, Vectors, message_tokens};
 use foldback_o200k::O200k;
@@ -139,6 +139,8 @@ impl Asking<'_> {
             answer.by_meaning().map_err(foldback::Error::from)
         };
         memory.conversations().import(&todo, &self.case.conversation)?;
+        // An import leaves a call open whose result may come; this conversation is over.
+        memory.session(&todo)?.close(Close::End)?;
         let blocks: Vec<_> =
             memory.blocks(&todo, 0, usize::MAX)?.iter().map(|block| run(block.range)).collect();
         let mut parts = Vec::new();

@@ -1,7 +1,7 @@
 //! The cuts of a conversation: by the memory, and by the methods that it is compared with.
 
 use crate::{BenchError, Case};
-use foldback::{Memory, Options};
+use foldback::{Close, Memory, Options};
 use foldback_core::{Timestamp, TodoId};
 
 /// The cuts that the memory made in a conversation.
@@ -21,6 +21,8 @@ impl MemoryCuts {
         let memory = Memory::in_memory(options.clone().with_clock(|| Timestamp(0)))?;
         let todo = TodoId::from_foreign(&case.id);
         memory.conversations().import(&todo, &case.conversation)?;
+        // An import leaves a call open whose result may come; this conversation is over.
+        memory.session(&todo)?.close(Close::End)?;
         let mut cuts = Self::default();
         let end = case.conversation.messages.len();
         for block in memory.blocks(&todo, 0, usize::MAX)? {
