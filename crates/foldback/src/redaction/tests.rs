@@ -338,6 +338,25 @@ fn s8_damaged_numbers_keep_no_todo_closed() {
     );
 }
 
+/// With a damaged record of the numbers, messages without a secret are embedded together as ever.
+#[test]
+fn s8_damaged_numbers_leave_a_batch_its_vectors() {
+    let memory = Memory::in_memory(options(None)).unwrap();
+    drop(memory.session(&todo("t")).unwrap());
+    let found = memory.find(&todo("t")).unwrap();
+    let numbers = Key { space: Space::Plan, todo: found.no(), n: 2 };
+    let put = vec![(numbers, vec![0xc1])];
+    memory.shared.kv.commit(Batch { put, ..Batch::default() }).unwrap();
+    let mut session = memory.session(&todo("t")).unwrap();
+    let said = ["Which port does the server use?", "服务器用哪个端口？"].map(Message::user);
+    session.record_all(said.to_vec()).unwrap();
+    for seq in [SeqNo(0), SeqNo(1)] {
+        let held = memory.shared.blocks.vectors(&found, seq).unwrap();
+        let held = held.is_some_and(|held| !held.vectors.is_empty());
+        assert!(held, "{seq:?} has vectors");
+    }
+}
+
 /// Without the setting every byte is kept.
 #[test]
 fn s8_it_is_off_by_default() {
