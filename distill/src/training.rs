@@ -153,7 +153,10 @@ impl<'l> Batch<'l> {
 }
 
 /// The sums of the rows of each bag, brought to length 1, and the lengths that they had.
-fn unit_sums<'b>(bags: impl Iterator<Item = &'b [u16]>, rows: &Matrix) -> (Matrix, Vec<f32>) {
+pub(crate) fn unit_sums<'b>(
+    bags: impl Iterator<Item = &'b [u16]>,
+    rows: &Matrix,
+) -> (Matrix, Vec<f32>) {
     let (mut sums, mut lengths) = (Matrix { width: rows.width, values: Vec::new() }, Vec::new());
     for bag in bags {
         let mut sum = vec![0.0; rows.width];
@@ -165,7 +168,7 @@ fn unit_sums<'b>(bags: impl Iterator<Item = &'b [u16]>, rows: &Matrix) -> (Matri
 }
 
 /// Adds to `gradient` what `slopes`, the gradient by unit vectors, is by the rows they are sums of.
-fn spread<'b>(
+pub(crate) fn spread<'b>(
     bags: impl Iterator<Item = &'b [u16]>,
     sums: &Matrix,
     lengths: &[f32],
@@ -181,18 +184,18 @@ fn spread<'b>(
 }
 
 /// Adam (Kingma and Ba 2015), with the usual constants.
-struct Adam {
+pub(crate) struct Adam {
     mean: Vec<f32>,
     square: Vec<f32>,
     steps: i32,
 }
 
 impl Adam {
-    fn new(values: usize) -> Self {
+    pub(crate) fn new(values: usize) -> Self {
         Self { mean: vec![0.0; values], square: vec![0.0; values], steps: 0 }
     }
 
-    fn step(&mut self, values: &mut [f32], gradient: &[f32], rate: f32) {
+    pub(crate) fn step(&mut self, values: &mut [f32], gradient: &[f32], rate: f32) {
         const KEEP_MEAN: f32 = 0.9;
         const KEEP_SQUARE: f32 = 0.999;
         self.steps += 1;
