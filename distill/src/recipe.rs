@@ -36,15 +36,17 @@ pub(crate) struct Read {
 pub(crate) fn of_cjk(wheel: &Wheel, read: &Read, table: &[u8], units: &[u8]) -> String {
     let sources = SOURCES.iter().zip(&read.pairs).map(|(source, pairs)| {
         let (repository, commit) = (source.repository, source.commit);
-        let beside =
-            source.english_repository().map_or(String::new(), |name| format!(", beside `{name}`"));
-        format!(
-            "| `{repository}`{beside} | `{commit}` | {} | {:?} | {pairs} |",
-            source.licence, source.language
-        )
+        let place = match (source.place(), source.english_repository()) {
+            ("", None) => String::new(),
+            ("", Some(english)) => format!("beside `{english}`"),
+            (place, None) => format!("`{place}`"),
+            (place, Some(english)) => format!("`{place}`, beside `{english}`"),
+        };
+        let (licence, language) = (source.licence, source.language);
+        format!("| `{repository}` | {place} | `{commit}` | {licence} | {language:?} | {pairs} |")
     });
     let english = ENGLISH.map(|(repository, commit, licence)| {
-        format!("| `{repository}` | `{commit}` | {licence} | English | |")
+        format!("| `{repository}` | | `{commit}` | {licence} | English | |")
     });
     let rows: Vec<String> = sources.chain(english).collect();
     include_str!("recipe-cjk.md")

@@ -40,6 +40,15 @@ pub(super) struct Pages {
 }
 
 impl Source {
+    /// Where the translated texts are in the repository.
+    pub(crate) fn place(&self) -> &'static str {
+        match &self.format {
+            Format::Tabbed(path) | Format::Chats { translated: path, .. } => path,
+            Format::Dialogues { translated, .. } => translated.last().copied().unwrap_or_default(),
+            Format::Pages(pages) => pages.translated,
+        }
+    }
+
     /// The other repository, where the English texts are.
     pub(crate) fn english_repository(&self) -> Option<&'static str> {
         match &self.format {
@@ -107,7 +116,7 @@ pub(crate) const ENGLISH: [(&str, &str, &str); 3] = [
     ("vitejs/vite", "a98c8d95d552c6fa98ab66fb810f5b39ad5abf49", MIT),
 ];
 
-/// All that is read. What the product is measured on is not among them, nor what only repeats these.
+/// All that is read. No question with which the product is measured is among them.
 pub(crate) static SOURCES: [Source; 27] = [
     source(CMN, TATOEBA, Chinese, Format::Tabbed("cmn.txt")),
     source(JPN, TATOEBA, Japanese, Format::Tabbed("data/jpn.txt")),
