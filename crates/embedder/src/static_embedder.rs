@@ -21,7 +21,7 @@ pub struct StaticEmbedder {
 
 impl StaticEmbedder {
     /// The id of the table: its width, and the first digits of the BLAKE3 of the files of its rows.
-    pub const MODEL_ID: &str = "static-minilm-256-bf79f261-be434068";
+    pub const MODEL_ID: &str = "static-minilm-256-bf79f261-bf4b114f";
 
     /// The cosine that best separates neighbouring rough blocks of one topic from neighbours across a change of topic.
     ///

@@ -178,7 +178,7 @@ fn interleave<T>(
     let (mut found, mut others) = (found.into_iter(), others.into_iter());
     while placed.len() < k {
         let is_new = |one: &T| !placed.iter().any(|placed| is_same(placed, one));
-        let next = match (placed.len() % 2 == 0) != others_first {
+        let next = match placed.len().is_multiple_of(2) != others_first {
             true => found.find(is_new).or_else(|| others.find(is_new)),
             false => others.find(is_new).or_else(|| found.find(is_new)),
         };
