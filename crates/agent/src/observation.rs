@@ -2,6 +2,7 @@
 
 use crate::spans::error_type;
 use foldback_core::{CallOutcome, Message, ToolAnswer, ToolCallId};
+use foldback_llm::StopReason;
 use foldback_planner::{Failure, StepResult};
 use foldback_tool::ToolSpec;
 use serde_json::Value;
@@ -135,12 +136,20 @@ pub(crate) const NOTHING: &str = "(done; the tool returned nothing)";
 pub(crate) const EMPTY_ANSWER: &str =
     "[Your last message was empty. Call a tool, or answer the request in words.]";
 
+/// What is said of an answer that is not whole, and what limits it.
+pub(crate) fn of_incomplete(stop: &StopReason) -> (&'static str, &'static str) {
+    match stop {
+        StopReason::Length => (CUT_OFF, ", which the setting model.max_tokens limits"),
+        _ => (BROKEN_OFF, ""),
+    }
+}
+
 /// Said of an answer that the provider stopped or withheld.
-pub(crate) const BROKEN_OFF: &str = "[The provider stopped your last message before its end, or withheld a part of it. \
+const BROKEN_OFF: &str = "[The provider stopped your last message before its end, or withheld a part of it. \
      Say it again, in other words.]";
 
 /// Said of an answer that was cut off before it was usable.
-pub(crate) const CUT_OFF: &str = "[Your last message reached the maximum length of an answer and was cut off there. \
+const CUT_OFF: &str = "[Your last message reached the maximum length of an answer and was cut off there. \
      Continue where it ends, or write less at a time.]";
 
 /// Said of an answer in words when a call was required.

@@ -19,7 +19,7 @@ const PATIENCE: usize = 8;
 const SHORTEST: usize = 256;
 
 impl Patience {
-    /// How many bytes may be read from an occurrence at this place, if its longest form has so many. `None` if the place
+    /// How many bytes may be read from an occurrence at this place, if its longest form has that many. `None` if the place
     /// is inside what was found.
     pub(crate) fn allows(&self, at: usize, longest: usize) -> Option<usize> {
         let halvings = (self.read / (PATIENCE * (at + longest))).min(16);

@@ -299,15 +299,10 @@ impl<'a> ReactLoop<'a> {
                 }
             }
         }
-        if *stop == StopReason::Length {
-            self.tell(context, observation::CUT_OFF)?;
-            let why = "the model's answers are cut off at their greatest length, which the setting \
-                       model.max_tokens limits";
-            return Ok(Next::Unusable(why.to_owned()));
-        }
         if let Some(why) = stop.incomplete() {
-            self.tell(context, observation::BROKEN_OFF)?;
-            return Ok(Next::Unusable(why));
+            let (said, limit) = observation::of_incomplete(stop);
+            self.tell(context, said)?;
+            return Ok(Next::Unusable(format!("{why}{limit}")));
         }
         if self.must_call {
             self.tell(context, observation::CALL_REQUIRED)?;
