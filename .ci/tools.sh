@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the full lane shows to the tests: real models, servers and released clients. `.ci/run` sources this file, from the
+# The tools that the full lane provides for the tests: real models, servers and released clients. `.ci/run` sources this file, from the
 # root of the repository and with CARGO_TARGET_DIR set.
 #
 # Each function makes one tool, unless it is there already, and exports the variable by which the tests find it; it fails

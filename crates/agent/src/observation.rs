@@ -139,14 +139,14 @@ pub(crate) const EMPTY_ANSWER: &str =
 /// What is said of an answer that is not whole, and what limits it.
 pub(crate) fn of_incomplete(stop: &StopReason) -> (&'static str, &'static str) {
     match stop {
-        StopReason::Length => (CUT_OFF, ", which the setting model.max_tokens limits"),
-        _ => (BROKEN_OFF, ""),
+        StopReason::Length => (CUT_OFF, " (the setting model.max_tokens)"),
+        _ => (WITHHELD, ""),
     }
 }
 
-/// Said of an answer that the provider stopped or withheld.
-const BROKEN_OFF: &str = "[The provider stopped your last message before its end, or withheld a part of it. \
-     Say it again, in other words.]";
+/// Said of an answer of which the provider withheld something.
+const WITHHELD: &str =
+    "[The provider withheld your last message, or a part of it. Say it again, in other words.]";
 
 /// Said of an answer that was cut off before it was usable.
 const CUT_OFF: &str = "[Your last message reached the maximum length of an answer and was cut off there. \

@@ -305,8 +305,9 @@ impl Message {
         self.timestamp
     }
 
-    /// Returns how many bytes a chat API is sent beside the content and the calls: the reasoning in
-    /// its longest form, as a provider takes one of them, a refusal and a call of the old form.
+    /// Returns how many bytes a chat API is sent beside the content and the calls: the reasoning, a
+    /// refusal and a call of the old form. Of several forms of the reasoning the longest counts,
+    /// because a provider takes only one.
     #[must_use]
     pub fn beside_bytes(&self) -> usize {
         self.beside.bytes()

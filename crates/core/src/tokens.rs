@@ -64,14 +64,16 @@ const BYTES_PER_TOKEN: usize = 4;
 const IMAGE: usize = 765;
 
 fn part_tokens(json: &str) -> usize {
-    // The kind is in the first few keys, or in the last few if the keys are sorted; the data of an
+    // The kind is in the first few keys, or is the last key if the keys are sorted; the data of an
     // image between them may be megabytes long.
     let head: String = json.chars().take(PART_END).filter(|c| !c.is_whitespace()).collect();
     let from = json.char_indices().rev().nth(PART_END - 1).map_or(0, |(at, _)| at);
     let tail = json.get(from..).unwrap_or_default();
     let tail: String = tail.chars().filter(|c| !c.is_whitespace()).collect();
     let image = ["\"type\":\"image", "\"image_url\"", "\"input_image\""];
-    let is_image = image.iter().any(|kind| head.contains(kind) || tail.contains(kind));
+    let last = ["\"type\":\"image\"}", "\"type\":\"image_url\"}", "\"type\":\"input_image\"}"];
+    let is_image = image.iter().any(|kind| head.contains(kind))
+        || last.iter().any(|kind| tail.ends_with(kind));
     if is_image { IMAGE } else { json.len() / BYTES_PER_TOKEN }
 }
 

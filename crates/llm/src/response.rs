@@ -72,8 +72,6 @@ pub enum StopReason {
     Length,
     /// The provider withheld something.
     Filtered,
-    /// The provider stopped it before its end, for this reason.
-    Interrupted(String),
     /// A reason that is not known here.
     Other(String),
 }
@@ -81,14 +79,11 @@ pub enum StopReason {
 impl StopReason {
     /// Returns why the answer is not whole; `None` if it is, or for a reason that is not known here.
     #[must_use]
-    pub fn incomplete(&self) -> Option<String> {
+    pub fn incomplete(&self) -> Option<&'static str> {
         match self {
             Self::End | Self::ToolCalls | Self::Other(_) => None,
-            Self::Length => Some("the answer reached the limit of its tokens".to_owned()),
-            Self::Filtered => Some("the provider withheld the answer, or a part of it".to_owned()),
-            Self::Interrupted(reason) => {
-                Some(format!("the provider stopped the answer before its end: {reason}"))
-            }
+            Self::Length => Some("the answer reached the limit of its tokens"),
+            Self::Filtered => Some("the provider withheld the answer, or a part of it"),
         }
     }
 }

@@ -153,13 +153,13 @@ fn note(answer: &Value, draft: &mut Draft) {
         model.clone_into(&mut draft.model);
     }
     note_usage(&answer["usage"], &mut draft.usage);
-    if let Some(reason) = answer.get("stop_reason").and_then(Value::as_str) {
+    let reason = answer.get("stop_reason").and_then(Value::as_str);
+    if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
         draft.stop = Some(match reason {
             "end_turn" | "stop_sequence" => StopReason::End,
             "tool_use" => StopReason::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
             "refusal" => StopReason::Filtered,
-            "pause_turn" => StopReason::Interrupted(reason.to_owned()),
             other => StopReason::Other(other.to_owned()),
         });
     }

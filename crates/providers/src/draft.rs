@@ -7,7 +7,7 @@ use crate::plain_schema::with_nulls;
 use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::legal_name;
 use foldback_llm::{
-    ChatChunk, ChatRequest, ChatResponse, ModelError, StopReason, ToolNames, Usage,
+    ChatChunk, ChatRequest, ChatResponse, ModelError, ModelErrorKind, StopReason, ToolNames, Usage,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,6 +37,8 @@ pub(crate) struct Draft {
     problem: Option<HermesProblem>,
     pub(crate) usage: Usage,
     pub(crate) stop: Option<StopReason>,
+    /// Why the provider stopped the answer before its end, if it did.
+    pub(crate) interrupted: Option<String>,
     pub(crate) model: String,
 }
 
@@ -59,6 +61,7 @@ impl Draft {
             problem: None,
             usage: Usage::default(),
             stop: None,
+            interrupted: None,
             model: model.to_owned(),
         }
     }
@@ -217,15 +220,20 @@ impl Draft {
         ready: &mut VecDeque<ChatChunk>,
     ) -> Result<ChatResponse, ModelError> {
         self.end_text(ready);
+        if let Some(reason) = self.interrupted {
+            let message = format!("the provider stopped the answer before its end: {reason}");
+            return Err(ModelError::new(ModelErrorKind::Unavailable, message));
+        }
         if let Some(problem) = self.problem {
             return Err(unreadable(&problem.to_string(), ""));
         }
-        let is_cut = self.stop == Some(StopReason::Length);
+        let is_cut = self.stop.as_ref().is_some_and(|stop| stop.incomplete().is_some());
         let last = self.calls.len().saturating_sub(1);
         for (at, call) in self.calls.iter_mut().enumerate() {
-            // A call that was cut off before its arguments has none, which is not the same as an empty object.
-            if call.arguments.trim().is_empty() && !(is_cut && at == last) {
-                "{}".clone_into(&mut call.arguments);
+            if call.arguments.trim().is_empty() {
+                // A call that was cut off before its arguments is not one without arguments: it must not be made.
+                let arguments = if is_cut && at == last { "{" } else { "{}" };
+                arguments.clone_into(&mut call.arguments);
             }
             let schema = self.nullable.get(&call.name);
             if let Some(whole) = schema.and_then(|schema| with_nulls(schema, &call.arguments)) {

@@ -145,6 +145,10 @@ fn note(answer: &Value, draft: &mut Draft) {
         draft.usage = read_usage(usage);
     }
     let reason = answer.pointer("/choices/0/finish_reason").and_then(Value::as_str);
+    let reason = reason.filter(|reason| !reason.is_empty());
+    if let Some(reason) = reason.filter(|reason| INTERRUPTED.contains(reason)) {
+        draft.interrupted = Some(reason.to_owned());
+    }
     // A refusal ends like any answer.
     if let (Some(reason), true) = (reason, draft.stop != Some(StopReason::Filtered)) {
         draft.stop = Some(stop_reason(reason));
@@ -164,16 +168,16 @@ fn read_usage(usage: &Value) -> Usage {
     }
 }
 
+/// The reasons of answers that an outage has ended, as DeepSeek, vLLM and OpenRouter name them: such an answer is asked
+/// for again.
+const INTERRUPTED: [&str; 3] = ["insufficient_system_resource", "abort", "error"];
+
 fn stop_reason(reason: &str) -> StopReason {
     match reason {
         "stop" => StopReason::End,
         "tool_calls" | "function_call" => StopReason::ToolCalls,
         "length" => StopReason::Length,
         "content_filter" => StopReason::Filtered,
-        // DeepSeek, vLLM and OpenRouter.
-        "insufficient_system_resource" | "abort" | "error" => {
-            StopReason::Interrupted(reason.to_owned())
-        }
         other => StopReason::Other(other.to_owned()),
     }
 }

@@ -7,7 +7,7 @@ pub fn effort(whole: u32) -> u32 {
     if is_whole() { whole } else { whole.div_ceil(4) }
 }
 
-/// Returns the distance of the places that a test tries which could try every place: 1 if `FOLDBACK_WHOLE_TESTS` is set,
+/// Returns the step between the places that a test tries: 1, which is every place, if `FOLDBACK_WHOLE_TESTS` is set,
 /// otherwise 5.
 #[must_use]
 pub fn stride() -> usize {

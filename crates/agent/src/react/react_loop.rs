@@ -150,7 +150,8 @@ impl<'a> ReactLoop<'a> {
                 Next::Again => unusable = 0,
                 Next::Unusable(message) => {
                     unusable += 1;
-                    if unusable >= settings.max_unusable {
+                    // A run that is resumed after it asks again.
+                    if unusable >= settings.max_unusable && !self.is_known {
                         return ended(Stop::ModelFailed { message });
                     }
                 }

@@ -297,6 +297,25 @@ async fn op17_a_cut_answer_is_asked_for_once_more() {
     }
 }
 
+/// OP17: an answer of which the provider withheld something is requested once more, with no more room.
+#[tokio::test(start_paused = true)]
+async fn op17_a_withheld_answer_is_asked_for_once_more() {
+    let withheld = |text: &str| Answer::text(text).stopped(StopReason::Filtered);
+    let plan = || Answer::text(r#"{"action_plan": {"step1": {"function": "a", "args": {}}}}"#);
+    for (answers, stop, expected) in [
+        (vec![plan(), withheld("一共"), "一共 12".into()], Stop::Answered, "一共 12"),
+        (vec![plan(), withheld("一共"), withheld("")], Stop::CutOff, "一共"),
+    ] {
+        let model = model(answers);
+        let agent = agent(&model, vec![says("a", 1, "ok")]);
+        let one_plan = OnePlan::new(changed(|settings| settings.sampling.max_tokens = Some(50)));
+        let report = agent.run(&one_plan, full().as_mut(), &task("go")).await.unwrap();
+        let outcome = &report.trajectory.outcome;
+        assert_eq!((&outcome.stop, report.answer()), (&stop, Some(expected)));
+        assert!(model.requests().iter().all(|r| r.sampling.max_tokens == Some(50)));
+    }
+}
+
 /// OP14: a plan that was cut off is repaired with more room, and told why.
 #[tokio::test(start_paused = true)]
 async fn op14_a_cut_plan_is_repaired_with_more_room() {

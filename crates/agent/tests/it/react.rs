@@ -154,13 +154,12 @@ async fn mc15_unusable_answers_are_asked_for_again() {
     assert_eq!(report.answer(), Some("42"));
     assert!(messages.iter().any(|message| message.text() == "The answer is"));
 
-    let interrupted = StopReason::Interrupted("insufficient_system_resource".to_owned());
-    let stopped = |stop: &StopReason| Answer::text("前三步是 1.").stopped(stop.clone());
-    let [withheld, interrupted] =
-        [StopReason::Filtered, interrupted].map(|stop| [&stop, &stop, &stop].map(stopped));
-    for answers in
-        [["".into(), "".into(), " ".into()], [cut(), cut(), cut()], withheld, interrupted]
-    {
+    let withheld = || Answer::text("前三步是 1.").stopped(StopReason::Filtered);
+    for answers in [
+        ["".into(), "".into(), " ".into()],
+        [cut(), cut(), cut()],
+        [withheld(), withheld(), withheld()],
+    ] {
         let hopeless = model(answers);
         let (report, _) = walk(&agent(&hopeless, vec![])).await;
         assert!(matches!(report.trajectory.outcome.stop, Stop::ModelFailed { .. }));

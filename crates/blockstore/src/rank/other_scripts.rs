@@ -18,7 +18,7 @@ use rayon::prelude::*;
 /// A block in another script may be an answer if its meaning reaches at least this much, on the common scale.
 const MAY_ANSWER: f32 = 0.3;
 
-/// How much greater its cosine is if a block in another script is clearly nearer. The least of 0.3, 0.15, 0.1, 0.05, 0
+/// A block in another script is clearly nearer if its cosine is greater by more than this. The least of 0.3, 0.15, 0.1, 0.05, 0
 /// and less that costs the talks of `tests/sets/cjk` nothing beside facts in another language (`docs/benchmarks.md`,
 /// "Across languages").
 const NEARER: f32 = 0.05;
@@ -32,6 +32,8 @@ pub(crate) struct OtherScripts<'a, 'r> {
     request: &'a SearchRequest<'r>,
     question: &'a Question,
     least: f32,
+    /// At least the cosine of the nearest block in the question's script.
+    nearest_own: f32,
 }
 
 /// The blocks of a pool, judged.
@@ -41,6 +43,8 @@ struct Scanned {
     is_any_own: bool,
     /// Whether one of them shows that it answers the question.
     is_answered: bool,
+    /// At least the cosine of the nearest block in the question's script; 0 without one.
+    nearest_own: f32,
     /// The blocks in another script that may answer it.
     near: Vec<(u32, Cosine)>,
 }
@@ -74,6 +78,8 @@ pub(crate) fn look<'a, 'r>(
     if !scanned.iter().any(|scanned| scanned.is_any_own) {
         return None;
     }
+    let nearest_own = scanned.iter().map(|scanned| scanned.nearest_own).fold(0.0, f32::max);
+    let placing = placing.map(|placing| OtherScripts { nearest_own, ..placing });
     let near = scanned.into_iter().enumerate().flat_map(|(pool, scanned)| {
         scanned.near.into_iter().map(move |(n, cosine)| ((pool, n), cosine))
     });
@@ -88,7 +94,7 @@ impl<'a, 'r> OtherScripts<'a, 'r> {
             && request.vector.is_some()
             && question.script != Script::Mixed;
         let least = MAY_ANSWER.max(CUTOFF_SHARE * request.cutoff.unwrap_or_default());
-        is_asked.then_some(Self { request, question, least })
+        is_asked.then_some(Self { request, question, least, nearest_own: 0.0 })
     }
 
     /// Returns whether a cosine is enough for an answer in another script.
@@ -107,6 +113,7 @@ impl<'a, 'r> OtherScripts<'a, 'r> {
                 }
             } else {
                 scanned.is_any_own = true;
+                scanned.nearest_own = scanned.nearest_own.max(entry.cosine.lower);
                 scanned.is_answered |= self.answers(entry.held());
             }
             if scanned.is_answered {
@@ -157,7 +164,7 @@ impl<'a, 'r> OtherScripts<'a, 'r> {
     ) -> Vec<T> {
         let own = found.iter().map(&candidate).filter(|candidate| !candidate.another_script);
         let of_others = nearest(others.iter().map(&candidate));
-        let others_first = of_others > nearest(own) + NEARER;
+        let others_first = of_others > nearest(own).max(self.nearest_own) + NEARER;
         interleave(found, others, self.request.k, others_first, is_same)
     }
 }

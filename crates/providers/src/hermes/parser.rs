@@ -151,17 +151,25 @@ impl HermesParser {
         if self.thoughts != Thoughts::Open {
             return;
         }
-        let end = match self.rest.find(THOUGHTS_END) {
-            Some(at) => {
+        let marks = [THOUGHTS_END, TURN_END].map(|mark| Some((self.rest.find(mark)?, mark)));
+        let end = match marks.into_iter().flatten().min() {
+            Some((at, TURN_END)) => {
+                self.is_over = true;
+                at
+            }
+            Some((at, mark)) => {
                 self.thoughts = Thoughts::Over;
-                at + THOUGHTS_END.len()
+                at + mark.len()
             }
             None if is_end => self.rest.len(),
-            // The end may have begun.
-            None => (0..THOUGHTS_END.len())
-                .rev()
-                .find_map(|length| Some(self.rest.strip_suffix(THOUGHTS_END.get(..length)?)?.len()))
-                .unwrap_or_default(),
+            // A mark may have begun.
+            None => {
+                let begun = self.rest.rfind('<').filter(|at| {
+                    let rest = self.rest.split_at(*at).1;
+                    [THOUGHTS_END, TURN_END].iter().any(|mark| mark.starts_with(rest))
+                });
+                begun.unwrap_or(self.rest.len())
+            }
         };
         if end > 0 {
             push_text(self.rest.split_at(end).0, parts);

@@ -41,20 +41,23 @@ impl RemoteModel {
                 None => Err(broke_off()),
             };
             // The server is no longer working on it.
+            let has_broken = reading.has_broken();
             drop(reading);
-            let last = self.ended(request, pieces, end).await;
+            let last = self.ended(request, pieces, end, has_broken).await;
             last.map(|chunks| Some((chunks, None)))
         };
         let chunks = stream::try_unfold(Some((reading, 0)), read_on);
         Ok(chunks.map_ok(|chunks| stream::iter(chunks.into_iter().map(Ok))).try_flatten().boxed())
     }
 
-    /// Determines the outcome at the end of a stream, after this many pieces.
+    /// Determines the outcome at the end of a stream, after this many pieces. What one says whose connection failed shows
+    /// nothing of the others.
     async fn ended(
         &self,
         request: &ChatRequest,
         pieces: usize,
         end: Result<ChatResponse, ModelError>,
+        has_broken: bool,
     ) -> Result<Vec<ChatChunk>, ModelError> {
         let is_native = self.config.tool_calls() == ToolCalls::Native;
         let is_nothing = match &end {
@@ -66,7 +69,7 @@ impl RemoteModel {
             return Ok(self.whole_instead(request, end.ok(), false).await?.into_chunks());
         }
         let response = end?;
-        if self.is_own() {
+        if self.is_own() && !has_broken {
             self.streaming.streamed(request, response.usage);
         }
         Ok(vec![ChatChunk::Done(Box::new(response))])

@@ -48,17 +48,25 @@ pub(super) struct Reading {
     ready: VecDeque<ChatChunk>,
     /// The server counts as busy as long as this is read.
     busy: Busy,
+    /// Whether the connection failed once the answer was whole.
+    has_broken: bool,
 }
 
 impl Reading {
     /// Creates an answer whose first frame has arrived.
     pub(super) fn new(frames: Frames, first: Option<String>, reader: Reader, busy: Busy) -> Self {
-        Self { frames, next: first, reader: Some(reader), ready: VecDeque::new(), busy }
+        let ready = VecDeque::new();
+        Self { frames, next: first, reader: Some(reader), ready, busy, has_broken: false }
     }
 
     /// Returns the server that is working on it.
     pub(super) fn busy(&self) -> &Busy {
         &self.busy
+    }
+
+    /// Returns whether the connection failed once the answer was whole, so that its count of tokens may be missing.
+    pub(super) fn has_broken(&self) -> bool {
+        self.has_broken
     }
 
     pub(super) async fn chunk(&mut self) -> Option<Result<ChatChunk, ModelError>> {
@@ -80,8 +88,11 @@ impl Reading {
                     Reader::OpenAi(reader) => reader.read(&frame, &mut self.ready),
                     Reader::Anthropic(reader) => reader.read(&frame, &mut self.ready),
                 },
-                // A connection that fails once the answer is whole takes nothing from it.
-                Some(Err(_)) if reader.has_stopped() => return self.end(),
+                // A connection that fails once the answer is whole takes at most the count of tokens from it.
+                Some(Err(_)) if reader.has_stopped() => {
+                    self.has_broken = true;
+                    return self.end();
+                }
                 Some(Err(error)) => Err(error),
                 None => return self.end(),
             };

@@ -497,7 +497,7 @@ async fn a_cut_call_says_that_it_was_cut() {
     assert_eq!(response.message.tool_calls(), [ToolCall::new("t", "n", "{\"a\": \"上")]);
 
     // One that was cut off before its arguments is not a call with none.
-    for (stop, arguments) in [("length", ""), ("tool_calls", "{}")] {
+    for (stop, arguments) in [("length", "{"), ("content_filter", "{"), ("tool_calls", "{}")] {
         let body = value!({"choices": [{"finish_reason": stop, "message": {"tool_calls":
             [{"id": "c", "function": {"name": "t", "arguments": ""}}]}}]});
         let server = serve(json(&body.to_string())).await;

@@ -359,8 +359,7 @@ async fn anthropic_says_why_it_ended() {
         ("stop_sequence", StopReason::End),
         ("max_tokens", StopReason::Length),
         ("refusal", StopReason::Filtered),
-        ("pause_turn", StopReason::Interrupted("pause_turn".to_owned())),
-        ("compaction", StopReason::Other("compaction".to_owned())),
+        ("pause_turn", StopReason::Other("pause_turn".to_owned())),
     ] {
         let server = serve(json(&HI.replace("end_turn", told))).await;
         let response = ask(&server, Provider::Anthropic, &question()).await.unwrap();

@@ -276,6 +276,35 @@ async fn an_answer_that_is_whole_survives_its_connection() {
     assert!(server.await.unwrap());
 }
 
+/// An answer that an outage ended is asked for again, and an empty reason is none: a stream with one that is lost is not
+/// taken for whole.
+#[tokio::test]
+async fn an_answer_that_an_outage_ended_is_an_error() {
+    for reason in ["insufficient_system_resource", "abort", "error"] {
+        let answer =
+            value!({"choices": [{"finish_reason": reason, "message": {"content": "前三步是"}}]});
+        let server = serve(json(&answer.to_string())).await;
+        let error =
+            RemoteModel::new(own(&server)).unwrap().complete(&question()).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Unavailable);
+        assert!(error.message.contains(reason), "{error:?}");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 65_536];
+            let _ = stream.read(&mut request).await;
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
+            let piece =
+                "data: {\"choices\":[{\"delta\":{\"content\":\"好\"},\"finish_reason\":\"\"}]}\n\n";
+            let _ = stream.write_all(format!("{head}{piece}").as_bytes()).await;
+        }
+    });
+    let config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m").with_stream(true);
+    assert!(RemoteModel::new(config).unwrap().complete(&question()).await.is_err());
+}
+
 /// What arrives of a stream that is lost: a beginning, or nothing at all, by chance.
 const BEGUN: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";

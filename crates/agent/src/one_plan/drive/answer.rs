@@ -28,18 +28,18 @@ impl Drive<'_> {
             match (*reply)? {
                 Reply::Answer(response) => {
                     let text = response.message.text();
-                    let is_cut = response.stop == StopReason::Length;
                     let incomplete = response.stop.incomplete();
                     if !text.trim().is_empty() && incomplete.is_none() {
                         let answer = Some(text.into_owned());
                         return Ok(Finish::Ended(Ending { stop: Stop::Answered, answer }));
                     }
-                    if is_cut {
+                    if let Some(reason) = incomplete {
                         cut =
                             Some(text.into_owned()).filter(|text| !text.trim().is_empty()).or(cut);
+                        reason.clone_into(&mut why);
+                    }
+                    if response.stop == StopReason::Length {
                         longer(&mut request);
-                    } else if let Some(reason) = incomplete {
-                        why = reason;
                     }
                 }
                 Reply::Failed(error) if error.kind == ModelErrorKind::Response => {

@@ -256,3 +256,21 @@ async fn om11_what_is_cut_off_says_so() {
     let told = page(&request(&model, "summary/summary"));
     assert!(told.contains("三米，然后\n  (the summary was cut off here)"), "{told}");
 }
+
+/// OM11: an answer that is not whole says so, whatever stopped it.
+#[tokio::test]
+async fn om11_an_answer_that_is_not_whole_says_so() {
+    for stop in [StopReason::Length, StopReason::Filtered] {
+        let model = Arc::new(ScriptedModel::answering({
+            let stop = stop.clone();
+            move |request| match name(request).as_str() {
+                "flow/plan" => planning(&["一"]),
+                "summary/summary" => Answer::text("三米，然后").stopped(stop.clone()),
+                _ => "三米".into(),
+            }
+        }));
+        let report = run(&agent(&model, vec![]), few_turns()).await;
+        assert_eq!(report.trajectory.outcome.stop, Stop::CutOff, "{stop:?}");
+        assert_eq!(report.answer(), Some("三米，然后"));
+    }
+}

@@ -360,6 +360,7 @@ fn calls_in_thoughts_are_text() {
         (format!("{thoughts}No."), 0),
         (format!("{thoughts}{call}"), 1),
         (format!("<think>{call}"), 0),
+        (format!("<think>好<|im_end|></think>{call}"), 0),
         (format!("<thinking>{call}"), 1),
         (format!("  {call}"), 1),
     ] {
