@@ -116,11 +116,26 @@ fn is_stand_in(text: &str) -> bool {
 fn is_more_than_words(text: &str, small: &str) -> bool {
     let kinds = Kinds::of(text);
     let has_sign = text.bytes().any(|byte| b"!@#$%^*+~".contains(&byte));
-    if kinds.digit && kinds.has_letters() && has_sign {
+    if kinds.digit && kinds.has_letters() && has_sign && !is_template(text) {
         return true;
     }
     let words = WORDS.iter().fold(small.to_owned(), |rest, one| rest.replace(one, ""));
     words.split(['_', '-', '.', '/', ':', '@']).any(is_mixed)
+}
+
+/// Parts of formats, patterns and versions. In these `%`, `$`, `*`, `+`, `^` and `~` are no sign of a password.
+const TEMPLATES: [&str; 12] =
+    ["%s", "%d", "%v", "${", "$(", "{{", "a-z", "A-Z", "0-9", ".*", "@^", "@~"];
+
+/// Whether a text is the name of a variable, a pattern, or a text with places to fill in.
+fn is_template(text: &str) -> bool {
+    let name = text.trim_start_matches(['$', '%', '{']).trim_end_matches(['}', '%']);
+    let is_variable = text.starts_with(['$', '%'])
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_variable
+        || text.starts_with('^')
+        || text.ends_with('*')
+        || TEMPLATES.iter().any(|one| text.contains(one))
 }
 
 /// Whether digits are among the letters of a text. In a name, they end a word.
@@ -220,7 +235,10 @@ fn is_url_password(text: &str) -> bool {
     let is_usual = ["pass", "pw", "pwd", "user", "postgres", "root", "admin", "guest", "test"];
     let kinds = Kinds::of(text);
     // `MySecret123`: in an address, nothing is the name of a variable.
-    let is_chosen = || kinds.small && kinds.capital && kinds.digit && !is_placeholder(text);
+    let is_chosen = || {
+        let varies = kinds.small && kinds.capital && kinds.digit;
+        varies && !is_placeholder(text) && !is_template(text)
+    };
     kinds.has_letters()
         && (!is_stand_in(text) || is_chosen())
         && !is_usual.contains(&small.as_str())
@@ -297,6 +315,29 @@ mod tests {
         }
         assert!(is_url_password("MySecret123"));
         assert!(!is_url_password("my-secret-pw") && !is_url_password("ChangeMe123"));
+    }
+
+    #[test]
+    fn s8_a_template_with_a_word_of_placeholders_is_no_secret() {
+        for template in [
+            "oauth2:access_token:%s",
+            "refresh_token:%s:v2",
+            "^token_[a-z0-9]{32}$",
+            "token_[0-9A-Za-z]+_v2",
+            "prod/db-password-v2-*",
+            "npm:@acme/design-tokens@^2.0.1",
+            "${CI_PASSWORD2}",
+            "${{secrets.CI_PASSWORD2}}",
+            "$ADMIN_PASSWORD2",
+            "$dbPassword1",
+            "%DB_PASSWORD2%",
+        ] {
+            assert!(!is_password(template) && !is_token(template), "{template}");
+            assert!(!is_url_password(template), "{template}");
+        }
+        for password in ["Password$2024x", "100%Secret-Sauce", "my*Token7x", "$Password1!"] {
+            assert!(is_password(password) && is_url_password(password), "{password}");
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(crate) struct Shape {
     pub(crate) longest: usize,
     /// Whether a character continues a secret that is longer.
     pub(crate) goes_on: fn(u8) -> bool,
+    /// Whether its form has no other characters. Then it is compared only with the run of these.
+    pub(crate) is_run: bool,
 }
 
 /// How far a secret begins before the letters by which it is found.
@@ -76,9 +78,10 @@ impl Compiled {
         }
         let rest = text.get(start..)?;
         let part = rest.get(..rest.floor_char_boundary(longest))?;
-        patience.spend(part.len());
-        let (whole, found) = self.compare(part)?;
-        if !self.shape.check.holds(part.get(found.clone())?) {
+        let read = self.readable(part)?;
+        patience.spend(read.len());
+        let (whole, found) = self.compare(read)?;
+        if !self.shape.check.holds(read.get(found.clone())?) {
             return None;
         }
         let more = match part.len() < rest.len() && found.end == whole.end {
@@ -91,6 +94,15 @@ impl Compiled {
         }
         patience.find_until(range.end);
         Some(range)
+    }
+
+    /// What of a text can belong to the form: a beginning that soon ends costs little patience.
+    fn readable<'t>(&self, part: &'t str) -> Option<&'t str> {
+        let fits = |byte: &u8| (self.shape.goes_on)(*byte);
+        match self.shape.is_run {
+            true => part.get(..part.bytes().take_while(fits).count()),
+            false => Some(part),
+        }
     }
 
     /// The places of the form and of the secret in it, at the beginning of a text.

@@ -91,7 +91,7 @@ pub(crate) static SHAPES: &[Shape] = &[
     shape("private-key", &["-----BEGIN "], r"-----BEGIN (?:[A-Z0-9]{2,12} )?PRIVATE KEY(?: BLOCK)?-----((?:[A-Za-z0-9+/=]|\s|\\+[nrt]){64,})", Check::Form).touching().lines(),
     shape("ssh-private-key", &["b3BlbnNzaC1rZXktdjE"], r"b3BlbnNzaC1rZXktdjE(?:[A-Za-z0-9+/=]|\s|\\+[nrt]){40,}", Check::Form).lines(),
     shape("putty-private-key", &["Private-Lines:"], r"Private-Lines: \d+((?:[A-Za-z0-9+/=]|\s|\\+[nrt]){32,})", Check::Form).touching().lines(),
-    shape("jwt", &["eyJ"], r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}", Check::Signed).long(),
+    shape("jwt", &["eyJ"], r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}", Check::Signed).long().run(),
     shape("url-password", &["://"], r"://[A-Za-z0-9._~!$&*+,;=%-]*:((?:[A-Za-z0-9._~!$&()*+,;=:%#?^-]{3,}|[A-Za-z0-9._~!$&()*+,;=:%#?^-]{1,2}@[A-Za-z0-9._~!$&()*+=:%^-]+|[A-Za-z0-9._~!$&()*+,;=:%#?^-]*/[A-Za-z0-9._~!$&()*+=:%^/-]{2,})(?:@[A-Za-z0-9._~!$&()*+=:%^-]+)*)@[A-Za-z0-9_.\[-]", Check::UrlPassword).touching(),
     shape("bearer-token", &["Bearer ", "bearer "], r"[Bb]earer (?:token )?([A-Za-z0-9._~+/-]{16,}={0,2})", Check::Token),
     shape("authorization", &["Authorization", "authorization"], r#"[Aa]uthorization["'\\]{0,4}\s{0,4}[:=,]\s{0,4}["'\\]{0,4}(?i:token|api-?key|key)[ =]([A-Za-z0-9._~+/-]{16,}={0,2})"#, Check::Token),
@@ -111,7 +111,8 @@ const fn shape(
     check: Check,
 ) -> Shape {
     let back = Back { least: 0, most: 0, is: is_digit };
-    Shape { kind, begins, back, form, check, may_touch: false, longest: 2_048, goes_on: is_token }
+    let (may_touch, is_run) = (false, false);
+    Shape { kind, begins, back, form, check, may_touch, longest: 2_048, goes_on: is_token, is_run }
 }
 
 impl Shape {
@@ -128,6 +129,11 @@ impl Shape {
     /// Compares more than 2 KiB with the form: for what is longer and ends with something other than more of the same.
     const fn long(self) -> Self {
         Self { longest: 16_384, ..self }
+    }
+
+    /// Its form has only the characters that continue it, and nothing before its letters.
+    const fn run(self) -> Self {
+        Self { is_run: true, ..self }
     }
 
     /// It is a key in lines.

@@ -1,5 +1,6 @@
 //! For any text, places are whole and in order, and the work is in proportion to its length.
 
+use crate::samples::Letters;
 use foldback_redaction::{find, has_marks, plain};
 use proptest::prelude::*;
 
@@ -69,5 +70,18 @@ fn s8_hostile_texts_end() {
         "-----BEGIN RSA PRIVATE KEY-----\n> 中",
     ] {
         check_places(&part.repeat(1_000_000 / part.len()));
+    }
+}
+
+/// A text with many short beginnings leaves patience for a long secret.
+#[test]
+fn s8_many_beginnings_do_not_hide_a_long_token() {
+    let letters = &mut Letters::new(950);
+    let token = letters.fill("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiI<62:6000>.<62:43>");
+    for row in ["\"c\":\"eyJpZCI6MTAwfQ==\",", "\"游标\":\"eyJpZCI6MTAwfQ==\"，"] {
+        let listing = row.repeat(4_000);
+        let text = format!("{listing}\"t\":\"{token}\"");
+        let left = plain(&text);
+        assert_eq!(left, format!("{listing}\"t\":\"[redacted jwt]\""));
     }
 }

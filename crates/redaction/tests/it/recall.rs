@@ -125,6 +125,10 @@ fn s8_passwords_in_addresses_are_replaced_whole() {
         let text = format!("{before}{secret}{behind}");
         assert_eq!(plain(&text), format!("{before}{mark}{behind}"));
     }
+    // What follows a `/` behind an `@` could be a path.
+    let left = format!("postgres://app:{mark}@w0rd/x9@db");
+    assert_eq!(plain("postgres://app:Xy7q@w0rd/x9@db"), left);
+    assert_eq!(find("postgres://app:abCd/xQ@db"), []);
     let two = "redis://a:b7xQ9k2@h1,redis://c:d8yR0m3@h2 redis://e:f9zS1n4@h3";
     let left = "redis://a:M@h1,redis://c:M@h2 redis://e:M@h3".replace('M', mark);
     assert_eq!(plain(two), left);
