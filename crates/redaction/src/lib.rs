@@ -1,9 +1,10 @@
 //! Finds secrets in text: keys, tokens and passwords, by their shape.
 //!
 //! [`find`] returns the places. One table, `shapes.rs`, describes each kind of secret: its prefix, its form, and a
-//! check of what is found. Named values (`password = ..`, `"apiKey": ".."`) have rules of their own, in
-//! `assignment.rs`. A text may be escaped once or more, as the arguments of a tool call in JSON are. Secrets are found
-//! under escapes, too, and the places are those in the text as given.
+//! check of what is found. Two kinds of places have rules of their own: named values (`password = ..`,
+//! `"apiKey": ".."`) in `assignment.rs`, and private keys with something around each line in `shown.rs`. A text
+//! may be escaped once or more, as the arguments of a tool call in JSON are. Secrets are found under escapes, too, and
+//! the places are those in the text as given.
 //!
 //! ```
 //! use foldback_redaction::{find, mark};

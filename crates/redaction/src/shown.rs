@@ -3,6 +3,7 @@
 //! Their form is not one of `shapes.rs`, because anything may be around a line. What counts is that one line of base64
 //! follows the next, from the line `-----BEGIN ..` on.
 
+use crate::checks::bits;
 use crate::patience::Patience;
 use std::ops::Range;
 
@@ -16,11 +17,14 @@ const LONGEST_NAME: usize = 40;
 const LINE: usize = 32;
 const LONGEST_LINE: usize = 80;
 
-/// The most that may be between two lines, and before the first one, where headers may be.
+/// The least entropy of a line, in bits per character: the first line of an OpenSSH key has 4, padding with `A` has 2.
+const LEAST_BITS: f32 = 3.0;
+
+/// The most that may be between the first two lines, and before the first one, where headers may be.
 const BETWEEN: usize = 200;
 const BEFORE: usize = 400;
 
-/// Adds the places of a key whose beginning is at this place of a text. No place contains a quote.
+/// Adds the places of a key whose beginning is at this place of a text. No place contains a `"`.
 pub(crate) fn find(
     text: &str,
     at: usize,
@@ -36,10 +40,26 @@ pub(crate) fn find(
     if !key.contains('"') {
         return take(at..lines.end, kind);
     }
-    let mut start = body;
-    for part in text.get(body..lines.last).unwrap_or_default().split('"') {
-        if let Some(range) = secret(part) {
-            take(start + range.start..start + range.end, kind);
+    quoted(text.get(body..lines.last).unwrap_or_default(), &mut |range| {
+        take(body + range.start..body + range.end, kind);
+    });
+}
+
+/// Adds the places of a key whose lines are in quotes: each part between two quotes that has a line of base64. A
+/// shorter line counts only if as many quotes are before it as between the lines: `{"log":"Qw==\n","time":".."}`.
+fn quoted(text: &str, take: &mut dyn FnMut(Range<usize>)) {
+    // The number of the last part with a line, and how many parts after the one before it.
+    let (mut start, mut last, mut period) = (0, 0, 0);
+    for (n, part) in text.split('"').enumerate() {
+        let has_line = has_line(part.as_bytes());
+        if has_line {
+            (last, period) = (n, n - last);
+        }
+        let is_next = || period > 0 && (n - last) % period == 0;
+        if let Some(range) = secret(part)
+            && (has_line || is_next() && part.get(range.clone()).is_some_and(is_short_line))
+        {
+            take(start + range.start..start + range.end);
         }
         start += part.len() + 1;
     }
@@ -65,33 +85,65 @@ struct Lines {
 impl Lines {
     /// Reads the lines of base64 from the end of the line `-----BEGIN ..` on.
     fn of(text: &[u8], body: usize, patience: &mut Patience) -> Option<Self> {
-        let (mut at, mut last) = (body, body);
-        let (mut end, mut lengths) = (None, (0, 0));
+        let (mut at, mut last, mut end) = (body, body, None);
+        let mut cut = Cut::default();
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
             if rest.starts_with(b"-----") {
                 end = end_of(rest).map(|len| Self { last: at, end: at + len });
                 break;
             }
-            let run = rest.iter().take_while(|byte| is_base64(**byte)).count();
-            let line = rest.get(..run).unwrap_or_default();
-            if is_line(line) {
+            let run = run(rest);
+            if is_line(rest, run) {
                 last = at + run;
-                lengths = match lengths {
-                    (0, _) => (run, 0),
-                    (first, 0) => (first, run),
-                    lengths => lengths,
-                };
+                cut.add(at..last);
             }
             at += run.max(1);
-            if at - last > if lengths.0 == 0 { BEFORE } else { BETWEEN } {
+            if at - last > cut.reach() {
                 break;
             }
         }
         patience.spend(at - body);
         // Without an end it is a key if its lines are: the second one is as long as the first.
-        let is_cut = lengths.0 == lengths.1 && lengths.0 <= LONGEST_LINE;
-        let cut = is_cut.then_some(Self { last, end: last });
-        end.or(cut).filter(|_| lengths.0 > 0)
+        let is_cut = cut.lines > 1 && cut.length <= LONGEST_LINE;
+        end.filter(|_| cut.lines > 0).or(is_cut.then_some(Self { last: cut.end, end: cut.end }))
+    }
+}
+
+/// The lines of a key whose end is not shown: all of one length, and then at most one that is shorter.
+#[derive(Default)]
+struct Cut {
+    lines: usize,
+    length: usize,
+    /// How many bytes are between the first two lines.
+    between: usize,
+    end: usize,
+    is_over: bool,
+}
+
+impl Cut {
+    /// How far the next line, or the line `-----END ..`, may be. Two short lines may be between.
+    fn reach(&self) -> usize {
+        if self.lines == 0 { BEFORE } else { BETWEEN + 2 * self.between }
+    }
+
+    /// Adds the next line of base64, if it belongs to the key.
+    fn add(&mut self, line: Range<usize>) {
+        let between = line.start - self.end;
+        match self.lines {
+            0 => self.length = line.len(),
+            1 => self.between = between,
+            _ => {}
+        }
+        // What else follows a key has something else before it.
+        let is_like = between.abs_diff(self.between) <= 2 + self.between / 8;
+        let is_shorter = self.lines > 1 && line.len() < self.length && is_like;
+        if !self.is_over && (line.len() == self.length || is_shorter) {
+            self.end = line.end;
+            self.lines += 1;
+            self.is_over = is_shorter;
+        } else {
+            self.is_over = true;
+        }
     }
 }
 
@@ -108,18 +160,49 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// Whether a run of characters of base64 may be a line of a key, rather than a path, a name or a number.
-fn is_line(run: &[u8]) -> bool {
+/// The length of the run of characters of base64 that a text begins with.
+fn run(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| is_base64(**byte)).count()
+}
+
+/// Whether a line of a key is anywhere in a text.
+fn has_line(text: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| rest.len() >= LINE) {
+        let run = run(rest);
+        if is_line(rest, run) {
+            return true;
+        }
+        at += run.max(1);
+    }
+    false
+}
+
+/// Whether the run of characters of base64 at the beginning of a text may be a line of a key, rather than a name, a
+/// number, or a path: that one goes on, as in `secrets/deploy.pem-2-`.
+fn is_line(text: &[u8], run: usize) -> bool {
+    let (run, behind) = text.split_at(run);
     let slashes = run.iter().filter(|byte| **byte == b'/').count();
+    let is_name =
+        matches!(behind, [b'.' | b'-' | b'_' | b':', next, ..] if next.is_ascii_alphanumeric());
     run.len() >= LINE
+        && !is_name
         && slashes * 8 <= run.len()
         && run.iter().any(u8::is_ascii_lowercase)
         && run.iter().any(u8::is_ascii_uppercase)
         && run.iter().any(u8::is_ascii_digit)
+        && str::from_utf8(run).is_ok_and(|run| bits(run) >= LEAST_BITS)
 }
 
-/// The part of a quoted line that belongs to the key, without an escape that it begins with. What is between two quoted
-/// lines has blanks in it.
+/// Whether a text is base64 alone, but for escapes at its end: the last line of a key, or the sum of one of PGP.
+fn is_short_line(text: &str) -> bool {
+    let (line, escapes) = text.as_bytes().split_at(run(text.as_bytes()));
+    let is_sum = line.len() == 5 && line.starts_with(b"=");
+    (is_sum || line.len() >= 4 && line.len().is_multiple_of(4))
+        && escapes.iter().all(|byte| b"\\nrt".contains(byte))
+}
+
+/// The part of a quoted line that belongs to the key, without an escape that it begins with.
 fn secret(part: &str) -> Option<Range<usize>> {
     let bytes = part.as_bytes();
     let mut start = 0;
@@ -131,10 +214,7 @@ fn secret(part: &str) -> Option<Range<usize>> {
         };
     }
     let end = bytes.iter().rposition(|byte| is_base64(*byte))? + 1;
-    let said = bytes.get(start..end)?;
-    let is_glue = said.len() < 4 || said.iter().any(u8::is_ascii_whitespace);
-    let has_line = || said.split(|byte| !is_base64(*byte)).any(is_line);
-    (!is_glue || has_line()).then_some(start..end)
+    (start < end).then_some(start..end)
 }
 
 /// The first bytes of a text.

@@ -57,7 +57,6 @@ fn letters(set: &str) -> &'static str {
         "low" => "abcdefghijklmnopqrstuvwxyz0123456789",
         "62" => &ALL[..62],
         "64" => &ALL[..64],
-        "b64" => &ALL[..62],
         "url" => "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-",
         "age" => "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
         "pass" => "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789!#%+=_^",
