@@ -23,7 +23,7 @@ async fn lines_that_match_are_told_with_their_place() {
     grep(json!({ "pattern": "zhou$" }), "b/c.txt:1:Hangzhou").await;
     grep(json!({ "pattern": r"\d+°" }), "a.md:2:杭州 小雨 12°").await;
     grep(json!({ "pattern": "o", "glob": "*.txt" }), "b/c.txt:1:Hangzhou").await;
-    grep(json!({ "pattern": "o", "glob": "*.{c,txt}, *.md" }), "b/c.txt:1:Hangzhou").await;
+    grep(json!({ "pattern": "zh", "glob": "*.{c,txt}, *.md" }), "b/c.txt:1:Hangzhou").await;
     grep(
         json!({ "pattern": "杭州 ", "glob": "*.txt,*.{md,rs}" }),
         "a.md:2:杭州 小雨 12°\na.md:5:杭州 晴",

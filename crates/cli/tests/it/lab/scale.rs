@@ -63,6 +63,6 @@ fn c1_two_nodes_are_measured_beside_one() {
         assert!(step["per_s"].as_f64().unwrap() > 0.0, "{step}");
     }
     let ran = bench("no-such-command");
-    assert_eq!(ran.code, 1, "{ran:?}");
+    assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("no-such-command"), "{ran:?}");
 }
