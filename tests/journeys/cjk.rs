@@ -221,6 +221,46 @@ fn bl10_a_question_finds_its_blocks_beside_another_language() {
     assert!(found.at(0) >= 0.58 && found.at(1) >= 0.86, "{} {}", found.at(0), found.at(1));
 }
 
+/// What `search_block` shows for the questions of `asked`, put to `talk`: how many blocks, and whether one of them holds
+/// the answer.
+fn shown(memory: &Memory, talk: &Talk, asked: &Talk) -> Vec<(usize, bool)> {
+    let show = |(question, evidence): &(String, Vec<usize>)| {
+        let arguments = serde_json::json!({ "query": question }).to_string();
+        let text = memory.recall(&todo(&talk.id), "search_block", &arguments).unwrap().text;
+        let blocks = text.matches("<recalled-").count();
+        let answers = |place: &usize| text.contains(&format!("\n#{place} "));
+        (blocks, evidence.iter().any(answers))
+    };
+    asked.questions.iter().map(show).collect()
+}
+
+/// BL10: with its cut-off, `search_block` shows answers in these languages, and leaves out what a question finds that is
+/// put to another talk.
+#[test]
+fn bl10_the_cut_off_keeps_answers_and_drops_other_talks() {
+    for (title, talks, [found, dropped]) in
+        [("dev", dev(), [0.80, 0.65]), ("held out", held_out(), [0.68, 0.60])]
+    {
+        let memory = in_memory();
+        talks.iter().for_each(|talk| drop(import(&memory, &todo(&talk.id), [talk])));
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for asked in &talks {
+            own.extend(shown(&memory, asked, asked));
+            let other = |talk: &&Talk| talk.language == asked.language && talk.id != asked.id;
+            for talk in talks.iter().filter(other).take(2) {
+                others.extend(shown(&memory, talk, asked));
+            }
+        }
+        let share = |of: &[(usize, bool)], is: fn(&(usize, bool)) -> bool| {
+            of.iter().filter(|one| is(one)).count() as f64 / of.len() as f64
+        };
+        let answered = share(&own, |(_, answers)| *answers);
+        let silent = share(&others, |(blocks, _)| *blocks == 0);
+        println!("{title}: {answered:.3} answered, {silent:.3} silent in another talk");
+        assert!(answered >= found && silent >= dropped, "{title}: {answered}, {silent}");
+    }
+}
+
 /// BL10, RC7: the same over all todos, one of them in each language.
 #[test]
 fn bl10_an_answer_in_another_language_is_found_in_another_todo() {

@@ -8,6 +8,8 @@ use foldback_core::{BlockType, Embedder, Timestamp};
 pub struct SearchRequest<'a> {
     pub(crate) query: &'a str,
     pub(crate) vector: Option<(&'a dyn Embedder, &'a [f32])>,
+    /// By what a cosine of this question is multiplied to mean what the embedder's cosines do.
+    pub(crate) likeness: f32,
     pub(crate) k: usize,
     pub(crate) block_type: Option<BlockType>,
     pub(crate) since: Option<Timestamp>,
@@ -46,6 +48,7 @@ impl<'a> SearchRequest<'a> {
         Self {
             query,
             vector: None,
+            likeness: 1.0,
             k: 3,
             block_type: None,
             since: None,
@@ -67,6 +70,7 @@ impl<'a> SearchRequest<'a> {
     #[must_use]
     pub fn vector(mut self, embedder: &'a dyn Embedder, vector: &'a [f32]) -> Self {
         self.vector = Some((embedder, vector));
+        self.likeness = embedder.answering() / embedder.answering_to(self.query).max(0.01);
         self
     }
 

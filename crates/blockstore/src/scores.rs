@@ -206,7 +206,7 @@ pub(crate) fn relevance(
 /// Returns how much a cosine says that a text answers the question, from 0 to 1, if it has a vector.
 pub(crate) fn meaning(request: &SearchRequest<'_>, cosine: f32) -> Option<f32> {
     let (embedder, _) = request.vector?;
-    Some(embedder.calibrated_answer(cosine).clamp(0.0, 1.0))
+    Some(embedder.calibrated_answer(cosine * request.likeness).clamp(0.0, 1.0))
 }
 
 /// Returns a block with the least that its cosine may be.

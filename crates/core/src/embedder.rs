@@ -50,6 +50,12 @@ pub trait Embedder: Send + Sync {
         1.0
     }
 
+    /// Returns the cosine of this question and a text that answers it, where a model's cosines differ between languages; by
+    /// default it is [`answering`](Self::answering).
+    fn answering_to(&self, _question: &str) -> f32 {
+        self.answering()
+    }
+
     /// Returns the parts in which a long text is embedded: at most `limit` of them, in order. By default, the text is
     /// one part.
     fn windows<'t>(&self, text: &'t str, limit: usize) -> Vec<&'t str> {
