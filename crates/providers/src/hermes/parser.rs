@@ -148,7 +148,7 @@ impl HermesParser {
                 false => Thoughts::Over,
             };
         }
-        if self.thoughts != Thoughts::Open {
+        if self.thoughts != Thoughts::Open || self.is_over {
             return;
         }
         let marks = [THOUGHTS_END, TURN_END].map(|mark| Some((self.rest.find(mark)?, mark)));
