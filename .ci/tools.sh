@@ -25,18 +25,23 @@ make_model() {
     export FOLDBACK_MODEL_DIR="$models/all-MiniLM-L6-v2" ORT_DYLIB_PATH="$library"
 }
 
-# aimock, a server of the APIs of two model providers, from npm.
+# from_npm FOLDER PACKAGE VERSION PROGRAM: installs a package, unless that version is there, and prints the path of its
+# program.
+from_npm() {
+    local folder=$1 package=$2 version=$3 program="$1/node_modules/.bin/$4"
+    command -v node >/dev/null && command -v npm >/dev/null || return
+    if ! grep -qs "\"version\": \"$version\"" "$folder/node_modules/$package/package.json"; then
+        rm -rf "$folder/node_modules"
+        npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund --no-save \
+            --loglevel=error "$package@$version" >&2 || return
+    fi
+    [ -x "$program" ] && realpath -s "$program"
+}
+
+# aimock, a server of the APIs of two model providers.
 aimock="${FOLDBACK_CI_AIMOCK:-${CARGO_TARGET_DIR%/}-aimock}"
 make_aimock() {
-    local version=1.43.0 program="$aimock/node_modules/.bin/llmock"
-    command -v node >/dev/null && command -v npm >/dev/null || return
-    if ! grep -qs "\"version\": \"$version\"" "$aimock/node_modules/@copilotkit/aimock/package.json"; then
-        rm -rf "$aimock/node_modules"
-        npm install --prefix "$aimock" --ignore-scripts --no-audit --no-fund --no-save \
-            --loglevel=error "@copilotkit/aimock@$version" || return
-    fi
-    [ -x "$program" ] || return
-    FOLDBACK_AIMOCK=$(realpath "$program")
+    FOLDBACK_AIMOCK=$(from_npm "$aimock" @copilotkit/aimock 1.43.0 llmock) || return
     export FOLDBACK_AIMOCK
 }
 
@@ -59,15 +64,7 @@ make_mcp() {
 # The command line of the MCP inspector, which asks foldback's own server; the last version that Node 20 runs.
 inspector="${FOLDBACK_CI_INSPECTOR:-${CARGO_TARGET_DIR%/}-inspector}"
 make_inspector() {
-    local version=1.0.3 program="$inspector/node_modules/.bin/mcp-inspector"
-    command -v node >/dev/null && command -v npm >/dev/null || return
-    if ! grep -qs "\"version\": \"$version\"" "$inspector/node_modules/@modelcontextprotocol/inspector/package.json"; then
-        rm -rf "$inspector/node_modules"
-        npm install --prefix "$inspector" --ignore-scripts --no-audit --no-fund --no-save \
-            --loglevel=error "@modelcontextprotocol/inspector@$version" || return
-    fi
-    [ -x "$program" ] || return
-    FOLDBACK_MCP_INSPECTOR=$(realpath -s "$program")
+    FOLDBACK_MCP_INSPECTOR=$(from_npm "$inspector" @modelcontextprotocol/inspector 1.0.3 mcp-inspector) || return
     export FOLDBACK_MCP_INSPECTOR
 }
 

@@ -6,7 +6,7 @@ use crate::matrix::{Matrix, add_scaled, dot};
 use crate::parallel::Language;
 use crate::question::{FIRST_WORD, Questions, asked_words};
 use crate::random::Random;
-use crate::training::{Adam, spread, unit_sums};
+use crate::training::{Adam, away, spread, unit_sums};
 use crate::units::Cutter;
 
 /// The pairs of a step, ...
@@ -211,12 +211,7 @@ impl<'l> Batch<'l> {
     fn gradient(&self, rows: &Matrix) -> ([f32; 5], Matrix) {
         let (sums, lengths) = unit_sums(self.bags.iter().copied(), rows);
         let mut slopes = Matrix::zeros(self.bags.len(), rows.width);
-        let count = self.bags.len() as f32;
-        let mut aim = 0.0;
-        for ((sum, english), slope) in sums.rows().zip(self.english.rows()).zip(slopes.rows_mut()) {
-            aim += (1.0 - dot(sum, english)) / count;
-            add_scaled(slope, -1.0 / count, english);
-        }
+        let aim = away(&sums, &self.english, &mut slopes);
         let alike = self.english.times(&self.english.transposed());
         let each: Vec<usize> = (0..self.bags.len()).collect();
 

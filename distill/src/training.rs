@@ -103,11 +103,7 @@ impl<'l> Batch<'l> {
         let mut slopes = Matrix::zeros(self.bags.len(), rows.width);
         let count = self.bags.len() as f32;
 
-        let mut aim = 0.0;
-        for ((sum, target), slope) in sums.rows().zip(self.targets.rows()).zip(slopes.rows_mut()) {
-            aim += (1.0 - dot(sum, target)) / count;
-            add_scaled(slope, -1.0 / count, target);
-        }
+        let aim = away(&sums, &self.targets, &mut slopes);
 
         let mut apart = sums.times(&sums.transposed());
         let wanted = self.teacher.times(&self.teacher.transposed());
@@ -150,6 +146,17 @@ impl<'l> Batch<'l> {
         spread(bags(), &questions, &lengths, shares.times(&passages), gradient);
         loss
     }
+}
+
+/// Returns how far sums are from their targets, the mean of `1 - s . t`, and adds its slopes.
+pub(crate) fn away(sums: &Matrix, targets: &Matrix, slopes: &mut Matrix) -> f32 {
+    let count = sums.rows().count() as f32;
+    let mut away = 0.0;
+    for ((sum, target), slope) in sums.rows().zip(targets.rows()).zip(slopes.rows_mut()) {
+        away += (1.0 - dot(sum, target)) / count;
+        add_scaled(slope, -1.0 / count, target);
+    }
+    away
 }
 
 /// The sums of the rows of each bag, brought to length 1, and the lengths that they had.
