@@ -18,7 +18,9 @@ fn planned(seen: &Seen) -> Answer {
     let body = seen.json();
     let list = if body["input"].is_array() { &body["input"] } else { &body["messages"] };
     let list = list.as_array().cloned().unwrap_or_default();
-    let is_plan = |one: &Value| one["role"] == "user" && one.to_string().contains("plan:");
+    // What was looked up may quote an earlier plan.
+    let is_typed = |one: &Value| one["role"] == "user" && !one.to_string().contains("tool_result");
+    let is_plan = |one: &Value| is_typed(one) && one.to_string().contains("plan:");
     let at = list.iter().rposition(is_plan).unwrap_or_default();
     let text = list.get(at).map(ToString::to_string).unwrap_or_default();
     let plan = text.split("plan:").last().unwrap_or_default();

@@ -60,6 +60,7 @@ impl Client {
 
     /// Asks the model and answers its calls; returns whether there were any.
     pub(crate) async fn step(&mut self, world: &World) -> bool {
+        assert!(self.sent.len() < 1_000, "the model goes on calling: {}", self.history());
         let (status, answer) = self.send(world, &self.sent).await;
         assert_eq!(status, 200, "{answer}\n{}", self.history());
         let told = match (self.speaks, self.stream) {
