@@ -104,6 +104,21 @@ pub trait Kv: Send + Sync {
     /// [`Error::Corrupt`] when the record's checksum does not hold.
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error>;
 
+    /// Returns the values of several records of a todo, in the order of `numbers`, each verified. On a server this is one
+    /// round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`], which names one of the records that are damaged. The others stay readable one by one.
+    fn get_each(
+        &self,
+        space: Space,
+        todo: u32,
+        numbers: &[u64],
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        numbers.iter().map(|n| self.get(Key { space, todo, n: *n })).collect()
+    }
+
     /// Returns at most `limit` records of a todo with `n` in `range`, ascending, each verified.
     ///
     /// # Errors
@@ -131,6 +146,17 @@ pub trait Kv: Send + Sync {
     /// may change although nothing was committed. A call costs a few microseconds, and on a server a round trip. Call
     /// it before reading: what is read afterwards is at least as new.
     fn changed(&self) -> Result<u64, Error>;
+
+    /// Like [`changed`](Self::changed), for a caller that reads one todo only: the number changes with every commit that
+    /// expects a head of the todo, and may stay as it is with others.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    fn changed_in(&self, todo: u32) -> Result<u64, Error> {
+        let _ = todo;
+        self.changed()
+    }
 
     /// Waits until [`changed`](Self::changed) differs from what it was, or until `most` is over. Returns whether it
     /// differs. An engine on a server receives a notice from it; by default the number is read twenty times a second.
@@ -198,6 +224,11 @@ pub trait Kv: Send + Sync {
     /// Returns whether what is derived from the records belongs in the store, too, where the other machines that use it
     /// find it. An engine in a folder keeps it in files beside the records, and so does a store that is only read.
     fn shares_derived(&self) -> bool {
+        false
+    }
+
+    /// Returns whether each read asks a server, so that several are better asked for [at once](Self::get_each).
+    fn is_remote(&self) -> bool {
         false
     }
 

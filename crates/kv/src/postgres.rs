@@ -28,6 +28,7 @@ mod notice;
 mod params;
 mod passfile;
 mod pool;
+mod read;
 mod rows;
 mod schema;
 mod slot;
@@ -44,9 +45,7 @@ use self::fault::{Fault, Kind};
 use self::io::Io;
 use self::known::Known;
 use self::notice::Notices;
-use self::params::{Param, Params, number};
-use self::pool::{Asked, PATIENCE, Pauses, Pool};
-use self::rows::Place;
+use self::pool::{PATIENCE, Pauses, Pool};
 use self::slot::Slots;
 use crate::witness::Link;
 use crate::{
@@ -58,7 +57,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 pub(crate) struct Postgres {
     pool: Pool,
@@ -186,51 +185,6 @@ impl Postgres {
         Error::Busy { path: self.pool.address.name.clone(), doing: "others wrote" }
     }
 
-    /// Reads the rows of one statement.
-    fn rows<T: Send + 'static>(
-        &self,
-        sql: &'static str,
-        params: Params,
-        read: fn(&tokio_postgres::Row) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<Vec<T>, Error> {
-        let params = Arc::new(params);
-        self.pool.ask(move |client| -> Asked<Vec<T>> {
-            let params = params.clone();
-            Box::pin(async move {
-                let values: Vec<Param> =
-                    params.iter().map(|(value, of)| (number(*value, of), of.clone())).collect();
-                let given: Vec<_> = values
-                    .iter()
-                    .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))
-                    .collect();
-                let rows = client.query_typed(sql, &given).await?;
-                rows.iter().map(read).collect()
-            })
-        })
-    }
-
-    /// Reads records of a todo, in the order of the statement, each verified.
-    fn select(
-        &self,
-        sql: &'static str,
-        (space, todo): (Space, u32),
-        range: (i64, i64),
-        limit: usize,
-    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut params = self.place(space, todo);
-        params.extend([(range.0, Type::INT8), (range.1, Type::INT8), (limit, Type::INT8)]);
-        let rows = self.rows(sql, params, |row| {
-            Ok((row.try_get::<_, i64>(0)?, row.try_get::<_, Vec<u8>>(1)?))
-        })?;
-        let opened = rows.into_iter().map(|(n, stored)| {
-            let key = Key { space, todo, n: n as u64 };
-            let value = record::open(key, &stored);
-            value.map(|value| (key.n, value)).map_err(|detail| Error::Corrupt { key, detail })
-        });
-        opened.collect()
-    }
-
     /// Returns the last commit of each slot.
     fn links(&self) -> Result<Vec<(usize, Link)>, Error> {
         let sql = "SELECT CAST(slot AS INTEGER), number, digest FROM foldback_slot WHERE slot BETWEEN $1 AND $2";
@@ -244,18 +198,6 @@ impl Postgres {
             return Err(Error::NoTenant { name: tenant.to_string(), was_forgotten: true });
         }
         Ok(links.into_iter().map(|(slot, _, link)| (self.slots.position(slot), link)).collect())
-    }
-
-    /// Returns where the records of a todo are.
-    fn place(&self, space: Space, todo: u32) -> Params {
-        let Place { slot, todo, space, .. } = Place::of(self.slots, Key { space, todo, n: 0 });
-        vec![(slot.into(), Type::INT4), (todo.into(), Type::INT4), (space.into(), Type::INT2)]
-    }
-
-    /// Returns the first and the last slot.
-    fn span(&self) -> Params {
-        let (first, last) = self.slots.range().into_inner();
-        vec![(first.into(), Type::INT4), (last.into(), Type::INT4)]
     }
 
     /// Returns whether the server only follows another one, and may be behind it.
@@ -319,6 +261,16 @@ impl Kv for Postgres {
         value.map_err(|detail| Error::Corrupt { key, detail })
     }
 
+    fn get_each(
+        &self,
+        space: Space,
+        todo: u32,
+        numbers: &[u64],
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        numbers.iter().try_for_each(|n| Key { space, todo, n: *n }.check().map(drop))?;
+        self.select_each(space, todo, numbers)
+    }
+
     fn scan(
         &self,
         space: Space,
@@ -342,14 +294,12 @@ impl Kv for Postgres {
     }
 
     fn changed(&self) -> Result<u64, Error> {
-        // A database that has lost commits may have as many again later: the digests differ.
-        let sql = "SELECT COALESCE(CAST(SUM(number) AS BIGINT), 0), \
-                   COALESCE(CAST(SUM(digest >> 32) AS BIGINT), 0) FROM foldback_slot WHERE slot BETWEEN $1 AND $2";
-        let found = self.rows(sql, self.span(), |row| {
-            let (number, digests): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-            Ok((number as u64) << 24 | (digests as u64 & 0xff_ffff))
-        })?;
-        Ok(found.first().copied().unwrap_or_default())
+        self.commits()
+    }
+
+    fn changed_in(&self, todo: u32) -> Result<u64, Error> {
+        Key { space: Space::Todo, todo, n: 0 }.check()?;
+        self.last_commit(todo)
     }
 
     fn wait_for_change(&self, seen: u64, most: Duration) -> Result<bool, Error> {
@@ -396,5 +346,9 @@ impl Kv for Postgres {
 
     fn shares_derived(&self) -> bool {
         self.mode == Mode::ReadWrite
+    }
+
+    fn is_remote(&self) -> bool {
+        true
     }
 }

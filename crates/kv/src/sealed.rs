@@ -236,6 +236,25 @@ impl Kv for Sealed {
         sealed.map_or(Ok(None), |sealed| self.open(key, &sealed))
     }
 
+    fn get_each(
+        &self,
+        space: Space,
+        todo: u32,
+        numbers: &[u64],
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let is_noted = |n: &u64| noted(space).contains(n);
+        let key = |n: u64| Key { space, todo, n };
+        if numbers.iter().any(is_noted) {
+            return numbers.iter().map(|n| self.get(key(*n))).collect();
+        }
+        let found = self.inner.get_each(space, todo, numbers)?;
+        let open = |(n, sealed): (&u64, Option<Vec<u8>>)| match sealed {
+            Some(sealed) => self.open(key(*n), &sealed),
+            None => Ok(None),
+        };
+        numbers.iter().zip(found).map(open).collect()
+    }
+
     fn scan(
         &self,
         space: Space,
@@ -286,6 +305,10 @@ impl Kv for Sealed {
         self.inner.changed()
     }
 
+    fn changed_in(&self, todo: u32) -> Result<u64, Error> {
+        self.inner.changed_in(todo)
+    }
+
     fn wait_for_change(&self, seen: u64, most: Duration) -> Result<bool, Error> {
         self.inner.wait_for_change(seen, most)
     }
@@ -322,6 +345,10 @@ impl Kv for Sealed {
 
     fn shares_derived(&self) -> bool {
         self.inner.shares_derived()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
     }
 
     fn cipher(&self, todo: u32) -> Result<Option<Cipher>, Error> {

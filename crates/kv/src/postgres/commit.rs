@@ -89,7 +89,7 @@ impl Draft {
         let slot = slots.of(first.unwrap_or_default());
         let token = token::random_id();
         // Half of the token is a digest that no other commit has.
-        let digest = u64::from_str_radix(&token.replace('-', "")[..16], 16).unwrap_or_default();
+        let digest = token::digest(&token);
         let mut begin = format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'; \
              INSERT INTO foldback_commit (slot, token) VALUES ({slot}, '{token}')"

@@ -36,6 +36,12 @@ pub(super) fn random_id() -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
+/// Returns half of a token as a number.
+pub(super) fn digest(token: &str) -> u64 {
+    let digits = token.chars().filter_map(|c| c.to_digit(16)).take(16);
+    digits.fold(0, |number, digit| number << 4 | u64::from(digit))
+}
+
 /// Returns a random number of the system.
 pub(super) fn random_u32() -> u32 {
     // The system's source fails on no system that is up; the standard library's own keys come from it, too.

@@ -4,7 +4,7 @@
 
 use super::heads::{forgotten, heads, listed_heads};
 use super::script::check;
-use foldback_kv::{Batch, Delete, Error, Expect, Key, Kv, MAX_VALUE_BYTES, Space};
+use foldback_kv::{Batch, Delete, Error, Expect, FORGOTTEN_HEAD, Key, Kv, MAX_VALUE_BYTES, Space};
 use std::sync::Arc;
 
 /// Runs the suite on an engine. `open` returns an empty store each time it is called.
@@ -25,7 +25,7 @@ pub fn conforms(open: impl Fn() -> Arc<dyn Kv>) {
 type Scenario = fn(&dyn Kv);
 
 /// Every scenario, by name.
-const SCENARIOS: [(&str, Scenario); 16] = [
+const SCENARIOS: [(&str, Scenario); 17] = [
     ("an empty store answers", empty),
     ("records come back in order", order),
     ("deletions come before puts", replace),
@@ -35,6 +35,7 @@ const SCENARIOS: [(&str, Scenario); 16] = [
     ("a forgotten todo takes no writes", forgotten),
     ("todos and spaces are apart", apart),
     ("ranges have every shape", ranges),
+    ("several records come at once", several),
     ("limits of numbers are checked", limits),
     ("values are any bytes of any size", values),
     ("the change counter moves", changes),
@@ -197,6 +198,29 @@ fn ranges(kv: &dyn Kv) {
     );
 }
 
+fn several(kv: &dyn Kv) {
+    let key = |space, todo, n| Key { space, todo, n };
+    let put = vec![
+        (key(Space::Message, 5, 0), "第一".as_bytes().to_vec()),
+        (key(Space::Message, 5, 7), Vec::new()),
+        (key(Space::Message, 5, Key::N_END - 1), b"last".to_vec()),
+        (key(Space::Message, 6, 3), b"another todo".to_vec()),
+        (key(Space::Vector, 5, 3), b"another kind".to_vec()),
+    ];
+    kv.commit(Batch { put, ..Batch::default() }).unwrap();
+    let each = |numbers: &[u64]| kv.get_each(Space::Message, 5, numbers).unwrap();
+    assert_eq!(each(&[]), []);
+    assert_eq!(each(&[3, 4]), [None, None]);
+    let asked = [Key::N_END - 1, 3, 0, 7, 0];
+    let one_by_one = asked.map(|n| kv.get(key(Space::Message, 5, n)).unwrap());
+    assert_eq!(each(&asked), one_by_one);
+    assert_eq!(one_by_one.iter().flatten().count(), 4);
+    let out = kv.get_each(Space::Message, 5, &[0, Key::N_END]);
+    assert!(matches!(out, Err(Error::KeyOutOfRange { .. })), "{out:?}");
+    let out = kv.get_each(Space::Message, Key::TODO_END, &[0]);
+    assert!(matches!(out, Err(Error::KeyOutOfRange { .. })), "{out:?}");
+}
+
 fn limits(kv: &dyn Kv) {
     let out = |answer: Result<(), Error>| {
         assert!(matches!(answer, Err(Error::KeyOutOfRange { .. })), "{answer:?}");
@@ -235,6 +259,26 @@ fn changes(kv: &dyn Kv) {
         kv.commit(Batch { put, ..Batch::default() }).unwrap();
         let now = kv.changed().unwrap();
         assert!(!seen.contains(&now), "it moved to where it was before");
+        seen.push(now);
+    }
+    let mut seen = vec![kv.changed_in(9).unwrap()];
+    assert_eq!(kv.changed_in(9).unwrap(), seen[0], "nothing was committed");
+    let key = |todo| Key { space: Space::Message, todo, n: 0 };
+    let commits = [
+        (0, 1, vec![(key(9), vec![1])]),
+        (1, 2, Vec::new()),
+        // The head may stay as it is.
+        (2, 2, vec![(key(9), vec![2])]),
+        (2, 2, vec![(key(9), vec![2])]),
+        // What is written may be another todo's.
+        (2, 3, vec![(key(8), vec![3])]),
+        (3, FORGOTTEN_HEAD, Vec::new()),
+    ];
+    for (head, next, put) in commits {
+        let expect = Some(Expect { todo: 9, head, next });
+        kv.commit(Batch { expect, put, ..Batch::default() }).unwrap();
+        let now = kv.changed_in(9).unwrap();
+        assert!(!seen.contains(&now), "a commit to the todo did not move it");
         seen.push(now);
     }
 }

@@ -1,0 +1,123 @@
+//! What is read from the tables, a statement at a time.
+
+use super::Postgres;
+use super::params::{Param, Params, number};
+use super::pool::Asked;
+use super::rows::Place;
+use super::{slot, token};
+use crate::{Error, Key, Space, record};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio_postgres::types::{ToSql, Type};
+
+impl Postgres {
+    /// Reads the rows of one statement.
+    pub(super) fn rows<T: Send + 'static>(
+        &self,
+        sql: &'static str,
+        params: Params,
+        read: fn(&tokio_postgres::Row) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<Vec<T>, Error> {
+        let params = Arc::new(params);
+        self.pool.ask(move |client| -> Asked<Vec<T>> {
+            let params = params.clone();
+            Box::pin(async move {
+                let values: Vec<Param> =
+                    params.iter().map(|(value, of)| (number(*value, of), of.clone())).collect();
+                let given: Vec<_> = values
+                    .iter()
+                    .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))
+                    .collect();
+                let rows = client.query_typed(sql, &given).await?;
+                rows.iter().map(read).collect()
+            })
+        })
+    }
+
+    /// Reads records of a todo, in the order of the statement, each verified.
+    pub(super) fn select(
+        &self,
+        sql: &'static str,
+        (space, todo): (Space, u32),
+        range: (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut params = self.place(space, todo);
+        params.extend([(range.0, Type::INT8), (range.1, Type::INT8), (limit, Type::INT8)]);
+        let rows = self.rows(sql, params, |row| {
+            Ok((row.try_get::<_, i64>(0)?, row.try_get::<_, Vec<u8>>(1)?))
+        })?;
+        let opened = rows.into_iter().map(|(n, stored)| {
+            let key = Key { space, todo, n: n as u64 };
+            let value = record::open(key, &stored);
+            value.map(|value| (key.n, value)).map_err(|detail| Error::Corrupt { key, detail })
+        });
+        opened.collect()
+    }
+
+    /// Reads the records of a todo that have these numbers, each verified, in the order of the numbers.
+    pub(super) fn select_each(
+        &self,
+        space: Space,
+        todo: u32,
+        numbers: &[u64],
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let sql = "SELECT n, record FROM foldback_record WHERE slot = $1 AND todo = $2 AND space = $3 AND n = ANY($4)";
+        let asked: Arc<Vec<i64>> = Arc::new(numbers.iter().map(|n| *n as i64).collect());
+        let place = Place::of(self.slots, Key { space, todo, n: 0 });
+        let (slot, of, kind) = (place.slot, place.todo, place.space);
+        let found = self.pool.ask(move |client| -> Asked<BTreeMap<i64, Vec<u8>>> {
+            let asked = asked.clone();
+            Box::pin(async move {
+                let params: [(&(dyn ToSql + Sync), Type); 4] = [
+                    (&slot, Type::INT4),
+                    (&of, Type::INT4),
+                    (&kind, Type::INT2),
+                    (&*asked, Type::INT8_ARRAY),
+                ];
+                let rows = client.query_typed(sql, &params).await?;
+                rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+            })
+        })?;
+        let open = |n: &u64| {
+            let key = Key { space, todo, n: *n };
+            let opened = found.get(&(*n as i64)).map(|stored| record::open(key, stored));
+            opened.transpose().map_err(|detail| Error::Corrupt { key, detail })
+        };
+        numbers.iter().map(open).collect()
+    }
+
+    /// Returns a number that changes with each commit.
+    pub(super) fn commits(&self) -> Result<u64, Error> {
+        // A database that has lost commits may have as many again later: the digests differ.
+        let sql = "SELECT COALESCE(CAST(SUM(number) AS BIGINT), 0), \
+                   COALESCE(CAST(SUM(digest >> 32) AS BIGINT), 0) FROM foldback_slot WHERE slot BETWEEN $1 AND $2";
+        let found = self.rows(sql, self.span(), |row| {
+            let (number, digests): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            Ok((number as u64) << 24 | (digests as u64 & 0xff_ffff))
+        })?;
+        Ok(found.first().copied().unwrap_or_default())
+    }
+
+    /// Returns half of the token of the last commit that expected a head of a todo; 0 if there was none.
+    pub(super) fn last_commit(&self, todo: u32) -> Result<u64, Error> {
+        let sql = "SELECT CAST(token AS TEXT) FROM foldback_head WHERE slot = $1 AND todo = $2";
+        let (slot, todo) = (self.slots.of(todo), slot::number(todo));
+        let params = vec![(slot.into(), Type::INT4), (todo.into(), Type::INT4)];
+        let found = self.rows(sql, params, |row| row.try_get::<_, String>(0))?;
+        Ok(found.first().map_or(0, |token| token::digest(token)))
+    }
+
+    /// Returns where the records of a todo are.
+    pub(super) fn place(&self, space: Space, todo: u32) -> Params {
+        let Place { slot, todo, space, .. } = Place::of(self.slots, Key { space, todo, n: 0 });
+        vec![(slot.into(), Type::INT4), (todo.into(), Type::INT4), (space.into(), Type::INT2)]
+    }
+
+    /// Returns the first and the last slot.
+    pub(super) fn span(&self) -> Params {
+        let (first, last) = self.slots.range().into_inner();
+        vec![(first.into(), Type::INT4), (last.into(), Type::INT4)]
+    }
+}
