@@ -42,6 +42,7 @@ mod public_reads;
 mod rebuild;
 mod recall;
 mod reembed;
+mod remote_reads;
 mod resume;
 mod row_tables;
 mod rules;

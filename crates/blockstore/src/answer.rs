@@ -2,11 +2,13 @@
 
 use crate::found_block::{FoundBlock, FoundPassage};
 use crate::omission::{Omission, OmissionPart};
+use crate::records::ReadAhead;
 use crate::searcher::{Found, Trouble};
 use crate::{
     Error, Hit, NotSearched, PassageHit, SearchRequest, Searcher, Unsearched, WhyUnsearched,
 };
 use foldback_core::{Block, BlockId, EmbedError, Embedder, SeqNo};
+use foldback_kv::Space;
 
 /// The blocks that answer a question.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,39 +88,63 @@ impl Searcher {
     fn answered(&self, found: Found) -> Result<SearchAnswer, Error> {
         let mut omissions = self.omissions();
         omissions.extend(found.omissions);
-        let mut hits = Vec::with_capacity(found.blocks.len());
+        let (records, todo) = (self.records(), self.todo());
+        let numbers = found.blocks.iter().map(|found| u64::from(found.ranked.candidate.n));
+        let ahead = records.read_ahead(todo, Space::Block, numbers)?;
+        let mut blocks = Vec::with_capacity(found.blocks.len());
         for found in found.blocks {
-            hits.extend(self.hit(found, &mut omissions)?);
+            let n = found.ranked.candidate.n;
+            blocks.extend(self.found_block(n, &ahead, &mut omissions)?.map(|block| (found, block)));
         }
-        let todo = self.todo().id();
+        let carrying = blocks.iter().filter(|(found, _)| !found.passages.is_empty());
+        let seqs = carrying.flat_map(|(_, block)| block.range.as_u64());
+        let ahead = records.read_ahead(todo, Space::Message, seqs)?;
+        let mut hits = Vec::with_capacity(blocks.len());
+        for (found, block) in blocks {
+            hits.push(self.hit(found, block, &ahead, &mut omissions)?);
+        }
         let unsearched =
-            omissions.into_iter().filter_map(|omission| Unsearched::of(todo, omission));
+            omissions.into_iter().filter_map(|omission| Unsearched::of(todo.id(), omission));
         let not_searched = NotSearched::of(unsearched.collect());
         Ok(SearchAnswer { hits, by_words_alone: None, not_searched })
     }
 
-    /// Returns the hit of a block that was found; `None` if its record can no longer be read.
-    fn hit(&self, found: FoundBlock, omissions: &mut Vec<Omission>) -> Result<Option<Hit>, Error> {
-        let FoundBlock { ranked, place, passages, relevance, exact, explanation } = found;
-        let n = ranked.candidate.n;
+    /// Returns the record of a block that was found; `None` if it can no longer be read.
+    fn found_block(
+        &self,
+        n: u32,
+        ahead: &ReadAhead,
+        omissions: &mut Vec<Omission>,
+    ) -> Result<Option<Block>, Error> {
         let mut lack = |why| omissions.push(Omission { block: n, part: OmissionPart::Block, why });
-        let block = match self.block(n) {
-            Ok(Some(block)) => block,
+        match self.block(n, ahead) {
+            Ok(Some(block)) => Ok(Some(block)),
             Ok(None) => {
                 // A todo that has been forgotten meanwhile lacks nothing.
                 if self.records().last_block_n(self.todo())? > 0 {
                     lack(WhyUnsearched::Missing);
                 }
-                return Ok(None);
+                Ok(None)
             }
             Err(Error::Corrupt { .. }) => {
                 lack(WhyUnsearched::Damaged);
-                return Ok(None);
+                Ok(None)
             }
-            Err(error) => return Err(error),
-        };
-        let passages = self.passage_hits(&block, passages, omissions)?;
-        Ok(Some(Hit {
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the hit of a block that was found.
+    fn hit(
+        &self,
+        found: FoundBlock,
+        block: Block,
+        ahead: &ReadAhead,
+        omissions: &mut Vec<Omission>,
+    ) -> Result<Hit, Error> {
+        let FoundBlock { ranked, place, passages, relevance, exact, explanation } = found;
+        let passages = self.passage_hits(&block, passages, ahead, omissions)?;
+        Ok(Hit {
             block,
             passages,
             score: ranked.score.sum() as f32,
@@ -128,7 +154,7 @@ impl Searcher {
             relevance,
             best_seq: place.map(|place| SeqNo(place.seq)),
             explanation,
-        }))
+        })
     }
 
     /// Passages by the references of the messages that carry them. One whose message cannot be read
@@ -137,12 +163,13 @@ impl Searcher {
         &self,
         block: &Block,
         passages: Vec<FoundPassage>,
+        ahead: &ReadAhead,
         omissions: &mut Vec<Omission>,
     ) -> Result<Vec<PassageHit>, Error> {
         if passages.is_empty() {
             return Ok(Vec::new());
         }
-        let known = self.records().payload_refs(self.todo(), block, omissions)?;
+        let known = self.records().payload_refs(self.todo(), block, ahead, omissions)?;
         let hit = |FoundPassage { meta, score, also_in }: FoundPassage| {
             let payload = known.iter().find(|known| known.n == meta.payload)?.clone();
             let (first_line, last_line) = meta.place.lines;

@@ -1,6 +1,7 @@
 //! The data held for the todos that were searched last, and how it keeps up with the truth.
 
 mod maintenance;
+mod open_messages;
 mod removal;
 mod sharing;
 
@@ -71,8 +72,10 @@ const GROWTH: u64 = 8;
 
 #[derive(Default)]
 struct State {
-    /// The store's change counter when the slot was last compared with the truth.
+    /// The todo's change counter when the slot was last compared with the truth.
     changed: Option<u64>,
+    /// The open messages that were searched last, where reading them asks a server.
+    open: Option<open_messages::Known>,
     /// How many blocks it holds, on disk and in memory.
     blocks: u32,
     /// The newest block whose record was seen: its number, and the hash of the record.
@@ -116,7 +119,7 @@ impl Cache {
         let can_read_more = slot.next_tried.any(&omissions, can_read);
         let mut state = slot.state.lock();
         // The counter is read first, so everything read after it is at least as new.
-        let changed = self.records.changed()?;
+        let changed = self.records.changed_in(todo)?;
         let broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
         let is_mended = can_read_more && Arc::ptr_eq(&lacking, &state.memory);
         if is_mended {
@@ -128,13 +131,18 @@ impl Cache {
             state.changed = Some(changed);
         }
         self.account(todo, &slot, &state);
-        Ok(Searcher::new(
+        Ok(self.snapshot(todo, &state))
+    }
+
+    /// Returns what a state holds, to search it.
+    fn snapshot(&self, todo: &Todo, state: &State) -> Searcher {
+        Searcher::new(
             todo.clone(),
             self.records.clone(),
             state.disk.clone(),
             state.memory.clone(),
             state.blocks,
-        ))
+        )
     }
 
     pub(crate) fn drop_slot(&self, todo: &Todo) {
@@ -335,7 +343,8 @@ impl Slot {
     fn held(&self, state: &State) -> usize {
         let disk = state.disk.as_ref().map_or(0, |disk| disk.bytes());
         let passages = self.passages_bytes.load(Ordering::Relaxed);
-        SLOT_BYTES + disk + state.memory.read().bytes() + passages
+        let open = state.open.as_ref().map_or(0, |open| open.bytes());
+        SLOT_BYTES + disk + state.memory.read().bytes() + passages + open
     }
 }
 

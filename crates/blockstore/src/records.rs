@@ -1,8 +1,11 @@
 //! The truth: messages, blocks, vectors and session states, read and written as records.
 
+mod read_ahead;
 mod scanned;
 mod texts;
+mod write;
 
+pub(crate) use read_ahead::ReadAhead;
 pub(crate) use scanned::Scanned;
 pub(crate) use texts::pages;
 
@@ -10,22 +13,12 @@ use crate::disk::{Indexed, Manifest, Sealing};
 use crate::omission::Omission;
 use crate::payload_texts::PayloadTexts;
 use crate::vectors::{self, MessageVectors};
-use crate::{Commit, Error, Head};
+use crate::{Error, Head};
 use foldback_core::{Block, Offload, PayloadRef, StoredMessage, TodoId};
-use foldback_kv::{Batch, Expect, Key, Kv, Space, Todo};
+use foldback_kv::{Key, Kv, Space, Todo};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Records that other crates may add to a commit. Only grants concern two todos.
-const OTHERS: [Space; 6] = [
-    Space::Payload,
-    Space::PayloadBytes,
-    Space::PayloadHash,
-    Space::Grant,
-    Space::Plan,
-    Space::Sent,
-];
 
 /// The records of all todos; each method reads those of one.
 #[derive(Clone)]
@@ -52,89 +45,14 @@ impl Records {
         self.kv.changed().map_err(Error::Kv)
     }
 
+    /// Returns a number that changes with every commit to the todo.
+    pub(crate) fn changed_in(&self, todo: &Todo) -> Result<u64, Error> {
+        self.kv.changed_in(todo.no()).map_err(Error::Kv)
+    }
+
     pub(crate) fn head(&self, todo: &Todo) -> Result<Head, Error> {
         let head = self.kv.head(todo.no()).map_err(|error| Error::of(todo.id(), error))?;
         Ok(Head::from_number(head))
-    }
-
-    /// Checks the commit, and writes it in one transaction.
-    pub(crate) fn commit(&self, commit: Commit<'_>, model_id: &str) -> Result<(), Error> {
-        let todo = commit.todo;
-        let refused = |why: String| Error::Refused { todo: todo.id().clone(), why };
-        let head = commit.head;
-        let next = head.after(commit.messages.len());
-        let mut put = Vec::with_capacity(2 * commit.messages.len() + commit.blocks.len() + 1);
-        for (seq, message) in (head.messages..).zip(commit.messages) {
-            let bytes = rmp_serde::to_vec(&message.stored)
-                .map_err(|error| refused(format!("message {seq} cannot be written: {error}")))?;
-            put.push((key(Space::Message, todo, seq), bytes));
-            if !message.vectors.is_empty() {
-                let bytes = vectors::encode(model_id, &message.vectors)
-                    .map_err(|why| refused(format!("the vectors of message {seq}: {why}")))?;
-                put.push((key(Space::Vector, todo, seq), bytes));
-            }
-        }
-        self.check_blocks(&commit, next.messages)?;
-        for block in commit.blocks {
-            let n = block.header.block_id.n();
-            let bytes = rmp_serde::to_vec(block)
-                .map_err(|error| refused(format!("block {n} cannot be written: {error}")))?;
-            put.push((key(Space::Block, todo, u64::from(n)), bytes));
-        }
-        put.push((key(Space::Session, todo, 0), commit.session));
-        let extra = commit.extra.iter().map(|(key, _)| (key.space, key.todo));
-        let deleted = commit.delete.iter().map(|delete| (delete.space, delete.todo));
-        for (space, no) in extra.chain(deleted) {
-            if no != todo.no() && space != Space::Grant {
-                let own = todo.no();
-                return Err(refused(format!("it is for todo number {own} but writes to {no}")));
-            }
-            if !OTHERS.contains(&space) {
-                return Err(refused(format!("its additional records are of the kind {space}")));
-            }
-        }
-        put.extend(commit.extra);
-        let expect =
-            Some(Expect { todo: todo.no(), head: head.to_number(), next: next.to_number() });
-        self.write(todo, Batch { expect, put, delete: commit.delete })
-    }
-
-    /// Checks that blocks follow each other without a gap, and end before the open tail.
-    fn check_blocks(&self, commit: &Commit<'_>, next: u64) -> Result<(), Error> {
-        let Some(first) = commit.blocks.first() else { return Ok(()) };
-        let todo = commit.todo;
-        let last = self.last_block(todo)?;
-        let (mut n, mut seq) = match &last {
-            Some(last) => (last.header.block_id.n(), last.range.last().0 + 1),
-            None => (0, 0),
-        };
-        if first.header.block_id.n() <= n {
-            // Another process closed this block in the meantime, without a message.
-            let found = self.head(todo)?;
-            return Err(Error::conflict(todo.id(), commit.head, found));
-        }
-        for block in commit.blocks {
-            let id = &block.header.block_id;
-            n += 1;
-            let wrong = if id.n() != n
-                || id.todo() != todo.id()
-                || block.header.todo_id != *todo.id()
-            {
-                format!("block number {n} of {} was expected, but it is {id}", todo.id())
-            } else if block.range.first().0 != seq {
-                format!(
-                    "block {id} begins at message {}, but {seq} was expected",
-                    block.range.first()
-                )
-            } else if block.range.last().0 >= next {
-                format!("block {id} ends at message {}, but there are {next}", block.range.last())
-            } else {
-                seq = block.range.last().0 + 1;
-                continue;
-            };
-            return Err(Error::Refused { todo: todo.id().clone(), why: wrong });
-        }
-        Ok(())
     }
 
     pub(crate) fn session(&self, todo: &Todo) -> Result<Option<Vec<u8>>, Error> {
@@ -257,21 +175,24 @@ impl Records {
     }
 
     pub(crate) fn vectors(&self, todo: &Todo, seq: u64) -> Result<Option<MessageVectors>, Error> {
-        let Some(bytes) = self.get(todo, Space::Vector, seq)? else { return Ok(None) };
-        let (todo, key) = (todo.id().clone(), key(Space::Vector, todo, seq));
-        let decoded = vectors::decode(&bytes);
-        decoded.map(Some).map_err(|detail| Error::Corrupt { todo, key, detail })
+        let bytes = self.get(todo, Space::Vector, seq)?;
+        bytes.map(|bytes| read_vectors(todo, seq, &bytes)).transpose()
     }
 
-    /// Returns how the messages of a block refer to the payloads that they carry. Messages that cannot be read go to
-    /// `omissions`.
+    /// Returns how the messages of a block, which may have been read ahead, refer to the payloads that they carry. Messages
+    /// that cannot be read go to `omissions`.
     pub(crate) fn payload_refs(
         &self,
         todo: &Todo,
         block: &Block,
+        ahead: &ReadAhead,
         omissions: &mut Vec<Omission>,
     ) -> Result<Vec<PayloadRef>, Error> {
-        let found = self.scanned(todo, Space::Message, block.range.as_u64())?;
+        let range = block.range.as_u64();
+        let found = match ahead.range(range.clone()) {
+            Some(found) => found,
+            None => self.scanned(todo, Space::Message, range)?,
+        };
         let messages = scanned::messages_of(block.header.block_id.n(), block, &found, omissions);
         let offloads = messages.iter().flat_map(|stored| &stored.offloads);
         Ok(offloads.map(Offload::reference).collect())
@@ -343,18 +264,9 @@ impl Records {
         self.kv.get(key(space, todo, n)).map_err(|error| Error::of(todo.id(), error))
     }
 
-    pub(crate) fn write(&self, todo: &Todo, batch: Batch) -> Result<(), Error> {
-        self.write_if(todo, batch, None)
-    }
-
-    /// Writes a batch if a record still has the value that the batch was built on.
-    pub(crate) fn write_if(
-        &self,
-        todo: &Todo,
-        batch: Batch,
-        held: Option<(Key, Vec<u8>)>,
-    ) -> Result<(), Error> {
-        self.kv.commit_if(batch, held).map_err(|error| Error::of(todo.id(), error))
+    /// Returns whether each read asks a server.
+    pub(crate) fn are_remote(&self) -> bool {
+        self.kv.is_remote()
     }
 
     /// Returns whether the index of a todo is copied into the store, for other machines.
@@ -386,6 +298,14 @@ fn read_block(todo: &Todo, n: u64, bytes: &[u8]) -> Result<Block, Error> {
     }
     let detail = format!("it belongs to {id} of the todo {}", block.header.todo_id);
     Err(Error::Corrupt { todo: todo.id().clone(), key, detail })
+}
+
+/// Returns the vectors of a record.
+fn read_vectors(todo: &Todo, seq: u64, bytes: &[u8]) -> Result<MessageVectors, Error> {
+    vectors::decode(bytes).map_err(|detail| {
+        let (todo, key) = (todo.id().clone(), key(Space::Vector, todo, seq));
+        Error::Corrupt { todo, key, detail }
+    })
 }
 
 fn missing(todo: &Todo, key: Key) -> Error {

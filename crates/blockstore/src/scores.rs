@@ -5,6 +5,7 @@ use crate::disk::Query;
 use crate::omission::Omission;
 use crate::pool::{Entry, Pool};
 use crate::rank::{self, Candidate, Question, Score};
+use crate::records::ReadAhead;
 use crate::standing::Standing;
 use crate::{Error, SearchRequest, Searcher};
 use rustc_hash::FxHashMap;
@@ -230,6 +231,7 @@ pub(crate) struct Exact<'a, 'r> {
     query: Option<&'a AskedVector<'a>>,
     scores: &'a Scores<'a, 'r>,
     read: FxHashMap<u32, Option<(f32, Place)>>,
+    ahead: ReadAhead,
     omissions: Vec<Omission>,
 }
 
@@ -239,7 +241,25 @@ impl<'a, 'r> Exact<'a, 'r> {
         query: Option<&'a AskedVector<'a>>,
         scores: &'a Scores<'a, 'r>,
     ) -> Self {
-        Self { searcher, query, scores, read: FxHashMap::default(), omissions: Vec::new() }
+        let (read, ahead, omissions) = <_>::default();
+        Self { searcher, query, scores, read, ahead, omissions }
+    }
+
+    /// Reads ahead what the comparison of these blocks needs.
+    pub(crate) fn read_ahead(&mut self, blocks: &[u32]) -> Result<(), Error> {
+        let Some(query) = self.query else { return Ok(()) };
+        let scores = self.scores;
+        let has_neighbours = scores.question.neighbour() != 0.0;
+        let needed = blocks.iter().flat_map(|&n| {
+            let floor = scores.neighbour(n).low;
+            let beside = [n.saturating_sub(1), n.saturating_add(1)].into_iter();
+            let better = move |n: &u32| has_neighbours && scores.base(*n).high >= floor;
+            std::iter::once(n).chain(beside.filter(better))
+        });
+        let is_estimate =
+            |n: &u32| scores.pool.entry(*n).is_some_and(|entry| !entry.cosine.is_exact());
+        self.ahead = self.searcher.read_vectors(needed.filter(is_estimate), query)?;
+        Ok(())
     }
 
     /// Returns the vectors that could not be read.
@@ -257,7 +277,7 @@ impl<'a, 'r> Exact<'a, 'r> {
             let read = match self.read.get(&n) {
                 Some(read) => *read,
                 None => {
-                    let read = self.searcher.exact_cosine(n, query)?;
+                    let read = self.searcher.exact_cosine(n, query, &self.ahead)?;
                     self.read.insert(n, read.best);
                     self.omissions.extend(read.omissions);
                     read.best

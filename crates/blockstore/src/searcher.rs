@@ -14,7 +14,7 @@ use crate::memory_index::MemoryIndex;
 use crate::omission::Omission;
 use crate::parts::Parts;
 use crate::rank::{self, Candidate, Corpus, Question, Ranked};
-use crate::records::Records;
+use crate::records::{ReadAhead, Records};
 use crate::scores::{AskedVector, Exact, Scores};
 use crate::standing::Standing;
 use crate::{Error, Explanation, Ranking, SearchRequest};
@@ -39,9 +39,21 @@ pub struct Searcher {
 }
 
 /// The open messages, searched as the block after the last closed one.
-struct OpenBlock {
+pub(crate) struct OpenBlock {
     block: Block,
     index: MemoryIndex,
+}
+
+impl OpenBlock {
+    /// Returns about how much memory it uses.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.index.bytes()
+    }
+
+    /// Returns whether all of it is searched.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.index.omissions().is_empty()
+    }
 }
 
 impl Searcher {
@@ -76,6 +88,16 @@ impl Searcher {
         Ok(self)
     }
 
+    /// Returns the same snapshot with open messages that were [added](Self::with_open) to it before.
+    pub(crate) fn with_known_open(self, open: Option<Arc<OpenBlock>>) -> Self {
+        Self { open, ..self }
+    }
+
+    /// Returns the open messages that are searched.
+    pub(crate) fn known_open(&self) -> Option<Arc<OpenBlock>> {
+        self.open.clone()
+    }
+
     /// Returns the open messages that no closed block holds and that are searched. Its description is that of the
     /// whole.
     fn still_open(&self, mut block: Block) -> Result<Option<Block>, Error> {
@@ -101,12 +123,12 @@ impl Searcher {
         self.blocks + u32::from(self.open.is_some())
     }
 
-    /// Returns the block with this number, closed or open.
-    pub(crate) fn block(&self, n: u32) -> Result<Option<Block>, Error> {
+    /// Returns the block with this number, closed or open. It may have been read ahead.
+    pub(crate) fn block(&self, n: u32, ahead: &ReadAhead) -> Result<Option<Block>, Error> {
         let open = self.open.as_ref().map(|open| &open.block);
         match open.filter(|open| open.header.block_id.n() == n) {
             Some(open) => Ok(Some(open.clone())),
-            None => self.records.block(&self.todo, n),
+            None => self.records.block_ahead(&self.todo, n, ahead),
         }
     }
 
@@ -180,9 +202,10 @@ impl Searcher {
         &self,
         n: u32,
         query: &AskedVector<'_>,
+        ahead: &ReadAhead,
     ) -> Result<ExactCosine, Error> {
         match &self.disk {
-            Some(disk) => self.records.exact_cosine(disk, &self.todo, n, query),
+            Some(disk) => self.records.exact_cosine(disk, &self.todo, n, query, ahead),
             None => Ok(ExactCosine::default()),
         }
     }
@@ -223,9 +246,11 @@ impl Searcher {
         let standing = Standing::new(request, &parts, self.last());
         let scores = Scores::new(request, &question, &standing, &pool, best);
         let mut exact = Exact::new(self, query.as_ref(), &scores);
+        let selected = scores.select();
+        exact.read_ahead(&selected)?;
         let leader = exact.leader()?;
         let mut ranked = Vec::new();
-        for n in scores.select() {
+        for n in selected {
             let Some(candidate) = exact.candidate(n)? else { continue };
             let says = !candidate.held.is_nothing() && request.ranking != Ranking::Meaning;
             let means = candidate.cosine.is_some_and(|cosine| cosine > 0.0);

@@ -247,6 +247,20 @@ impl BlockStore {
         self.cache.searcher(todo)
     }
 
+    /// Returns a snapshot as [`searcher`](Self::searcher) does, [with the open messages](Searcher::with_open) that `open`
+    /// reads. Where the store is on a server, they are read only if something was committed to the todo since it was last
+    /// searched in this way; `open` must depend on the records of the todo alone.
+    ///
+    /// # Errors
+    /// When the store or `open` fails.
+    pub fn searcher_with_open<E: From<Error>>(
+        &self,
+        todo: &Todo,
+        open: impl FnOnce() -> Result<Option<Block>, E>,
+    ) -> Result<Searcher, E> {
+        self.cache.searcher_with_open(todo, open)
+    }
+
     /// Lets the derived indexes of the todo catch up, if it is large enough to have any and they are far enough behind.
     /// Intended for a thread of its own, after blocks have closed; nothing depends on when or whether it is called. If
     /// several processes call it, one does the work, and the others report [`busy`](Maintained::busy).

@@ -91,12 +91,7 @@ impl Shared {
 
     /// Returns a search of a todo for a caller that does not see its open messages.
     pub(crate) fn searcher_with_open(&self, todo: &Todo) -> Result<Searcher, Error> {
-        let open = self.open_block(todo)?;
-        let searcher = self.blocks.searcher(todo)?;
-        Ok(match open {
-            Some(open) => searcher.with_open(open)?,
-            None => searcher,
-        })
+        self.blocks.searcher_with_open(todo, || self.open_block(todo))
     }
 }
 

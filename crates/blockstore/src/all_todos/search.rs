@@ -11,6 +11,7 @@ use crate::omission::{Omission, OmissionPart};
 use crate::pool::{Cosine, Entry};
 use crate::rank::other_scripts::{Looked, look};
 use crate::rank::{self, Beside, Candidate, Score};
+use crate::records::ReadAhead;
 use crate::scores;
 use crate::searcher::ExactCosine;
 use crate::{Error, Explanation, Hit, PassageHit, Ranking, WhyUnsearched};
@@ -199,7 +200,9 @@ impl AllTodos {
         let Some(disk) = shelf.shelf.disk() else {
             return Ok((candidate, shelf.parts.memory.best_place(query.model, &query.unit, n)));
         };
-        let ExactCosine { best, omissions } = self.records.exact_cosine(disk, todo, n, query)?;
+        let ahead = ReadAhead::default();
+        let ExactCosine { best, omissions } =
+            self.records.exact_cosine(disk, todo, n, query, &ahead)?;
         asked.lose(todo, omissions);
         candidate.cosine = best.map(|(cosine, _)| cosine).or(candidate.cosine);
         Ok((candidate, best.map(|(_, place)| place)))
@@ -284,7 +287,7 @@ impl AllTodos {
         if passages.is_empty() {
             return Ok(Vec::new());
         }
-        let known = self.records.payload_refs(todo, block, omissions)?;
+        let known = self.records.payload_refs(todo, block, &ReadAhead::default(), omissions)?;
         let id = |n| shelf.place(n).map(|(_, n)| BlockId::new(todo.id().clone(), n));
         let hit = |FoundPassage { meta, score, also_in }: FoundPassage| {
             let payload = known.iter().find(|known| known.n == payload_number(meta.payload))?;

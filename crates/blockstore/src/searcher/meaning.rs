@@ -2,16 +2,16 @@
 
 use super::{Searcher, is_filtered};
 use crate::block_doc::Place;
-use crate::disk::{DiskIndex, Query};
+use crate::disk::{CodeGroup, DiskIndex, Query};
 use crate::dot::dot;
 use crate::omission::{Omission, OmissionPart};
 use crate::pool::{Cosine, Pool};
 use crate::rank::{self, Question};
-use crate::records::Records;
+use crate::records::{ReadAhead, Records};
 use crate::scores::AskedVector;
 use crate::vectors::MessageVectors;
 use crate::{Error, Ranking, SearchRequest, VectorSide, WhyUnsearched};
-use foldback_kv::Todo;
+use foldback_kv::{Space, Todo};
 
 /// Returns the part that vectors take, and the question's vector if they do.
 pub(crate) fn vector_side<'a>(
@@ -97,26 +97,50 @@ impl Searcher {
 /// A graph is asked for this many vectors, or as many as four times the hits.
 const FROM_GRAPH: usize = 256;
 
+impl Searcher {
+    /// Reads ahead the vectors that the comparison of these blocks needs.
+    pub(crate) fn read_vectors(
+        &self,
+        blocks: impl Iterator<Item = u32>,
+        query: &AskedVector<'_>,
+    ) -> Result<ReadAhead, Error> {
+        let Some(group) = self.disk.as_ref().and_then(|disk| group_of(disk, query)) else {
+            return Ok(ReadAhead::default());
+        };
+        let rows = blocks.flat_map(|n| nearest_rows(group, n, query));
+        let seqs = rows.map(|(row, _)| group.place(row).seq);
+        self.records.read_ahead(&self.todo, Space::Vector, seqs)
+    }
+}
+
+fn group_of<'a>(disk: &'a DiskIndex, query: &AskedVector<'_>) -> Option<&'a CodeGroup> {
+    disk.codes.group(query.model, query.unit.len())
+}
+
+/// Returns the rows of a block that may be the nearest to the question, each with its estimate.
+fn nearest_rows(group: &CodeGroup, n: u32, query: &AskedVector<'_>) -> Vec<(usize, Cosine)> {
+    let rows = group.rows_of(n);
+    let mut rows: Vec<(usize, Cosine)> =
+        rows.map(|row| (row, Cosine::from(group.estimate(row, &query.codes)))).collect();
+    let floor = rows.iter().map(|(_, cosine)| cosine.lower).fold(f32::NEG_INFINITY, f32::max);
+    rows.retain(|(_, cosine)| cosine.upper >= floor);
+    rows
+}
+
 impl Records {
     /// Returns the cosine of a block's best vector in the truth, and the source of that vector. The block is number `n`
-    /// of the index.
+    /// of the index. Vectors may have been read ahead.
     pub(crate) fn exact_cosine(
         &self,
         disk: &DiskIndex,
         todo: &Todo,
         n: u32,
         query: &AskedVector<'_>,
+        ahead: &ReadAhead,
     ) -> Result<ExactCosine, Error> {
         let mut omissions = Vec::new();
-        let Some(group) = disk.codes.group(query.model, query.unit.len()) else {
-            return Ok(ExactCosine::default());
-        };
-        let mut rows: Vec<(usize, Cosine)> = group
-            .rows_of(n)
-            .map(|row| (row, Cosine::from(group.estimate(row, &query.codes))))
-            .collect();
-        let floor = rows.iter().map(|(_, cosine)| cosine.lower).fold(f32::NEG_INFINITY, f32::max);
-        rows.retain(|(_, cosine)| cosine.upper >= floor);
+        let Some(group) = group_of(disk, query) else { return Ok(ExactCosine::default()) };
+        let rows = nearest_rows(group, n, query);
         let mut best: Option<(f32, Place)> = None;
         let mut read: Option<(u64, Option<MessageVectors>)> = None;
         for (row, estimate) in rows {
@@ -130,7 +154,7 @@ impl Records {
                     });
                     None
                 };
-                let vectors = match self.vectors(todo, place.seq) {
+                let vectors = match self.vectors_ahead(todo, place.seq, ahead) {
                     Ok(Some(vectors)) => Some(vectors),
                     Ok(None) => lack(WhyUnsearched::Missing),
                     Err(Error::Corrupt { .. }) => lack(WhyUnsearched::Damaged),

@@ -1,0 +1,79 @@
+//! The open messages of a todo, kept as they were last searched for as long as nothing is committed to the todo. Where
+//! each read asks a server, a search would otherwise wait for them several times.
+
+use super::Cache;
+use crate::searcher::OpenBlock;
+use crate::{Error, Searcher};
+use foldback_core::Block;
+use foldback_kv::Todo;
+use std::sync::Arc;
+
+/// The open messages of a todo.
+pub(super) struct Known {
+    /// The todo's change counter when they were read.
+    changed: u64,
+    /// `None` if there were none.
+    open: Option<Arc<OpenBlock>>,
+}
+
+impl Known {
+    /// Returns about how much memory they use.
+    pub(super) fn bytes(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| open.bytes())
+    }
+}
+
+impl Cache {
+    pub(crate) fn searcher_with_open<E: From<Error>>(
+        &self,
+        todo: &Todo,
+        open: impl FnOnce() -> Result<Option<Block>, E>,
+    ) -> Result<Searcher, E> {
+        if !self.records.are_remote() {
+            return self.read_with_open(todo, open);
+        }
+        let changed = self.records.changed_in(todo)?;
+        if let Some(searcher) = self.unchanged(todo, changed) {
+            return Ok(searcher);
+        }
+        let searcher = self.read_with_open(todo, open)?;
+        let open = searcher.known_open();
+        let slot = self.slot(todo);
+        let mut state = slot.state.lock();
+        // Otherwise there was a commit between the two readings, or what is missing is tried again by the next search.
+        let is_whole = open.as_ref().is_none_or(|open| open.is_whole());
+        state.open =
+            (state.changed == Some(changed) && is_whole).then_some(Known { changed, open });
+        self.account(todo, &slot, &state);
+        Ok(searcher)
+    }
+
+    fn read_with_open<E: From<Error>>(
+        &self,
+        todo: &Todo,
+        open: impl FnOnce() -> Result<Option<Block>, E>,
+    ) -> Result<Searcher, E> {
+        // First, so that messages which are closed meanwhile are found as open or as closed ones.
+        let open = open()?;
+        let searcher = self.searcher(todo)?;
+        Ok(match open {
+            Some(open) => searcher.with_open(open)?,
+            None => searcher,
+        })
+    }
+
+    /// Returns the todo as it was last searched, if that was at this value of its change counter and nothing was missing.
+    fn unchanged(&self, todo: &Todo, changed: u64) -> Option<Searcher> {
+        let slot = self.slot(todo);
+        let state = slot.state.lock();
+        let known = state.open.as_ref().filter(|known| known.changed == changed)?;
+        let is_broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
+        if state.changed != Some(changed)
+            || is_broken
+            || !state.memory.read().omissions().is_empty()
+        {
+            return None;
+        }
+        Some(self.snapshot(todo, &state).with_known_open(known.open.clone()))
+    }
+}
