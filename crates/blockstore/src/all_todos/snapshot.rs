@@ -30,6 +30,8 @@ pub(super) struct Snapshot {
     catalogue: Arc<Catalogue>,
     /// The volumes that can be used.
     pub(super) volumes: Vec<Arc<Shelf>>,
+    /// The numbers of the others that the catalogue names.
+    lost: FxHashSet<u64>,
     /// The blocks that are in none of them, as far as they are read.
     pub(super) tail: Option<Arc<Shelf>>,
     /// The existing todos.
@@ -93,9 +95,9 @@ impl AllTodos {
         now.living = Arc::new(heads.iter().map(|(todo, _)| *todo).collect());
         let held: FxHashSet<u64> = now.volumes.iter().map(|shelf| shelf.number).collect();
         let lost = now.catalogue.volumes.iter().map(|volume| volume.number);
-        let lost: FxHashSet<u64> = lost.filter(|number| !held.contains(number)).collect();
-        let covered = now.catalogue.covered(&lost);
-        let known = known_heads(&now.catalogue, &lost);
+        now.lost = lost.filter(|number| !held.contains(number)).collect();
+        let covered = now.catalogue.covered(&now.lost);
+        let known = known_heads(&now.catalogue, &now.lost);
         let pending = self.pending(&known, &covered, &heads, TAIL_TODOS)?;
         (now.tail, now.waiting) = self.tail(pending, tail)?;
         let now = Arc::new(now);
@@ -252,6 +254,16 @@ impl AllTodos {
         }
         let runs = (0..).zip(runs()).map(|(origin, run)| Run { origin, ..run }).collect();
         Ok((Some(Arc::new(Shelf::tail(memory, runs, origins))), waiting))
+    }
+}
+
+impl Snapshot {
+    /// Returns whether a volume of the catalogue could not be used.
+    pub(super) fn has_lost(&self, volume: &catalogue::Volume) -> bool {
+        let is_broken = |shelf: &&Arc<Shelf>| shelf.number == volume.number && is_broken(shelf);
+        // Numbers start over once all volumes were deleted.
+        let is_lost = self.lost.contains(&volume.number) && self.catalogue.volumes.contains(volume);
+        is_lost || self.volumes.iter().any(|shelf| is_broken(&shelf))
     }
 }
 

@@ -6,7 +6,7 @@ use super::shelf::{Filling, Numbering, run_of};
 use super::snapshot::{Pending, Snapshot, known_heads};
 use crate::Error;
 use crate::block_doc::{BlockDoc, PassageDoc};
-use crate::disk::{DiskIndex, Folder, Lock, OF_MANY, VolumeWriter};
+use crate::disk::{DiskIndex, Folder, Lock, OF_MANY, VolumeWriter, index_error};
 use crate::omission::{Omission, TRIED_AGAIN};
 use crate::records::pages;
 use foldback_kv::Todo;
@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The most blocks in a volume. Forgetting a todo removes its volumes, and the rest of their contents is indexed again:
 /// this bounds that work.
@@ -28,8 +28,9 @@ const LOOK_TODOS: usize = 256;
 /// The blocks of this many pages are analysed in parallel.
 const PAGES: usize = 16;
 
-/// How long to wait for a lock that another holds.
+/// How often to try a lock that another process holds, and for how long: writing a volume takes seconds.
 const TURN: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The result of [`AllTodos::catch_up`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,9 +139,16 @@ impl AllTodos {
         let Some(folder) = self.folder.as_ref().filter(|folder| folder.root().exists()) else {
             return Ok(());
         };
+        let begun = Instant::now();
         let _lock = loop {
             match Lock::take(folder)? {
                 Some(lock) => break lock,
+                // A process that is stopped meanwhile must not stop this one.
+                None if begun.elapsed() > PATIENCE => {
+                    let seconds = PATIENCE.as_secs();
+                    let detail = format!("another process has held its lock for {seconds} seconds");
+                    return Err(index_error(folder, "changed", &detail));
+                }
                 None => std::thread::sleep(TURN),
             }
         };
@@ -159,12 +167,7 @@ impl AllTodos {
         let is_damaged = read.is_err();
         let mut catalogue = read.unwrap_or_default();
         let living: FxHashSet<u32> = self.living()?;
-        let broken: FxHashSet<u64> = {
-            let known = self.known.lock();
-            let broken =
-                known.volumes.iter().filter(|s| s.disk().is_some_and(|disk| disk.is_broken()));
-            broken.map(|shelf| shelf.number).collect()
-        };
+        let known = self.known.lock().clone();
         let mut stale = FxHashSet::default();
         for volume in &catalogue.volumes {
             if self.is_stale(volume)? || self.lacks_what_can_be_read(folder, volume)? {
@@ -173,7 +176,7 @@ impl AllTodos {
         }
         let gone = catalogue.drop_where(|volume| {
             volume.holds(|todo| !living.contains(&todo))
-                || broken.contains(&volume.number)
+                || known.has_lost(volume)
                 || stale.contains(&volume.number)
                 || !volume_folder(folder, volume.number).holds_index()
         });

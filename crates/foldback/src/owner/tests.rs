@@ -234,6 +234,24 @@ fn r4_a_damaged_volume_is_passed_over_and_made_again() {
     check(&memory);
 }
 
+/// R4: a volume that can no longer be read is made again without being asked to.
+#[test]
+fn r4_upkeep_makes_a_damaged_volume_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = filled(dir.path());
+    memory.owner().index(|_, _| {}).unwrap();
+    let [volume] = volumes(dir.path()).try_into().unwrap();
+    drop(memory);
+    std::fs::write(volume.join("vectors.i8"), b"words").unwrap();
+    let memory = Memory::open(dir.path(), options()).unwrap();
+    // A search finds out.
+    check(&memory);
+    memory.owner().index(|_, _| {}).unwrap();
+    assert!(!volumes(dir.path()).contains(&volume), "it is still there");
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
+    check(&memory);
+}
+
 #[test]
 fn what_is_beyond_the_bound_is_counted() {
     let dir = tempfile::tempdir().unwrap();
