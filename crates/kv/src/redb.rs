@@ -42,6 +42,8 @@ pub(crate) struct Redb {
     file: PathBuf,
     /// Empty only after it was closed permanently, by a failure that left nothing to open.
     database: RwLock<Option<Database>>,
+    /// How often it was opened again. Changed while nobody reads.
+    openings: AtomicU64,
     /// Batches that are committed together.
     group: Group<Batch, Result<(), Error>>,
     /// Writers take turns, and so does anything that excludes writers.
@@ -75,6 +77,7 @@ impl Redb {
             dir,
             file,
             database: RwLock::new(Some(database)),
+            openings: AtomicU64::new(0),
             group: Group::new(),
             turn: Mutex::new(()),
             commits: AtomicU64::new(0),
@@ -88,25 +91,34 @@ impl Redb {
     fn read<T>(&self, ask: impl Fn(&Records) -> Result<T, ::redb::Error>) -> Result<T, Error> {
         let look = || {
             let slot = self.database.read();
-            let database = slot.as_ref().ok_or_else(|| self.poison())?;
-            guarded(&self.file, || ask(&database.begin_read()?.open_table(RECORDS)?))
+            let opening = self.openings.load(Ordering::Acquire);
+            let Some(database) = slot.as_ref() else { return (opening, Err(self.poison())) };
+            let found = guarded(&self.file, || ask(&database.begin_read()?.open_table(RECORDS)?));
+            (opening, found)
         };
         match look() {
             // redb answers nothing after a disk error, which may have been temporary.
-            Err(Error::Poisoned { .. }) => {
-                self.reopen(Mode::ReadOnly)?;
-                look()
+            (opening, Err(Error::Poisoned { .. })) => {
+                self.reopen_to_read(opening)?;
+                look().1
             }
-            answer => answer,
+            (_, answer) => answer,
         }
     }
 
-    /// Closes the database and opens it again as it is on the disk.
-    fn reopen(&self, mode: Mode) -> Result<(), Error> {
+    /// Opens the database again, to read it only, unless that was done since the opening that failed: a writer that met a
+    /// full disk opens it again itself, and goes on writing.
+    fn reopen_to_read(&self, failed: u64) -> Result<(), Error> {
         let mut slot = self.database.write();
-        if mode == Mode::ReadOnly {
-            self.poisoned.store(true, Ordering::Release);
+        if self.openings.load(Ordering::Acquire) != failed {
+            return Ok(());
         }
+        self.poisoned.store(true, Ordering::Release);
+        self.connect_again(&mut slot, Mode::ReadOnly)
+    }
+
+    /// Closes the database and opens it again as it is on the disk.
+    fn connect_again(&self, slot: &mut Option<Database>, mode: Mode) -> Result<(), Error> {
         // Never a database of another process.
         self.acknowledged.as_ref().map_or(Ok(()), Acknowledged::find_places)?;
         // Closed before it is opened again.
@@ -114,6 +126,16 @@ impl Redb {
             close(database);
         }
         *slot = Some(connect(&self.file, mode)?);
+        self.openings.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Opens the database again after a commit for which the disk was too full. Nothing of it is durable: the header is
+    /// written last. Readers whose reading failed meanwhile may have closed it for writing.
+    fn reopen_to_write(&self) -> Result<(), Error> {
+        let mut slot = self.database.write();
+        self.connect_again(&mut slot, Mode::ReadWrite).inspect_err(|_| drop(self.poison()))?;
+        self.poisoned.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -172,8 +194,7 @@ impl Redb {
         match written {
             Ok(changed) => changed,
             Err(full @ Error::Full { .. }) => {
-                // Nothing is durable yet: the header is written last.
-                self.reopen(Mode::ReadWrite).inspect_err(|_| drop(self.poison()))?;
+                self.reopen_to_write()?;
                 Err(full)
             }
             Err(damaged @ Error::Damaged { .. }) => Err(damaged),
@@ -331,5 +352,34 @@ impl Drop for Redb {
         if let Some(database) = self.database.get_mut().take() {
             close(database);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(n: u64) -> Batch {
+        let key = Key { space: Space::Message, todo: 1, n };
+        Batch { put: vec![(key, b"kept".to_vec())], ..Batch::default() }
+    }
+
+    /// R3: a reading that fails while a writer meets a full disk does not end writing, whichever of the two opens the
+    /// database again first.
+    #[test]
+    fn r3_a_reader_beside_a_full_disk_does_not_end_writing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Redb::open(dir.path(), Mode::ReadWrite).unwrap();
+        store.commit(put(0)).unwrap();
+        let failed = store.openings.load(Ordering::Acquire);
+        store.reopen_to_write().unwrap();
+        store.reopen_to_read(failed).unwrap();
+        store.commit(put(1)).unwrap();
+        let failed = store.openings.load(Ordering::Acquire);
+        store.reopen_to_read(failed).unwrap();
+        assert!(matches!(store.commit(put(2)), Err(Error::Poisoned { .. })));
+        store.reopen_to_write().unwrap();
+        store.commit(put(2)).unwrap();
+        assert_eq!(store.scan(Space::Message, 1, 0..9, 9).unwrap().len(), 3);
     }
 }
