@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 
 use super::connection::{self, Access};
 use crate::Batch;
@@ -73,7 +73,7 @@ impl Checkpointer {
             match thread.commits.try_send(pages) {
                 // A full queue means that the thread is at work and receives the other messages.
                 Ok(()) | Err(TrySendError::Full(_)) => {}
-                // The thread stopped because of a failing disk; the commits will get that error themselves.
+                // The thread stopped after a failed write; the commits will get that error themselves.
                 Err(TrySendError::Disconnected(_)) => {}
             }
         }
@@ -120,30 +120,30 @@ fn run(file: &Path, poisoned: &AtomicBool, heard: &Receiver<usize>) {
             Some(open) => open,
             None => match connection::open(file, Access::Write, PATIENCE) {
                 Ok(open) => open,
-                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                // The disk may be full, or another process busy: for now.
+                Err(_) => {
                     pause = (pause * 2).min(LONGEST_PAUSE);
                     continue;
                 }
-                Err(_) => return,
             },
         };
-        match work {
+        let emptied = match work {
             Work::Copy => {
                 let copied = opened.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
-                if copied.is_err() {
-                    return;
+                if copied.is_ok() {
+                    connection = Some(opened);
                 }
-                connection = Some(opened);
+                continue;
             }
             // An idle store keeps one connection less.
-            Work::Empty => match truncate(&opened) {
-                Ok(true) => {
-                    clean = true;
-                    pages = 0;
-                }
-                Ok(false) => pause = (pause * 2).min(LONGEST_PAUSE),
-                Err(_) => return,
-            },
+            Work::Empty => truncate(&opened),
+        };
+        match emptied {
+            Ok(true) => {
+                clean = true;
+                pages = 0;
+            }
+            Ok(false) | Err(_) => pause = (pause * 2).min(LONGEST_PAUSE),
         }
     }
 }
@@ -151,4 +151,32 @@ fn run(file: &Path, poisoned: &AtomicBool, heard: &Receiver<usize>) {
 enum Work {
     Copy,
     Empty,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R3: the thread goes on after a failure, which may have been that of a moment.
+    #[test]
+    fn r3_a_failed_checkpoint_is_not_the_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("store");
+        let file = folder.join("kv.sqlite");
+        let (commits, heard) = sync_channel(0);
+        let at = file.clone();
+        let thread = thread::spawn(move || run(&at, &AtomicBool::new(false), &heard));
+        commits.send(PAGES).unwrap();
+        // Received only once the failed attempt is over: the folder was missing.
+        commits.send(0).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        let store = Connection::open(&file).unwrap();
+        store.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (a)").unwrap();
+        store.execute("INSERT INTO t VALUES (zeroblob(100000))", ()).unwrap();
+        let before = std::fs::metadata(&file).unwrap().len();
+        commits.send(PAGES).unwrap();
+        drop(commits);
+        thread.join().unwrap();
+        assert!(std::fs::metadata(&file).unwrap().len() > before, "nothing was copied");
+    }
 }
