@@ -95,10 +95,10 @@ where
 }
 
 /// Checks in one round trip that a server suits: that it takes writes and keeps what it acknowledges, if the store is
-/// open for writing, and that it holds the store that was opened.
+/// open for writing, that it knows the tenant of the connection, and that it holds the store that was opened.
 async fn check(address: &Address, client: &Client) -> Result<(), Fault> {
     let id = address.id.get();
-    if id.is_none() && address.mode == Mode::ReadOnly {
+    if id.is_none() && address.mode == Mode::ReadOnly && address.tenant.is_none() {
         return Ok(());
     }
     let row = match &address.tenant {
