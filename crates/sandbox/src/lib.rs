@@ -26,7 +26,8 @@
 //!   Landlock does not cover modes and times: those calls are carried out from outside, and only on what the command
 //!   may write. The contents of a file are protected, not its existence: the size, owner and times of a file with a
 //!   known path can be read anywhere, and so can a link. What may be written may also be run by others later: a build
-//!   script, or a hook in `.git/hooks`.
+//!   script, or a hook in `.git/hooks`. What is granted counts for everything below it, and nothing inside can be taken
+//!   back.
 //! - **System calls**: seccomp. Those that ordinary programs need are listed; every other one fails. Without the
 //!   network, the only sockets are connected pairs.
 //! - **Processes** and threads are traced from their first instruction on by a supervisor outside the sandbox, which

@@ -44,6 +44,8 @@ impl Sandbox {
 
     /// Lets what is under this path be read, run, written, created and removed: including what others run from there
     /// later, such as git the programs in `.git/hooks`.
+    ///
+    /// Nothing below it can be kept from being written: a [`read`](Self::read) of a path inside adds nothing.
     #[must_use]
     pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());

@@ -58,7 +58,8 @@ use workspace::Workspace;
 /// Returns the tools that these permissions allow, in the order of their names.
 ///
 /// # Errors
-/// When a folder cannot be opened, a limit leaves nothing, or a tool that is permitted is not available.
+/// When a folder cannot be opened, a limit leaves nothing, commands could write a folder that they may only read,
+/// or a tool that is permitted is not available.
 pub fn toolset(permissions: &Permissions) -> Result<Vec<Arc<dyn Tool>>, PermissionsError> {
     permissions.check()?;
     let workspace = Arc::new(Workspace::open(permissions)?);

@@ -52,7 +52,8 @@ pub struct FilePermissions {
 pub struct ShellPermissions {
     /// Whether commands may be run at all.
     pub allow: bool,
-    /// The folders that commands may read, in addition to the system's programs and libraries.
+    /// The folders that commands may read, in addition to the system's programs and libraries. None of them
+    /// lies in a folder that commands may write, unless it is such a folder itself.
     pub read: Vec<PathBuf>,
     /// The folders that commands may write, and read. That includes programs that others run from there
     /// later, such as those that git runs from `.git/hooks`.
@@ -118,6 +119,18 @@ pub enum PermissionsError {
         /// The cause.
         source: std::io::Error,
     },
+    /// Commands could write a folder that they may only read: it lies in one that they may write.
+    #[error(
+        "the folder {} may only be read, but commands could write it, because they may write {} around it; \
+         give commands a folder to write that does not hold it, let them write both, or permit no commands",
+        inner.display(), outer.display()
+    )]
+    Nested {
+        /// The folder that may only be read.
+        inner: PathBuf,
+        /// The folder around it that may be written.
+        outer: PathBuf,
+    },
     /// A limit leaves nothing to do.
     #[error("{0} is 0, which leaves nothing to do; give at least 1")]
     Zero(&'static str),
@@ -165,6 +178,9 @@ impl Permissions {
     }
 
     /// Permits commands. They may read and write what the file tools may at this point.
+    ///
+    /// The sandbox cannot except a folder from one that commands may write. If a folder for reading lies in a
+    /// folder for writing, [`toolset`](crate::toolset) returns [`PermissionsError::Nested`].
     #[must_use]
     pub fn with_shell(mut self) -> Self {
         self.shell.allow = true;

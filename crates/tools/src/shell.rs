@@ -22,16 +22,13 @@ const GRACE: Duration = Duration::from_secs(15);
 /// Returns the tool, if commands are permitted.
 ///
 /// # Errors
-/// When a folder cannot be found, or no sandbox is available here: then no command is run at all.
+/// When a folder cannot be found, a folder that may only be read lies in one that may be written, or no sandbox
+/// is available here: then no command is run at all.
 pub(crate) fn tool(permissions: &Permissions) -> Result<Option<Arc<dyn Tool>>, PermissionsError> {
     let shell = &permissions.shell;
     if !shell.allow {
         return Ok(None);
     }
-    Sandbox::available().map_err(|error| PermissionsError::Unavailable {
-        tool: "shell_run",
-        reason: error.to_string(),
-    })?;
     let real = |folder: &PathBuf| {
         let folder = permissions.folder(folder)?;
         folder
@@ -40,6 +37,11 @@ pub(crate) fn tool(permissions: &Permissions) -> Result<Option<Arc<dyn Tool>>, P
     };
     let read = shell.read.iter().map(real).collect::<Result<Vec<_>, _>>()?;
     let write = shell.write.iter().map(real).collect::<Result<Vec<_>, _>>()?;
+    kept_apart(&read, &write)?;
+    Sandbox::available().map_err(|error| PermissionsError::Unavailable {
+        tool: "shell_run",
+        reason: error.to_string(),
+    })?;
     let base = permissions.workspace.as_ref().map(|_| real(&PathBuf::from("."))).transpose()?;
 
     let limits = Limits {
@@ -59,6 +61,18 @@ pub(crate) fn tool(permissions: &Permissions) -> Result<Option<Arc<dyn Tool>>, P
     let start = base.filter(|base| is_in(base, &folders)).or_else(|| folders.first().cloned());
     let start = start.unwrap_or_else(|| PathBuf::from("/"));
     Ok(Some(Arc::new(Shell { spec: spec(permissions), sandbox, start, folders, limits })))
+}
+
+/// Checks that no folder that may only be read lies in one that may be written. The sandbox grants everything
+/// below a folder and takes nothing back, so a command could write both.
+fn kept_apart(read: &[PathBuf], write: &[PathBuf]) -> Result<(), PermissionsError> {
+    for inner in read.iter().filter(|inner| !write.contains(inner)) {
+        if let Some(outer) = write.iter().find(|outer| inner.starts_with(outer)) {
+            let (inner, outer) = (inner.clone(), outer.clone());
+            return Err(PermissionsError::Nested { inner, outer });
+        }
+    }
+    Ok(())
 }
 
 struct Shell {

@@ -3,7 +3,7 @@
 use figment::Figment;
 use figment::providers::{Format, Toml};
 use foldback_tool::{Concurrency, Effect};
-use foldback_tools::{Permissions, WebPermissions, toolset};
+use foldback_tools::{Permissions, PermissionsError, WebPermissions, toolset};
 use std::path::PathBuf;
 
 fn names(permissions: &Permissions) -> Vec<String> {
@@ -149,5 +149,46 @@ fn hosts_of_every_script_are_compared_in_one_form() {
     }
     for right in ["*", "127.0.0.1", "[::1]", "localhost", "docs.rs."] {
         Permissions::default().with_host(right).check().unwrap();
+    }
+}
+
+/// S13: the sandbox takes nothing back below a folder that commands may write. A folder that only the file tools would
+/// protect is refused, instead of protected by half.
+#[test]
+fn s13_commands_have_no_folder_to_read_in_one_to_write() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("第三方/own")).unwrap();
+    let here = dir.path().canonicalize().unwrap();
+    let within = || Permissions::in_workspace(dir.path());
+    let half = [
+        within().with_read("第三方").with_shell(),
+        within().with_read("第三方").with_write("第三方/own").with_shell(),
+    ];
+    for permissions in half {
+        let error = toolset(&permissions).err().expect("it could be written").to_string();
+        assert_eq!(
+            error,
+            format!(
+                "the folder {} may only be read, but commands could write it, because they may write {} around \
+                 it; give commands a folder to write that does not hold it, let them write both, or permit no \
+                 commands",
+                here.join("第三方").display(),
+                here.display()
+            )
+        );
+    }
+    // Without commands the file tools protect it, and a folder for both is written by both.
+    names(&within().with_read("第三方"));
+    for permissions in [
+        within().with_shell(),
+        within().with_read("第三方").with_write("第三方").with_shell(),
+        Permissions::default()
+            .workspace(dir.path())
+            .with_read(".")
+            .with_write("第三方")
+            .with_shell(),
+    ] {
+        let refused = toolset(&permissions).err();
+        assert!(!matches!(refused, Some(PermissionsError::Nested { .. })), "{refused:?}");
     }
 }
