@@ -1,6 +1,8 @@
 //! The folders that file tools reach.
 
+mod git;
 mod likely;
+mod replace;
 #[cfg(test)]
 mod tests;
 
@@ -10,10 +12,10 @@ use cap_std::fs::{Dir, File, OpenOptions};
 use foldback_core::beginning;
 use foldback_tool::ToolError;
 use parking_lot::{Mutex, MutexGuard};
+use replace::replace;
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::hash::{BuildHasher, RandomState};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 
@@ -118,11 +120,14 @@ impl Workspace {
                 }
             }
         }
-        let refused = || self.refused(asked, access, is_led_out);
+        let way = if is_led_out { LED_OUT } else { "" };
+        let refused = || self.refused(asked, access, way);
         let root = self.root(&place, access).ok_or_else(refused)?;
         let within = place.strip_prefix(&root.path).map_err(|_| refused())?.to_owned();
-        if access == Access::Write && is_of_git(&within) {
-            return Err(refused());
+        if access == Access::Write
+            && let Some(way) = self.of_git(&path, root, &within)
+        {
+            return Err(self.refused(asked, access, way));
         }
         Ok(Place { root, within, shown: self.shown(&place) })
     }
@@ -181,7 +186,8 @@ impl Workspace {
         std::fs::canonicalize(&found).ok()
     }
 
-    fn refused(&self, asked: &str, access: Access, is_led_out: bool) -> ToolError {
+    /// Returns the refusal of a path; `way` says what is special about it.
+    fn refused(&self, asked: &str, access: Access, way: &str) -> ToolError {
         let doing = if access == Access::Read { "reading" } else { "writing" };
         let usable = self.roots.iter().filter(|root| access == Access::Read || root.is_writable);
         let mut folders: Vec<_> = usable.map(|root| self.shown(&root.path)).collect();
@@ -192,10 +198,7 @@ impl Workspace {
             "." => format!("everything in the workspace{but}"),
             _ => format!("everything in {folder}{but}"),
         });
-        let mut what = format!("{doing} {}", shortened(asked));
-        if is_led_out {
-            what.push_str(", which goes through a link that leads out of the workspace,");
-        }
+        let what = format!("{doing} {}{way}", shortened(asked));
         Refused { what, permitted: Refused::list(folders) }.into()
     }
 
@@ -283,10 +286,10 @@ impl Place<'_> {
     }
 
     /// Writes the file: all of it or nothing, even when the machine stops meanwhile. Missing folders are
-    /// made, and the permissions of a file that is replaced are kept.
+    /// made. The permissions of a file that is replaced are kept, and its owner where the system allows that.
     ///
     /// # Errors
-    /// When the system does not allow it.
+    /// When the system does not allow it, or the file there is read-only.
     pub(crate) fn write(&self, content: &[u8]) -> Result<(), ToolError> {
         if self.is_folder() {
             return Err(ToolError::permanent(format!(
@@ -298,11 +301,8 @@ impl Place<'_> {
     }
 }
 
-/// Returns whether a path leads into git's own folder, which holds programs that git runs for a person,
-/// outside of any sandbox.
-fn is_of_git(within: &Path) -> bool {
-    within.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
-}
+/// What a refusal says of a path that a link leads out.
+const LED_OUT: &str = ", which goes through a link that leads out of the workspace,";
 
 /// The longest path that a Unix system accepts, in bytes.
 const LONGEST_PATH: usize = 4_096;
@@ -332,32 +332,6 @@ pub(crate) fn open_file(dir: &Dir, within: &Path) -> io::Result<File> {
         return Ok(file);
     }
     Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
-}
-
-/// Replaces a file with one of this content.
-fn replace(dir: &Dir, within: &Path, content: &[u8]) -> io::Result<()> {
-    let parent = within.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if let Some(parent) = parent {
-        dir.create_dir_all(parent)?;
-    }
-    // A name that nobody else uses; if a file has it all the same, that file is not touched.
-    let name = format!(".foldback-{:016x}.tmp", RandomState::new().hash_one(within));
-    let temporary = parent.map_or_else(|| PathBuf::from(&name), |parent| parent.join(&name));
-    let mut file = dir.open_with(&temporary, OpenOptions::new().write(true).create_new(true))?;
-    let mut write = || {
-        if let Ok(old) = dir.symlink_metadata(within)
-            && old.is_file()
-        {
-            file.set_permissions(old.permissions())?;
-        }
-        file.write_all(content)?;
-        file.sync_all()?;
-        dir.rename(&temporary, dir, within)
-    };
-    write().inspect_err(|_| {
-        // No temporary file is left; the first error is the one to report.
-        let _ = dir.remove_file(&temporary);
-    })
 }
 
 /// Returns an error with what the system reported for a path, and what to do next.

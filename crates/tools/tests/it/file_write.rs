@@ -113,6 +113,88 @@ async fn what_git_keeps_for_itself_is_not_written() {
         .await;
 }
 
+/// What git runs may lie elsewhere: behind links, or in a repository without a folder `.git`.
+#[cfg(unix)]
+#[tokio::test]
+async fn s13_what_git_keeps_elsewhere_is_not_written() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::with(&[
+        ("仓库/HEAD", "ref: refs/heads/main\n"),
+        ("仓库/objects/x", ""),
+        ("仓库/refs/x", ""),
+        ("my-hooks/post-commit", "old"),
+        ("sub/.git/config", ""),
+        ("data/objects/x", ""),
+        ("data/refs/x", ""),
+    ]);
+    symlink("仓库", folder.path(".git")).unwrap();
+    symlink("../../my-hooks", folder.path("sub/.git/hooks")).unwrap();
+    symlink("sub/.git/hooks", folder.path("way")).unwrap();
+    for path in [
+        "仓库/hooks/post-commit",
+        "仓库/config",
+        ".git/hooks/post-commit",
+        ".git/config",
+        "data/../.git/config",
+        "sub/.git/hooks/post-commit",
+        "sub/.GIT/x",
+        "way/post-commit",
+    ] {
+        let write = json!({ "path": path, "content": "x" });
+        let error = folder.call("file_write", write).await.unwrap_err().message;
+        assert!(error.starts_with(&format!("writing {path}")), "{error}");
+        assert!(error.ends_with("everything in the workspace but .git"), "{error}");
+    }
+    folder
+        .fails(
+            "file_write",
+            json!({ "path": "way/post-commit", "content": "x" }),
+            "writing way/post-commit, which git keeps for itself, is not permitted; permitted: everything in the \
+             workspace but .git",
+        )
+        .await;
+    assert_eq!(folder.content("my-hooks/post-commit"), "old");
+    // A folder that only resembles a repository is written, and so is a file beside one.
+    for path in ["data/objects/y", "仓库.md", ".gitignore"] {
+        folder.call("file_write", json!({ "path": path, "content": "x" })).await.unwrap();
+    }
+}
+
+/// A rename needs no right to write the file that it replaces, so the tool asks.
+#[tokio::test]
+async fn a_read_only_file_is_not_replaced() {
+    let folder = Folder::with(&[("锁.md", "old")]);
+    let mut permissions = std::fs::metadata(folder.path("锁.md")).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(folder.path("锁.md"), permissions).unwrap();
+    for (tool, arguments) in [
+        ("file_write", json!({ "path": "锁.md", "content": "new" })),
+        ("file_edit", json!({ "path": "锁.md", "old": "old", "new": "new" })),
+    ] {
+        let expected = "the system does not allow the use of 锁.md; leave it as it is";
+        folder.fails(tool, arguments, expected).await;
+    }
+    assert_eq!(folder.content("锁.md"), "old");
+    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 1, "nothing is left beside it");
+}
+
+/// Only root may give a file away, so only root can see whether it is given back.
+#[cfg(unix)]
+#[tokio::test]
+async fn the_owner_of_a_file_is_kept() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let folder = Folder::with(&[("a", "old")]);
+    if chown(folder.path("a"), Some(4_321), Some(1_234)).is_err() {
+        return;
+    }
+    std::fs::set_permissions(folder.path("a"), PermissionsExt::from_mode(0o640)).unwrap();
+    folder.call("file_write", json!({ "path": "a", "content": "new" })).await.unwrap();
+    folder.call("file_edit", json!({ "path": "a", "old": "n", "new": "m" })).await.unwrap();
+    let meta = std::fs::metadata(folder.path("a")).unwrap();
+    assert_eq!((meta.uid(), meta.gid(), meta.mode() & 0o777), (4_321, 1_234, 0o640));
+    assert_eq!(folder.content("a"), "mew");
+}
+
 /// Many writers of one file: at any time it holds one of the contents, whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_file_is_never_seen_half_written() {
