@@ -56,25 +56,51 @@ fn run(
         )));
     }
     let is_new = !place.exists();
-    let was_of_windows = content.contains(&b'\n')
-        && !content.windows(2).any(|two| two == b"\r\n")
-        && beginning(&place).is_some_and(|text| ends_lines_as_windows(&text));
+    let changed = if is_new { String::new() } else { changed(&beginning(&place), &content) };
     place.write(&content)?;
     let done = if is_new { "made" } else { "replaced" };
-    let ends = if was_of_windows {
-        ". Its lines ended with \\r\\n before, and end with \\n now"
-    } else {
-        ""
-    };
-    Ok(ToolOutput::text(format!("{done} {}: {} bytes{of}{ends}", place.shown, thousands(size))))
+    let shown = &place.shown;
+    Ok(ToolOutput::text(format!("{done} {shown}: {} bytes{of}{changed}", thousands(size))))
 }
 
-/// Returns the beginning of the existing file, if there is one.
-fn beginning(place: &Place<'_>) -> Option<String> {
+/// Says what changes beside the words of a file: its encoding and its line ends. `old` is its beginning.
+fn changed(old: &[u8], new: &[u8]) -> String {
+    let mut changed = String::new();
+    if encoding(new) == Some("UTF-8") {
+        match encoding(old) {
+            Some("UTF-8") => {}
+            Some(other) => changed = format!(". It was {other} before, and is UTF-8 now"),
+            None => changed.push_str(". It was not UTF-8 before, and is now"),
+        }
+    }
+    let has_plain_ends = new.contains(&b'\n') && !new.windows(2).any(|two| two == b"\r\n");
+    if has_plain_ends && ends_lines_as_windows(&String::from_utf8_lossy(old)) {
+        changed.push_str(". Its lines ended with \\r\\n before, and end with \\n now");
+    }
+    changed
+}
+
+/// Returns the encoding of a text, which may be cut, if it is known.
+fn encoding(text: &[u8]) -> Option<&'static str> {
+    match text {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+        [0xef, 0xbb, 0xbf, ..] => Some("UTF-8 with a byte order mark"),
+        _ => match std::str::from_utf8(text) {
+            Err(error) if error.error_len().is_some() => None,
+            _ => Some("UTF-8"),
+        },
+    }
+}
+
+/// Returns the beginning of the existing file.
+fn beginning(place: &Place<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    place.open_file().ok()?.take(HEAD).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    if let Ok(file) = place.open_file() {
+        // What cannot be read cannot be compared; writing will say why.
+        let _ = file.take(HEAD).read_to_end(&mut bytes);
+    }
+    bytes
 }
 
-/// The number of bytes that decide which line ends a file has.
+/// The number of bytes that decide which encoding and line ends a file has.
 const HEAD: u64 = 64 << 10;

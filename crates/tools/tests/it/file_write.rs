@@ -195,6 +195,30 @@ async fn the_owner_of_a_file_is_kept() {
     assert_eq!(folder.content("a"), "mew");
 }
 
+/// A file is written as UTF-8; if it was something else, programs that read it may stumble.
+#[tokio::test]
+async fn another_encoding_than_before_is_told() {
+    let folder = Folder::with(&[]);
+    let utf_16: Vec<u8> = "\u{feff}杭州\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let with_mark = "\u{feff}杭州".as_bytes();
+    for (old, new, told) in [
+        (&utf_16[..], "雨\n", ". It was UTF-16 before, and is UTF-8 now"),
+        (with_mark, "雨\n", ". It was UTF-8 with a byte order mark before, and is UTF-8 now"),
+        (&b"name: \xba\xba\xd7\xd6\n"[..], "雨\n", ". It was not UTF-8 before, and is now"),
+        (with_mark, "\u{feff}", ""),
+        ("杭州".as_bytes(), "雨\n", ""),
+        (b"", "雨\n", ""),
+    ] {
+        put(&folder.path("f"), old);
+        let expected = format!("replaced f: {} bytes{told}", new.len());
+        folder.says("file_write", json!({ "path": "f", "content": new }), &expected).await;
+        assert_eq!(folder.content("f"), new);
+    }
+    // A character that the beginning of a long file cuts is no other encoding.
+    put(&folder.path("f"), format!("x{}", "雨".repeat(40_000)).as_bytes());
+    folder.says("file_write", json!({ "path": "f", "content": "雨" }), "replaced f: 3 bytes").await;
+}
+
 /// Many writers of one file: at any time it holds one of the contents, whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_file_is_never_seen_half_written() {
