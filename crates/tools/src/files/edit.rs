@@ -7,6 +7,7 @@ use crate::workspace::{Access, Workspace};
 use foldback_core::thousands;
 use foldback_tool::{Effect, ToolError, ToolOutput};
 use serde::Deserialize;
+use std::ops::Range;
 
 pub(super) const KIND: Kind = Kind {
     name: "file_edit",
@@ -48,12 +49,8 @@ fn run(
     if ends_lines_as_windows(&text) {
         (old, new) = (of_windows(&old), of_windows(&new));
     }
-    let mut found = lines_of(&text, &old);
-    if found.is_empty() && text.contains("\r\n") && !old.contains('\r') {
-        // The place itself may still have such line ends.
-        (old, new) = (of_windows(&old), of_windows(&new));
-        found = lines_of(&text, &old);
-    }
+    let places = places(&text, &old);
+    let found = lines_of(&text, &places);
     if old == new {
         return Err(ToolError::arguments("old and new are the same; nothing would change"));
     }
@@ -70,9 +67,16 @@ fn run(
             )));
         }
     }
+    let new_of_windows = of_windows(&new);
+    // In a file with both line ends, each place keeps its own, unless the call names them.
+    let keeps = |place: &Range<usize>| {
+        !old.contains('\r') && ends_lines_as_windows(text.get(place.clone()).unwrap_or_default())
+    };
+    let put = |place: &Range<usize>| if keeps(place) { &*new_of_windows } else { &*new };
     // Computed before the edit is made: many places times a long text may be more than memory holds.
-    let kept = text.len().saturating_sub(old.len().saturating_mul(found.len()));
-    let size = new.len().saturating_mul(found.len()).saturating_add(kept);
+    let removed: usize = places.iter().map(Range::len).sum();
+    let kept = text.len().saturating_sub(removed);
+    let size = places.iter().map(|place| put(place).len()).fold(kept, usize::saturating_add);
     let size = u64::try_from(size).unwrap_or(u64::MAX);
     if size > bounds.file_bytes {
         return Err(ToolError::permanent(format!(
@@ -84,7 +88,7 @@ fn run(
     if bounds.are_over() {
         return Err(ToolError::permanent(format!("{shown} was not changed: the time ran out")));
     }
-    place.write(text.replace(&old, &new).as_bytes())?;
+    place.write(with(&text, &places, put).as_bytes())?;
     let lines = if found.len() == 1 { "line" } else { "lines" };
     Ok(ToolOutput::text(format!("changed {shown} at {lines} {named}{more}")))
 }
@@ -94,18 +98,48 @@ fn of_windows(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// Returns the numbers of the lines in which `part` begins; a place that overlaps the one before it does
-/// not count.
-fn lines_of(text: &str, part: &str) -> Vec<u64> {
+/// Returns the places of `old`, none of which overlaps another. If its line ends are plain, it also stands where
+/// the text has those of Windows.
+fn places(text: &str, old: &str) -> Vec<Range<usize>> {
+    if old.contains('\r') || !old.contains('\n') || !text.contains("\r\n") {
+        return text.match_indices(old).map(|(at, old)| at..at + old.len()).collect();
+    }
+    let plain = text.replace("\r\n", "\n");
+    // The line ends in `plain` that have a \r before them in `text`.
+    let ends: Vec<usize> =
+        text.match_indices("\r\n").enumerate().map(|(before, (at, _))| at - before).collect();
+    let in_text = |at: usize| at + ends.partition_point(|end| *end < at);
+    plain.match_indices(old).map(|(at, old)| in_text(at)..in_text(at + old.len())).collect()
+}
+
+/// Returns the numbers of the lines in which these places begin.
+fn lines_of(text: &str, places: &[Range<usize>]) -> Vec<u64> {
     let (mut line, mut counted) = (1, 0);
-    text.match_indices(part)
-        .map(|(at, _)| {
-            let newlines = text[counted..at].bytes().filter(|byte| *byte == b'\n').count();
+    places
+        .iter()
+        .map(|place| {
+            let newlines = text[counted..place.start].bytes().filter(|byte| *byte == b'\n').count();
             line += u64::try_from(newlines).unwrap_or_default();
-            counted = at;
+            counted = place.start;
             line
         })
         .collect()
+}
+
+/// Returns the text with something else in these places.
+fn with<'a>(
+    text: &'a str,
+    places: &[Range<usize>],
+    put: impl Fn(&Range<usize>) -> &'a str,
+) -> String {
+    let (mut edited, mut rest) = (String::with_capacity(text.len()), 0);
+    for place in places {
+        edited.push_str(&text[rest..place.start]);
+        edited.push_str(put(place));
+        rest = place.end;
+    }
+    edited.push_str(&text[rest..]);
+    edited
 }
 
 fn not_found(shown: &str, text: &str, old: &str) -> ToolError {

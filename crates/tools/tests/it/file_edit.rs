@@ -143,6 +143,45 @@ async fn what_is_put_into_a_file_of_windows_ends_its_lines_as_it_does() {
     assert_eq!(folder.content("mixed"), "a\r\nx\ny\nc\n");
 }
 
+/// A reader sees the same text twice, whatever ends its lines: neither place is changed as if it were the only one.
+#[tokio::test]
+async fn both_line_ends_are_searched_where_a_file_has_both() {
+    let mixed = "杭\n州\nX\r\n杭\r\n州\r\n";
+    let folder = Folder::with(&[("mixed", mixed)]);
+    let edit = json!({ "path": "mixed", "old": "杭\n州", "new": "上\n海" });
+    folder
+        .fails(
+            "file_edit",
+            edit.clone(),
+            "old occurs 2 times in mixed, at the lines 1, 4. Give more of the text around the one that is meant, \
+             or all: true.",
+        )
+        .await;
+    assert_eq!(folder.content("mixed"), mixed);
+    let mut all = edit;
+    all["all"] = json!(true);
+    folder.says("file_edit", all, "changed mixed at lines 1, 4").await;
+    assert_eq!(folder.content("mixed"), "上\n海\nX\r\n上\r\n海\r\n");
+    // More text around a place decides, also where that text has both line ends.
+    folder
+        .says(
+            "file_edit",
+            json!({ "path": "mixed", "old": "海\nX\n上", "new": "海\n上" }),
+            "changed mixed at line 2",
+        )
+        .await;
+    assert_eq!(folder.content("mixed"), "上\n海\n上\r\n海\r\n");
+    // A call that names the line ends means those, and may change them.
+    folder
+        .says(
+            "file_edit",
+            json!({ "path": "mixed", "old": "上\r\n海\r\n", "new": "上\n海\n" }),
+            "changed mixed at line 3",
+        )
+        .await;
+    assert_eq!(folder.content("mixed"), "上\n海\n上\n海\n");
+}
+
 /// An edit of a small file would take 40 GB: it is refused before any of it is built.
 #[tokio::test]
 async fn an_edit_that_grows_too_large_is_refused_before_it_is_made() {
