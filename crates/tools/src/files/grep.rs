@@ -45,7 +45,7 @@ const MOST_CONTEXT: usize = 50;
 const COLUMNS: usize = 400;
 
 /// How many bytes of a line are searched at once; a longer one is searched in parts.
-const LONGEST_PART: usize = 1 << 20;
+const LONGEST_PART: usize = 16 << 20;
 
 /// The largest size of a compiled expression, in bytes.
 const LARGEST_PATTERN: usize = 1 << 20;
@@ -70,7 +70,7 @@ fn run(
     let place = workspace.place(path.as_deref().unwrap_or("."), Access::Read)?;
     let context = context.unwrap_or_default().min(MOST_CONTEXT);
     let matches = Matches { is_of_lines: has_line_break(&pattern), ..Matches::default() };
-    let mut search = Search { regex, context, bounds, matches };
+    let mut search = Search { regex, context, bounds, matches, part: LONGEST_PART };
     if place.exists() && !place.is_folder() {
         let file = place.open_file()?;
         let end = search.file(file, &place.shown).map_err(|error| failed(&place.shown, &error))?;
@@ -106,6 +106,8 @@ struct Search<'a> {
     context: usize,
     bounds: &'a Bounds,
     matches: Matches,
+    /// How many bytes of a line are searched at once.
+    part: usize,
 }
 
 /// The answer so far: the lines that match, and counts of what was passed over.
@@ -117,10 +119,19 @@ struct Matches {
     binary: u64,
     unread: u64,
     links: u64,
+    /// Lines that were searched in parts.
+    in_parts: u64,
     left_out: Option<String>,
     cut: Option<Cut>,
     /// Whether the pattern asks for more than one line.
     is_of_lines: bool,
+}
+
+/// A line that was read: what is shown of it, and whether it matches.
+struct Line {
+    number: u64,
+    shown: String,
+    is_hit: bool,
 }
 
 /// A line that matches.
@@ -146,19 +157,14 @@ impl Search<'_> {
         let mut before: VecDeque<(u64, String)> = VecDeque::new();
         let (mut after, mut told) = (0, 0);
         let mut bytes = Vec::new();
-        while let Some(number) = text.next(&mut bytes, LONGEST_PART)? {
+        while let Some(Line { number, shown: line, is_hit }) = self.line(&mut text, &mut bytes)? {
             if let Some(cut) = self.bounds.over() {
                 return Ok(ControlFlow::Break(cut));
             }
-            let line = String::from_utf8_lossy(&bytes);
-            let line = line.trim_end_matches(['\n', '\r']);
-            // A byte order mark is not part of the first line.
-            let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(line);
-            let Some(hit) = self.regex.find(line) else {
+            if !is_hit {
                 if after > 0 {
                     after -= 1;
                     told = number;
-                    let line = around(line, 0);
                     if let end @ ControlFlow::Break(_) =
                         self.matches.tell(shown, number, '-', &line, self.bounds)
                     {
@@ -168,10 +174,10 @@ impl Search<'_> {
                     if before.len() == self.context {
                         before.pop_front();
                     }
-                    before.push_back((number, around(line, 0)));
+                    before.push_back((number, line));
                 }
                 continue;
-            };
+            }
             let begins = before.front().map_or(number, |(first, _)| *first);
             if self.context > 0 && (told == 0 || begins > told + 1) && !self.matches.text.is_empty()
             {
@@ -184,7 +190,6 @@ impl Search<'_> {
                     return Ok(end);
                 }
             }
-            let line = around(line, hit.start());
             if let end @ ControlFlow::Break(_) =
                 self.matches.tell(shown, number, ':', &line, self.bounds)
             {
@@ -194,6 +199,36 @@ impl Search<'_> {
             (after, told) = (self.context, number);
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Reads the next line, and searches it. Of a line of several parts, the first that matches is shown.
+    fn line(&mut self, text: &mut Text, bytes: &mut Vec<u8>) -> std::io::Result<Option<Line>> {
+        let mut read: Option<Line> = None;
+        let mut parts = 0_u64;
+        while let Some(number) = text.next(bytes, self.part)? {
+            parts += 1;
+            if !read.as_ref().is_some_and(|read| read.is_hit) {
+                let part = String::from_utf8_lossy(bytes);
+                let part = part.trim_end_matches(['\n', '\r']);
+                // A byte order mark is not part of the first line.
+                let is_first = number == 1 && parts == 1;
+                let part = part.strip_prefix('\u{feff}').filter(|_| is_first).unwrap_or(part);
+                let hit = self.regex.find(part);
+                let is_hit = hit.is_some();
+                if is_hit || read.is_none() {
+                    let is_shown = is_hit || self.context > 0;
+                    let at = hit.map_or(0, |hit| hit.start());
+                    let shown = if is_shown { around(part, at) } else { String::new() };
+                    read = Some(Line { number, shown, is_hit });
+                }
+            }
+            let is_whole = bytes.ends_with(b"\n") || bytes.len() < self.part;
+            if is_whole || self.bounds.are_over() {
+                break;
+            }
+        }
+        self.matches.in_parts += u64::from(parts > 1);
+        Ok(read)
     }
 }
 
@@ -244,6 +279,13 @@ impl Matches {
                 }
             }
         }
+        if self.in_parts > 0 {
+            notes.push(format!(
+                "lines that were searched in parts of 16 MiB: {}; a match across two parts is missed, and ^ \
+                 and $ match between them",
+                thousands(self.in_parts)
+            ));
+        }
         if self.unread > 0 {
             notes.push(format!(
                 "files or folders that could not be read: {}",
@@ -274,3 +316,6 @@ fn around(line: &str, at: usize) -> String {
     let rest = line.get(start..).unwrap_or_default();
     format!("{}{}", if start > 0 { "…" } else { "" }, beginning(rest, COLUMNS))
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,6 +85,21 @@ async fn a_huge_line_is_searched_to_its_end() {
     folder.says("file_read", json!({ "path": "x", "lines": "2" }), "after\n").await;
 }
 
+/// A line of a few megabytes, such as a file of JSON is, is one line to a pattern.
+#[tokio::test]
+async fn a_long_line_is_matched_as_one() {
+    let half = "堆".repeat((1 << 20) / 3);
+    let folder = Folder::with(&[("x", &format!("{half}针头{half}针{half}尾\n"))]);
+    let grep = async |pattern: &str| {
+        folder.call("file_grep", json!({ "pattern": pattern })).await.unwrap().data.text
+    };
+    assert!(grep("堆针头堆").await.starts_with("x:1:…堆"));
+    assert_eq!(grep("针").await.lines().count(), 1, "one line is listed once");
+    for pattern in ["^针", "^头", "堆$", "^堆{1,2}尾"] {
+        assert_eq!(grep(pattern).await, "[nothing matches; files searched: 1]", "{pattern}");
+    }
+}
+
 #[tokio::test]
 async fn many_matches_are_cut_and_told() {
     let folder = Folder::permitting(&[("x", &"match\n".repeat(10_000))], |mut permissions| {
