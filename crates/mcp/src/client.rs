@@ -1,7 +1,9 @@
 //! One server, and its tools.
 
+use crate::calling;
 use crate::connection::{Connection, Listener, within};
 use crate::listing::Listing;
+use crate::long_lines::{LongLines, TOO_LONG};
 use crate::tool::McpTool;
 use crate::{McpError, McpServerConfig};
 use foldback_tool::Tool;
@@ -59,6 +61,8 @@ impl McpClient {
         config: McpServerConfig,
     ) -> Result<Self, McpError> {
         let listener = Listener::default();
+        let (output, input) = tokio::io::split(stream);
+        let stream = (LongLines::new(output), input);
         let opening = Connection::over(&config.name, stream, listener.clone());
         let connection = within(config.start_timeout, &config.name, opening).await??;
         Self::of(connection, listener, config, false).await
@@ -147,7 +151,7 @@ impl Inner {
         let server = || self.config.name.clone();
         let connection = self.connection().await?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let calling = connection.peer().call_tool_once(params);
+        let calling = calling::call(connection.peer(), params);
         let answer = match within(self.config.timeout, &self.config.name, calling).await {
             Ok(answer) => answer,
             Err(timeout) => {
@@ -175,8 +179,16 @@ impl Inner {
                 let reason = format!(": {}{}", error.error, connection.farewell().await);
                 Err(McpError::Ended { server: server(), reason })
             }
+            Err(ServiceError::McpError(error)) if error.code.0 == TOO_LONG => {
+                let reason = "it has more than 16 MiB".to_owned();
+                Err(McpError::Unreadable { server: server(), reason })
+            }
             Err(ServiceError::McpError(error)) => {
                 Err(McpError::Refused { server: server(), message: error.message.into_owned() })
+            }
+            Err(ServiceError::UnexpectedResponse) => {
+                let reason = "it does not have the form of a tool's answer".to_owned();
+                Err(McpError::Unreadable { server: server(), reason })
             }
             Err(error) => Err(McpError::Refused { server: server(), message: error.to_string() }),
         }

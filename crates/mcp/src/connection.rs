@@ -3,6 +3,7 @@
 use crate::child::Child;
 use crate::config::Endpoint;
 use crate::listing::left_out;
+use crate::long_lines::LongLines;
 use crate::{McpError, McpServerConfig};
 use foldback_core::beginning;
 use rmcp::model::{
@@ -61,7 +62,7 @@ impl Connection {
                 let started = Child::start(command, args, env, cwd.as_deref());
                 let (mut child, output, input) =
                     started.map_err(|error| failed(format!("{command}: {error}")))?;
-                let serving = Self::serve((output, input), listener);
+                let serving = Self::serve((LongLines::new(output), input), listener);
                 match tokio::time::timeout(config.start_timeout, serving).await {
                     Ok(Ok(service)) => Ok(Self { service, child: Some(Mutex::new(child)) }),
                     Ok(Err(error)) => {

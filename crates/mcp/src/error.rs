@@ -31,7 +31,15 @@ pub enum McpError {
         /// How long the caller waited.
         seconds: u64,
     },
-    /// It answered that it cannot do what was asked, or sent an invalid answer.
+    /// It answered a call with something that cannot be read.
+    #[error("the MCP server {server:?} answered, but its answer cannot be read: {reason}")]
+    Unreadable {
+        /// Its name.
+        server: String,
+        /// Why, as a clause.
+        reason: String,
+    },
+    /// It answered that it cannot do what was asked, or sent an invalid list of tools.
     #[error("the MCP server {server:?} answered with an error: {message}")]
     Refused {
         /// Its name.

@@ -33,6 +33,7 @@
 //! ```
 
 mod answer;
+mod calling;
 mod child;
 mod client;
 mod config;
@@ -40,6 +41,7 @@ mod connection;
 mod contents;
 mod error;
 mod listing;
+mod long_lines;
 mod names;
 mod servers;
 mod tool;

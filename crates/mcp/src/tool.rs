@@ -66,6 +66,9 @@ fn failed(error: &McpError) -> ToolError {
         McpError::Timeout { .. } => ToolError::transient(format!(
             "{error}, and was asked to stop. It is not known whether the call was carried out"
         )),
+        McpError::Unreadable { .. } => ToolError::permanent(format!(
+            "{error}. The call may have been carried out; check before you repeat it"
+        )),
         McpError::Start { .. } => ToolError::transient(error.to_string()),
         McpError::Config(_) | McpError::Refused { .. } => ToolError::permanent(error.to_string()),
     }

@@ -402,6 +402,76 @@ async fn an_answer_is_bounded() {
     assert!(error.message.contains("4,194,304"), "{error}");
 }
 
+/// A server of a later protocol: a part that cannot be read takes nothing from the others.
+#[tokio::test]
+async fn a_part_of_an_unknown_type_is_named_and_the_others_are_kept() {
+    let answers = |is_error: bool| {
+        let answer = move |method: &str, _: &Value| match method {
+            "tools/list" => Said::Result(json!({ "tools": [tool("t")] })),
+            _ => Said::Result(json!({
+                "content": [
+                    { "type": "text", "text": "订单 7 已创建" },
+                    { "type": "视频", "url": "https://a.example/b" },
+                    { "type": "image", "data": 7 },
+                    "loose",
+                    { "type": "image", "data": "AAAA", "mimeType": "image/png" },
+                ],
+                "isError": is_error,
+            })),
+        };
+        client(config("s"), answer)
+    };
+    let told = "订单 7 已创建\n\
+                [a part of the type \"视频\" that cannot be read: not shown]\n\
+                [a part of the type \"image\" that cannot be read: not shown]\n\
+                [a part of the type \"unknown\" that cannot be read: not shown]\n\
+                [image, image/png, 3 bytes: not shown]";
+    let tools = answers(false).await.0.unwrap().tools();
+    assert_eq!(call(&tools, "s_t").await.unwrap(), told);
+    let tools = answers(true).await.0.unwrap().tools();
+    assert_eq!(call(&tools, "s_t").await.unwrap_err().message, told);
+}
+
+/// The call was answered, so it may have been carried out: the model is warned before it repeats it.
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_no_refusal() {
+    let answer = |method: &str, _: &Value| match method {
+        "tools/list" => Said::Result(json!({ "tools": [tool("t")] })),
+        _ => Said::Result(json!({ "content": "订单 7 已创建" })),
+    };
+    let tools = client(config("s"), answer).await.0.unwrap().tools();
+    let error = call(&tools, "s_t").await.unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::Permanent);
+    assert_eq!(
+        error.message,
+        "the MCP server \"s\" answered, but its answer cannot be read: it does not have the form of a tool's \
+         answer. The call may have been carried out; check before you repeat it"
+    );
+}
+
+/// The transport drops a line of more than 16 MiB; nobody waits for what was dropped, and the next call works.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_long_ends_the_call_at_once() {
+    let mut calls = 0;
+    let answer = move |method: &str, _: &Value| match method {
+        "tools/list" => Said::Result(json!({ "tools": [tool("t")] })),
+        "tools/call" if calls == 0 => {
+            calls += 1;
+            Said::Result(text(&"长".repeat(6 << 20)))
+        }
+        _ => Said::Result(text("短")),
+    };
+    let tools = client(config("s"), answer).await.0.unwrap().tools();
+    let error = call(&tools, "s_t").await.unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::Permanent);
+    assert_eq!(
+        error.message,
+        "the MCP server \"s\" answered, but its answer cannot be read: it has more than 16 MiB. The call may \
+         have been carried out; check before you repeat it"
+    );
+    assert_eq!(call(&tools, "s_t").await.unwrap(), "短");
+}
+
 /// A server that does not answer even a ping is abandoned; one that does is only slow.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_is_ended() {
