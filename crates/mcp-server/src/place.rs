@@ -35,7 +35,14 @@ pub(crate) struct Found {
 
 /// What one client has said of its roots, if it is asked only once.
 #[derive(Clone, Default)]
-pub(crate) struct Roots(Arc<Mutex<Option<Vec<PathBuf>>>>);
+pub(crate) struct Roots(Arc<Mutex<Known>>);
+
+/// The folders that a client named, and how often it has said that they changed.
+#[derive(Default)]
+struct Known {
+    folders: Option<Vec<PathBuf>>,
+    changes: u64,
+}
 
 /// The name under which the client answers for its roots.
 const ROOTS: &str = "roots";
@@ -129,7 +136,9 @@ impl Found {
 impl Roots {
     /// Forgets what the client said.
     pub(crate) fn forget(&self) {
-        *self.0.lock() = None;
+        let mut known = self.0.lock();
+        known.folders = None;
+        known.changes += 1;
     }
 
     /// Returns the folders that the client works in. Up to the protocol of 2025 it is asked once; after
@@ -167,9 +176,13 @@ impl Roots {
                 }
             };
         }
-        if let Some(folders) = self.0.lock().clone() {
-            return Place::Folders(folders);
-        }
+        let changes = {
+            let known = self.0.lock();
+            if let Some(folders) = known.folders.clone() {
+                return Place::Folders(folders);
+            }
+            known.changes
+        };
         let place = match tokio::time::timeout(PATIENCE, context.peer.list_roots()).await {
             Ok(Ok(listed)) => folders(listed.roots.iter().map(|root| root.uri.as_str())),
             Ok(Err(error)) => {
@@ -178,7 +191,11 @@ impl Roots {
             Err(_) => Place::Nowhere("The client did not say which folder it works in.".to_owned()),
         };
         if let Place::Folders(folders) = &place {
-            *self.0.lock() = Some(folders.clone());
+            let mut known = self.0.lock();
+            // If they have changed while the client was asked, its answer may be from before that.
+            if known.changes == changes {
+                known.folders = Some(folders.clone());
+            }
         }
         place
     }
@@ -195,10 +212,11 @@ fn named(arguments: &str) -> Option<TodoId> {
     Some(reference.todo().clone())
 }
 
-/// Returns the folders of these addresses.
+/// Returns the folders of these addresses. The root of the file system is where a client works that has no folder.
 fn folders<'a>(uris: impl Iterator<Item = &'a str>) -> Place {
-    let folders: Vec<PathBuf> = uris.filter_map(uri::folder).collect();
-    if folders.iter().any(|folder| folder.as_path() != Path::new("/")) {
+    let folders = uris.filter_map(uri::folder).filter(|folder| folder.as_path() != Path::new("/"));
+    let folders: Vec<PathBuf> = folders.collect();
+    if !folders.is_empty() {
         return Place::Folders(folders);
     }
     let what = "The client's folder is not on this machine, so the conversation is not known. The \

@@ -46,6 +46,36 @@ async fn rc3_the_todo_comes_from_the_roots() {
     assert_eq!(wire.asked, 2);
 }
 
+/// RC3: roots that change while the client answers are not taken from that answer afterwards.
+#[tokio::test]
+async fn rc3_an_answer_from_before_a_change_is_not_kept() {
+    let memory = store(&["trip", "garden"]);
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let [one, two] = folders.each_ref().map(|folder| folder.path().canonicalize().unwrap());
+    work_in(&memory, "trip", &one);
+    work_in(&memory, "garden", &two);
+    let mut wire = Wire::with_roots(server(&memory, Scope::roots()), Some(&[&uri(&one)])).await;
+    wire.next_roots = Some(vec![uri(&two)]);
+    wire.text("list_blocks", json!({})).await;
+    assert!(wire.text("list_blocks", json!({})).await.contains("ferry of garden"));
+    assert_eq!(wire.asked, 2);
+}
+
+/// RC3: the root of the file system is no folder of work, also beside one that is.
+#[tokio::test]
+async fn rc3_notes_go_into_the_folder_beside_the_root() {
+    let memory = store(&[]);
+    let folder = tempfile::tempdir().unwrap().path().join("杭州");
+    let roots = ["file:///".to_owned(), uri(&folder)];
+    let roots = roots.each_ref().map(String::as_str);
+    let mut wire =
+        Wire::with_roots(server(&memory, Scope::roots().recording()), Some(&roots)).await;
+    wire.call("record", json!({"text": "The quay is shut."})).await;
+    let todo = memory.todos(None, 9).unwrap().pop().unwrap();
+    let origin = memory.conversations().info(&todo).unwrap().origin;
+    assert_eq!(origin.folder.as_deref(), folder.to_str());
+}
+
 /// RC3: of the todos of a folder it is the one that was last recorded into.
 #[tokio::test]
 async fn rc3_the_latest_todo_of_a_folder_is_meant() {

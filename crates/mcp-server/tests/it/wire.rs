@@ -19,6 +19,8 @@ pub(crate) struct Wire {
     pub(crate) server: Value,
     /// How often the server asked for the roots.
     pub(crate) asked: usize,
+    /// The roots that it has from its next answer on; it says so before that answer, which names the old ones.
+    pub(crate) next_roots: Option<Vec<String>>,
 }
 
 pub(crate) fn id(name: &str) -> TodoId {
@@ -81,7 +83,8 @@ impl Wire {
         });
         let (reader, writer) = split(ours);
         let lines = BufReader::new(reader).lines();
-        Self { lines, writer, roots: Vec::new(), sent: 0, server: Value::Null, asked: 0 }
+        let (roots, server) = (Vec::new(), Value::Null);
+        Self { lines, writer, roots, sent: 0, server, asked: 0, next_roots: None }
     }
 
     pub(crate) async fn send(&mut self, message: &Value) {
@@ -101,11 +104,23 @@ impl Wire {
                 self.asked += 1;
                 let roots: Vec<_> = self.roots.iter().map(|uri| json!({"uri": uri})).collect();
                 let result = json!({"roots": roots});
+                if let Some(next) = self.next_roots.take() {
+                    self.roots = next;
+                    self.change_roots().await;
+                }
                 self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).await;
             } else if message["id"] == id {
                 return message;
             }
         }
+    }
+
+    /// Says that the roots have changed, and waits until the server has heard it.
+    async fn change_roots(&mut self) {
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})).await;
+        self.send(&json!({"jsonrpc": "2.0", "id": "heard", "method": "ping"})).await;
+        let line = self.lines.next_line().await.unwrap().expect("the server is there");
+        assert!(line.contains("heard"), "{line}");
     }
 
     /// Returns the result of a tool call.
