@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Hands the terms of a block to `sink`: its keywords, and of each message its text, the names of the tools that it
 /// calls and their arguments. Parts that are stored outside count with their previews, so a block can be indexed again
-/// without reading a payload. Answers of memory tools do not count, and neither do the arguments of their calls:
-/// recalled text is found in its original place, and not where somebody searched for it.
+/// without reading a payload. Answers of memory tools do not count if their text is elsewhere in the todo, and neither do
+/// the arguments of their calls: recalled text is found in its original place, and not where somebody searched for it.
 pub(crate) fn block_terms(
     block: &Block,
     messages: &[StoredMessage],

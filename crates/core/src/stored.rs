@@ -16,7 +16,8 @@ pub struct StoredMessage {
     pub pieces: Vec<Piece>,
     /// The parts that are stored outside, as the view shows them.
     pub offloads: Vec<Offload>,
-    /// Whether it is the answer of a memory tool: it is not searched, and folds to a note.
+    /// Whether it is the answer of a memory tool, whose text is elsewhere in its todo: it is not searched, and folds to a
+    /// note.
     pub recall: bool,
     /// When it was recorded, in milliseconds since 1970, for messages without a time of their own.
     pub recorded_at: i64,

@@ -263,10 +263,11 @@ impl Session {
         }
         let closed = live.chunker.push(Event::Message(input));
         let open = Open::new(seq, message, &stored);
+        let answered = message.tool_call_id().filter(|_| note.is_some()).cloned();
         let shown = Shown::new(seq, message.clone(), stored.offloads.clone(), note);
         live.view.append(shown.with_recorded_at(Timestamp(stored.recorded_at)));
         live.open.push(open);
-        draft.recalled.extend(stored.recall.then(|| message.tool_call_id().cloned()).flatten());
+        draft.recalled.extend(answered);
         draft.messages.push(NewMessage { stored, vectors });
         self.close_blocks(live, draft, &closed)
     }
@@ -308,8 +309,9 @@ impl Session {
     }
 
     /// Builds the stored form of a message that carries a memory tool's answer, and the note that it folds to. Filled
-    /// again it is the message byte for byte: that is checked here. An answer that quotes another todo's contents, or
-    /// contents damaged by now, is kept by value. An answer given before a crash and recorded after it is an ordinary
+    /// again it is the message byte for byte: that is checked here. An answer that shows another todo's contents, or
+    /// contents damaged by now, is kept by value: once it is folded, nothing else in this todo leads to its text, so it
+    /// is searched and loaded as any other message. An answer given before a crash and recorded after it is an ordinary
     /// result, whose text is stored again, because its references were only in memory.
     fn recalled(&self, seq: SeqNo, message: &Message, now: i64) -> Option<(StoredMessage, String)> {
         let id = message.tool_call_id()?;
@@ -318,8 +320,9 @@ impl Session {
             return None;
         }
         let by_value = [Fragment::Literal(answer.text.clone())];
-        let stored = [&answer.fragments[..], &by_value].into_iter().find_map(|fragments| {
-            let stored = store_recall(message, &answer.text, fragments, now)?;
+        let forms = [(&answer.fragments[..], answer.is_foreign), (&by_value[..], true)];
+        let stored = forms.into_iter().find_map(|(fragments, is_kept_here)| {
+            let stored = store_recall(message, &answer.text, fragments, is_kept_here, now)?;
             let filled = texts::fill(&self.memory, &self.todo, seq, &stored, 0).ok()?;
             (filled == *message).then_some(stored)
         });

@@ -23,6 +23,8 @@ pub struct Answer {
     pub next: Option<String>,
     /// What could not be searched. The text names it too.
     pub unsearched: Vec<Unsearched>,
+    /// Whether it shows what belongs to another todo. No piece of it leads there, so it is all that this todo keeps.
+    pub is_foreign: bool,
 }
 
 /// The JSON schema of what [`Answer::structured`] returns, whichever tool answers.
@@ -56,7 +58,8 @@ impl Answer {
         let (text, fragments) = quoted.finish();
         let note = recall_note(&text);
         let (references, unsearched) = (Vec::new(), Vec::new());
-        Self { text, fragments, note, is_error: false, references, next: None, unsearched }
+        let (is_error, next, is_foreign) = (false, None, false);
+        Self { text, fragments, note, is_error, references, next, unsearched, is_foreign }
     }
 
     /// Adds what the search could not look into.

@@ -164,10 +164,12 @@ fn not_found(asked: &str) -> Answer {
 
 impl Loading<'_> {
     fn load(self, reference: &Reference) -> Result<Answer, Error> {
-        match reference {
-            Reference::Block(id) => self.block(id),
-            Reference::Payload { n, check, .. } => self.payload(&PayloadRef::local(*n, *check)),
-        }
+        let answer = match reference {
+            Reference::Block(id) => self.block(id)?,
+            Reference::Payload { n, check, .. } => self.payload(&PayloadRef::local(*n, *check))?,
+        };
+        let is_foreign = !self.is_own && !answer.is_error;
+        Ok(Answer { is_foreign, ..answer })
     }
 
     fn block(self, id: &BlockId) -> Result<Answer, Error> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{ErrorKind, Memory, Options};
-use foldback_core::TodoId;
+use foldback_core::{Reference, TodoId, ToolCall};
 use foldback_kv::{Batch, Error as KvError, Finding, Kv, Space};
 use std::ops::Range;
 use std::path::Path;
@@ -110,4 +110,48 @@ fn pg2_a_writer_of_a_forgotten_todo_is_refused() {
     assert_eq!(closed.kind(), ErrorKind::NotFound, "{closed}");
     let recorded = session.record(Message::user("四")).unwrap_err();
     assert_eq!(recorded.kind(), ErrorKind::NotFound, "{recorded}");
+}
+
+/// LV9, LV6: what was loaded from another todo is found and loaded in the own one once the other is gone. What was loaded
+/// from the own todo is found in its original place alone.
+#[test]
+fn lv6_lv9_what_another_todo_said_is_kept_as_what_was_said_here() {
+    let memory = Memory::in_memory(Options::default()).unwrap();
+    let id = |name: &str| TodoId::new(name).unwrap();
+    let said = "The heron colony at Skarv nests above the gauge. 斯卡夫的苍鹭在水位计上方筑巢。";
+    let mut child = memory.session(&id("child")).unwrap();
+    child.record(Message::user(said)).unwrap();
+    child.close(Close::End).unwrap();
+    let mut parent = memory.session(&id("parent")).unwrap();
+    let block = Reference::Block(BlockId::new(id("child"), 1));
+    memory.grants().grant(&id("child"), &id("parent"), &[block]).unwrap();
+
+    let mut load = |reference: &str| {
+        let call = ToolCall::new("c", "load", &format!("{{\"ref\": \"{reference}\"}}"));
+        parent.record(Message::user("What is known of the place?")).unwrap();
+        parent.record(Message::calls("", vec![call.clone()])).unwrap();
+        let answer = parent.call(&call).unwrap();
+        assert!(answer.text.contains(said), "{}", answer.text);
+        let result = Message::tool_result(&ToolCallId::new("c"), &answer.text);
+        parent.record(result.clone()).unwrap();
+        assert!(parent.answers.is_empty(), "it waits for its record no more");
+        parent.close(Close::End).unwrap();
+        result
+    };
+    let result = load("b_child_001");
+    memory.maintenance().forget(&id("child")).unwrap();
+    load("b_parent_001");
+
+    let todo = memory.find(&id("parent")).unwrap();
+    let stored = memory.shared.blocks.messages(&todo, 0..6).unwrap();
+    let recalled: Vec<_> = stored.iter().map(|stored| stored.recall).collect();
+    assert_eq!(recalled, [false, false, false, false, false, true]);
+    assert_eq!(memory.messages(&id("parent"), 2..3).unwrap(), [result]);
+    for query in ["heron colony Skarv", "苍鹭筑巢"] {
+        let arguments = format!("{{\"query\": \"{query}\"}}");
+        let found = memory.recall(&id("parent"), "search_block", &arguments).unwrap();
+        assert_eq!(found.references, ["b_parent_001"], "{}", found.text);
+    }
+    let passage = &memory.recall(&id("parent"), "load", r#"{"ref": "b_parent_001"}"#).unwrap();
+    assert!(passage.text.contains("苍鹭在水位计"), "{}", passage.text);
 }
