@@ -7,7 +7,7 @@ use crate::Error;
 use crate::ledger::{ledger_line, shown_id};
 use crate::quoted_text::QuotedText;
 use foldback_blockstore::Error as BlockError;
-use foldback_core::{Block, BlockId};
+use foldback_core::{Block, BlockId, BlockType};
 use foldback_kv::Space;
 
 pub(crate) const TOOL: Tool = Tool {
@@ -84,22 +84,20 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
             lines.push(format!("{} is damaged", shown_id(&id)));
         }
     }
-    if let Some(open) = recall.open.filter(|_| cursor >= total && lines.len() < limit)
-        && wanted.is_none_or(|wanted| wanted == open.header.block_type)
-    {
+    let open = recall.open.filter(|open| {
+        cursor >= total && wanted.is_none_or(|wanted| wanted == open.header.block_type)
+    });
+    // The open messages are a line like any other: if there is no room, the next call lists them.
+    let is_open_left = open.is_some() && lines.len() >= limit;
+    let open = open.filter(|_| !is_open_left);
+    if let Some(open) = open {
         let line = ledger_line(&open.header, recall.tokens);
         let id = shown_id(&open.header.block_id);
         lines.push(line.replacen(&id, &named(open), 1));
         references.push(id);
     }
     let mut answer = QuotedText::default();
-    let of_type = wanted.map_or(String::new(), |wanted| format!(" of type {wanted}"));
-    let span = match (first < cursor, total) {
-        (_, 0) => "no block is closed yet".to_owned(),
-        (true, _) => format!("blocks {} to {cursor} of {total}{of_type}", first + 1),
-        (false, _) => format!("no blocks after block {first}; there are {total}"),
-    };
-    answer.push(&format!("[list_blocks: {span}]\n"));
+    answer.push(&head((first, cursor, total), wanted, open.is_some()));
     if lines.is_empty() && total > 0 && first < total {
         answer.push("None of them is of this type.\n");
     }
@@ -108,7 +106,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
         answer.push("\n");
     }
     let mut next = None;
-    if cursor < total && first < total {
+    if first < total && (cursor < total || is_open_left) {
         let mut more = format!("\"cursor\": {cursor}");
         if limit != LIMIT {
             more.push_str(&format!(", \"limit\": {limit}"));
@@ -122,6 +120,24 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
         answer.push("These are the last. load reads a block.");
     }
     Ok(Answer { next, ..Answer::of(answer).showing(references) })
+}
+
+/// Returns what is listed: the blocks after `first` up to `cursor`, of this many.
+fn head(
+    (first, cursor, total): (u32, u32, u32),
+    wanted: Option<BlockType>,
+    has_open: bool,
+) -> String {
+    let of_type = wanted.map_or(String::new(), |wanted| format!(" of type {wanted}"));
+    let span = match (first < cursor, total) {
+        (_, 0) => "no block is closed yet".to_owned(),
+        (true, _) => format!("blocks {} to {cursor} of {total}{of_type}", first + 1),
+        (false, _) => {
+            let closed = if has_open { "closed " } else { "" };
+            format!("no {closed}blocks after block {first}; there are {total}")
+        }
+    };
+    format!("[list_blocks: {span}]\n")
 }
 
 /// Returns up to `limit` blocks after `after`, as far as they can be read, and the number of the

@@ -10,6 +10,7 @@ mod aware;
 mod laws;
 mod library;
 mod once;
+mod pages;
 mod payload_search;
 mod play;
 mod prompt;

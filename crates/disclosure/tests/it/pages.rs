@@ -1,0 +1,33 @@
+//! Answers that are continued by a further call.
+
+use crate::library::Library;
+use crate::play::block;
+use foldback_core::{Block, CloseReason, Message, SeqNo, SeqRange, ToolCall};
+use foldback_disclosure::{RecallSource, run_tool};
+
+/// TL2: a page without room for the open messages is not the last one.
+#[test]
+fn tl2_the_open_messages_follow_a_full_page() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    for i in 1..=2 {
+        library.block(&todo, &format!("user: 问题 {i}\nassistant: answer\n"));
+    }
+    library.open_tail(&todo, vec![Message::user("还没结束")]);
+    let range = SeqRange::new(SeqNo(4), SeqNo(4)).unwrap();
+    let open = Block { close_reason: CloseReason::Open, ..block("t1", 3, range) };
+    let list = |arguments: &str| {
+        let recall = RecallSource { open: Some(&open), ..library.recall_source(&todo) };
+        run_tool(&recall, &ToolCall::new("c", "list_blocks", arguments)).unwrap()
+    };
+    let full = list(r#"{"limit": 2}"#);
+    let next = r#"{"cursor": 2, "limit": 2}"#;
+    assert_eq!((full.next.as_deref(), full.references.len()), (Some(next), 2), "{}", full.text);
+    assert!(!full.text.contains("These are the last"), "{}", full.text);
+    let rest = list(next);
+    let head = "[list_blocks: no closed blocks after block 2; there are 2]\nb_t1_003 (still open)";
+    assert!(rest.text.starts_with(head) && rest.next.is_none(), "{}", rest.text);
+    let all = list("{}");
+    assert!(all.text.ends_with("These are the last. load reads a block."), "{}", all.text);
+    assert_eq!(all.references, ["b_t1_001", "b_t1_002", "b_t1_003"]);
+}
