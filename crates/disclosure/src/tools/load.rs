@@ -2,7 +2,7 @@
 
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
-use super::load_words::{begun, end_line, head, nothing_matches, rest, tell_escapes, tell_rest};
+use super::load_words::{begun, end_line, head, nothing_matches, tell_escapes, tell_rest};
 use super::page::{page, pattern};
 use super::payload_origin::PayloadOrigin;
 use super::{Answer, RecallSource, Tool, not_searched, search_block};
@@ -215,7 +215,8 @@ impl Loading<'_> {
             return Ok(Answer::of(answer));
         };
         let first = begun(lines.0, *first);
-        answer.push(&head(&id, first, (page.last, page.total), page.next));
+        let until = (page.last, page.total);
+        answer.push(&head(&id, first, until, page.next, matching.is_some()));
         answer.push(&text.open());
         for (line, run) in &page.runs {
             if matching.is_some() {
@@ -227,8 +228,7 @@ impl Loading<'_> {
         }
         answer.push(&text.close());
         tell_escapes(&mut answer);
-        let next = rest(&id, arguments, page.next);
-        tell_rest(&mut answer, next.as_deref());
+        let next = tell_rest(&mut answer, &id, arguments, page.next);
         let payloads = block.header.data_ids.iter().map(|name| self.full(name));
         let references = std::iter::once(id).chain(payloads).collect();
         Ok(Answer { next, ..Answer::of(answer).showing(references) })
@@ -260,20 +260,18 @@ impl Loading<'_> {
         let mut answer = QuotedText::default();
         if excerpt.runs.is_empty() && matching.is_some() {
             answer.push(&nothing_matches(&name, arguments));
-            let next = rest(&name, arguments, excerpt.next);
-            tell_rest(&mut answer, next.as_deref());
+            let next = tell_rest(&mut answer, &name, arguments, excerpt.next);
             return Ok(Answer { next, ..Answer::of(answer).showing(vec![name]) });
         }
         let first = begun(from, excerpt.first_line());
         let until = (excerpt.last_line(), excerpt.total_lines);
-        answer.push(&head(&name, first, until, excerpt.next));
+        answer.push(&head(&name, first, until, excerpt.next, matching.is_some()));
         let source = is_own.then_some(Source::Payload(meta.n));
         self.in_marks(&mut answer, &meta, &name, |answer| {
             push_runs(answer, source, &excerpt, matching.is_some());
         })?;
         tell_escapes(&mut answer);
-        let next = rest(&name, arguments, excerpt.next);
-        tell_rest(&mut answer, next.as_deref());
+        let next = tell_rest(&mut answer, &name, arguments, excerpt.next);
         Ok(Answer { next, ..Answer::of(answer).showing(vec![name]) })
     }
 

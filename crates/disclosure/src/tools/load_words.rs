@@ -26,17 +26,22 @@ pub(super) fn begun(asked: Position, first: u64) -> Position {
     if asked.line == first { asked } else { Position::from(first) }
 }
 
-/// Returns what is shown: from `first` to the last of this many lines, unless there is a `next` place.
+/// Returns what is shown: from `first` to the last of this many lines, unless there is a `next` place. With a pattern,
+/// lines between these were left out.
 pub(super) fn head(
     name: &str,
     first: Position,
     (last, total): (u64, u64),
     next: Option<Position>,
+    has_pattern: bool,
 ) -> String {
-    if first <= Position::from(1) && last >= total && next.is_none() {
+    let total_lines = thousands(total);
+    if has_pattern {
+        format!("[load: {name}, lines {first}-{last} of {total_lines}, only around matches]\n")
+    } else if first <= Position::from(1) && last >= total && next.is_none() {
         format!("[load: {name}, whole]\n")
     } else {
-        format!("[load: {name}, lines {first}-{last} of {}]\n", thousands(total))
+        format!("[load: {name}, lines {first}-{last} of {total_lines}]\n")
     }
 }
 
@@ -51,19 +56,30 @@ pub(super) fn nothing_matches(name: &str, arguments: &Arguments) -> String {
     }
 }
 
-pub(super) fn tell_rest(answer: &mut QuotedText, next: Option<&str>) {
-    if let Some(next) = next {
-        answer.push(&format!("For the rest, call load with {next}."));
-    }
-}
+/// A longer pattern, in bytes, is not repeated in the text of an answer.
+const PATTERN_SHOWN: usize = 200;
 
-/// Returns the arguments of the call that returns the rest.
-pub(super) fn rest(name: &str, arguments: &Arguments, next: Option<Position>) -> Option<String> {
+/// Says how to continue, and returns the arguments of that call.
+pub(super) fn tell_rest(
+    answer: &mut QuotedText,
+    name: &str,
+    arguments: &Arguments,
+    next: Option<Position>,
+) -> Option<String> {
     let next = next?;
     let last = arguments.lines("lines").map(|(_, last)| last).filter(|last| *last != u64::MAX);
     let last = last.map_or(String::new(), |last| last.to_string());
     let lines = string(&format!("{next}-{last}"));
-    let matching = arguments.text("match").filter(|pattern| pattern.len() <= 200);
-    let matching = matching.map_or(String::new(), |p| format!(", \"match\": {}", string(p)));
-    Some(format!("{{\"ref\": \"{name}\", \"lines\": {lines}{matching}}}"))
+    let pattern = arguments.text("match");
+    let call = |pattern: Option<&str>| {
+        let matching = pattern.map_or(String::new(), |p| format!(", \"match\": {}", string(p)));
+        format!("{{\"ref\": \"{name}\", \"lines\": {lines}{matching}}}")
+    };
+    let shown = call(pattern.filter(|pattern| pattern.len() <= PATTERN_SHOWN));
+    let and_match = match pattern {
+        Some(pattern) if pattern.len() > PATTERN_SHOWN => " and the same \"match\"",
+        _ => "",
+    };
+    answer.push(&format!("For the rest, call load with {shown}{and_match}."));
+    Some(call(pattern))
 }

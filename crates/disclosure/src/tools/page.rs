@@ -15,6 +15,9 @@ const LONG: usize = 2 << 10;
 /// How many bytes of a longer line are shown as context.
 const LONG_CONTEXT: usize = 512;
 
+/// With a pattern, what a run costs beside its text: its line's number and whose message goes on there.
+const RUN_TOKENS: usize = 20;
+
 /// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
@@ -59,12 +62,14 @@ pub(crate) fn page(
         }
         let skipped = range.start - line_start;
         let line = text.get(range.clone()).unwrap_or("");
-        let cost = tokens.count(line).max(1);
+        let begins = page.runs.last().is_none_or(|(_, run)| run.end != range.start);
+        let label = if begins && pattern.is_some() { RUN_TOKENS } else { 0 };
+        let cost = tokens.count(line).max(1) + label;
         let n = at as u64 + 1;
         if cost > left {
             if page.runs.is_empty() {
                 // A line that is too long alone is shown in parts.
-                let head = longest_head(line, left, tokens);
+                let head = longest_head(line, left.saturating_sub(label), tokens);
                 page.next = Some(Position { line: n, skip: (skipped + head) as u64 });
                 page.runs.push((n, range.start..range.start + head));
                 page.last = n;
@@ -217,6 +222,20 @@ mod tests {
         let shown: Vec<u64> = page.runs.iter().map(|(line, _)| *line).collect();
         assert_eq!((shown, page.last, page.next), (vec![8, 28], 32, None));
         assert!(pattern("(").is_err() && pattern("(a{1000}){1000}").is_err());
+    }
+
+    #[test]
+    fn tl3_many_matches_are_within_the_budget_with_what_is_said_of_each() {
+        let text: String = (0..4_000).map(|n| if n % 8 == 0 { "中\n" } else { "-\n" }).collect();
+        let (found, mut from, mut shown) = (pattern("中").unwrap(), Position::from(1), 0);
+        while shown < 500 {
+            let page = page(&text, (from, u64::MAX), Some(&found), 1_000, &Estimate).unwrap();
+            assert!(page.runs.len() * RUN_TOKENS <= 1_000, "{} runs", page.runs.len());
+            shown += page.runs.iter().filter(|(_, run)| text[run.clone()].contains('中')).count();
+            let Some(next) = page.next else { break };
+            from = next;
+        }
+        assert_eq!(shown, 500);
     }
 
     #[track_caller]

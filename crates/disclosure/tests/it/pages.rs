@@ -2,7 +2,9 @@
 
 use crate::library::Library;
 use crate::play::block;
-use foldback_core::{Block, CloseReason, Message, SeqNo, SeqRange, ToolCall};
+use foldback_core::{
+    Block, CloseReason, Estimate, Message, SeqNo, SeqRange, TokenCounter, ToolCall,
+};
 use foldback_disclosure::{RecallSource, run_tool};
 
 /// TL2: a page without room for the open messages is not the last one.
@@ -30,4 +32,31 @@ fn tl2_the_open_messages_follow_a_full_page() {
     let all = list("{}");
     assert!(all.text.ends_with("These are the last. load reads a block."), "{}", all.text);
     assert_eq!(all.references, ["b_t1_001", "b_t1_002", "b_t1_003"]);
+}
+
+/// TL3: a page of many matches is within its budget, and what continues it looks for the same, however long that is.
+#[test]
+fn tl3_the_rest_of_many_matches_is_looked_for_with_the_same_pattern() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let text: String = (0..4_000)
+        .map(|n| if n % 8 == 0 { "潮位\n".to_owned() } else { format!("{n}\n") })
+        .collect();
+    library.block_of(&todo, vec![Message::user(&text)]);
+    let pattern = format!("潮位|{}", "never said|".repeat(30) + "nor this");
+    let mut arguments = serde_json::json!({"ref": "b_t1_001", "match": pattern}).to_string();
+    let mut found = 0;
+    for page in 0.. {
+        let answer = library.run(&todo, "load", &arguments);
+        assert!(Estimate.count(&answer.text) < 4_500, "{}", answer.text.len());
+        found += answer.text.matches("潮位\n").count();
+        let Some(next) = answer.next else {
+            assert!(page > 1, "it takes several pages");
+            break;
+        };
+        assert!(answer.text.ends_with("\"} and the same \"match\"."), "{}", answer.text);
+        assert!(!answer.text.contains("never said") && next.contains(&pattern), "{next}");
+        arguments = next;
+    }
+    assert_eq!(found, 500);
 }

@@ -331,6 +331,7 @@ fn tl3_bs3_a_payload_comes_in_pages_that_join_to_the_whole() {
     let arguments = serde_json::json!({"ref": reference.to_string(), "match": format!("^{word}")});
     let found = library.run(&todo, "load", &arguments.to_string());
     assert!(found.text.contains("[line "), "{}", found.text);
+    assert!(found.note.ends_with("only around matches]"), "{}", found.note);
 }
 
 #[test]
@@ -338,6 +339,8 @@ fn tl3_lines_of_a_block_that_match() {
     let (library, todo) = task();
     let answer = library.run(&todo, "load", r#"{"ref": "b_t1_002", "match": "E0\\d+"}"#);
     assert!(answer.text.contains("test_backoff fails with E0308"), "{}", answer.text);
+    let all = library.run(&todo, "load", r#"{"ref": "b_t1_002", "match": "."}"#);
+    assert!(all.note.ends_with(" of 20, only around matches]"), "{}", all.note);
     let none = library.run(&todo, "load", r#"{"ref": "b_t1_002", "match": "zebra"}"#);
     assert!(none.text.starts_with("[load: no line of b_t1_002 matches"), "{}", none.text);
 }
