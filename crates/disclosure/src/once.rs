@@ -279,12 +279,14 @@ fn saves(form: &Form, short: &Form, least: u64) -> bool {
     short.estimate() + least.max(TOKENS_LEAST) <= form.estimate()
 }
 
-/// Returns what later entries call an entry.
+/// Returns what later entries call an entry. No entry is named as a recall, or as one that is not in its place.
 fn label(entry: &Entry) -> (&str, &str) {
-    match &entry.answered {
-        Some(call) => ("the result of ", &call.label),
-        None if *entry.message().role() == Role::Assistant => ("the assistant's message", ""),
-        None => ("the user's message", ""),
+    match (&entry.answered, entry.message().role()) {
+        _ if !entry.is_visible() => ("", ""),
+        (Some(call), _) => ("the result of ", &call.label),
+        (None, Role::Assistant) => ("the assistant's message", ""),
+        (None, Role::User) => ("the user's message", ""),
+        (None, _) => ("", ""),
     }
 }
 

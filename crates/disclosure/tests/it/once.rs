@@ -2,7 +2,9 @@
 
 use crate::play::{Play, marks};
 use foldback_core::{Content, Prices, check_request};
-use foldback_core::{Message, Part, Prompt, Role, Shortened, Shortening, ToolCall, ToolCallId};
+use foldback_core::{
+    Message, Part, Prompt, Role, SeqNo, Shortened, Shortening, ToolCall, ToolCallId,
+};
 use foldback_disclosure::{CacheAware, FoldPolicy, ViewConfig};
 use foldback_testkit::effort;
 use proptest::prelude::*;
@@ -203,6 +205,29 @@ fn what_was_recalled_is_shown_as_it_is() {
     let loaded = Message::tool_result(&ToolCallId::new("l"), &lines("a", 1..20));
     play.append(loaded, Some("[load: b_t_001, whole]"));
     assert_eq!(play.prompt().shortened, []);
+}
+
+/// The place that is named is counted among what a reader takes for the same: not among recalls, nor among what is shown
+/// elsewhere.
+#[test]
+fn only_what_has_the_name_of_a_place_is_counted() {
+    let mut play = begun(ViewConfig::default());
+    play.append(Message::user(&lines("潮位", 1..20)), None);
+    play.append(
+        Message::calls("", vec![ToolCall::new("l", "load", "{\"ref\": \"b_t_001\"}")]),
+        None,
+    );
+    let loaded = Message::tool_result(&ToolCallId::new("l"), "a text from long ago");
+    play.append(loaded, Some("[load: b_t_001, whole]"));
+    play.append(Message::user("请用中文回答"), None);
+    play.pin(SeqNo(4));
+    ask(&mut play, "a", &lines("潮位", 1..20));
+    let named = note("same", "word for word the user's message above");
+    assert_eq!(results(&play.prompt()).last(), Some(&named));
+    play.append(Message::user("还有呢？"), None);
+    ask(&mut play, "b", &lines("潮位", 1..20));
+    let named = note("same", "word for word the user's message above, number 2 counting back");
+    assert_eq!(results(&play.prompt()).last(), Some(&named));
 }
 
 /// Under `cache-aware` a prompt is not made so short that no provider caches it.
